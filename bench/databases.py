@@ -37,7 +37,7 @@ from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_writer import EpochWriter
 from stream_app.spark.ingest.job_state import JobStateFile
-from stream_app.spark.ingest.job_tables import JobTables, OnFailure
+from stream_app.spark.ingest.job_tables import HoldingTables
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
 from stream_app.spark.job_folder import Folder
@@ -124,12 +124,11 @@ class DatabaseJob:
             feed_of=feed_of, quarantine=lambda *_: None,
         )  # fmt: skip
         feeds = list(made.feeds(self._messages(range(self.tables), 1)).feeds)
-        tables = JobTables(
+        tables = HoldingTables(
             feeds,
             epoch_log=EpochLog(checkpoint, goes_back=False),
             state_file=state,
             now_ms=SystemClock().now_ms,
-            on_failure=OnFailure.HOLD,
         )
         self.batch = EpochCommitter(
             EpochWriter(

@@ -26,7 +26,7 @@ from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_writer import EpochWriter
 from stream_app.spark.ingest.job_state import JobStateFile, state_of
-from stream_app.spark.ingest.job_tables import JobTables, OnFailure
+from stream_app.spark.ingest.job_tables import HoldingTables
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.table_feed import TableFeed
@@ -85,12 +85,11 @@ class DatabaseJob:
         known = self.tables.known()
         splitter = self.tables.splitter(known, frozenset(state.state.held))
         self.runner = EpochHere()
-        tables = JobTables(
+        tables = HoldingTables(
             known,
             epoch_log=EpochLog(self.checkpoint, goes_back=True),
             state_file=state,
             now_ms=self.clock.now_ms,
-            on_failure=OnFailure.HOLD,
         )
         self.batch = EpochCommitter(
             EpochWriter(

@@ -13,8 +13,8 @@ from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.epoch.blocks import Block, BlockDealer
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.epoch_runner import EpochOutput, Routed, output_of
-from stream_app.spark.epoch.route_task import route_partition
-from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_partition
+from stream_app.spark.epoch.route_task import route_in_task
+from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_in_task
 
 Parts = Sequence[pa.RecordBatch]
 """The messages of an epoch; one task reads each batch."""
@@ -37,7 +37,7 @@ class EpochHere:
         dealer = BlockDealer(plan.shape.tasks)
         tasks: dict[int, list[Block]] = defaultdict(list)
         for part in messages:
-            for block in route_partition([part], plan):
+            for block in route_in_task([part], plan):
                 tasks[dealer.task(block)].append(block)
 
         def write(plan: EpochPlan) -> EpochOutput:
@@ -62,7 +62,7 @@ class EpochHere:
 
 def _written(blocks: list[Block], plan: EpochPlan) -> Iterator[TaskResult]:
     ordered = sorted(blocks, key=lambda block: block.place)
-    return write_partition(
+    return write_in_task(
         (
             TaskBlock(block.table, block.kind, block.partition, block.bucket, block.data)
             for block in ordered

@@ -20,7 +20,7 @@ from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_writer import EpochWriter
 from stream_app.spark.ingest.job_state import JobStateFile
-from stream_app.spark.ingest.job_tables import JobTables, OnFailure
+from stream_app.spark.ingest.job_tables import StoppingTables
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.table_feed import TableFeed
@@ -60,12 +60,11 @@ class Job:
             listener=Reports(ends_at),
             evolution=None if self.rules is None else SchemaEvolution(self.rules),
         )
-        tables = JobTables(
+        tables = StoppingTables(
             [feed],
             epoch_log=EpochLog(self.checkpoint(), goes_back=True),
             state_file=JobStateFile(self.checkpoint()),
             now_ms=table.clock.now_ms,
-            on_failure=OnFailure.STOP,
         )
         runner = EpochHere(overlaps=overlaps)
         return EpochCommitter(

@@ -23,7 +23,7 @@ from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_writer import EpochWriter
 from stream_app.spark.ingest.job_state import JobState, JobStateFile, state_of
-from stream_app.spark.ingest.job_tables import JobTables, OnFailure
+from stream_app.spark.ingest.job_tables import HoldingTables, StoppingTables
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
 from stream_app.spark.job_folder import Folder
@@ -132,12 +132,12 @@ class TwoTables:
             )
             feeds.append(feed)
         clock = self.tables[0].clock
-        joined = JobTables(
+        kind = HoldingTables if each_for_itself else StoppingTables
+        joined = kind(
             feeds,
             epoch_log=EpochLog(self.checkpoint(), goes_back=True),
             state_file=JobStateFile(self.checkpoint(checkpoint)),
             now_ms=clock.now_ms,
-            on_failure=OnFailure.HOLD if each_for_itself else OnFailure.STOP,
         )
         shape = EpochShape(tasks=tasks, splitter=ByTopic(), isolates=each_for_itself)
         return EpochCommitter(EpochWriter(tables=joined, shape=shape, runner=runner, clock=clock))

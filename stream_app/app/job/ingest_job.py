@@ -47,7 +47,7 @@ from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_writer import EpochWriter
 from stream_app.spark.ingest.held_table import HeldTable
-from stream_app.spark.ingest.job_tables import JobTables, OnFailure
+from stream_app.spark.ingest.job_tables import HoldingTables, StoppingTables
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.jvm_watch import ending_with_jvm
@@ -171,12 +171,11 @@ class _IngestJob(NamedTuple):
             known = [*newcomers.known(), *newcomers.feeds(self.checked.first_messages).feeds]
             held = frozenset(state_file.state.held)
             shape = shape.with_splitter(newcomers.splitter(known, held))
-        tables = JobTables(
+        tables = (StoppingTables if newcomers is None else HoldingTables)(
             known,
             epoch_log=epoch_log,
             state_file=state_file,
             now_ms=self.clock.now_ms,
-            on_failure=OnFailure.STOP if newcomers is None else OnFailure.HOLD,
             on_change=self.watched.events.held,
         )
         return EpochWriter(

@@ -15,6 +15,7 @@ import pyarrow as pa
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.tables_of_job import SingleTable, WholeDatabase
+from stream_app.app.source.kafka_reader import native_reader
 from stream_app.app.source.preflight import (
     RECREATED_FIX,
     TopicInfo,
@@ -22,7 +23,6 @@ from stream_app.app.source.preflight import (
     recreated,
     uncheckable,
 )
-from stream_app.app.source.source_reader import native_reader
 from stream_app.app.tables.damaged_checkpoint import check_whole
 from stream_app.app.tables.first_messages import (
     check_first_messages,

@@ -15,13 +15,13 @@ from dataclasses import replace
 import pyarrow as pa
 
 from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.source.kafka_reader import reader_without_spark
 from stream_app.app.source.preflight import (
     TIMEOUT_S,
     BrokerConnection,
     TopicInfo,
     reachable_servers,
 )
-from stream_app.app.source.source_reader import reader_without_spark
 from stream_app.app.source.uncompared_findings import Uncompared
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.range_reader import RangeReader

@@ -17,8 +17,8 @@ from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.epoch.blocks import BLOCK_COLUMNS, BLOCK_ORDER, block_rows
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.epoch_runner import EpochOutput, Routed, output_of
-from stream_app.spark.epoch.route_task import route_partition
-from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_partition
+from stream_app.spark.epoch.route_task import route_in_task
+from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_in_task
 
 INGEST_POOL = "ingest"
 RESULT_COLUMNS = "table INT, kind INT, payload BINARY"
@@ -82,7 +82,7 @@ def route_blocks(messages: DataFrame, plan: EpochPlan) -> DataFrame:
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return block_rows(route_partition(batches, plan), plan.shape.tasks)
+        return block_rows(route_in_task(batches, plan), plan.shape.tasks)
 
     shape = plan.shape
     if shape.sort_messages:
@@ -96,7 +96,7 @@ def write_blocks(blocks: DataFrame, plan: EpochPlan) -> DataFrame:
     """Write all blocks; returns columns of `RESULT_COLUMNS`, a row for each `TaskResult`."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return map(_result_row, write_partition(task_blocks(batches), plan))
+        return map(_result_row, write_in_task(task_blocks(batches), plan))
 
     return blocks.mapInArrow(run, RESULT_COLUMNS)
 

@@ -25,8 +25,8 @@ from stream_app.spark.epoch.blocks import Block, BlockDealer
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.epoch_runner import EpochOutput, Routed, output_of
 from stream_app.spark.epoch.frame_epochs import INGEST_POOL
-from stream_app.spark.epoch.route_task import route_partition
-from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_partition
+from stream_app.spark.epoch.route_task import route_in_task
+from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_in_task
 
 Pair = tuple[tuple[Any, ...], tuple[int, Any]]
 """In the shuffle: a block's task and place, with its kind and bytes; or a count of messages."""
@@ -85,7 +85,7 @@ class RangeEpochs:
         def route(planned: Iterable[Ranges]) -> Iterator[Pair]:
             messages = kept_reader(settings).read(list(itertools.chain.from_iterable(planned)))
             counts: list[int] = []
-            yield from _pairs(route_partition(_counted(messages, counts), plan), tasks)
+            yield from _pairs(route_in_task(_counted(messages, counts), plan), tasks)
             yield (tasks,), (sum(counts), None)
 
         routed = self.spark.sparkContext.parallelize(shares, len(shares)).mapPartitions(route)
@@ -99,7 +99,7 @@ class RangeEpochs:
         """Write each task's blocks in their order."""
 
         def write(pairs: Iterable[Pair]) -> Iterator[TaskResult]:
-            return write_partition(map(_task_block, pairs), plan)
+            return write_in_task(map(_task_block, pairs), plan)
 
         tasks = plan.shape.tasks
         # This partitions by the same function, so Spark shuffles nothing again.

@@ -35,7 +35,7 @@ _NEWCOMERS_BYTES = 4 << 20
 """Bytes of new tables' messages that a task passes on; a later round brings the rest."""
 
 
-def route_partition(
+def route_in_task(
     batches: Iterable[pa.RecordBatch], plan: EpochPlan, clock: Clock | None = None
 ) -> Iterator[Block]:
     """The blocks of a task's messages.

@@ -48,7 +48,7 @@ class TaskBlock(NamedTuple):
     data: pa.Buffer
 
 
-def write_partition(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[TaskResult]:
+def write_in_task(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[TaskResult]:
     """Write a task's blocks.
 
     When the task fails, it deletes its files in all tables. Where plans isolate tables, a failing

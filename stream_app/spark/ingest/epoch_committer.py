@@ -29,7 +29,7 @@ from stream_app.spark.epoch.epoch_runner import Messages
 from stream_app.spark.ingest.catch_up import CatchUp
 from stream_app.spark.ingest.epoch_round import DecodedEpoch
 from stream_app.spark.ingest.epoch_writer import EpochWriter
-from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
 from stream_app.spark.task_errors import first_line, readable
 
 _LOOK_S = 5.0
@@ -243,12 +243,22 @@ class EpochCommitter(Generic[Messages]):
         begin, end = self._offsets(decoded)
         self.tables.begin(decoded.epoch, begin, end)
         if not self.tables.have(decoded.epoch):
-            lacking = self.tables.lacking(decoded.epoch, decoded.source_end)
+            lacking = self._lacking(decoded)
             self.tables.finish(self.writer.finish(decoded, lacking, self.writer.newcomers))
         self._is_amid_epoch = False
         self._catch_up.run()
         if self.epoch_log.goes_back:
             self._committed = end
+
+    def _lacking(self, decoded: DecodedEpoch[Messages]) -> list[TableFeed]:
+        """The tables that do not have the epoch; reports those that have it."""
+        lacking = []
+        for feed in self.tables.ready():
+            if feed.job.is_committed(decoded.epoch, decoded.source_end):
+                feed.listener.epoch(EpochReport(epoch=decoded.epoch, skipped=True))
+            else:
+                lacking.append(feed)
+        return lacking
 
     def _offsets(self, decoded: DecodedEpoch[Messages]) -> tuple[Offsets, Offsets]:
         """Where an epoch begins and ends; a source without offsets has none."""

@@ -100,11 +100,11 @@ class Round(Generic[Messages]):
         """Commit all results; returns the tables whose rows must be written anew.
 
         Raises:
-            BaseException: the error of a table, if it stops the job.
+            BaseException: the error of a table, if it ends the job.
         """
         pending, outdated = list[TableResult](), []
         for result in results:
-            if self.tables.stops or not result.output.is_empty:
+            if self.tables.snapshots_each_epoch or not result.output.is_empty:
                 pending.append(result)
             else:
                 self._complete(result)
@@ -139,13 +139,13 @@ class Round(Generic[Messages]):
         self.tables.state_file.add_source_tables(seen)
 
     def _outcomes(self, pending: list[TableResult]) -> Iterator[tuple[TableResult, _Outcome]]:
-        """Commit results side by side; one after the other where the first error ends the job.
+        """Commit results, `JobTables.commits_at_once` side by side.
 
         Args:
             pending: those whose commit has not begun.
         """
         while pending:
-            begun = pending[:1] if self.tables.stops else pending[:]
+            begun = pending[: self.tables.commits_at_once]
             del pending[: len(begun)]
             yield from zip(begun, map_in_threads(COMMIT_THREADS, self._outcome, begun), strict=True)
 

@@ -140,7 +140,7 @@ class EpochWriter(Generic[Messages]):
             newcomers: makes tables that appear; None: the messages are of known tables.
 
         Raises:
-            BaseException: the error of a table, if it stops the job.
+            BaseException: the error of a table, if it ends the job.
             CommitError: unknown tables appear in each round.
         """
         epoch = _Unfinished(decoded=decoded, lacking=list(feeds), newcomers=newcomers)
@@ -268,8 +268,6 @@ class EpochWriter(Generic[Messages]):
         try:
             return feed.plan().counting_from(first_offsets)
         except Exception:
-            if self.tables.stops:
-                raise
             return None
 
     def _ready(self, epoch: _Unfinished[Messages]) -> tuple[EpochPlan, list[TableFeed]]:
@@ -290,7 +288,7 @@ class EpochWriter(Generic[Messages]):
     def _part(self, feed: TableFeed, reserve: int) -> TablePlan | None:
         """The table's part of the plan, once the table takes rows; None: it has failed."""
         try:
-            return feed.plan(self.tables.next_sequence_number(feed) + reserve)
+            return feed.plan(self.tables.wait_for_sequence_number(feed) + reserve)
         except StoppedError:
             raise
         except Exception as error:

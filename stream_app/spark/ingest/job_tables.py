@@ -1,15 +1,18 @@
 """The tables of a job: which of them take part in an epoch, and what a table's error means.
 
-`OnFailure` decides the latter. A table that is held back catches up later (`catch_up`).
-`epoch_committer` calls this under its lock; to decode, it reads `feeds` without it.
+A job of one table ends with the table's error, and waits for its compactions (`StoppingTables`). A
+job of many holds a table back that fails or must wait, and the others go on (`HoldingTables`); a
+held table catches up later (`catch_up`). `epoch_committer` calls this under its lock; to decode, it
+reads `feeds` without it.
 """
 
 from __future__ import annotations
 
 import contextlib
-import enum
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar
 
 from stream_app.errors import CheckpointError
 from stream_app.kafka.offset_ranges import Offsets, begins_for
@@ -21,26 +24,13 @@ from stream_app.spark.ingest.held_table import (
 )
 from stream_app.spark.ingest.held_tables import HeldTables
 from stream_app.spark.ingest.job_state import FILE, JobStateFile, JobWarning
-from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
+from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.table.map_in_threads import map_in_threads
 
 COMMIT_THREADS = 8
 
 
-class OnFailure(enum.Enum):
-    """What a job does about a table that fails, or that must wait for its compactions.
-
-    STOP: for a job of one table. It ends with the table's error, and waits for compactions. Each
-    epoch makes a snapshot, even without rows, so the table itself has its newest epoch. HOLD: for a
-    job of many tables. It holds the table back, and the others go on. An epoch without rows for a
-    table makes no snapshot, so the job's state has the newest epochs.
-    """
-
-    STOP = enum.auto()
-    HOLD = enum.auto()
-
-
-class JobTables:
+class JobTables(ABC):
     """The tables of a job.
 
     Attributes:
@@ -48,9 +38,13 @@ class JobTables:
         epoch_log: the checkpoint's log of epochs; the query's id there is the commit user.
         state_file: the job's state.
         held: the tables that wait.
-        stops: whether a table's error stops the job.
         newest_begun: the newest epoch that the tables were to take; -1: none.
+        commits_at_once: the tables whose commits begin together; None: all.
+        snapshots_each_epoch: whether an epoch without rows for a table makes a snapshot too.
     """
+
+    commits_at_once: ClassVar[int | None]
+    snapshots_each_epoch: ClassVar[bool]
 
     def __init__(
         self,
@@ -59,7 +53,6 @@ class JobTables:
         epoch_log: EpochLog,
         state_file: JobStateFile,
         now_ms: Callable[[], int],
-        on_failure: OnFailure,
         on_change: Callable[[str, HeldTable | None], None] = lambda _name, _held: None,
     ) -> None:
         """Start from the job's remembered state.
@@ -71,17 +64,14 @@ class JobTables:
         self.epoch_log = epoch_log
         self.state_file = state_file
         self.held = HeldTables(state_file, now_ms, on_change)
-        self.stops = on_failure is OnFailure.STOP
         self.newest_begun = state_file.state.epoch
         self._begin: Offsets = {}
         self._checked = set[str]()
 
     @property
+    @abstractmethod
     def epoch(self) -> int:
         """The newest epoch that all tables but the held ones have; -1: none."""
-        if self.stops:
-            return min(feed.job.last_epoch for feed in self.feeds)
-        return self.state_file.state.epoch
 
     def ready(self) -> list[TableFeed]:
         """The tables that are not held."""
@@ -94,8 +84,7 @@ class JobTables:
         def opened(feed: TableFeed) -> BaseException | None:
             try:
                 feed.job.open(user)
-                if not self.stops:
-                    feed.job.check_epochs(self.newest_begun + 1, state.newest.get(feed.name, -1))
+                self._check_opened(feed)
                 self._check_not_read_before(feed)
                 feed.listener.opened(feed.job.table, state.source_tables_of(feed.name))
             except Exception as error:
@@ -106,6 +95,7 @@ class JobTables:
             if error is not None:
                 self.fail(feed, error)
 
+    @abstractmethod
     def check_next(self, epoch: int) -> None:
         """Check that tables and checkpoint fit together.
 
@@ -115,17 +105,6 @@ class JobTables:
         Raises:
             CheckpointError: one of them is older than the other.
         """
-        if self.stops:
-            for feed in self.feeds:
-                feed.job.check_epochs(epoch, epoch - 1)
-        elif not epoch - 1 <= self.epoch <= epoch:
-            raise CheckpointError(
-                f"the checkpoint goes on with epoch {epoch}, and its {FILE} is of epoch "
-                f"{self.epoch}",
-                where=str(self.state_file.folder),
-                fix="an older copy of one of both was restored, or the checkpoint is of a job of "
-                "one table: restore both together, or give the job a new checkpoint",
-            )
 
     def begin(self, epoch: int, source_begin: Offsets, source_end: Offsets) -> None:
         """Begin an epoch of the tables; a table that fails from here on lacks it.
@@ -145,31 +124,17 @@ class JobTables:
                 except CheckpointError as error:
                     self.fail(feed, error)
 
+    @abstractmethod
     def have(self, epoch: int) -> bool:
         """Whether, by the job's state, all tables have an epoch."""
-        return not self.stops and self.epoch >= epoch
 
-    def lacking(self, epoch: int, source_end: str) -> list[TableFeed]:
-        """The participating tables that do not have the epoch yet."""
-        lacking = []
-        for feed in self.ready():
-            if feed.job.is_committed(epoch, source_end):
-                feed.listener.epoch(EpochReport(epoch=epoch, skipped=True))
-            else:
-                lacking.append(feed)
-        return lacking
-
-    def next_sequence_number(self, feed: TableFeed) -> int:
-        """The least sequence number of an epoch's rows; waits until the table takes rows.
+    @abstractmethod
+    def wait_for_sequence_number(self, feed: TableFeed) -> int:
+        """The least sequence number of an epoch's rows, when the table takes rows.
 
         Raises:
             CompactionWaitError: the table must wait, and the others go on.
         """
-        if self.stops:
-            return feed.job.follow_and_wait()
-        if feed.job.committer.must_wait():
-            raise CompactionWaitError(feed.job.table.location)
-        return feed.job.next_sequence_number
 
     def finish(self, complete: Iterable[TableFeed]) -> None:
         """Record that all tables but the held ones have the newest epoch that has begun.
@@ -177,10 +142,7 @@ class JobTables:
         Args:
             complete: the tables that have got it, with or without changes.
         """
-        if not self.stops:
-            newest = dict(self.state_file.state.newest)
-            newest |= {feed.name: last for feed in complete if (last := feed.job.last_epoch) >= 0}
-            self.state_file.update(epoch=self.newest_begun, newest=newest)
+        self._note_newest(complete)
         self.state_file.note_passing(
             [
                 JobWarning(table=feed.job.table.label, what=problem.what, fix=problem.fix)
@@ -189,25 +151,25 @@ class JobTables:
             ]
         )
 
+    @abstractmethod
+    def _note_newest(self, complete: Iterable[TableFeed]) -> None:
+        """Record the newest epochs of tables that have got the newest one; see `finish`."""
+
+    @abstractmethod
     def fail(self, feed: TableFeed, error: BaseException) -> None:
         """Record that a table lacks the epoch in progress because of an error.
 
         Raises:
-            BaseException: the error, if it stops the job.
+            BaseException: the error, if it ends the job.
         """
-        if self.stops:
-            raise error
-        if self.hold(feed.name, error).has_failed:
-            feed.job.forget()
 
     def fail_idle(self, feed: TableFeed, error: BaseException) -> None:
         """Record that a table failed after it got the newest epoch.
 
         Raises:
-            BaseException: the error, if it stops the job.
+            BaseException: the error, if it ends the job.
         """
-        if not self.stops:
-            self.await_next()
+        self.await_next()
         self.fail(feed, error)
         self.state_file.save()
 
@@ -233,3 +195,95 @@ class JobTables:
         if begin and self.epoch_log.goes_back:
             feed.job.check_not_read_before(begin)
             self._checked.add(feed.name)
+
+    @abstractmethod
+    def _check_opened(self, feed: TableFeed) -> None:
+        """Check that an opened table has the epochs that the job's state names."""
+
+
+class StoppingTables(JobTables):
+    """The table of a job of one table: its error ends the job.
+
+    Each epoch makes a snapshot, even without rows, so the table itself has its newest epoch.
+    """
+
+    commits_at_once = 1
+    snapshots_each_epoch = True
+
+    @property
+    def epoch(self) -> int:
+        """See `JobTables.epoch`."""
+        return min(feed.job.last_epoch for feed in self.feeds)
+
+    def check_next(self, epoch: int) -> None:
+        """See `JobTables.check_next`."""
+        for feed in self.feeds:
+            feed.job.check_epochs(epoch, epoch - 1)
+
+    def have(self, _epoch: int) -> bool:
+        """See `JobTables.have`: the tables are asked themselves."""
+        return False
+
+    def wait_for_sequence_number(self, feed: TableFeed) -> int:
+        """See `JobTables.wait_for_sequence_number`."""
+        return feed.job.follow_and_wait()
+
+    def _note_newest(self, _complete: Iterable[TableFeed]) -> None:
+        """The tables have it."""
+
+    def fail(self, _feed: TableFeed, error: BaseException) -> None:
+        """See `JobTables.fail`."""
+        raise error
+
+    def _check_opened(self, _feed: TableFeed) -> None:
+        """`check_next` does it: the state names none."""
+
+
+class HoldingTables(JobTables):
+    """The tables of a job of many: one that fails or must wait is held back.
+
+    An epoch without rows for a table makes no snapshot, so the job's state has the newest epochs.
+    """
+
+    commits_at_once = None
+    snapshots_each_epoch = False
+
+    @property
+    def epoch(self) -> int:
+        """See `JobTables.epoch`."""
+        return self.state_file.state.epoch
+
+    def check_next(self, epoch: int) -> None:
+        """See `JobTables.check_next`."""
+        if not epoch - 1 <= self.epoch <= epoch:
+            raise CheckpointError(
+                f"the checkpoint goes on with epoch {epoch}, and its {FILE} is of epoch "
+                f"{self.epoch}",
+                where=str(self.state_file.folder),
+                fix="an older copy of one of both was restored, or the checkpoint is of a job of "
+                "one table: restore both together, or give the job a new checkpoint",
+            )
+
+    def have(self, epoch: int) -> bool:
+        """See `JobTables.have`."""
+        return self.epoch >= epoch
+
+    def wait_for_sequence_number(self, feed: TableFeed) -> int:
+        """See `JobTables.wait_for_sequence_number`."""
+        if feed.job.committer.must_wait():
+            raise CompactionWaitError(feed.job.table.location)
+        return feed.job.next_sequence_number
+
+    def _note_newest(self, complete: Iterable[TableFeed]) -> None:
+        newest = dict(self.state_file.state.newest)
+        newest |= {feed.name: last for feed in complete if (last := feed.job.last_epoch) >= 0}
+        self.state_file.update(epoch=self.newest_begun, newest=newest)
+
+    def fail(self, feed: TableFeed, error: BaseException) -> None:
+        """See `JobTables.fail`."""
+        if self.hold(feed.name, error).has_failed:
+            feed.job.forget()
+
+    def _check_opened(self, feed: TableFeed) -> None:
+        newest = self.state_file.state.newest.get(feed.name, -1)
+        feed.job.check_epochs(self.newest_begun + 1, newest)

@@ -23,7 +23,7 @@ from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_writer import EpochWriter
 from stream_app.spark.ingest.job_state import JobStateFile
-from stream_app.spark.ingest.job_tables import JobTables, OnFailure
+from stream_app.spark.ingest.job_tables import StoppingTables
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
@@ -71,12 +71,11 @@ class ToastJob:
             quarantine=QuarantineWriter(Folder(str(self.folder / "bad"), self.table.file_io), None),
             listener=Reports(),
         )
-        tables = JobTables(
+        tables = StoppingTables(
             [feed],
             epoch_log=EpochLog(self._checkpoint(), goes_back=True),
             state_file=JobStateFile(self._checkpoint()),
             now_ms=self.table.clock.now_ms,
-            on_failure=OnFailure.STOP,
         )
         shape = EpochShape(tasks=2, block_bytes=2000)
         return EpochCommitter(

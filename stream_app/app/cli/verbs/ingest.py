@@ -15,7 +15,7 @@ from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.launch.jars import installed_spark_version, spark_kafka_jars, store_jars
 from stream_app.app.launch.spark_log import become_spark
 from stream_app.app.launch.spark_submit import submit_command
-from stream_app.app.source.source_reader import needs_sparks_source
+from stream_app.app.source.kafka_reader import needs_sparks_source
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import absolute_location, store_of
 from stream_app.spark.supported_versions import check_spark

@@ -12,7 +12,7 @@ from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.ingest.held_tables import resume
 from stream_app.spark.ingest.job_state import JobStateFile
-from stream_app.spark.ingest.job_tables import JobTables, OnFailure
+from stream_app.spark.ingest.job_tables import HoldingTables
 from tests.support.database_job import DatabaseJob
 from tests.support.database_topic import GARBAGE, Message, a_row, change, creates
 from tests.support.ingest_process import write_conf
@@ -74,12 +74,11 @@ def test_it_waits_through_a_restart(tmp_path: Path) -> None:
     job.run(*creates("shop.orders", [2]))
     assert list(job.held()) == ["orders"]
     told: dict[str, HeldTable | None] = {}
-    JobTables(
+    HoldingTables(
         [],
         epoch_log=EpochLog(job.checkpoint, goes_back=True),
         state_file=JobStateFile(job.checkpoint),
         now_ms=job.clock.now_ms,
-        on_failure=OnFailure.HOLD,
         on_change=told.__setitem__,
     )
     assert told.keys() == {"orders"}, "a job that starts tells it again"

@@ -25,7 +25,7 @@ from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of
 
 GOOD_NEIGHBOURS, AMONG_GOOD = 2_000, 1
 """Far more than the decoder samples (16), reads one by one (32) or halves (64)."""
-TEXTS_MIN, TEXTS_TOGETHER = 20, 300
+TEXTS_MIN, TEXTS_TOGETHER = 12, 180
 REFUSED_KEY = 2**63
 """Two neighbours with it that the parser refuses make it hand over a small batch as a whole."""
 _UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}

@@ -15,7 +15,7 @@ from stream_app.spark.epoch.blocks import BlockKind
 from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.epoch_seconds import TaskSeconds, epoch_seconds, parts_told
-from stream_app.spark.epoch.route_task import route_partition
+from stream_app.spark.epoch.route_task import route_in_task
 from tests.support.small_table import StandingClock
 from tests.unit.spark.epoch.test_route_task import a_message, a_plan, batch_of
 
@@ -44,7 +44,7 @@ def test_a_task_tells_reading_from_decoding() -> None:
         clock.sleep(5)  # the end of the ranges may lie behind messages that do not come
 
     told = []
-    for block in route_partition(batches(), EpochPlan(tables=(slow,), shape=plan.shape), clock):
+    for block in route_in_task(batches(), EpochPlan(tables=(slow,), shape=plan.shape), clock):
         clock.sleep(1000)  # what takes the blocks is neither
         if block.kind == BlockKind.COUNTS:
             told.append(counts_of(block.data.to_pybytes()))

@@ -34,7 +34,7 @@ from stream_app.spark.epoch.blocks import (
 )
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd, counts_of
 from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, Part, TablePlan
-from stream_app.spark.epoch.route_task import route_partition
+from stream_app.spark.epoch.route_task import route_in_task
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.index_manifests import NO_INDEX
 from tests.support.small_table import StandingClock
@@ -117,7 +117,7 @@ def blocks_of(plan: EpochPlan, *tasks: Sequence[pa.RecordBatch]) -> list[dict[st
         row
         for batches in tasks
         for batch in block_rows(
-            route_partition(batches, pickle.loads(pickle.dumps(plan)), StandingClock()),
+            route_in_task(batches, pickle.loads(pickle.dumps(plan)), StandingClock()),
             plan.shape.tasks,
         )
         for row in batch.to_pylist()

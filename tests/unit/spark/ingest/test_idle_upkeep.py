@@ -13,7 +13,7 @@ from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_writer import EpochWriter
 from stream_app.spark.ingest.job_state import JobStateFile
-from stream_app.spark.ingest.job_tables import JobTables, OnFailure
+from stream_app.spark.ingest.job_tables import StoppingTables
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
@@ -52,12 +52,11 @@ def quiet_job(table: SmallTable) -> EpochCommitter[Parts]:
         Folder(table.table.location + "-checkpoint", table.table.file_io),
         table.table.clock,
     )
-    tables = JobTables(
+    tables = StoppingTables(
         [feed],
         epoch_log=EpochLog(checkpoint, goes_back=True),
         state_file=JobStateFile(checkpoint),
         now_ms=clock.now_ms,
-        on_failure=OnFailure.STOP,
     )
     shape = EpochShape(tasks=1)
     return EpochCommitter(EpochWriter(tables=tables, shape=shape, runner=EpochHere(), clock=clock))

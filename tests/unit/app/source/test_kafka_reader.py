@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.source.source_reader import native_reader
+from stream_app.app.source.kafka_reader import native_reader
 from stream_app.errors import UsageError
 
 
