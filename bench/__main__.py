@@ -1,15 +1,15 @@
 """Everything that docs/performance.md shows, in one run.
 
     ./run.sh bench [goals|steps|kept|hostile|ingest|memory|simulation|commits|requests|compaction|
-                    engines|databases|checksums|latency|reading] [--messages N] [--quick]
+                    engines|databases|checksums|latency|reading|iceberg] [--messages N] [--quick]
 
 In turn: the goals of ingest; steps on one core beside their limits; the ratios that are to be kept,
 those of decode for several kinds of messages and that of write; hostile messages at two sizes; the
 whole of ingest on two cores beside Spark alone; memory beside its budget; commits one after the
 other; what a commit asks of a store; compaction, simulated, beside decode and encode, and beside
 the epochs; merge engines beside deduplicate; many tables in one job; what checksums cost; reading,
-beside other readers. About fifty minutes; `--quick` takes eight. With a name only that part.
-Continuous integration prints `kept --quick`, half a minute.
+beside other readers; metadata for Iceberg. About fifty minutes; `--quick` takes eight. With a name
+only that part. Continuous integration prints `kept --quick`, half a minute.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from bench import (
     decode,
     goals,
     hostile,
+    iceberg,
     ingest,
     latency,
     memory,
@@ -141,6 +142,10 @@ def _reading(folder: Path, _: int, quick: bool) -> Iterator[str]:
     yield from reading.lines(folder, reading.ROWS // (20 if quick else 1), 2)
 
 
+def _iceberg(folder: Path, _: int, quick: bool) -> Iterator[str]:
+    yield from iceberg.lines(folder, iceberg.ROWS // (10 if quick else 1))
+
+
 PARTS: dict[str, Part] = {
     "goals": _goals,
     "steps": _steps,
@@ -158,6 +163,7 @@ PARTS: dict[str, Part] = {
     "checksums": _checksums,
     "latency": _latency,
     "reading": _reading,
+    "iceberg": _iceberg,
 }
 
 

@@ -23,8 +23,9 @@ from pathlib import Path
 
 from bench.reading_table import KEY_SPACE, RUNS, compact_all, runs_table
 from stream_app.table.file_store_table import FileStoreTable
+from tests.support.own_environment import python_of
 from tests.support.paimon_jvm import class_path_of_paimon, java_tool
-from tests.support.pypaimon_reader import python as pypaimon_python
+from tests.support.pypaimon_reader import LOCK_LIST
 
 ROWS = 20_000_000
 HERE = Path(__file__).parent
@@ -106,7 +107,7 @@ def _for_pypaimon(table: FileStoreTable, case: str) -> str:
 
 
 def _arm(arm: str, table: FileStoreTable, repeats: int, case: str) -> Run:
-    python = pypaimon_python() if arm == "pypaimon" else Path(sys.executable)
+    python = python_of("pypaimon", LOCK_LIST) if arm == "pypaimon" else Path(sys.executable)
     command = [
         str(python),
         str(ARMS),

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from tests.support.hdfs_cluster import hdfs, hdfs_session
+from tests.support.iceberg_reader import IcebergReader
 from tests.support.ingest_server import ingest_server
 from tests.support.job_bench import bench
 from tests.support.kafka_broker import kafka_broker
@@ -91,6 +92,13 @@ def unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
 def paimon_java() -> Iterator[PaimonJava]:
     """Paimon's own library in one JVM for the session."""
     with PaimonJava() as judge:
+        yield judge
+
+
+@pytest.fixture(scope="session")
+def iceberg() -> Iterator[IcebergReader]:
+    """PyIceberg and DuckDB in their own virtual environment."""
+    with IcebergReader() as judge:
         yield judge
 
 

@@ -117,6 +117,11 @@ class FileStorePathFactory:
             return path_beside(self.root, file.external_path)
         return f"{self.bucket(partition, bucket)}/{file.file_name}"
 
+    @property
+    def index_folder(self) -> str:
+        """The folder of index files, unless they lie in the buckets."""
+        return f"{self.root}/index"
+
     def index_file(self, partition: bytes, bucket: int, file: IndexFileMeta) -> str:
         """A file of deletion vectors or another index.
 
@@ -125,7 +130,7 @@ class FileStorePathFactory:
         """
         if file.external_path is not None:
             return path_beside(self.root, file.external_path)
-        folder = self.bucket(partition, bucket) if self.index_in_bucket else f"{self.root}/index"
+        folder = self.bucket(partition, bucket) if self.index_in_bucket else self.index_folder
         return f"{folder}/{file.file_name}"
 
 

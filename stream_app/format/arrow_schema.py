@@ -14,6 +14,7 @@ from functools import lru_cache
 import pyarrow as pa
 
 from stream_app.model.schema.data_type import TIMESTAMP_ROOTS, DataType, RowType, TypeRoot
+from stream_app.model.schema.inner_field_ids import inner_field_id
 from stream_app.model.schema.table_schema import (
     KEY_PREFIX,
     SEQUENCE_NUMBER,
@@ -26,8 +27,6 @@ FIELD_ID = b"PARQUET:field_id"
 
 _NANOS_OF_UNIT = {"ms": 1_000_000, "us": 1_000, "ns": 1}
 _KEY_FIELD_ID_START = 1_073_741_823
-_INNER_FIELD_ID_BASE, _DEPTH_LIMIT = 536_870_911, 1024
-"""Of elements, keys and values: `STRUCTURED_TYPE_FIELD_ID_BASE` and its depths."""
 _SEQUENCE_NUMBER_FIELD_ID = 2_147_483_646
 _VALUE_KIND_FIELD_ID = 2_147_483_645
 
@@ -86,9 +85,8 @@ def _inner_field(name: str, data_type: DataType | None, field_id: int, depth: in
     """The field of elements, of keys (at a negative depth) or of values."""
     assert data_type is not None
     stored_as = arrow_type(data_type, field_id, abs(depth))
-    offset = field_id * _DEPTH_LIMIT if depth > 0 else -field_id * _DEPTH_LIMIT
-    inner_id = (_INNER_FIELD_ID_BASE + offset + depth + 2**31) % 2**32 - 2**31  # wraps, as in Java
-    return _with_id(pa.field(name, stored_as, nullable=data_type.nullable), inner_id)
+    field = pa.field(name, stored_as, nullable=data_type.nullable)
+    return _with_id(field, inner_field_id(field_id, depth))
 
 
 def timestamp_unit(precision: int) -> str:

@@ -46,7 +46,8 @@ FILE_HEADER = b"\x01"
 
 _BITMAP32_END = 2**32
 _MAGIC_32 = struct.pack(">I", 1_581_511_376)
-_MAGIC_64 = struct.pack("<I", 1_681_511_377)
+MAGIC_64 = struct.pack("<I", 1_681_511_377)
+"""With which a 64-bit vector begins, behind its size."""
 _WORD = 4
 _FRAME_BYTES = 2 * _WORD
 """Size and CRC, which enclose magic number and bitmap."""
@@ -140,7 +141,7 @@ def encode_deletion_vector(vector: DeletionVector) -> tuple[bytes, int]:
     """The entry of a vector, and its length as the index manifest stores it."""
     bitmap = BitMap64(vector.bitmap) if vector.is_64 else BitMap(vector.bitmap)
     bitmap.run_optimize()
-    body = (_MAGIC_64 if vector.is_64 else _MAGIC_32) + bitmap.serialize()
+    body = (MAGIC_64 if vector.is_64 else _MAGIC_32) + bitmap.serialize()
     entry = struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
     return entry, len(entry) if vector.is_64 else len(body)
 
@@ -199,9 +200,9 @@ def _decode_entry(data: bytes, meta: DeletionVectorMeta) -> DeletionVector:
     """Raises ValueError for whatever is wrong, and pyroaring an IndexError for no bitmap at all."""
     body_start = meta.offset + _WORD
     magic = data[body_start : body_start + _WORD]
-    if magic not in (_MAGIC_32, _MAGIC_64):
+    if magic not in (_MAGIC_32, MAGIC_64):
         raise ValueError(f"no deletion vector begins with the magic number {magic.hex()}")
-    is_64 = magic == _MAGIC_64
+    is_64 = magic == MAGIC_64
     size = int.from_bytes(data[meta.offset : body_start], "big")
     listed = meta.length - _FRAME_BYTES if is_64 else meta.length
     if size != listed:

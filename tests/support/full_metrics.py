@@ -42,6 +42,7 @@ def fill(of_table: JobMetrics) -> None:
     numbers = CompactionMetrics(flushed_bytes=1, files=3, bytes=4)
     of_table.compactions.add(of_table.table, lambda: numbers)
     of_table.maintenance.add(of_table.table, MaintenanceMetrics)
+    of_table.callbacks.add(of_table.table, lambda: ())
 
 
 def full_metrics(tables: int = 1) -> JobMetrics:

@@ -11,14 +11,10 @@ microseconds (compare by normal_rows.without_nanoseconds).
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import hashlib
 import json
 import os
-import subprocess
 import sys
 import tempfile
-import venv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,10 +23,10 @@ import pyarrow as pa
 
 from tests.support.line_server import LineServer
 from tests.support.named_table import NamedTable
+from tests.support.own_environment import python_of
 
 REPO = Path(__file__).resolve().parents[2]
 LOCK_LIST = REPO / "conf" / "requirements-pypaimon.lock"
-ENVIRONMENT = REPO / ".venvs" / "pypaimon"
 
 
 class PyPaimonError(Exception):
@@ -43,7 +39,7 @@ class PyPaimonReader:
     def __init__(self) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="pypaimon-")
         self._server = LineServer(
-            [str(python()), "-m", "tests.support.pypaimon_reader"],
+            [str(python_of("pypaimon", LOCK_LIST)), "-m", "tests.support.pypaimon_reader"],
             cwd=REPO, env={**os.environ, "PYTHONPATH": str(REPO)},
         )  # fmt: skip
 
@@ -116,30 +112,6 @@ class PyPaimonReader:
     def _rows(self, path: Path) -> pa.Table:
         with pa.OSFile(str(path)) as source, pa.ipc.open_file(source) as reader:
             return reader.read_all()
-
-
-def python() -> Path:
-    """The environment's Python; makes the environment when missing or the lock list changed."""
-    interpreter = ENVIRONMENT / "bin" / "python"
-    stamp = ENVIRONMENT / "made-from"
-    wanted = hashlib.sha256(LOCK_LIST.read_bytes() + sys.version.encode()).hexdigest()
-    ENVIRONMENT.parent.mkdir(parents=True, exist_ok=True)
-    with (ENVIRONMENT.parent / ".pypaimon.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # several test processes may start at once
-        if not stamp.exists() or stamp.read_text() != wanted:
-            _make_environment(interpreter)
-            stamp.write_text(wanted)
-    return interpreter
-
-
-def _make_environment(interpreter: Path) -> None:
-    venv.create(ENVIRONMENT, clear=True, with_pip=True)
-    command = [interpreter, "-m", "pip", "install", "--no-deps", "--quiet", "-r", LOCK_LIST]
-    pip = subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, check=False
-    )
-    if pip.returncode != 0:
-        raise RuntimeError(f"could not make {ENVIRONMENT} from {LOCK_LIST}:\n{pip.stderr[-2000:]}")
 
 
 def _place(path: Path | str | NamedTable) -> dict[str, Any]:

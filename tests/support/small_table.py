@@ -92,6 +92,10 @@ class SmallTable:
         self._commit = StreamTableCommit(self.table, "tester", CompactHere(self.table))
 
     @property
+    def committer(self) -> StreamTableCommit:
+        return self._commit
+
+    @property
     def path(self) -> str:
         return self.table.location
 

@@ -24,6 +24,7 @@ from stream_app.app.observe.events.event_texts import report_line
 from stream_app.app.observe.metrics.collectors import (
     StoreCollector,
     TablesCollector,
+    callback_numbers,
     compaction_numbers,
     expiry_numbers,
 )
@@ -162,10 +163,12 @@ def _run_in(
     try:
         work.open(f"compact-{uuid.uuid4()}")
         compacted, expired = TablesCollector(compaction_numbers), TablesCollector(expiry_numbers)
+        callbacks = TablesCollector(callback_numbers)
         compacted.add(label, work.compaction_metrics)
         expired.add(label, work.upkeep.metrics)
+        callbacks.add(label, work.callback_problems)
         jvm.attach(spark)
-        for collector in (compacted, expired, store, jvm):
+        for collector in (compacted, expired, callbacks, store, jvm):
             registry.register(collector)
         with about(table=label):
             _Compaction(job, work, stop_requested, listeners).run()

@@ -92,8 +92,7 @@ class JobFeeds:
         job = TableJob(table, executor_of, self.stopping, takes_repeats)
         rules = job_rows(self.tables, table).evolution
         self._jobs.append(job)
-        events.watch_maintenance(job.upkeep.metrics)
-        events.watch_compactions(job.compaction_metrics)
+        events.watch(job)
         events.history.watch(events.table or "", job)
         return TableFeed(
             name=name,

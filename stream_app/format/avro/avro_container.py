@@ -16,7 +16,7 @@ import bz2
 import hashlib
 import io
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import fastavro
@@ -126,12 +126,18 @@ _DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def write_records(schema: Any, records: Sequence[dict[str, Any]], codec: str) -> bytes:
+def write_records(
+    schema: Any,
+    records: Sequence[dict[str, Any]],
+    codec: str,
+    properties: Mapping[str, str] | None = None,
+) -> bytes:
     """A container file with these records; a header only when there are none.
 
     Args:
         schema: as `fastavro.parse_schema` returns it.
         codec: as in ``manifest.compression``; ``null`` is also called ``none``.
+        properties: further metadata of the header.
 
     Raises:
         ValueError, TypeError: a record does not fit the schema.
@@ -154,6 +160,7 @@ def write_records(schema: Any, records: Sequence[dict[str, Any]], codec: str) ->
     meta = {
         "avro.schema": schema_text,
         "avro.codec": codec_name.encode(),
+        **{key: text.encode() for key, text in (properties or {}).items()},
         _DIGEST: digest.hexdigest().encode(),
     }
     header = io.BytesIO()

@@ -19,6 +19,7 @@ from stream_app.model.options import (
     bucket_options,
     compaction_options,
     expire_options,
+    iceberg_options,
     stream_options,
     table_options,
     tag_options,
@@ -57,7 +58,7 @@ from stream_app.model.table_kind import is_writable
 
 _DECLARING = (
     *(table_options, bucket_options, compaction_options),
-    *(stream_options, expire_options, tag_options),
+    *(stream_options, expire_options, tag_options, iceberg_options),
 )
 OPTIONS: dict[str, Option[Any]] = {
     key: option for module in _DECLARING for key, option in declared(vars(module)).items()

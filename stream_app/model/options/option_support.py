@@ -93,7 +93,8 @@ _PART = "Paimon's readers see other rows than the newest version's"
 _STALE_INDEX = "a compaction would leave the key index stale"
 _NOBODY_CALLS = "nothing is called after our commits"
 _NOBODY_MARKS = "no partition is marked as done"
-_ICEBERG = "Iceberg's metadata would stay behind, and name files that an expiry deletes"
+_ICEBERG = "its Iceberg catalog would stay behind, and name files that an expiry deletes"
+_ICEBERG_STORAGES = ("disabled", "table-location", "hadoop-catalog")
 
 REFUSALS: tuple[OptionRefusal, ...] = (
     OptionRefusal("batch-scan-mode", _other_than("none"), _READ, _PART, may_go=True),
@@ -122,7 +123,9 @@ REFUSALS: tuple[OptionRefusal, ...] = (
     OptionRefusal("incremental-to-auto-tag", _ANY, _READ, _PART, may_go=True),
     OptionRefusal("index-file-in-data-file-dir", _TRUE, _WRITE),
     OptionRefusal("lock.enabled", _TRUE, _WRITE),
-    OptionRefusal("metadata.iceberg.storage", _other_than("disabled"), _VERSIONS, _ICEBERG, True),
+    OptionRefusal(
+        "metadata.iceberg.storage", _other_than(*_ICEBERG_STORAGES), _VERSIONS, _ICEBERG, True
+    ),
     OptionRefusal("partition.end-input-to-done", _TRUE, _WRITE, _NOBODY_MARKS, may_go=True),
     OptionRefusal("partition.idle-time-to-done", _SET, _WRITE, _NOBODY_MARKS, may_go=True),
     OptionRefusal("pk-bitmap.index.columns", _SET, _WRITE, _STALE_INDEX),
@@ -202,7 +205,8 @@ lookup.merge-records-threshold lookup.remote-file.enabled lookup.remote-file.lev
 
 _COMMITTING = """
 commit.discard-duplicate-files commit.force-create-snapshot commit.strict-mode.last-safe-snapshot
-commit.user-prefix manifest-sort.enabled precommit-compact
+commit.user-prefix manifest-sort.enabled metadata.iceberg.manifest-legacy-version
+precommit-compact
 snapshot.ignore-empty-commit snapshot.watermark-idle-timeout visibility-callback.enabled
 """
 

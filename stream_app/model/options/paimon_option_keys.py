@@ -206,7 +206,7 @@ PREFIXES = (
     "metadata.stats-mode.per.level.",  # the map, one key a line
     "commit.callback.",  # of a class: commit.callback.<class>.param
     "tag.callback.",
-    "metadata.iceberg.",  # metadata of another table format beside Paimon's
+    "metadata.iceberg.rest.",  # handed to the client of an Iceberg catalog
     "btree-index.",
     "lumina.",
     "rocksdb.",
@@ -321,5 +321,12 @@ VALUE_CHECKS: dict[str, Callable[[str], object]] = {
 }
 """Checks of values beyond their type; a wrong value closes the table to Paimon."""
 
-PAIMON_KEYS = CORE_KEYS.keys() | frozenset(f"{_OLDER} {_ENGINES}".split())
+_ICEBERG = """
+metadata.iceberg.database metadata.iceberg.glue.skip-archive metadata.iceberg.hadoop-conf-dir
+metadata.iceberg.hive-client-class metadata.iceberg.hive-conf-dir
+metadata.iceberg.hive-skip-update-stats metadata.iceberg.manifest-legacy-version
+metadata.iceberg.table metadata.iceberg.uri
+"""
+
+PAIMON_KEYS = CORE_KEYS.keys() | frozenset(f"{_OLDER} {_ENGINES} {_ICEBERG}".split())
 """Paimon's keys, their former names, and keys of Flink, Spark and the catalogs."""

@@ -332,9 +332,9 @@ class RowType:
         """The named columns, in the order of `names`."""
         return RowType(tuple(self.field(name) for name in names))
 
-    def numbered(self) -> RowType:
-        """The same columns with the ids of a new table: those inside a column follow its own."""
-        ids = count()
+    def numbered(self, first: int = 0) -> RowType:
+        """The same columns with ids in order: those inside a column follow its own."""
+        ids = count(first)
         return RowType(tuple(field.numbered(ids) for field in self.fields))
 
     @property
@@ -345,7 +345,7 @@ class RowType:
 
 
 def parse_columns(text: str) -> RowType:
-    """Read ``id BIGINT NOT NULL, amount DECIMAL(12,2)`` into columns with ids as a new table's.
+    """Read ``id BIGINT NOT NULL, amount DECIMAL(12,2)`` into columns with ids from 0 on.
 
     Names may be quoted with backticks or double quotes.
 

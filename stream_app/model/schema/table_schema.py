@@ -18,6 +18,7 @@ from stream_app.model.schema.data_type import (
     DataType,
     RowType,
 )
+from stream_app.model.schema.iceberg_schema import iceberg_problems
 from stream_app.model.schema.merge_problems import merge_problems
 from stream_app.model.schema.merge_rules import MergeRules, merge_rules
 from stream_app.model.schema.paimon_problems import index_problems, nested_problems, paimon_problems
@@ -28,6 +29,8 @@ SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
 VALUE_KIND = "_VALUE_KIND"
 KEY_PREFIX = "_KEY_"
 RESERVED_NAMES = frozenset({SEQUENCE_NUMBER, VALUE_KIND, "_LEVEL", "rowkind", "_ROW_ID"})
+FIRST_FIELD_ID = 1
+"""Of a new table; Paimon begins with 0, which some of Iceberg's readers refuse."""
 _BUCKET_KEY_ALONE = "bucket-key needs a number of buckets: give option 'bucket' ≥ 1"
 
 
@@ -155,8 +158,7 @@ def new_table_schema(
             for column in columns
         )
     )
-    if any(column.data_type.is_nested for column in columns):
-        fields = fields.numbered()
+    fields = fields.numbered(FIRST_FIELD_ID)
     return TableSchema(
         schema_id=0,
         fields=fields,
@@ -206,6 +208,7 @@ def existing_problems(
         *merge_problems(columns, primary_keys, options),
         *nested_problems(columns, primary_keys, partition_keys, options),
         *index_problems(primary_keys, partition_keys, options),
+        *iceberg_problems(columns, primary_keys, options),
     ]
 
 

@@ -24,6 +24,7 @@ from stream_app.model.schema.data_type import (
     RowType,
     TypeRoot,
 )
+from stream_app.model.schema.iceberg_schema import iceberg_change_problem
 from stream_app.model.schema.table_schema import TableSchema, schema_problems
 from stream_app.planning.schema.option_changes import (
     renamed_in_options,
@@ -49,6 +50,7 @@ from stream_app.planning.schema.schema_changes import (
 )
 
 _NO_EXPLICIT_CASTS = "disable-explicit-type-casting"
+_OTHER_COLUMN = "add a column of the new type"
 _NO_NOT_NULL = "alter-column-null-to-not-null.disabled"
 _BEFORE_PARTITION = "add-column-before-partition"
 
@@ -237,12 +239,14 @@ class _Altering:
         if was.is_nested or wanted.is_nested:
             raise _refused(
                 f"the column {name!r} is {was}: a type that is nested stays as it is",
-                fix="add a column of the new type",
+                fix=_OTHER_COLUMN,
             )
         is_explicit = not is_on(self.options, _NO_EXPLICIT_CASTS)
         allowed = is_explicit or is_implicit_cast(was, wanted)
         if not (allowed and self._casting.can_cast(was, wanted)):
             raise _refused(f"the column {name!r} is {was}, whose values are no {wanted}")
+        if problem := iceberg_change_problem(was, wanted, self.options):
+            raise _refused(f"the column {name!r} is {was}: {problem}", fix=_OTHER_COLUMN)
         self._check_default(column.default_value, wanted, name)
         self._put(name, replace(column, data_type=wanted))
 

@@ -29,6 +29,7 @@ from stream_app.model.schema.data_type import (
     DataType,
     TypeRoot,
 )
+from stream_app.model.schema.iceberg_schema import iceberg_change_problem
 from stream_app.model.schema.mapping_options import MappingMode, MappingOptions
 from stream_app.model.schema.source_table import SourceColumn, SourceTable
 from stream_app.model.schema.table_schema import KEY_PREFIX, RESERVED_NAMES, TableSchema
@@ -245,7 +246,7 @@ def _changes_of(
     if source.is_typed:
         source_type = source.type_beside(column.data_type)
         merge = merge_types(column.data_type, source_type, options)
-        if why := _why_kept(schema, column.name, merge.kind):
+        if why := _why_kept(schema, column, merge):
             kept.append(KeptColumn(column.name, column.data_type, source_type, why))
         elif merge.kind is MergeKind.WIDENED:
             yield ChangeType(column.name, merge.data_type)
@@ -255,8 +256,8 @@ def _changes_of(
         yield SetColumnComment(column.name, source.comment)
 
 
-def _why_kept(schema: TableSchema, name: str, kind: MergeKind) -> str | None:
-    match kind:
+def _why_kept(schema: TableSchema, column: DataField, merge: Merge) -> str | None:
+    match merge.kind:
         case MergeKind.SAME:
             return None
         case MergeKind.NARROWER:
@@ -265,7 +266,9 @@ def _why_kept(schema: TableSchema, name: str, kind: MergeKind) -> str | None:
             return "no type of the column's kind holds the values of both"
         case MergeKind.WIDENED:
             fixed = {*schema.primary_keys, *schema.partition_keys, *schema.bucket_keys}
-            return "columns of a key keep their types" if name in fixed else None
+            if column.name in fixed:
+                return "columns of a key keep their types"
+            return iceberg_change_problem(column.data_type, merge.data_type, schema.options)
 
 
 def _may_be_relaxed(schema: TableSchema, column: DataField) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -115,6 +115,7 @@ class JobStateFile:
         self.folder = folder
         self.state = self._saved = state_of(folder)
         self._replaces_earlier = True
+        self._passing: tuple[JobWarning, ...] = ()
 
     def note(self, **changes: Any) -> None:
         """Change fields; the next `save` persists them."""
@@ -145,6 +146,13 @@ class JobStateFile:
             known = self.state.warnings
             if warning not in known and len(known) < _WARNINGS_MAX:
                 self.update(warnings=(*known, warning))
+
+    def note_passing(self, warnings: Sequence[JobWarning]) -> None:
+        """Replace the warnings of the last call, which end with their cause."""
+        ended = [known for known in self._passing if known not in warnings]
+        self.update(warnings=tuple(one for one in self.state.warnings if one not in ended))
+        self.warn(warning for warning in warnings if warning not in self._passing)
+        self._passing = tuple(warnings)
 
     def save(self) -> None:
         """Persist the state atomically if it changed; then delete the file of 0.1.0.

@@ -23,7 +23,7 @@ from stream_app.spark.ingest.held_table import (
     with_new_partitions,
 )
 from stream_app.spark.ingest.held_tables import HeldTables
-from stream_app.spark.ingest.job_state import FILE, JobStateFile
+from stream_app.spark.ingest.job_state import FILE, JobStateFile, JobWarning
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.table.map_in_threads import map_in_threads
 
@@ -136,13 +136,24 @@ class JobTables(ABC):
             CompactionWaitError: the table must wait, and the others go on.
         """
 
-    @abstractmethod
     def finish(self, complete: Iterable[TableFeed]) -> None:
         """Record that all tables but the held ones have the newest epoch that has begun.
 
         Args:
             complete: the tables that have got it, with or without changes.
         """
+        self._note_newest(complete)
+        self.state_file.note_passing(
+            [
+                JobWarning(table=feed.job.table.label, what=problem.what, fix=problem.fix)
+                for feed in self.feeds
+                for problem in feed.job.callback_problems()
+            ]
+        )
+
+    @abstractmethod
+    def _note_newest(self, complete: Iterable[TableFeed]) -> None:
+        """Record the newest epochs of tables that have got the newest one; see `finish`."""
 
     @abstractmethod
     def fail(self, feed: TableFeed, error: BaseException) -> None:
@@ -217,8 +228,8 @@ class StoppingTables(JobTables):
         """See `JobTables.wait_for_sequence_number`."""
         return feed.job.follow_and_wait()
 
-    def finish(self, _complete: Iterable[TableFeed]) -> None:
-        """See `JobTables.finish`: the tables have it."""
+    def _note_newest(self, _complete: Iterable[TableFeed]) -> None:
+        """The tables have it."""
 
     def fail(self, _feed: TableFeed, error: BaseException) -> None:
         """See `JobTables.fail`."""
@@ -263,8 +274,7 @@ class HoldingTables(JobTables):
             raise CompactionWaitError(feed.job.table.location)
         return feed.job.next_sequence_number
 
-    def finish(self, complete: Iterable[TableFeed]) -> None:
-        """See `JobTables.finish`."""
+    def _note_newest(self, complete: Iterable[TableFeed]) -> None:
         newest = dict(self.state_file.state.newest)
         newest |= {feed.name: last for feed in complete if (last := feed.job.last_epoch) >= 0}
         self.state_file.update(epoch=self.newest_begun, newest=newest)

@@ -36,11 +36,11 @@ from stream_app.model.snapshot import (
 )
 from stream_app.planning.commit.job_epochs import carried, encode_epochs
 from stream_app.planning.commit.retry_wait import retry_wait_s
+from stream_app.table.commit.commit_callbacks import CommitCallbacks
 from stream_app.table.commit.commit_changes import CommitChanges, changed, overwritten
 from stream_app.table.commit.commit_conflicts import CommitConflicts
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.late_snapshot import check_in_line, is_still_there, is_there
-from stream_app.table.commit.listed_partitions import ListedPartitions
 from stream_app.table.commit.metadata_files import (
     CommitFiles,
     CommitLists,
@@ -94,17 +94,19 @@ class FileStoreCommit:
     Attributes:
         history: what is known of the table. A commit directly on top of the known snapshot advances
             it. After other writers' commits the caller has to catch up.
+        callbacks: what follows each published snapshot.
     """
 
     table: FileStoreTable
     history: CommitHistory
+    callbacks: CommitCallbacks = field(init=False)
     _conflicts: CommitConflicts = field(init=False)
     _manifests: NewestManifests = field(default_factory=NewestManifests)
     _knows_earliest_hint: bool = False
-    _partitions: ListedPartitions = field(default_factory=ListedPartitions)
 
     def __post_init__(self) -> None:
         self._conflicts = CommitConflicts(self.table)
+        self.callbacks = CommitCallbacks(self.table)
 
     def commit_appends(
         self, committable: ManifestCommittable, *, check: OnTop | None = None
@@ -222,7 +224,7 @@ class FileStoreCommit:
             raise
         files.note_made()
         self.history.note_made(snapshot)
-        self._partitions.add(self.table, commit.committable.changes)
+        self.callbacks.call(snapshot, commit.committable.changes)
         return snapshot
 
     def _race(self, commit: _Commit, files: CommitFiles) -> Snapshot:
@@ -250,12 +252,8 @@ class FileStoreCommit:
                 )
             )
             latest = self.table.snapshots.latest()
-        what = (
-            f"{commit.kind.value} commit {commit.committable.identifier} of user "
-            f"{self.history.commit_user} lost the race for the next snapshot {retry + 1} times in "
-            f"{waited_s:.1f} s"
-        )
-        raise _lost(what, self.table)
+        lost = f"lost the race for the next snapshot {retry + 1} times in {waited_s:.1f} s"
+        raise _lost(self, commit, lost)
 
     def _attempt(
         self, latest: Snapshot | None, commit: _Commit, files: CommitFiles
@@ -346,12 +344,14 @@ def _fixed(changes: CommitChanges, check: OnTop | None, latest: Snapshot | None)
     return changes
 
 
-def _lost(what: str, table: FileStoreTable) -> CommitError:
-    winner = table.snapshots.latest()
+def _lost(committer: FileStoreCommit, commit: _Commit, lost: str) -> CommitError:
+    winner = committer.table.snapshots.latest()
     assert winner is not None, "a race is lost to somebody"
     return CommitError(
-        f"{what}, last to snapshot {winner.snapshot_id} of user {winner.commit_user}",
-        where=table.location,
+        f"{commit.kind.value} commit {commit.committable.identifier} of user "
+        f"{committer.history.commit_user} {lost}, last to snapshot {winner.snapshot_id} of user "
+        f"{winner.commit_user}",
+        where=committer.table.location,
         fix="other writers commit without a pause: raise 'commit.max-retries' or "
         "'commit.timeout', or let fewer jobs write this table",
     )

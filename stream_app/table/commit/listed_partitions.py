@@ -28,6 +28,11 @@ class ListedPartitions:
     _listed: set[bytes] = field(default_factory=set)
     _due: set[bytes] = field(default_factory=set)
 
+    @property
+    def are_due(self) -> bool:
+        """Whether the catalog did not take partitions."""
+        return bool(self._due)
+
     def add(self, table: FileStoreTable, changes: Sequence[BucketChange]) -> None:
         """Add the partitions that a commit has given files."""
         is_listed = bool(table.schema.partition_keys) and table.options[METASTORE_PARTITIONED_TABLE]

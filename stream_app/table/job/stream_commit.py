@@ -84,6 +84,7 @@ class StreamTableCommit:
         self.state = state = TableState(table, commit_user, executor, last_identifier)
         self.index = index_state(table, self.state.history)
         self._commit = FileStoreCommit(table, self.state.history)
+        self.callbacks = self._commit.callbacks
         self._publisher = CompactionPublisher(table, self._commit, state.coordinator, state.live)
         self._write_only = WriteOnlyBound(self.state, stopping)
         self._while_waiting: list[Snapshot] = []

@@ -21,6 +21,7 @@ from stream_app.planning.commit.conflict_detection import adoption_conflict
 from stream_app.planning.commit.repeated_records import Offsets
 from stream_app.planning.compact.waiting_rows import unseen_by, waiting_text
 from stream_app.planning.schema.schema_changes import schema_differences
+from stream_app.table.commit.commit_callbacks import CallbackProblem, CommitCallbacks
 from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
@@ -107,9 +108,11 @@ class TableJob:
     identifier: int | None = None
     upkeep: TableMaintenance = field(init=False)
     _commit: StreamTableCommit | None = field(init=False, default=None)
+    _idle_callbacks: CommitCallbacks = field(init=False)
 
     def __post_init__(self) -> None:
         self.upkeep = TableMaintenance(self.table)
+        self._idle_callbacks = CommitCallbacks(self.table)
 
     @property
     def is_open(self) -> bool:
@@ -120,6 +123,7 @@ class TableJob:
         """Read the table's state: before this run's first epoch, and after a failure."""
         assert self._commit is None, "once, unless its state was forgotten"
         self._commit = self._committer(commit_user)
+        self._commit.callbacks.catch_up()
 
     def check_epochs(self, epoch: int, newest: int) -> None:
         """Check that the table and the checkpoint fit together.
@@ -235,6 +239,7 @@ class TableJob:
             snapshot = None
         if snapshot is None:
             self.upkeep.while_idle()
+            self._callbacks.while_idle()
             return None
         self.upkeep.after_commit()
         return self.idle_report(snapshot)
@@ -245,6 +250,7 @@ class TableJob:
         draining = () if self._commit is None else self._commit.draining()
         reports = [self.idle_report(snapshot) for snapshot in draining]
         self.upkeep.after_commit()
+        self._callbacks.catch_up()
         return reports
 
     def check_none_waits(self) -> None:
@@ -277,6 +283,15 @@ class TableJob:
     def compaction_metrics(self) -> CompactionMetrics | None:
         """Numbers about the compactions; None before the first epoch. Any thread may ask."""
         return None if self._commit is None else self._commit.compaction_metrics()
+
+    def callback_problems(self) -> tuple[CallbackProblem, ...]:
+        """What lags behind the table's newest snapshot. Any thread may ask."""
+        return self._callbacks.problems
+
+    @property
+    def _callbacks(self) -> CommitCallbacks:
+        commit = self._commit
+        return self._idle_callbacks if commit is None else commit.callbacks
 
     def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
         """The compactions that wait for a thread or run. Any thread may ask."""

@@ -13,15 +13,14 @@ after each step:
 5. delete snapshots, the newest first, so that a shorter table remains; also those that were
    committed meanwhile; then write the hint LATEST,
 6. delete the files that only they held: a rollback that dies before leaves orphans,
-7. write the hint EARLIEST, and withdraw the announcement.
+7. write the hint EARLIEST, withdraw the announcement, and tell Iceberg's readers.
 
 A catalog that decides which snapshot is the newest does steps 2 to 5 itself.
 
 Writers must not run meanwhile: the rollback deletes what they commit on top of a deleted snapshot.
 A streaming job of ours detects the rollback, and stops.
 
-Source: Paimon `table/RollbackHelper.java`, which leaves the files of step 6 as orphans. It also
-leaves consumers that are ahead, which miss the snapshots that reuse numbers before theirs.
+Source: Paimon `table/RollbackHelper.java`, which leaves the files of step 6, and consumers ahead.
 """
 
 from __future__ import annotations
@@ -39,6 +38,7 @@ from stream_app.model.options.stream_options import CONSUMER_EXPIRATION_TIME
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.upkeep.unused_files import FileKey, unprotected
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.iceberg.publisher import IcebergPublisher
 from stream_app.table.upkeep.announcements import (
     expiry_in_the_way,
     holding_announcements,
@@ -196,6 +196,7 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
     table.snapshots.write_earliest_hint(table.snapshots.ids()[0])  # 7
     for name in table.rollback_announcements.announcements():
         table.rollback_announcements.withdraw(name)
+    IcebergPublisher(table).publish(plan.target)
 
 
 def _delete_snapshots(table: FileStoreTable, numbers: RollbackNumbers) -> None:

@@ -212,7 +212,7 @@ def test_columns_are_found_by_their_id(tmp_path: Path) -> None:
     old = a_table(tmp_path, "k INT, a STRING, b INT")
     [file] = write(old, rows(old, [{"k": 1, "a": "x", "b": 7}]))
     new = evolved(
-        old, a_field(3, "a", "STRING"), a_field(2, "c", "BIGINT"), a_field(0, "k", "INT NOT NULL")
+        old, a_field(4, "a", "STRING"), a_field(3, "c", "BIGINT"), a_field(1, "k", "INT NOT NULL")
     )
     [row] = read(new, file)
     assert row == {"_SEQUENCE_NUMBER": 0, "_VALUE_KIND": 0, "a": None, "c": 7, "k": 1}
@@ -231,9 +231,9 @@ def test_widened_types(tmp_path: Path, beside: str) -> None:
     batch = batch.set_column(index, batch.schema.field(index), m)
     [file] = write(old, batch)
     new = evolved(
-        old, a_field(0, "k", "INT NOT NULL"), a_field(1, "i", "DECIMAL(10,2)"),
-        a_field(2, "f", "DOUBLE"), a_field(3, "m", "DECIMAL(20,4)"),
-        a_field(4, "t", "TIMESTAMP(6)"), a_field(5, "s", "STRING"),
+        old, a_field(1, "k", "INT NOT NULL"), a_field(2, "i", "DECIMAL(10,2)"),
+        a_field(3, "f", "DOUBLE"), a_field(4, "m", "DECIMAL(20,4)"),
+        a_field(5, "t", "TIMESTAMP(6)"), a_field(6, "s", "STRING"),
     )  # fmt: skip
     [found] = read(new, file)
     assert found["t"] == "2023-11-14T22:13:20.123"
@@ -282,7 +282,7 @@ def test_which_types_keep_their_values(stored: str, wanted: str, keeps: bool) ->
 def test_a_type_that_paimon_does_not_give_is_refused(tmp_path: Path) -> None:
     old = a_table(tmp_path, "k INT, a DOUBLE")
     [file] = write(old, rows(old, [{"k": 1, "a": 0.1}]))
-    new = evolved(old, a_field(0, "k", "INT NOT NULL"), a_field(1, "a", "BYTES"))
+    new = evolved(old, a_field(1, "k", "INT NOT NULL"), a_field(2, "a", "BYTES"))
     with pytest.raises(UnsupportedTableError, match="holds column 'a' as DOUBLE") as told:
         read(new, file)
     assert told.value.where.endswith(file.file_name)

@@ -58,9 +58,9 @@ def summary(schema: pa.Schema) -> list[tuple[str, str, bool, int]]:
 
 
 VALUES = [
-    ("v", "double", True, 0),
-    ("dt", "string", False, 1),
-    ("id", "int64", False, 2),
+    ("v", "double", True, 1),
+    ("dt", "string", False, 2),
+    ("id", "int64", False, 3),
 ]
 SYSTEM = [
     ("_SEQUENCE_NUMBER", "int64", False, 2_147_483_646),
@@ -69,7 +69,7 @@ SYSTEM = [
 
 
 def test_columns_of_a_data_file() -> None:
-    key = ("_KEY_id", "int64", False, 1_073_741_825)
+    key = ("_KEY_id", "int64", False, 1_073_741_826)
     assert summary(key_value_file_schema(SCHEMA, thin=False)) == [key, *SYSTEM, *VALUES]
 
 

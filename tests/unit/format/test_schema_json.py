@@ -122,7 +122,7 @@ def test_broken_schemas_are_refused(key: str, value: object, said: str) -> None:
 def test_schema_is_what_the_model_says() -> None:
     assert isinstance(SCHEMA, TableSchema)
     assert plain_object(encode_schema(SCHEMA))["fields"][1] == {
-        "id": 1,
+        "id": 2,
         "name": "id",
         "type": "BIGINT NOT NULL",
     }

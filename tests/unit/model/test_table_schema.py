@@ -22,7 +22,7 @@ def a_schema(**options: str) -> TableSchema:
 
 def test_a_new_schema_is_the_first() -> None:
     schema = a_schema()
-    assert (schema.schema_id, schema.highest_field_id, schema.time_millis) == (0, 3, 1234)
+    assert (schema.schema_id, schema.highest_field_id, schema.time_millis) == (0, 4, 1234)
     assert schema.comment == "orders"
     assert [field.data_type.nullable for field in schema.fields] == [False, False, False, True]
 

@@ -27,7 +27,6 @@ from stream_app.app.observe.events.event_texts import (
     rounded,
     snapshots_text,
 )
-from stream_app.app.observe.metrics.collectors import CompactionSource
 from stream_app.app.observe.metrics.health import JobHealth
 from stream_app.app.observe.metrics.job_metrics import OTHER_TABLES, JobMetrics
 from stream_app.app.observe.monitoring.listener import Listeners
@@ -46,8 +45,7 @@ from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.table_job import IdleReport
-from stream_app.table.job.table_maintenance import MaintenanceMetrics
+from stream_app.table.job.table_job import IdleReport, TableJob
 
 _LOG = logging.getLogger("stream_app")
 
@@ -86,15 +84,12 @@ class EventLog:
         _LOG.info("writing %s, checkpoint %s", table, checkpoint)
         self._write("started", {"table": table, "checkpoint": checkpoint})
 
-    def watch_compactions(self, source: CompactionSource) -> None:
-        """Read numbers about compactions from `source` from here on."""
+    def watch(self, job: TableJob) -> None:
+        """Read numbers about compactions, expiry and commit callbacks from here on."""
         if self.metrics is not None:
-            self.metrics.compactions.add(self.metrics.table, source)
-
-    def watch_maintenance(self, source: Callable[[], MaintenanceMetrics]) -> None:
-        """Read numbers about expiry from `source` from here on."""
-        if self.metrics is not None:
-            self.metrics.maintenance.add(self.metrics.table, source)
+            self.metrics.compactions.add(self.metrics.table, job.compaction_metrics)
+            self.metrics.maintenance.add(self.metrics.table, job.upkeep.metrics)
+            self.metrics.callbacks.add(self.metrics.table, job.callback_problems)
 
     def opened(self, table: FileStoreTable, topics: Collection[str]) -> None:
         """The table is opened, and has brought messages from these topics so far."""

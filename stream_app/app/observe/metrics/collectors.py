@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -22,11 +22,11 @@ from stream_app.filestore.lookup.lookup_copies import (
     copies_bytes,
     local_copies_folder,
 )
+from stream_app.table.commit.commit_callbacks import CallbackProblem
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.job.table_maintenance import MaintenanceMetrics
 
 PREFIX = "stream_app_"
-CompactionSource = Callable[[], CompactionMetrics | None]
 _Metrics = TypeVar("_Metrics")
 
 
@@ -50,6 +50,11 @@ class TablesCollector(Collector, Generic[_Metrics]):
             if metrics is not None
             for number in self._numbers(metrics)
         )
+
+
+CALLBACK_PROBLEMS = (
+    "What lags behind the newest snapshot: Iceberg's metadata, the catalog's list of partitions."
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -141,6 +146,11 @@ class _TableNumber:
     meaning: str
     is_counter: bool = False
     together: Callable[[Iterable[float]], float] = sum
+
+
+def callback_numbers(problems: Sequence[CallbackProblem]) -> Iterator[_TableNumber]:
+    """What lags behind the newest snapshot, under its Prometheus name."""
+    yield _TableNumber("callback_problems", len(problems), CALLBACK_PROBLEMS)
 
 
 def expiry_numbers(done: MaintenanceMetrics) -> Iterator[_TableNumber]:

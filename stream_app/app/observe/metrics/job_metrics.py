@@ -28,6 +28,7 @@ from stream_app.app.observe.metrics.collectors import (
     DiskCollector,
     StoreCollector,
     TablesCollector,
+    callback_numbers,
     compaction_numbers,
     expiry_numbers,
 )
@@ -79,10 +80,12 @@ class JobMetrics:
         self.registry = CollectorRegistry()
         self.compactions = TablesCollector(compaction_numbers)
         self.maintenance = TablesCollector(expiry_numbers)
+        self.callbacks = TablesCollector(callback_numbers)
         self.source = SourceMetrics(self._gauge, clock or SystemClock())
         self.store, self.jvm = StoreCollector(self.table), JvmCollector(self.table)
         self.disks = DiskCollector(self.table)
-        for collector in (self.compactions, self.maintenance, self.store, self.jvm, self.disks):
+        of_tables = (self.compactions, self.maintenance, self.callbacks)
+        for collector in (*of_tables, self.store, self.jvm, self.disks):
             self.registry.register(collector)
         ProcessCollector(registry=self.registry)
         build = Gauge(

@@ -120,6 +120,23 @@ def test_a_warning_is_kept_once_and_named_by_its_table(tmp_path: Path) -> None:
     assert state_of(file.folder).warnings == (cut,), "each start finds the others anew"
 
 
+def test_a_passing_warning_ends_with_its_cause(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = JobStateFile(a_folder(tmp_path))
+    stays = JobWarning(what="no numbers", fix="set stream.metrics-port")
+    lags = JobWarning(table="db.t", what="Iceberg's readers lag", fix="mend the cause")
+    file.warn([stays])
+    file.note_passing([lags])
+    file.note_passing([lags])
+    assert state_of(file.folder).warnings == (stays, lags)
+    assert caplog.text.count("Iceberg's readers lag") == 1
+    file.note_passing([])
+    assert state_of(file.folder).warnings == (stays,)
+    file.note_passing([lags])
+    assert caplog.text.count("Iceberg's readers lag") == 2
+
+
 def test_wherever_the_replacement_ends_the_next_start_has_all(tmp_path: Path) -> None:
     """Each file operation is the last one of a process."""
     for at in range(100):

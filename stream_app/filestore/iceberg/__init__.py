@@ -1,0 +1,1 @@
+"""Paths and files of a table's metadata for Iceberg."""

@@ -1,0 +1,330 @@
+"""Iceberg's manifests and manifest lists as Avro.
+
+Names, ids and types of the fields are Iceberg's. Readers look fields up by their ids. Paimon's own
+metadata for Iceberg has the same names, so its manifests can be read too.
+
+Source: Iceberg's table specification, "Manifests" and "Manifest Lists".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import fastavro
+import orjson
+
+from stream_app.errors import CorruptFileError
+from stream_app.format.avro.avro_container import read_records, write_records
+from stream_app.format.iceberg.single_values import (
+    avro_name,
+    avro_value,
+    partition_record,
+    row_value,
+    single_value,
+)
+from stream_app.model.iceberg.metadata import (
+    EntryStatus,
+    IcebergEntry,
+    IcebergFile,
+    IcebergManifest,
+    ManifestContent,
+    PartitionSummary,
+    VectorPlace,
+)
+from stream_app.model.schema.data_type import DataType, RowType
+
+_T = TypeVar("_T")
+_PUFFIN, _PARQUET = "puffin", "parquet"
+_POSITION_DELETES = 1
+_STATUS_NAMES = {
+    EntryStatus.ADDED: "added",
+    EntryStatus.EXISTING: "existing",
+    EntryStatus.DELETED: "deleted",
+}
+
+
+def _required(field_id: int, name: str, avro_type: object) -> dict[str, object]:
+    return {"name": name, "type": avro_type, "field-id": field_id}
+
+
+def _optional(field_id: int, name: str, avro_type: object) -> dict[str, object]:
+    union = ["null", avro_type]
+    return {"name": name, "type": union, "default": None, "field-id": field_id}
+
+
+def _by_field_id(name: str, field_id: int, key_id: int, value_type: str) -> dict[str, object]:
+    """A map from field ids, which Iceberg writes as pairs."""
+    record = {
+        "type": "record",
+        "name": f"k{key_id}_v{key_id + 1}",
+        "fields": [_required(key_id, "key", "int"), _required(key_id + 1, "value", value_type)],
+    }
+    return _optional(field_id, name, {"type": "array", "items": record, "logicalType": "map"})
+
+
+_SUMMARY = {
+    "type": "record",
+    "name": "r508",
+    "fields": [
+        _required(509, "contains_null", "boolean"),
+        _optional(518, "contains_nan", "boolean"),
+        _optional(510, "lower_bound", "bytes"),
+        _optional(511, "upper_bound", "bytes"),
+    ],
+}
+
+_LIST_FIELDS = [
+    _required(500, "manifest_path", "string"),
+    _required(501, "manifest_length", "long"),
+    _required(502, "partition_spec_id", "int"),
+    _required(517, "content", "int"),
+    _required(515, "sequence_number", "long"),
+    _required(516, "min_sequence_number", "long"),
+    _required(503, "added_snapshot_id", "long"),
+    _required(504, "added_files_count", "int"),
+    _required(505, "existing_files_count", "int"),
+    _required(506, "deleted_files_count", "int"),
+    _required(512, "added_rows_count", "long"),
+    _required(513, "existing_rows_count", "long"),
+    _required(514, "deleted_rows_count", "long"),
+    _optional(507, "partitions", {"type": "array", "items": _SUMMARY, "element-id": 508}),
+    _optional(520, "first_row_id", "long"),
+]
+_LIST = fastavro.parse_schema({"type": "record", "name": "manifest_file", "fields": _LIST_FIELDS})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestKind:
+    """What all manifests of a table have in common.
+
+    Attributes:
+        schema: the current one, as Iceberg's JSON.
+        partition_fields: the partition spec's, as Iceberg's JSON.
+    """
+
+    format_version: int
+    schema: Mapping[str, Any]
+    partition_type: RowType
+    partition_fields: Sequence[Mapping[str, Any]]
+
+
+def encode_manifest(
+    entries: Iterable[IcebergEntry], content: ManifestContent, kind: ManifestKind, codec: str
+) -> bytes:
+    """The bytes of a manifest."""
+    properties = {
+        "schema": orjson.dumps(kind.schema).decode(),
+        "schema-id": str(kind.schema["schema-id"]),
+        "partition-spec": orjson.dumps(kind.partition_fields).decode(),
+        "partition-spec-id": "0",
+        "format-version": str(kind.format_version),
+        "content": content.name.lower(),
+    }
+    schema = fastavro.parse_schema(_manifest_schema(kind.partition_type))
+    names = [avro_name(index, name) for index, name in enumerate(kind.partition_type.names)]
+    records = [_entry_record(entry, kind.partition_type.types, names) for entry in entries]
+    return write_records(schema, records, codec, properties)
+
+
+def _manifest_schema(partition_type: RowType) -> dict[str, object]:
+    file_fields = [
+        _required(134, "content", "int"),
+        _required(100, "file_path", "string"),
+        _required(101, "file_format", "string"),
+        _required(102, "partition", partition_record(partition_type)),
+        _required(103, "record_count", "long"),
+        _required(104, "file_size_in_bytes", "long"),
+        _by_field_id("null_value_counts", 110, 121, "long"),
+        _by_field_id("lower_bounds", 125, 126, "bytes"),
+        _by_field_id("upper_bounds", 128, 129, "bytes"),
+        _optional(142, "first_row_id", "long"),
+        _optional(143, "referenced_data_file", "string"),
+        _optional(144, "content_offset", "long"),
+        _optional(145, "content_size_in_bytes", "long"),
+    ]
+    fields = [
+        _required(0, "status", "int"),
+        _optional(1, "snapshot_id", "long"),
+        _optional(3, "sequence_number", "long"),
+        _optional(4, "file_sequence_number", "long"),
+        _required(2, "data_file", {"type": "record", "name": "r2", "fields": file_fields}),
+    ]
+    return {"type": "record", "name": "manifest_entry", "fields": fields}
+
+
+def _entry_record(
+    entry: IcebergEntry, types: Sequence[DataType], names: Sequence[str]
+) -> dict[str, Any]:
+    """An entry as Avro's record; types and names are those of the partition."""
+    file, vector = entry.file, entry.file.vector
+    partition = {
+        name: avro_value(value, data_type)
+        for name, data_type, value in zip(names, types, file.partition, strict=True)
+    }
+    data_file = {
+        "content": 0 if vector is None else _POSITION_DELETES,
+        "file_path": file.path,
+        "file_format": (_PARQUET if vector is None else _PUFFIN).upper(),
+        "partition": partition,
+        "record_count": file.row_count,
+        "file_size_in_bytes": file.size,
+        "null_value_counts": _pairs(file.null_counts),
+        "lower_bounds": _pairs(file.lower),
+        "upper_bounds": _pairs(file.upper),
+        "first_row_id": file.first_row_id,
+        "referenced_data_file": None if vector is None else vector.data_file,
+        "content_offset": None if vector is None else vector.offset,
+        "content_size_in_bytes": None if vector is None else vector.length,
+    }
+    return {
+        "status": int(entry.status),
+        "snapshot_id": entry.snapshot_id,
+        "sequence_number": entry.sequence_number,
+        "file_sequence_number": entry.sequence_number,
+        "data_file": data_file,
+    }
+
+
+def _pairs(values: Mapping[int, object]) -> list[dict[str, object]] | None:
+    return [{"key": key, "value": value} for key, value in values.items()] or None
+
+
+def decode_manifest(data: bytes) -> list[IcebergEntry]:
+    """The entries of a manifest.
+
+    Raises:
+        CorruptFileError: the bytes are no manifest.
+    """
+    return _decoded(data, _entry)
+
+
+def _decoded(data: bytes, decode: Callable[[dict[str, Any]], _T]) -> list[_T]:
+    try:
+        return [decode(record) for record in read_records(data)]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CorruptFileError(
+            f"not Iceberg metadata that stream_app can read: {type(error).__name__}: {error}",
+            fix="delete the folder of Iceberg's metadata: the next commit makes it anew",
+        ) from error
+
+
+def _entry(record: dict[str, Any]) -> IcebergEntry:
+    data_file = record["data_file"]
+    offset, vector = data_file.get("content_offset"), None
+    if offset is not None:
+        vector = VectorPlace(
+            data_file=data_file["referenced_data_file"],
+            offset=offset,
+            length=data_file["content_size_in_bytes"],
+        )
+    file = IcebergFile(
+        path=data_file["file_path"],
+        size=data_file["file_size_in_bytes"],
+        partition=tuple(map(row_value, data_file["partition"].values())),
+        row_count=data_file["record_count"],
+        null_counts=_mapping(data_file["null_value_counts"]),
+        lower=_mapping(data_file["lower_bounds"]),
+        upper=_mapping(data_file["upper_bounds"]),
+        first_row_id=data_file.get("first_row_id"),
+        vector=vector,
+    )
+    return IcebergEntry(
+        status=EntryStatus(record["status"]),
+        snapshot_id=record["snapshot_id"],
+        sequence_number=record["sequence_number"],
+        file=file,
+    )
+
+
+def _mapping(pairs: list[dict[str, Any]] | None) -> dict[int, Any]:
+    return {pair["key"]: pair["value"] for pair in pairs or ()}
+
+
+def partition_summaries(
+    entries: Sequence[IcebergEntry], partition_type: RowType
+) -> tuple[PartitionSummary, ...]:
+    """The ranges of the partition columns of some entries."""
+    summaries = []
+    for index, field in enumerate(partition_type):
+        values = [entry.file.partition[index] for entry in entries]
+        bounds: list[Any] = [value for value in values if value is not None]
+        summaries.append(
+            PartitionSummary(
+                contains_null=len(bounds) < len(values),
+                lower=single_value(min(bounds), field.data_type) if bounds else None,
+                upper=single_value(max(bounds), field.data_type) if bounds else None,
+            )
+        )
+    return tuple(summaries)
+
+
+def encode_manifest_list(
+    manifests: Iterable[IcebergManifest], codec: str, properties: Mapping[str, str]
+) -> bytes:
+    """The bytes of a manifest list.
+
+    Args:
+        properties: what the header says of its snapshot.
+    """
+    return write_records(_LIST, [_list_record(one) for one in manifests], codec, properties)
+
+
+def _list_record(manifest: IcebergManifest) -> dict[str, Any]:
+    counts: dict[str, int] = {}
+    for status, name in _STATUS_NAMES.items():
+        counts[f"{name}_files_count"] = manifest.files[status]
+        counts[f"{name}_rows_count"] = manifest.rows[status]
+    return {
+        "manifest_path": manifest.path,
+        "manifest_length": manifest.length,
+        "partition_spec_id": 0,
+        "content": int(manifest.content),
+        "sequence_number": manifest.sequence_number,
+        "min_sequence_number": manifest.min_sequence_number,
+        "added_snapshot_id": manifest.snapshot_id,
+        **counts,
+        "partitions": [
+            {
+                "contains_null": summary.contains_null,
+                "contains_nan": None,
+                "lower_bound": summary.lower,
+                "upper_bound": summary.upper,
+            }
+            for summary in manifest.partitions
+        ],
+        "first_row_id": manifest.first_row_id,
+    }
+
+
+def decode_manifest_list(data: bytes) -> list[IcebergManifest]:
+    """The manifests of a list.
+
+    Raises:
+        CorruptFileError: the bytes are no manifest list.
+    """
+    return _decoded(data, _manifest)
+
+
+def _manifest(record: dict[str, Any]) -> IcebergManifest:
+    names = _STATUS_NAMES.items()
+    return IcebergManifest(
+        path=record["manifest_path"],
+        length=record["manifest_length"],
+        content=ManifestContent(record["content"]),
+        sequence_number=record["sequence_number"],
+        min_sequence_number=record["min_sequence_number"],
+        snapshot_id=record["added_snapshot_id"],
+        files={status: record[f"{name}_files_count"] for status, name in names},
+        rows={status: record[f"{name}_rows_count"] for status, name in names},
+        partitions=tuple(
+            PartitionSummary(
+                contains_null=one["contains_null"],
+                lower=one["lower_bound"],
+                upper=one["upper_bound"],
+            )
+            for one in record["partitions"] or ()
+        ),
+        first_row_id=record.get("first_row_id"),
+    )

@@ -1,0 +1,64 @@
+"""Puffin files with the deletion vectors of one index file of Paimon.
+
+A 64-bit vector has the same bytes in both, and so has the space between them. A Puffin file begins
+with other bytes, and ends with a footer that names its vectors::
+
+    index file    1          vector vector …
+    Puffin file   P F A 1    vector vector …   footer
+
+Source: Iceberg's Puffin specification, "deletion-vector-v1".
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import orjson
+
+from stream_app.errors import UnsupportedTableError
+from stream_app.format.deletion_vector import FILE_HEADER, MAGIC_64
+from stream_app.model.iceberg.metadata import IcebergFile
+
+_MAGIC = b"PFA1"
+SHIFT = len(_MAGIC) - len(FILE_HEADER)
+"""How much later a vector lies in the Puffin file."""
+_SIZE_BYTES = 4
+_POSITION_FIELD_ID = 2_147_483_645
+_UNKNOWN = -1
+"""Of snapshot and sequence number: a vector inherits them from its manifest."""
+
+
+def puffin_of(index_file: bytes, vectors: Sequence[IcebergFile]) -> bytes:
+    """The Puffin file of an index file.
+
+    Args:
+        vectors: all of it, with their places in the Puffin file.
+
+    Raises:
+        UnsupportedTableError: a vector has 32 bits, which Iceberg does not know.
+    """
+    content, blobs = _MAGIC + index_file[len(FILE_HEADER) :], []
+    for file in vectors:
+        place = file.vector
+        assert place is not None, file
+        if content[place.offset + _SIZE_BYTES :][: len(MAGIC_64)] != MAGIC_64:
+            raise UnsupportedTableError(
+                f"the deletion vector of {place.data_file} has 32 bits, Iceberg's have 64",
+                fix="compact the table whole (stream-app compact --full)",
+            )
+        blob = {
+            "type": "deletion-vector-v1",
+            "fields": [_POSITION_FIELD_ID],
+            "snapshot-id": _UNKNOWN,
+            "sequence-number": _UNKNOWN,
+            "offset": place.offset,
+            "length": place.length,
+            "properties": {
+                "referenced-data-file": place.data_file,
+                "cardinality": str(file.row_count),
+            },
+        }
+        blobs.append(blob)
+    footer = orjson.dumps({"blobs": blobs, "properties": {}})
+    return content + _MAGIC + footer + struct.pack("<ii", len(footer), 0) + _MAGIC

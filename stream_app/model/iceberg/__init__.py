@@ -1,0 +1,1 @@
+"""What Iceberg's metadata says of a table."""

@@ -1,0 +1,183 @@
+"""An Iceberg table's metadata: files, manifests, snapshots and the version that names them.
+
+Bytes on disk: `format.iceberg`. A value of a partition or bound is one of `format.binary_row`.
+
+Source: Iceberg's table specification, versions 2 and 3.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class EntryStatus(enum.IntEnum):
+    """What a snapshot does with a file: it had the file before, adds it or removes it."""
+
+    EXISTING = 0
+    ADDED = 1
+    DELETED = 2
+
+
+class ManifestContent(enum.IntEnum):
+    """The kind of files in a manifest."""
+
+    DATA = 0
+    DELETES = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorPlace:
+    """Where the deletion vector of a data file lies: at an offset of an index file."""
+
+    data_file: str
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergFile:
+    """A data file, or a deletion vector.
+
+    Attributes:
+        path: of the data file, or of the index file with the vector.
+        partition: values in the order of the partition keys.
+        row_count: rows of the data file, or deleted rows.
+        null_counts, lower, upper: by field id; bounds are bytes of Iceberg's single values.
+        first_row_id: of the first row, in version 3.
+        vector: None for a data file.
+    """
+
+    path: str
+    size: int
+    partition: tuple[object, ...]
+    row_count: int
+    null_counts: Mapping[int, int] = field(default_factory=dict)
+    lower: Mapping[int, bytes] = field(default_factory=dict)
+    upper: Mapping[int, bytes] = field(default_factory=dict)
+    first_row_id: int | None = None
+    vector: VectorPlace | None = None
+
+    @property
+    def key(self) -> str:
+        """What is unique among the live files of a table."""
+        if self.vector is None:
+            return self.path
+        return f"{self.path}@{self.vector.offset} {self.vector.data_file}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergEntry:
+    """A file in a manifest.
+
+    Attributes:
+        snapshot_id: that added the file, or that removed it.
+        sequence_number: that of the version which added the file.
+    """
+
+    status: EntryStatus
+    snapshot_id: int
+    sequence_number: int
+    file: IcebergFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionSummary:
+    """The range of a partition column in a manifest; None: no value, or null everywhere."""
+
+    contains_null: bool
+    lower: bytes | None
+    upper: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergManifest:
+    """A manifest as a manifest list knows it.
+
+    Attributes:
+        files, rows: by the status of their entries.
+    """
+
+    path: str
+    length: int
+    content: ManifestContent
+    sequence_number: int
+    min_sequence_number: int
+    snapshot_id: int
+    files: Mapping[EntryStatus, int]
+    rows: Mapping[EntryStatus, int]
+    partitions: tuple[PartitionSummary, ...] = ()
+    first_row_id: int | None = None
+
+    @property
+    def live_files(self) -> int:
+        """Files that are not deleted."""
+        return self.files[EntryStatus.ADDED] + self.files[EntryStatus.EXISTING]
+
+    @property
+    def live_rows(self) -> int:
+        """Rows of live files."""
+        return self.rows[EntryStatus.ADDED] + self.rows[EntryStatus.EXISTING]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergSnapshot:
+    """A snapshot of Iceberg; its number is that of Paimon's.
+
+    Attributes:
+        summary: the operation, counts, and the mark of Paimon's snapshot.
+        first_row_id, added_rows: in version 3.
+    """
+
+    snapshot_id: int
+    parent_id: int | None
+    sequence_number: int
+    time_millis: int
+    manifest_list: str
+    schema_id: int
+    summary: Mapping[str, str]
+    first_row_id: int | None = None
+    added_rows: int | None = None
+
+    @property
+    def mark(self) -> str | None:
+        """The unique name of Paimon's delta list; None: another writer made this snapshot."""
+        return self.summary.get(MARK)
+
+
+MARK = "paimon.delta-manifest-list"
+"""Key of a summary: two snapshots of Paimon with the same number differ in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergMetadata:
+    """One version of a table's metadata (``vN.metadata.json``).
+
+    Attributes:
+        version: N, and the sequence number of its newest snapshot.
+        schemas: as JSON, by their number.
+        partition_fields: name and field id of each partition key.
+        snapshots: oldest first; the last one is the current one.
+        tags: name → number of a snapshot in `snapshots`.
+        older_files: paths of earlier versions that were left, with their times.
+    """
+
+    version: int
+    format_version: int
+    table_uuid: str
+    location: str
+    schemas: Mapping[int, Mapping[str, Any]]
+    last_column_id: int
+    partition_fields: tuple[tuple[str, int], ...]
+    snapshots: tuple[IcebergSnapshot, ...]
+    tags: Mapping[str, int] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    older_files: tuple[tuple[str, int], ...] = ()
+    next_row_id: int = 0
+
+    @property
+    def current(self) -> IcebergSnapshot:
+        """The newest snapshot."""
+        return self.snapshots[-1]

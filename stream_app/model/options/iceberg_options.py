@@ -1,0 +1,73 @@
+"""The table options of Iceberg's metadata beside Paimon's.
+
+Keys and defaults are Paimon's (1.4, `iceberg/IcebergOptions.java`). `core_options` parses them.
+"""
+
+from __future__ import annotations
+
+from stream_app.model.options.option import BOOLEAN, CHOICE, INTEGER, Option
+
+DISABLED = "disabled"
+TABLE_LOCATION = "table-location"
+HADOOP_CATALOG = "hadoop-catalog"
+CATALOG_LOCATION = "catalog-location"
+
+METADATA_ICEBERG_STORAGE = Option(
+    "metadata.iceberg.storage",
+    CHOICE,
+    DISABLED,
+    "Where each commit also publishes the table as an Iceberg table over the same files: "
+    "table-location (in the table's folder) or hadoop-catalog (below iceberg/ in the warehouse, "
+    "which is the warehouse of an Iceberg catalog of type hadoop).",
+    only=(DISABLED, TABLE_LOCATION, HADOOP_CATALOG, "hive-catalog", "rest-catalog"),
+)
+METADATA_ICEBERG_STORAGE_LOCATION = Option(
+    "metadata.iceberg.storage-location",
+    CHOICE,
+    "",
+    "The folder of Iceberg's metadata: table-location or catalog-location (default: as "
+    "metadata.iceberg.storage says).",
+    only=("", TABLE_LOCATION, CATALOG_LOCATION),
+)
+METADATA_ICEBERG_FORMAT_VERSION = Option(
+    "metadata.iceberg.format-version",
+    INTEGER,
+    2,
+    "Version of Iceberg's format, 2 or 3. Version 3 has deletion vectors and nanoseconds.",
+    minimum=2,
+    maximum=3,
+)
+METADATA_ICEBERG_COMPACTION_MIN_FILE_NUM = Option(
+    "metadata.iceberg.compaction.min.file-num",
+    INTEGER,
+    10,
+    "Small Iceberg manifests that are merged once they fill a manifest together.",
+    minimum=1,
+)
+METADATA_ICEBERG_COMPACTION_MAX_FILE_NUM = Option(
+    "metadata.iceberg.compaction.max.file-num",
+    INTEGER,
+    50,
+    "Small Iceberg manifests that are merged whatever their size.",
+    minimum=1,
+)
+METADATA_ICEBERG_DELETE_AFTER_COMMIT_ENABLED = Option(
+    "metadata.iceberg.delete-after-commit.enabled",
+    BOOLEAN,
+    True,
+    "Each commit deletes Iceberg's older metadata files (vN.metadata.json).",
+)
+METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX = Option(
+    "metadata.iceberg.previous-versions-max",
+    INTEGER,
+    0,
+    "Older metadata files of Iceberg that stay. A reader that has opened one may need it again.",
+    minimum=0,
+)
+METADATA_ICEBERG_MANIFEST_COMPRESSION = Option(
+    "metadata.iceberg.manifest-compression",
+    CHOICE,
+    "snappy",
+    "Codec of Iceberg's manifests; null is none.",
+    only=("snappy", "zstd", "deflate", "null"),
+)

@@ -1,0 +1,1 @@
+"""Decisions about a table's metadata for Iceberg."""

@@ -1,0 +1,74 @@
+"""Decides which manifests a commit writes anew, because a file goes or because they are small.
+
+A file that goes rewrites its manifest. So manifests stay short, and grow with the table: a commit
+that removes a few files then costs a hundredth of all entries for each.
+
+Source: Paimon `iceberg/IcebergCommitCallback.java#compactMetadataIfNeeded`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from stream_app.model.iceberg.metadata import EntryStatus, IcebergEntry, IcebergManifest
+
+_ENTRIES_LEAST, _ENTRIES_MOST = 100, 10_000
+_FULL_MANIFESTS = 100
+
+
+def entries_of_manifest(live_files: int) -> int:
+    """The entries of a full manifest, in a table of so many live files."""
+    return min(max(_ENTRIES_LEAST, live_files // _FULL_MANIFESTS), _ENTRIES_MOST)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeRule:
+    """When small manifests are merged.
+
+    Attributes:
+        target_size: bytes of a full manifest.
+        min_count, max_count: ``metadata.iceberg.compaction.*.file-num``.
+    """
+
+    target_size: int
+    min_count: int
+    max_count: int
+
+
+def manifests_to_merge(
+    manifests: Iterable[IcebergManifest], rule: MergeRule, full: int
+) -> Sequence[IcebergManifest]:
+    """The small manifests, if they are many, or fill one together; else none.
+
+    Args:
+        full: `entries_of_manifest`; one that is half full is not small.
+    """
+    small = [
+        one
+        for one in manifests
+        if one.length < rule.target_size * 2 // 3 and one.live_files < full // 2
+    ]
+    total = sum(one.length for one in small)
+    is_due = len(small) >= rule.max_count or total >= rule.target_size
+    return small if is_due and len(small) >= rule.min_count else ()
+
+
+def carried_entries(
+    entries: Iterable[IcebergEntry], removed: frozenset[str], snapshot_id: int
+) -> list[IcebergEntry]:
+    """The live entries of an older manifest, in a new one.
+
+    Args:
+        removed: keys of the files that the snapshot deletes.
+    """
+    carried = []
+    for entry in entries:
+        if entry.status is EntryStatus.DELETED:
+            continue
+        if entry.file.key in removed:
+            deleted = replace(entry, status=EntryStatus.DELETED, snapshot_id=snapshot_id)
+            carried.append(deleted)
+        else:
+            carried.append(replace(entry, status=EntryStatus.EXISTING))
+    return carried

@@ -1,0 +1,71 @@
+"""What follows each published snapshot: the catalog's partitions, and Iceberg's metadata.
+
+A callback never fails the commit. Its problem stays until a later commit has made good for it.
+
+Source: Paimon `table/sink/CommitCallback.java`, whose errors fail the commit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from stream_app.model.bucket_change import BucketChange
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.commit.listed_partitions import ListedPartitions
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.iceberg.publisher import IcebergPublisher
+
+_CATCH_UP_S = 10.0
+_NEXT_COMMIT = "mend the cause, which the log names; the next commit makes good for it"
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackProblem:
+    """Readers outside of the table that do not see its newest snapshot yet.
+
+    Its text is the same as long as the problem lasts.
+    """
+
+    what: str
+    fix: str
+
+
+@dataclass(slots=True)
+class CommitCallbacks:
+    """The callbacks of one committer."""
+
+    table: FileStoreTable
+    _iceberg: IcebergPublisher = field(init=False)
+    _partitions: ListedPartitions = field(init=False)
+    _caught_up_at: float = field(init=False, default=-math.inf)
+
+    def __post_init__(self) -> None:
+        self._iceberg = IcebergPublisher(self.table)
+        self._partitions = ListedPartitions()
+
+    def call(self, snapshot: Snapshot, changes: Sequence[BucketChange]) -> None:
+        """A snapshot is published. Never raises."""
+        self._partitions.add(self.table, changes)
+        self._iceberg.publish(snapshot)
+
+    def catch_up(self) -> None:
+        """Do for the newest snapshot what a crash or another writer has left. Never raises."""
+        self._caught_up_at = self.table.clock.steady_seconds()
+        self._iceberg.catch_up()
+
+    def while_idle(self) -> None:
+        """Catch up now and then. Callers may call it at any rate."""
+        if self.table.clock.steady_seconds() - self._caught_up_at >= _CATCH_UP_S:
+            self.catch_up()
+
+    @property
+    def problems(self) -> tuple[CallbackProblem, ...]:
+        """What lags behind the newest snapshot of this committer."""
+        problems = []
+        if self._partitions.are_due:
+            problems.append("the catalog's list lacks partitions of the table")
+        if self._iceberg.problem is not None:
+            problems.append("Iceberg's readers do not see the table's newest snapshot")
+        return tuple(CallbackProblem(what, _NEXT_COMMIT) for what in problems)

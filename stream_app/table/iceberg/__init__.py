@@ -1,0 +1,1 @@
+"""Publishes the versions of a table as those of an Iceberg table."""

@@ -1,0 +1,35 @@
+"""The data files of a snapshot, as Iceberg's."""
+
+from __future__ import annotations
+
+from stream_app.errors import UnsupportedTableError
+from stream_app.format.iceberg.data_files import iceberg_file
+from stream_app.model.iceberg.metadata import IcebergFile
+from stream_app.planning.iceberg.visible_files import VisibleChanges
+from stream_app.table.file_store_table import FileStoreTable
+
+
+def iceberg_files(
+    table: FileStoreTable, changes: VisibleChanges, first_row_id: int | None
+) -> dict[str, IcebergFile]:
+    """The added data files by their path.
+
+    Args:
+        first_row_id: of the first file; None: the format has no such numbers.
+
+    Raises:
+        UnsupportedTableError: a file has rows that delete others.
+    """
+    schema_of, files = table.known_schemas(), dict[str, IcebergFile]()
+    for path, entry in changes.added.items():
+        if entry.file.delete_row_count:
+            raise UnsupportedTableError(
+                f"a file above level 0 has {entry.file.delete_row_count} rows that delete others, "
+                "which Iceberg's readers would take for rows",
+                where=path,
+                fix="compact the table whole (stream-app compact --full)",
+            )
+        files[path] = iceberg_file(entry, path, schema_of(entry.file.schema_id), first_row_id)
+        if first_row_id is not None:
+            first_row_id += entry.file.row_count
+    return files

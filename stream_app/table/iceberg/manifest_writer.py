@@ -1,0 +1,121 @@
+"""Writes the manifests of a version, and carries those of the version before it over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
+from stream_app.format.iceberg.manifests import ManifestKind
+from stream_app.model.iceberg.metadata import (
+    EntryStatus,
+    IcebergEntry,
+    IcebergFile,
+    IcebergManifest,
+    ManifestContent,
+)
+from stream_app.planning.iceberg.manifest_merge import (
+    MergeRule,
+    carried_entries,
+    entries_of_manifest,
+    manifests_to_merge,
+)
+
+
+@dataclass(slots=True)
+class LiveKeys:
+    """The keys of the live files of manifests, which never change, by their path.
+
+    A commit that removes files finds their manifests by them, so a process reads each once.
+    """
+
+    files: IcebergFiles
+    _keys: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def of(self, manifest: IcebergManifest) -> frozenset[str]:
+        """The keys of a manifest; reads it unless they are known."""
+        if manifest.path not in self._keys:
+            self.note(manifest, self.files.read_manifest(manifest.path))
+        return self._keys[manifest.path]
+
+    def note(self, manifest: IcebergManifest, entries: Iterable[IcebergEntry]) -> None:
+        """Remember a manifest that was read or written."""
+        self._keys[manifest.path] = frozenset(
+            entry.file.key for entry in entries if entry.status is not EntryStatus.DELETED
+        )
+
+    def forget_others(self, manifests: Iterable[IcebergManifest]) -> None:
+        """Forget all manifests but these."""
+        kept = {manifest.path for manifest in manifests}
+        self._keys = {path: keys for path, keys in self._keys.items() if path in kept}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestWriter:
+    """Writes the manifests of one version.
+
+    Attributes:
+        first_row_id: of the rows that it adds; None: the format has no such numbers.
+        written: the manifests so far.
+    """
+
+    files: IcebergFiles
+    keys: LiveKeys
+    kind: ManifestKind
+    rule: MergeRule
+    snapshot_id: int
+    sequence_number: int
+    first_row_id: int | None
+    written: list[IcebergManifest] = field(default_factory=list)
+
+    def write(
+        self,
+        content: ManifestContent,
+        before: Sequence[IcebergManifest],
+        added: Mapping[str, IcebergFile],
+        removed: frozenset[str],
+    ) -> list[IcebergManifest]:
+        """The manifests of one kind of files.
+
+        Args:
+            before: all manifests of the version before.
+            added, removed: files by their key.
+        """
+        live = [one for one in before if one.content is content and one.live_files]
+        touched = [one for one in live if removed and not removed.isdisjoint(self.keys.of(one))]
+        others = [one for one in live if one not in touched]
+        full = entries_of_manifest(sum(one.live_files for one in live))
+        merged = manifests_to_merge(others, self.rule, full)
+        entries = [
+            IcebergEntry(
+                status=EntryStatus.ADDED,
+                snapshot_id=self.snapshot_id,
+                sequence_number=self.sequence_number,
+                file=file,
+            )
+            for file in added.values()
+        ]
+        for manifest in (*touched, *merged):
+            older = self.files.read_manifest(manifest.path)
+            entries += carried_entries(older, removed, self.snapshot_id)
+        kept = [one for one in others if one not in merged]
+        return kept + [
+            self._write_one(content, entries[start : start + full])
+            for start in range(0, len(entries), full)
+        ]
+
+    def _write_one(
+        self, content: ManifestContent, entries: Sequence[IcebergEntry]
+    ) -> IcebergManifest:
+        manifest = self.files.write_manifest(
+            entries,
+            content,
+            self.kind,
+            snapshot_id=self.snapshot_id,
+            sequence_number=self.sequence_number,
+        )
+        if content is ManifestContent.DATA:
+            manifest = replace(manifest, first_row_id=self.first_row_id)
+        self.keys.note(manifest, entries)
+        self.written.append(manifest)
+        return manifest

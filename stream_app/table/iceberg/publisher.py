@@ -1,0 +1,378 @@
+"""Brings a table's Iceberg metadata up to a snapshot of Paimon.
+
+A version of Iceberg names the same data files as the snapshot, and copies of its deletion vectors
+(`vector_files`). It is made of the version before and the changes since, also those of
+other writers; or of the snapshot's live files, when the version before does not lead there. So a
+crash between both commits heals with the next one.
+
+Order on disk: manifests, their list, ``vN.metadata.json`` by create-if-absent, the hint; then what
+no kept version needs is deleted. Errors never reach the table's own commit.
+
+Source: Paimon `iceberg/IcebergCommitCallback.java`.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from stream_app.errors import StreamAppError, UnsupportedTableError
+from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
+from stream_app.format.iceberg.manifests import ManifestKind
+from stream_app.format.iceberg.metadata_json import partition_fields_json
+from stream_app.model.iceberg.metadata import (
+    MARK,
+    EntryStatus,
+    IcebergManifest,
+    IcebergMetadata,
+    IcebergSnapshot,
+    ManifestContent,
+)
+from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.iceberg_options import (
+    DISABLED,
+    METADATA_ICEBERG_COMPACTION_MAX_FILE_NUM,
+    METADATA_ICEBERG_COMPACTION_MIN_FILE_NUM,
+    METADATA_ICEBERG_FORMAT_VERSION,
+    METADATA_ICEBERG_STORAGE,
+)
+from stream_app.model.options.table_options import (
+    DELETION_VECTORS_BITMAP64,
+    MANIFEST_TARGET_FILE_SIZE,
+)
+from stream_app.model.schema.iceberg_schema import iceberg_problems
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.planning.iceberg.history import next_version, operation
+from stream_app.planning.iceberg.manifest_merge import MergeRule
+from stream_app.planning.iceberg.visible_files import VisibleLevels, visible_levels
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.iceberg.live_files import iceberg_files
+from stream_app.table.iceberg.manifest_writer import LiveKeys, ManifestWriter
+from stream_app.table.iceberg.vector_files import VectorFiles
+from stream_app.table.iceberg.version_history import (
+    TaggedSnapshots,
+    clean,
+    older_files,
+    schema_json,
+    schemas_of,
+)
+from stream_app.table.iceberg.version_steps import VersionStep, VersionSteps
+
+_LOG = logging.getLogger(__name__)
+_VISIBLE = "paimon.visible-from-level"
+_NO_GARBAGE_COLLECTION = {"gc.enabled": "false"}
+"""The files are Paimon's: no engine of Iceberg shall delete them."""
+_ROW_LINEAGE_VERSION = 3
+_ATTEMPTS = 5
+"""Each goes on from the version of another writer."""
+
+
+@dataclass
+class IcebergPublisher:
+    """Publishes one table. Not thread safe.
+
+    Attributes:
+        problem: why the newest attempt failed; None: it did not.
+    """
+
+    table: FileStoreTable
+    problem: str | None = None
+    _published: IcebergMetadata | None = None
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the table is published at all."""
+        return self.table.options[METADATA_ICEBERG_STORAGE] != DISABLED
+
+    @cached_property
+    def files(self) -> IcebergFiles:
+        """The files of the metadata.
+
+        Raises:
+            UnsupportedTableError: the table lies where its metadata has no place.
+        """
+        return IcebergFiles.of(self.table.file_io, self.table.location, self.table.options)
+
+    @cached_property
+    def _keys(self) -> LiveKeys:
+        return LiveKeys(self.files)
+
+    @cached_property
+    def _tags(self) -> TaggedSnapshots:
+        return TaggedSnapshots(self.table)
+
+    @cached_property
+    def _steps(self) -> VersionSteps:
+        return VersionSteps(self.table, self.files, self._levels)
+
+    @cached_property
+    def _vector_files(self) -> VectorFiles:
+        return VectorFiles(self.table, self.files)
+
+    @cached_property
+    def _table_uuid(self) -> str:
+        return str(uuid.UUID(self.table.identity()[:32], version=4))
+
+    @cached_property
+    def _has_vectors(self) -> bool:
+        options = self.table.options
+        has_64_bits = options.merges_by_vectors and options[DELETION_VECTORS_BITMAP64]
+        return has_64_bits and self._format_version >= _ROW_LINEAGE_VERSION
+
+    @property
+    def _format_version(self) -> int:
+        return self.table.options[METADATA_ICEBERG_FORMAT_VERSION]
+
+    @property
+    def _levels(self) -> VisibleLevels:
+        return visible_levels(
+            merges_by_key=self.table.kind.merges_by_key,
+            has_vectors=self._has_vectors,
+            num_levels=self.table.options.num_levels,
+        )
+
+    def publish(self, snapshot: Snapshot) -> None:
+        """Bring the metadata up to a snapshot. Never raises: the next commit tries again."""
+        self._try_to(lambda: self.bring_up_to(snapshot), f"snapshot {snapshot.snapshot_id}")
+
+    def catch_up(self) -> None:
+        """Bring the metadata up to the newest snapshot, to expiry and to tags. Never raises."""
+        self._try_to(self._catch_up, "the newest snapshot")
+
+    def _catch_up(self) -> None:
+        latest = self.table.snapshots.latest()
+        if latest is not None:
+            self.bring_up_to(latest)
+            self._refresh()
+
+    def _try_to(self, publish: Callable[[], None], what: str) -> None:
+        if not self.is_on:
+            return
+        try:
+            publish()
+        except Exception as error:
+            known = isinstance(error, (StreamAppError, OSError))
+            _LOG.warning(
+                "Iceberg's readers do not see %s of %s yet: %s",
+                *(what, self.table.location, error),
+                exc_info=not known,
+            )
+            self.problem, self._published = str(error), None
+        else:
+            self.problem = None
+
+    def bring_up_to(self, snapshot: Snapshot) -> None:
+        """Publish a snapshot, unless it or a later one is published.
+
+        Raises:
+            StreamAppError, OSError: it is not published.
+        """
+        for _ in range(_ATTEMPTS):
+            if self._try(snapshot):
+                return
+        raise StreamAppError(
+            f"other writers have published Iceberg's versions {_ATTEMPTS} times meanwhile",
+            where=self.files.folder,
+            fix="nothing has to be done, unless this lasts",
+        )
+
+    def _try(self, snapshot: Snapshot) -> bool:
+        """As `bring_up_to`; False: somebody else has published the next version."""
+        base, following = self._newest(), None
+        if base is not None and self._is_of_table(base) and self._steps.is_there(base.current):
+            if base.current.snapshot_id >= snapshot.snapshot_id:
+                self._published = base
+                return True
+            following = self._steps.following(base, snapshot)
+        step = following or self._steps.afresh(base, snapshot, is_same=self._is_same(base))
+        return self._write(step, snapshot)
+
+    def _refresh(self) -> None:
+        """Publish the history of the newest version anew, if it is another one by now."""
+        base = self._published
+        if base is None:  # another writer publishes beside us
+            return
+        snapshots, tags = self._tags.history(base.snapshots)
+        if (snapshots, tags) == (base.snapshots, base.tags):
+            return
+        older = older_files(self.files, base, self.table.options)
+        version = base.version + 1
+        renewed = replace(base, version=version, snapshots=snapshots, tags=tags, older_files=older)
+        if self.files.publish(renewed):
+            self._finish(base, renewed)
+
+    def _finish(self, base: IcebergMetadata | None, metadata: IcebergMetadata) -> None:
+        """A version is published: delete what only the one before needed."""
+        self._published = metadata
+        if clean(self.files, base, metadata) and self._has_vectors:
+            self._vector_files.delete_unused()
+
+    def _newest(self) -> IcebergMetadata | None:
+        version = self.files.newest_version()
+        if self._published is not None and self._published.version == version:
+            return self._published
+        return None if version is None else self.files.read_version(version)
+
+    def _is_same(self, base: IcebergMetadata | None) -> bool:
+        """Whether a version tells of this table, and of none that had its place before."""
+        return base is not None and base.table_uuid == self._table_uuid
+
+    def _is_of_table(self, base: IcebergMetadata) -> bool:
+        """Whether a version tells of this table, in the way that its options ask for."""
+        return (
+            self._is_same(base)
+            and base.format_version == self._format_version
+            and base.location == self.table.location
+            and base.properties.get(_VISIBLE) == str(self._levels.least)
+        )
+
+    def _write(self, step: VersionStep, snapshot: Snapshot) -> bool:
+        version = next_version(step.base, snapshot.snapshot_id)
+        has_lineage = self._format_version >= _ROW_LINEAGE_VERSION
+        next_row_id = step.base.next_row_id if step.base else 0
+        schema = _schema(self.table, snapshot.schema_id)
+        writer = ManifestWriter(
+            files=self.files,
+            keys=self._keys,
+            kind=self._kind(schema),
+            rule=_merge_rule(self.table.options),
+            snapshot_id=snapshot.snapshot_id,
+            sequence_number=version,
+            first_row_id=next_row_id if has_lineage else None,
+        )
+        added = iceberg_files(self.table, step.changes, next_row_id if has_lineage else None)
+        manifests = writer.write(ManifestContent.DATA, step.manifests, added, step.changes.removed)
+        manifests += self._vectors(writer, step, snapshot)
+        added_rows = sum(file.row_count for file in added.values())
+        iceberg_snapshot = IcebergSnapshot(
+            snapshot_id=snapshot.snapshot_id,
+            parent_id=step.kept[-1].snapshot_id if step.kept else None,
+            sequence_number=version,
+            time_millis=max([snapshot.time_millis, *(one.time_millis for one in step.kept)]),
+            manifest_list=self.files.write_list(manifests, snapshot.snapshot_id),
+            schema_id=snapshot.schema_id,
+            summary=_summary(
+                *(step, snapshot, writer, manifests),
+                merges_by_key=self.table.kind.merges_by_key,
+            ),
+            first_row_id=next_row_id if has_lineage else None,
+            added_rows=added_rows if has_lineage else None,
+        )
+        metadata = self._metadata(step, iceberg_snapshot, version, next_row_id + added_rows)
+        if not self.files.publish(metadata):
+            written = [manifest.path for manifest in writer.written]
+            self.files.delete([*written, iceberg_snapshot.manifest_list])
+            self._published = None
+            return False
+        self._keys.forget_others(manifests)
+        self._finish(step.base, metadata)
+        return True
+
+    def _kind(self, schema: TableSchema) -> ManifestKind:
+        return ManifestKind(
+            format_version=self._format_version,
+            schema=schema_json(schema),
+            partition_type=schema.partition_type,
+            partition_fields=partition_fields_json(_partition_fields(schema)),
+        )
+
+    def _vectors(
+        self, writer: ManifestWriter, step: VersionStep, snapshot: Snapshot
+    ) -> list[IcebergManifest]:
+        """The manifests of the snapshot's deletion vectors."""
+        if not self._has_vectors:
+            return []
+        vectors = self._vector_files.of(snapshot)
+        older = [one for one in step.manifests if one.content is ManifestContent.DELETES]
+        published = frozenset[str]().union(
+            *(self._keys.of(manifest) for manifest in older if manifest.live_files)
+        )
+        added = self._vector_files.written(
+            {key: file for key, file in vectors.items() if key not in published}
+        )
+        removed = published - vectors.keys()
+        return writer.write(ManifestContent.DELETES, step.manifests, added, removed)
+
+    def _metadata(
+        self, step: VersionStep, snapshot: IcebergSnapshot, version: int, next_row_id: int
+    ) -> IcebergMetadata:
+        base, schema = step.base, self.table.known_schemas()(snapshot.schema_id)
+        snapshots, tags = self._tags.history([*step.kept, snapshot])
+        comment = {} if schema.comment is None else {"comment": schema.comment}
+        return IcebergMetadata(
+            version=version,
+            format_version=self._format_version,
+            table_uuid=self._table_uuid,
+            location=self.table.location,
+            schemas=schemas_of(self.table, base if self._is_same(base) else None, snapshots),
+            last_column_id=schema.highest_field_id,
+            partition_fields=_partition_fields(schema),
+            snapshots=snapshots,
+            tags=tags,
+            properties={_VISIBLE: str(self._levels.least), **_NO_GARBAGE_COLLECTION, **comment},
+            older_files=older_files(self.files, base, self.table.options),
+            next_row_id=next_row_id,
+        )
+
+
+def _schema(table: FileStoreTable, schema_id: int) -> TableSchema:
+    """A schema that Iceberg can hold.
+
+    Raises:
+        UnsupportedTableError: it cannot.
+    """
+    schema = table.known_schemas()(schema_id)
+    problems = list(iceberg_problems(schema.fields, schema.primary_keys, table.schema.options))
+    if problems:
+        raise UnsupportedTableError(
+            "; ".join(problems), where=table.location, fix="mend columns or options"
+        )
+    return schema
+
+
+def _partition_fields(schema: TableSchema) -> tuple[tuple[str, int], ...]:
+    return tuple((field.name, field.field_id) for field in schema.partition_type)
+
+
+def _summary(
+    step: VersionStep,
+    snapshot: Snapshot,
+    writer: ManifestWriter,
+    manifests: Sequence[IcebergManifest],
+    *,
+    merges_by_key: bool,
+) -> dict[str, str]:
+    """What Iceberg's readers show of a snapshot, with the mark of Paimon's."""
+    data = [one for one in manifests if one.content is ManifestContent.DATA]
+    written = [one for one in writer.written if one.content is ManifestContent.DATA]
+    added, deleted = EntryStatus.ADDED, EntryStatus.DELETED
+    counts = {
+        "added-data-files": sum(one.files[added] for one in written),
+        "added-records": sum(one.rows[added] for one in written),
+        "deleted-data-files": sum(one.files[deleted] for one in written),
+        "deleted-records": sum(one.rows[deleted] for one in written),
+        "total-data-files": sum(one.live_files for one in data),
+        "total-records": sum(one.live_rows for one in data),
+        "total-delete-files": sum(one.live_files for one in manifests if one not in data),
+        "paimon.snapshot-id": snapshot.snapshot_id,
+    }
+    keeps_rows = snapshot.commit_kind is CommitKind.COMPACT and not merges_by_key
+    kind = operation(
+        has_added=bool(step.changes.added),
+        has_removed=bool(step.changes.removed),
+        keeps_rows=keeps_rows,
+    )
+    texts = {name: str(count) for name, count in counts.items()}
+    return {"operation": kind, **texts, MARK: snapshot.delta_manifest_list}
+
+
+def _merge_rule(options: CoreOptions) -> MergeRule:
+    return MergeRule(
+        target_size=options[MANIFEST_TARGET_FILE_SIZE],
+        min_count=options[METADATA_ICEBERG_COMPACTION_MIN_FILE_NUM],
+        max_count=options[METADATA_ICEBERG_COMPACTION_MAX_FILE_NUM],
+    )

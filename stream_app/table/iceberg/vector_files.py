@@ -1,0 +1,86 @@
+"""The deletion vectors of a snapshot for Iceberg's readers: a Puffin file for each index file.
+
+Readers take a file of deletion vectors for a Puffin file, which an index file of Paimon is not. So
+a commit copies its new index files. A copy lives as long as its index file.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from stream_app.errors import UnsupportedTableError
+from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
+from stream_app.format.binary_row import deserialize_row
+from stream_app.format.iceberg.puffin import SHIFT, puffin_of
+from stream_app.model.iceberg.metadata import IcebergFile, VectorPlace
+from stream_app.model.index_file_meta import IndexManifestEntry
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.file_store_table import FileStoreTable
+
+
+@dataclass(frozen=True, slots=True)
+class VectorFiles:
+    """Writes and deletes the Puffin files of a table."""
+
+    table: FileStoreTable
+    files: IcebergFiles
+
+    def of(self, snapshot: Snapshot) -> dict[str, IcebergFile]:
+        """All deletion vectors of a snapshot by their keys; sizes are 0 until `written`.
+
+        Raises:
+            UnsupportedTableError: an older writer left out how many rows one deletes.
+        """
+        index = self.table.manifests.read_index_manifest(snapshot.index_manifest)
+        entries = (entry for entry in index if entry.holds_deletion_vectors)
+        return {file.key: file for entry in entries for file in self._vectors(entry)}
+
+    def _vectors(self, entry: IndexManifestEntry) -> Iterator[IcebergFile]:
+        paths = self.table.paths
+        folder = paths.bucket(entry.partition, entry.bucket)
+        partition = deserialize_row(entry.partition, self.table.schema.partition_type.types)
+        for meta in entry.index_file.deletion_vectors or ():
+            if meta.cardinality is None:
+                raise UnsupportedTableError(
+                    "a deletion vector of an older writer lacks its number of rows, which "
+                    "Iceberg's readers compare",
+                    where=paths.index_file(entry.partition, entry.bucket, entry.index_file),
+                    fix="compact the table whole (stream-app compact --full)",
+                )
+            data_file = f"{folder}/{meta.data_file_name}"
+            offset = meta.offset + SHIFT
+            yield IcebergFile(
+                path=self.files.puffin(entry.index_file.file_name),
+                size=0,
+                partition=partition,
+                row_count=meta.cardinality,
+                vector=VectorPlace(data_file=data_file, offset=offset, length=meta.length),
+            )
+
+    def written(self, vectors: Mapping[str, IcebergFile]) -> dict[str, IcebergFile]:
+        """Write the Puffin files of new vectors; these with the sizes of their files.
+
+        Raises:
+            UnsupportedTableError: a vector has 32 bits.
+        """
+        by_path: dict[str, list[IcebergFile]] = defaultdict(list)
+        for file in vectors.values():
+            by_path[file.path].append(file)
+        written: dict[str, IcebergFile] = {}
+        for path, of_file in by_path.items():
+            name = self.files.copied_index_file(path)
+            index_file = self.table.file_io.read_bytes(f"{self.table.paths.index_folder}/{name}")
+            data = puffin_of(index_file, of_file)
+            self.files.write(path, data)
+            written |= {file.key: replace(file, size=len(data)) for file in of_file}
+        return written
+
+    def delete_unused(self) -> None:
+        """Delete the copies of index files that an expiry has deleted."""
+        copies = self.files.puffins()  # first: a copy is younger than its index file
+        index_files = set(self.table.file_io.list_names(self.table.paths.index_folder))
+        self.files.delete(
+            path for path in copies if self.files.copied_index_file(path) not in index_files
+        )

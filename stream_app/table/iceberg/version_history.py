@@ -1,0 +1,108 @@
+"""The past of a version: tags, schemas and metadata files that stay, and files to delete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from stream_app.fileio.file_io import FileStatus
+from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
+from stream_app.model.iceberg.metadata import IcebergManifest, IcebergMetadata, IcebergSnapshot
+from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.iceberg_options import (
+    METADATA_ICEBERG_DELETE_AFTER_COMMIT_ENABLED,
+    METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX,
+)
+from stream_app.model.schema.iceberg_schema import iceberg_schema
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.planning.iceberg.history import kept_snapshots
+from stream_app.table.file_store_table import FileStoreTable
+
+
+@dataclass(slots=True)
+class TaggedSnapshots:
+    """The snapshots that tags of a table keep; each tag is read once."""
+
+    table: FileStoreTable
+    _known: dict[tuple[str, FileStatus], int] = field(default_factory=dict)
+
+    def read(self) -> dict[str, int]:
+        """Tag → the number of its snapshot."""
+        known, self._known = self._known, {}
+        for key in self.table.tags.statuses().items():
+            number = known.get(key)
+            if number is None and (tag := self.table.tags.tag(key[0])) is not None:
+                number = tag.snapshot.snapshot_id
+            if number is not None:
+                self._known[key] = number
+        return {name: number for (name, _), number in self._known.items()}
+
+    def history(
+        self, snapshots: Sequence[IcebergSnapshot]
+    ) -> tuple[tuple[IcebergSnapshot, ...], dict[str, int]]:
+        """Those of the snapshots that Paimon keeps, and their tags. The last one stays."""
+        tags, newest = self.read(), snapshots[-1]
+        earliest = self.table.snapshots.earliest_id() or newest.snapshot_id
+        kept = (*kept_snapshots(snapshots[:-1], earliest, tags.values()), newest)
+        numbers = {one.snapshot_id for one in kept}
+        return kept, {name: number for name, number in tags.items() if number in numbers}
+
+
+def older_files(
+    files: IcebergFiles, base: IcebergMetadata | None, options: CoreOptions
+) -> tuple[tuple[str, int], ...]:
+    """The older metadata files that stay beside the version after `base`, oldest first."""
+    if base is None:
+        return ()
+    newest = (files.version_path(base.version), base.current.time_millis)
+    older = (*base.older_files, newest)
+    if not options[METADATA_ICEBERG_DELETE_AFTER_COMMIT_ENABLED]:
+        return older
+    return older[max(0, len(older) - options[METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX]) :]
+
+
+def clean(files: IcebergFiles, base: IcebergMetadata | None, metadata: IcebergMetadata) -> bool:
+    """Delete what a published version has dropped of the one before: what nothing names.
+
+    Returns whether it has dropped snapshots.
+    """
+    if base is None:
+        return False
+    kept = {path for path, _ in metadata.older_files}
+    versions = [path for path, _ in base.older_files] + [files.version_path(base.version)]
+    files.delete(path for path in versions if path not in kept)
+    lists = {snapshot.manifest_list for snapshot in metadata.snapshots}
+    dropped = [one.manifest_list for one in base.snapshots if one.manifest_list not in lists]
+    if not dropped:
+        return False
+    used = {manifest.path for path in lists for manifest in _manifests(files, path)}
+    for path in dropped:
+        manifests = _manifests(files, path)
+        files.delete(manifest.path for manifest in manifests if manifest.path not in used)
+        files.delete([path])
+    return True
+
+
+def _manifests(files: IcebergFiles, path: str) -> list[IcebergManifest]:
+    """The manifests of a list; none when an earlier deletion ended behind the list."""
+    try:
+        return files.read_list(path)
+    except FileNotFoundError:
+        return []
+
+
+def schema_json(schema: TableSchema) -> dict[str, Any]:
+    """A schema as Iceberg's JSON has it."""
+    return iceberg_schema(schema.schema_id, schema.fields, schema.primary_keys)
+
+
+def schemas_of(
+    table: FileStoreTable, base: IcebergMetadata | None, snapshots: Sequence[IcebergSnapshot]
+) -> Mapping[int, Mapping[str, Any]]:
+    """The schemas of the snapshots, those of the version before as they are there."""
+    known, schema_of = base.schemas if base else {}, table.known_schemas()
+    return {
+        number: known[number] if number in known else schema_json(schema_of(number))
+        for number in sorted({snapshot.schema_id for snapshot in snapshots})
+    }

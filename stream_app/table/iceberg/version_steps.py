@@ -1,0 +1,91 @@
+"""The way from a published version of Iceberg's metadata to a snapshot of Paimon.
+
+`publisher` takes the changes since, and the snapshot's live files when they do not lead there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from stream_app.errors import CorruptFileError
+from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
+from stream_app.model.iceberg.metadata import IcebergManifest, IcebergMetadata, IcebergSnapshot
+from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.iceberg.visible_files import (
+    VisibleChanges,
+    VisibleLevels,
+    visible_changes,
+)
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionStep:
+    """From a published version to a snapshot.
+
+    Attributes:
+        base: the version before; None: there is none of this table.
+        manifests: of `base`, as far as its files are carried over.
+        kept: snapshots of `base` that stay in the history.
+    """
+
+    base: IcebergMetadata | None
+    manifests: Sequence[IcebergManifest]
+    kept: Sequence[IcebergSnapshot]
+    changes: VisibleChanges
+
+
+@dataclass(frozen=True, slots=True)
+class VersionSteps:
+    """Finds the steps of one table."""
+
+    table: FileStoreTable
+    files: IcebergFiles
+    levels: VisibleLevels
+
+    def is_there(self, snapshot: IcebergSnapshot) -> bool:
+        """Whether Paimon has this very snapshot: after a rollback another one has its number."""
+        return self.table.snapshots.delta_list(snapshot.snapshot_id) == snapshot.mark is not None
+
+    def following(self, base: IcebergMetadata, snapshot: Snapshot) -> VersionStep | None:
+        """The step by the changes since; None: they do not lead from there to the snapshot."""
+        scan, snapshots = FileStoreScan(self.table), self.table.snapshots
+        try:
+            between = range(base.current.snapshot_id + 1, snapshot.snapshot_id)
+            passed = [*map(snapshots.snapshot, between), snapshot]
+            entries = [entry for one in passed for entry in scan.delta(one)]
+            manifests = self.files.read_list(base.current.manifest_list)
+        except (FileNotFoundError, CorruptFileError):
+            return None
+        changes = self._changes(entries)
+        return VersionStep(base=base, manifests=manifests, kept=base.snapshots, changes=changes)
+
+    def afresh(
+        self,
+        base: IcebergMetadata | None,
+        snapshot: Snapshot,
+        *,
+        is_same: bool,
+    ) -> VersionStep:
+        """The step by the live files.
+
+        Args:
+            is_same: whether `base` tells of this table; then what Paimon still has of its history
+                goes on.
+        """
+        kept = [
+            one
+            for one in (base.snapshots if base is not None and is_same else ())
+            if one.snapshot_id < snapshot.snapshot_id and self.is_there(one)
+        ]
+        changes = self._changes(FileStoreScan(self.table).live(snapshot))
+        return VersionStep(base=base, manifests=(), kept=kept, changes=changes)
+
+    def _changes(self, entries: Iterable[ManifestEntry]) -> VisibleChanges:
+        return visible_changes(entries, self.levels, self._path)
+
+    def _path(self, entry: ManifestEntry) -> str:
+        return self.table.paths.data_file(entry.partition, entry.bucket, entry.file)

@@ -1,0 +1,118 @@
+"""Decisions about Iceberg's metadata, as text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stream_app.format.binary_row import serialize_row
+from stream_app.model.iceberg.metadata import (
+    EntryStatus,
+    IcebergManifest,
+    IcebergMetadata,
+    IcebergSnapshot,
+    ManifestContent,
+)
+from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.planning.iceberg.history import kept_snapshots, next_version, operation
+from stream_app.planning.iceberg.manifest_merge import (
+    MergeRule,
+    entries_of_manifest,
+    manifests_to_merge,
+)
+from stream_app.planning.iceberg.visible_files import visible_changes, visible_levels
+from tests.support.datadriven import Case, run_file
+from tests.support.lsm_files import a_file
+
+HERE = Path(__file__).parent
+_KILOBYTE = 1024
+
+
+def entry_of(line: str) -> ManifestEntry:
+    """``+a L1``: file a is added at level 1."""
+    name, level = line.split()
+    return ManifestEntry(
+        kind=FileKind.ADD if name[0] == "+" else FileKind.DELETE,
+        partition=serialize_row([], ()),
+        bucket=0,
+        total_buckets=1,
+        file=a_file(name[1:], level=int(level[1:])),
+    )
+
+
+def snapshot(number: int) -> IcebergSnapshot:
+    return IcebergSnapshot(
+        snapshot_id=number, parent_id=None, sequence_number=number, time_millis=number,
+        manifest_list=f"list-{number}", schema_id=0, summary={},
+    )  # fmt: skip
+
+
+def version(number: int) -> IcebergMetadata:
+    return IcebergMetadata(
+        version=number, format_version=2, table_uuid="u", location="t", schemas={},
+        last_column_id=1, partition_fields=(), snapshots=(snapshot(number),),
+    )  # fmt: skip
+
+
+def manifest(number: int, live: int) -> IcebergManifest:
+    files = {status: 0 for status in EntryStatus} | {EntryStatus.EXISTING: live}
+    return IcebergManifest(
+        path=str(number), length=_KILOBYTE, content=ManifestContent.DATA, sequence_number=1,
+        min_sequence_number=1, snapshot_id=1, files=files, rows=files,
+    )  # fmt: skip
+
+
+def run(case: Case) -> str:
+    match case.command:
+        case "visible":
+            return visible(case)
+        case "full":
+            return "\n".join(str(entries_of_manifest(int(line))) for line in case.input_lines)
+        case "merge":
+            return merge(case)
+        case "kept":
+            listed = [snapshot(int(word)) for word in case.input_lines[0].split()]
+            kept = kept_snapshots(listed, int(case.args["earliest"]), {int(case.args["tagged"])})
+            return " ".join(str(one.snapshot_id) for one in kept)
+        case "version":
+            pairs = (line.split() for line in case.input_lines)
+            return "\n".join(
+                str(next_version(None if base == "none" else version(int(base)), int(number)))
+                for base, number in pairs
+            )
+        case "operation":
+            return "\n".join(
+                operation(
+                    has_added="added" in words,
+                    has_removed="removed" in words,
+                    keeps_rows="same-rows" in words,
+                )
+                for words in map(str.split, case.input_lines)
+            )
+    raise AssertionError(case.command)
+
+
+def visible(case: Case) -> str:
+    levels = visible_levels(
+        merges_by_key=case.args["key"] == "yes",
+        has_vectors=case.args["vectors"] == "yes",
+        num_levels=6,
+    )
+    entries = map(entry_of, case.input_lines)
+    changes = visible_changes(entries, levels, lambda entry: entry.file.file_name)
+    lines = ("added", *sorted(changes.added)), ("removed", *sorted(changes.removed))
+    return "\n".join(map(" ".join, lines))
+
+
+def merge(case: Case) -> str:
+    rule = MergeRule(
+        target_size=_KILOBYTE * _KILOBYTE,
+        min_count=int(case.args["min"]),
+        max_count=int(case.args["max"]),
+    )
+    manifests = [manifest(at, int(word)) for at, word in enumerate(case.input_lines[0].split())]
+    merged = manifests_to_merge(manifests, rule, int(case.args["full"]))
+    return " ".join(one.path for one in merged) or "none"
+
+
+def test_iceberg() -> None:
+    run_file(HERE / "iceberg.txt", run)

@@ -1,0 +1,149 @@
+"""Iceberg's readers as judges, in their own virtual environment: PyIceberg, and DuckDB 1.5.
+
+The environment is made once in .venvs/iceberg from conf/requirements-iceberg.lock. This file is
+the caller's side and, started by that environment's Python, the child that reads.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tests.support.line_server import LineServer
+from tests.support.own_environment import python_of
+
+REPO = Path(__file__).resolve().parents[2]
+LOCK_LIST = REPO / "conf" / "requirements-iceberg.lock"
+
+
+class IcebergError(Exception):
+    """What a reader raised, with the end of its traceback."""
+
+
+class IcebergReader:
+    """Starts a child at once; close it (or use it in `with`)."""
+
+    def __init__(self) -> None:
+        self._directory = tempfile.TemporaryDirectory(prefix="iceberg-")
+        self._server = LineServer(
+            [str(python_of("iceberg", LOCK_LIST)), "-m", "tests.support.iceberg_reader"],
+            cwd=REPO, env={**os.environ, "PYTHONPATH": str(REPO)},
+        )  # fmt: skip
+
+    def __enter__(self) -> IcebergReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._server.close()
+        self._directory.cleanup()
+
+    def read(
+        self, folder: Path | str, *, snapshot: int | None = None, where: str | None = None
+    ) -> pa.Table:
+        """The rows by PyIceberg, of the newest version in a folder of metadata."""
+        return self._rows({"by": "pyiceberg", "snapshot": snapshot, "where": where}, folder)
+
+    def read_by_duckdb(self, folder: Path | str) -> pa.Table:
+        """The rows by DuckDB."""
+        return self._rows({"by": "duckdb"}, folder)
+
+    def describe(self, folder: Path | str) -> dict[str, Any]:
+        """What PyIceberg knows of a table."""
+        return self._call({"by": "describe"}, folder)
+
+    def _rows(self, request: Mapping[str, Any], folder: Path | str) -> pa.Table:
+        out = Path(self._directory.name) / "rows.arrow"
+        self._call({**request, "out": str(out)}, folder)
+        with pa.OSFile(str(out)) as source, pa.ipc.open_file(source) as reader:
+            return reader.read_all()
+
+    def _call(self, request: Mapping[str, Any], folder: Path | str) -> dict[str, Any]:
+        version = (Path(folder) / "version-hint.text").read_text()
+        metadata = f"{folder}/v{version}.metadata.json"
+        answer: dict[str, Any] = self._server.call({**request, "metadata": metadata})
+        if "error" in answer:
+            raise IcebergError(answer["error"])
+        return answer
+
+
+# ------------------------------------------------------- the child, inside that environment
+
+
+def _serve() -> None:
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever a library prints must not end up among the answers
+    _answer(answers, {"ready": True})
+    for line in sys.stdin:
+        try:
+            request = json.loads(line)
+            _answer(answers, _READERS[request["by"]](request))
+        except BaseException:
+            import traceback
+
+            _answer(answers, {"error": traceback.format_exc()[-4000:]})
+
+
+def _answer(answers: Any, answer: Mapping[str, Any]) -> None:
+    answers.write(json.dumps(answer) + "\n")
+    answers.flush()
+
+
+def _put(rows: pa.Table, out: str) -> None:
+    with pa.OSFile(out, "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
+        writer.write_table(rows)
+
+
+def _by_pyiceberg(request: Mapping[str, Any]) -> dict[str, Any]:
+    from pyiceberg.table import StaticTable
+
+    table = StaticTable.from_metadata(request["metadata"])
+    chosen = {"row_filter": request["where"]} if request["where"] else {}
+    _put(table.scan(snapshot_id=request["snapshot"], **chosen).to_arrow(), request["out"])
+    return {}
+
+
+def _by_duckdb(request: Mapping[str, Any]) -> dict[str, Any]:
+    import duckdb
+    import duckdb_extension_avro
+    import duckdb_extension_iceberg
+
+    with duckdb.connect(config={"allow_unsigned_extensions": True}) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        for package in (duckdb_extension_avro, duckdb_extension_iceberg):
+            [extension] = Path(package.__file__).parent.rglob("*.duckdb_extension")
+            connection.execute(f"LOAD '{extension}'")
+        query = f"SELECT * FROM iceberg_scan('{request['metadata']}')"
+        _put(connection.execute(query).to_arrow_table(), request["out"])
+    return {}
+
+
+def _describe(request: Mapping[str, Any]) -> dict[str, Any]:
+    from pyiceberg.table import StaticTable
+
+    table = StaticTable.from_metadata(request["metadata"])
+    schema = table.schema()
+    return {
+        "columns": {field.name: str(field.field_type) for field in schema.fields},
+        "docs": {field.name: field.doc for field in schema.fields},
+        "identifiers": sorted(schema.identifier_field_names()),
+        "partitions": [field.name for field in table.spec().fields],
+        "properties": table.properties,
+        "references": {name: one.snapshot_id for name, one in table.refs().items()},
+        "snapshots": [one.snapshot_id for one in table.metadata.snapshots],
+    }
+
+
+_READERS = {"pyiceberg": _by_pyiceberg, "duckdb": _by_duckdb, "describe": _describe}
+
+if __name__ == "__main__":
+    _serve()
