@@ -8,11 +8,13 @@ each table equals its source.
 from __future__ import annotations
 
 import argparse
+import json
 import shlex
 import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 
@@ -22,12 +24,13 @@ from rich.live import Live
 from rich.text import Text
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
-from stream_app.clock import Clock, SystemClock
+from stream_app.clock import SystemClock
 from stream_app.demo.job import DemoJob, ShopProducer
-from stream_app.demo.proof import source_side, table_side
+from stream_app.demo.proof import iceberg_side, source_side, table_side
 from stream_app.demo.screen import (
     DemoState,
     TableProgress,
+    are_equal,
     live_panel,
     next_steps,
     program,
@@ -78,6 +81,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="D",
         help="folder for warehouse/ and demo-work/ (default: the current one)",
     )
+    parser.add_argument(
+        "--catalog",
+        action="store_true",
+        help="make the tables in a catalog and publish commits to Iceberg; the proof then shows "
+        "what PyIceberg reads",
+    )
 
 
 def _records(text: str) -> int:
@@ -85,6 +94,38 @@ def _records(text: str) -> int:
     if number < RECORDS_MIN:
         raise argparse.ArgumentTypeError(f"must be at least {RECORDS_MIN}")
     return number
+
+
+class DemoCatalog:
+    """The catalog of ``--catalog``: names in SQLite, and Iceberg metadata with each snapshot."""
+
+    def __init__(self, folder: DemoFolder) -> None:
+        self._file = folder.work / "catalogs.toml"
+        self._options = {
+            "metastore": "jdbc",
+            "uri": f"jdbc:sqlite:{folder.work / 'catalog.db'}",
+            "warehouse": str(folder.root / "warehouse"),
+        }
+
+    def settings(self) -> list[str]:
+        """What the job's configuration gets."""
+        of_tables = {
+            "metadata.iceberg.storage": "table-location",
+            "metadata.iceberg.format-version": "3",
+            "deletion-vectors.enabled": "true",
+            "deletion-vectors.bitmap64": "true",
+        }
+        return [
+            *(f"catalog.{key}={self._options[key]}" for key in ("metastore", "uri")),
+            *(f"sync.options.{key}={value}" for key, value in of_tables.items()),
+        ]
+
+    def write_file(self) -> str:
+        """Write the file of catalogs; returns a command that reads a table by its name."""
+        lines = [f"{key} = {json.dumps(value)}\n" for key, value in self._options.items()]
+        self._file.write_text("".join(["[lake]\n", *lines]), encoding="utf-8")
+        file = shlex.quote(_short(self._file))
+        return f"STREAM_APP_CATALOGS={file} {program()} read lake.demo.orders --limit 5"
 
 
 def run(args: argparse.Namespace, console: Console | None = None) -> int:
@@ -97,10 +138,17 @@ def run(args: argparse.Namespace, console: Console | None = None) -> int:
         raise UsageError(f"--dir {args.dir} is no folder", fix="give a folder, or none")
     if _is_no_text(args.dir):
         raise UsageError(f"--dir {args.dir!r} is no UTF-8", fix="give a folder with another name")
+    if args.catalog and find_spec("pyiceberg") is None:
+        raise UsageError(
+            "PyIceberg is not installed, which reads the tables in the proof",
+            where="--catalog",
+            fix="pip install 'stream_app[iceberg]'",
+        )
     folder = DemoFolder(args.dir.absolute())
     folder.clear()
+    catalog = DemoCatalog(folder) if args.catalog else None
     with ExitStack() as stack:
-        demo = _Demo(console or Console(), folder, args.records, SystemClock(), stack)
+        demo = _Demo(console or Console(), folder, args.records, catalog, stack)
         code = demo.run()
     folder.note_end()
     return code
@@ -176,9 +224,11 @@ class _Demo:
         console: Console,
         folder: DemoFolder,
         records: int,
-        clock: Clock,
+        catalog: DemoCatalog | None,
         stack: ExitStack,
     ) -> None:
+        clock = SystemClock()
+        self._catalog = catalog
         self._console = console
         self._folder = folder
         self._records = records
@@ -198,7 +248,9 @@ class _Demo:
         self._stack.push(lambda kind, *_: broker.kill() if kind else None)
         broker.start()
         _make_topics(broker.bootstrap)
-        settings = ("--set", f"source.bootstrap-servers={broker.bootstrap}")
+        pairs = [f"source.bootstrap-servers={broker.bootstrap}"]
+        pairs += self._catalog.settings() if self._catalog else []
+        settings = [word for pair in pairs for word in ("--set", pair)]
         arguments = ("ingest", "--conf", str(CONF), *settings)
         self._job = DemoJob(arguments, self._folder.root, self._folder.work)
         self._stack.callback(self._job.stop)
@@ -240,15 +292,20 @@ class _Demo:
             self._console.print(part)
         self._console.print()
         sides = {
-            name: (source_side(source, SplitRead(table).schema), table_side(table, source))
+            name: [source_side(source, SplitRead(table).schema), table_side(table, source)]
             for (name, table), source in zip(
                 tables.items(), self._shop.tables.values(), strict=True
             )
         }
+        if self._catalog:
+            for name, source in self._shop.tables.items():
+                sides[name].append(iceberg_side(tables[name], source))
         seconds = self._clock.steady_seconds() - self._began
         self._console.print(proof_panel(sides, seconds=seconds))
         self._console.print(next_steps(self._folder.database.parent), soft_wrap=True)
-        return 0 if all(source == there for source, there in sides.values()) else 1
+        if self._catalog:
+            self._console.print(f"  {self._catalog.write_file()}", soft_wrap=True)
+        return 0 if all(map(are_equal, sides.values())) else 1
 
     def _third_is_read(self) -> bool:
         return self._state.newest.read >= self._records // 3

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -51,6 +52,17 @@ def table_side(table: FileStoreTable, source: ShopTable) -> Side:
     splits = SplitScan(table).splits(table.snapshots.latest())
     batches = (batch for split in splits for batch in read.read(split))
     return _side(pa.Table.from_batches(batches, schema=read.schema), source.envelope.key)
+
+
+def iceberg_side(table: FileStoreTable, source: ShopTable) -> Side:
+    """The newest version of the table's Iceberg metadata, as PyIceberg reads it."""
+    from pyiceberg.table import StaticTable  # noqa: PLC0415 - an extra
+
+    folder = Path(table.location, "metadata")
+    version = (folder / "version-hint.text").read_text()
+    rows = StaticTable.from_metadata(f"{folder}/v{version}.metadata.json").scan().to_arrow()
+    schema = SplitRead(table).schema
+    return _side(rows.select(schema.names).cast(schema), source.envelope.key)
 
 
 def _side(rows: pa.Table, key: Sequence[str]) -> Side:

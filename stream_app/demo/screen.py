@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -134,17 +134,21 @@ def _table_text(table: TableProgress) -> Text:
     )
 
 
-def proof_panel(sides: Mapping[str, tuple[Side, Side]], *, seconds: float) -> Panel:
-    """Source and table of each table."""
-    grid = Table.grid(padding=(0, 3))
-    grid.add_row("", "rows", "in the shop's memory", "read from the files", style="dim")
-    for name, (source, there) in sides.items():
+def proof_panel(sides: Mapping[str, Sequence[Side]], *, seconds: float) -> Panel:
+    """Of each table its source, its files and, in a catalog, what PyIceberg reads."""
+    columns = ["in the shop's memory", "read from the files"]
+    if has_iceberg := any(len(of_table) > len(columns) for of_table in sides.values()):
+        columns = ["shop's memory", "files", "PyIceberg"]
+    grid = Table.grid(padding=(0, 2 if has_iceberg else 3))
+    grid.add_row("", "rows", *columns, style="dim")
+    for name, (source, *others) in sides.items():
         rows = f"{source.rows:,}"
-        if there.rows != source.rows:
-            rows += f", table {there.rows:,}"
-        style = "" if source == there else "bold red"
-        grid.add_row(name, rows, source.checksum, there.checksum, style=style)
-    equal = all(source == there for source, there in sides.values())
+        for there in others:
+            rows += f", table {there.rows:,}" if there.rows != source.rows else ""
+        checksums = (side.checksum for side in (source, *others))
+        style = "" if are_equal(sides[name]) else "bold red"
+        grid.add_row(name, rows, *checksums, style=style)
+    equal = all(map(are_equal, sides.values()))
     verdict = (
         "equal: killed, altered, and nothing is lost and nothing is twice"
         if equal
@@ -156,6 +160,11 @@ def proof_panel(sides: Mapping[str, tuple[Side, Side]], *, seconds: float) -> Pa
         width=WIDTH,
         border_style="green" if equal else "red",
     )
+
+
+def are_equal(sides: Sequence[Side]) -> bool:
+    """Whether all sides of a table are the same."""
+    return all(side == sides[0] for side in sides)
 
 
 def program() -> str:

@@ -8,9 +8,11 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import tomllib
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -21,8 +23,10 @@ from stream_app.app.launch.jars import (
     kafka_broker_jars,
 )
 from stream_app.table.api.paimon_table import open_table
+from tests.support.iceberg_reader import LOCK_LIST
 from tests.support.ingest_process import ROOT, write_conf
 from tests.support.normal_rows import normal_rows, sorted_rows
+from tests.support.own_environment import python_of
 from tests.support.paimon_java import PaimonJava
 
 SOURCES = ("pyproject.toml", "README.md", "LICENSE", "pyspark_stream_app.py", "stream_app")
@@ -199,3 +203,35 @@ def test_the_demo_of_few_records_in_a_folder_with_blanks_and_signs(
         rows = sorted_rows(paimon_java.read(table))
         assert f"{name:<11}   {len(rows):,}" in told, "the shop's and Paimon's count"
         assert sorted_rows(normal_rows(open_table(str(table)).read().read_all())) == rows
+
+
+@pytest.mark.java
+@pytest.mark.kafka
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_demo_in_a_catalog_is_read_by_pyiceberg(
+    installed: Installed, tmp_path: Path, paimon_java: PaimonJava
+) -> None:
+    words = ("demo", "--catalog", "--records", "2000", "--dir", tmp_path)
+    if find_spec("pyiceberg") is None:
+        refused = installed.run(*words)
+        assert refused.returncode == 2
+        assert "pip install 'stream_app[iceberg]'" in refused.stderr
+    [site] = installed.folder.glob("venv/lib/python3.*/site-packages")
+    [readers] = python_of("iceberg", LOCK_LIST).parents[1].glob("lib/python3.*/site-packages")
+    (site / "iceberg.pth").write_text(f"{readers}\n")
+    done = installed.run(*words)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "nothing is lost and nothing is twice" in done.stdout
+    proof = done.stdout[done.stdout.index("proof after") :]
+    for name in ALTERED:
+        [line] = [line for line in proof.splitlines() if line.startswith(f"│ {name} ")]
+        *_, ours, iceberg, _ = line.split()
+        assert ours == iceberg
+    # The command for the next step works, and Paimon knows the tables by the same catalog.
+    read = done.stdout.splitlines()[-1].split()
+    file = read[0].removeprefix("STREAM_APP_CATALOGS=")
+    by_name = installed.run(*read[2:], STREAM_APP_CATALOGS=file)
+    assert by_name.returncode == 0, by_name.stderr
+    lake = tomllib.loads(Path(file).read_text())["lake"]
+    assert paimon_java.list_tables(lake) == {"demo": sorted(ALTERED)}
