@@ -17,7 +17,7 @@ from stream_app.catalog.identifier import Identifier
 from stream_app.catalog.registry import catalog_of
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
-from stream_app.fileio.reference import NotThereError, put_in
+from stream_app.fileio.reference import REFERENCE, NotThereError, put_in
 from stream_app.model.near_names import unknown_name
 
 VARIABLE = "STREAM_APP_CATALOGS"
@@ -62,8 +62,23 @@ def named_catalog(name: str, clock: Clock, environ: Mapping[str, str]) -> Catalo
             where=str(path),
             fix=f"known: {', '.join(catalogs)}" if catalogs else f"add a table [{name}]",
         )
-    texts = {key: _resolved(key, value, path, environ) for key, value in _flat(options, "")}
+    texts = {key: _resolved(key, value, str(path), environ) for key, value in _flat(options, "")}
     return catalog_of(texts, clock, section=name)
+
+
+def secret_by_reference(key: str, value: str, environ: Mapping[str, str]) -> str:
+    """The secret that an option refers to, where a plan shows the option.
+
+    Raises:
+        UsageError: the option is the secret itself, or refers to nothing.
+    """
+    if not REFERENCE.fullmatch(value):
+        raise UsageError(
+            f"option '{key}' is not taken, for a plan would show it",
+            fix=f"give ${{file:PATH}} or ${{env:NAME}}; or write the catalog into {DEFAULT}, and "
+            "read CATALOG.DATABASE.TABLE",
+        )
+    return _resolved(key, value, "the options of the source", environ)
 
 
 def _flat(options: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
@@ -74,11 +89,11 @@ def _flat(options: Mapping[str, object], prefix: str) -> Iterator[tuple[str, obj
             yield f"{prefix}{key}", value
 
 
-def _resolved(key: str, value: object, path: Path, environ: Mapping[str, str]) -> str:
+def _resolved(key: str, value: object, where: str, environ: Mapping[str, str]) -> str:
     text = str(value).lower() if isinstance(value, bool) else str(value)
     try:
         return put_in(text, environ)
     except NotThereError as error:
         raise UsageError(
-            f"{key}: {error}", where=str(path), fix="set the variable or create the file"
+            f"{key}: {error}", where=where, fix="set the variable or create the file"
         ) from None

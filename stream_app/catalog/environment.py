@@ -46,6 +46,11 @@ class CatalogEnvironment(Protocol):
     """The catalog of one table."""
 
     @property
+    def identifier(self) -> Identifier | None:
+        """The table's name there; None: there is no catalog, and the folders are its name."""
+        ...
+
+    @property
     def snapshot_loader(self) -> SnapshotLoader | None:
         """The catalog, if it decides which snapshot is the newest; None: the newest file is it."""
         ...
@@ -90,6 +95,7 @@ class CatalogEnvironment(Protocol):
 class NoCatalog:
     """The environment of a table at a path: the first to create a file has its number."""
 
+    identifier: Identifier | None = field(init=False, default=None)
     snapshot_loader: SnapshotLoader | None = field(init=False, default=None)
 
     def publish_snapshot(

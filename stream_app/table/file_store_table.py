@@ -92,8 +92,17 @@ class FileStoreTable:
 
     @property
     def label(self) -> str:
-        """``database.table``, by the folders."""
-        return table_label(self.location)
+        """``database.table``, by the catalog; without one by the folders."""
+        identifier = self.environment.identifier
+        return table_label(self.location) if identifier is None else str(identifier)
+
+    @property
+    def name(self) -> str:
+        """The table's name without its database."""
+        identifier = self.environment.identifier
+        if identifier is None:
+            return self.location.rstrip("/").rpartition("/")[2]
+        return identifier.table
 
     def counted(self, requests: StoreRequests) -> FileStoreTable:
         """The same table, with its requests to the store counted, in tasks too."""

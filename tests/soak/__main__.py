@@ -1,6 +1,9 @@
 """The real job for a long time, killed at random, and judged each time.
 
     ./run.sh soak --minutes 30 [--seed S] [--rate 300] [--pause 10] [--keep DIR]
+    ./run.sh soak --commits 1000
+
+The second form lets two engines and a compaction commit at once to a table of each catalog.
 
 Prints a line for each event and a report; the exit code is 1 when anything is wrong. The seed
 decides what is killed when and what the shop sells; how far the job is at that moment is the
@@ -16,7 +19,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pytest
+
 from tests.soak.soak_run import Soak
+
+_CATALOGS = "tests/interop/catalogs/test_catalogs.py"
 
 
 def main() -> int:
@@ -26,7 +33,11 @@ def main() -> int:
     parser.add_argument("--rate", type=int, default=300, help="messages a second")
     parser.add_argument("--pause", type=float, default=10, help="mean seconds between kills")
     parser.add_argument("--keep", type=Path, help="work in this folder, and leave all there")
+    parser.add_argument("--commits", type=int, help="of each engine, in each catalog, at once")
     args = parser.parse_args()
+    if args.commits is not None:
+        os.environ["STREAM_APP_TEST_COMMITS"] = str(args.commits)
+        return int(pytest.main(["-q", "--durations=0", "-k", "commit_at_once", _CATALOGS]))
     # A soak that is ended, by `timeout` as by Ctrl-C, takes its processes with it.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(f"seed {args.seed}", flush=True)

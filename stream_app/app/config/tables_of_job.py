@@ -97,12 +97,12 @@ class TablesOfJob(ABC):
         """The folder of the table that takes a source table's messages; None: none takes them."""
 
     @abstractmethod
-    def rules_of(self, location: str, columns: RowType) -> TableConfig:
-        """The made columns and the filter of the table in a folder."""
+    def rules_of(self, name: str, columns: RowType) -> TableConfig:
+        """The made columns and the filter of a table, by its own name."""
 
     @abstractmethod
-    def source_of(self, location: str) -> SourceConfig:
-        """The source with the settings of the table in a folder."""
+    def source_of(self, name: str) -> SourceConfig:
+        """The source with the settings of a table, by its own name."""
 
     def full_key(self, option: str) -> str:
         """The key of a format's option, as in this configuration."""
@@ -162,11 +162,11 @@ class SingleTable(TablesOfJob):
         """See `TablesOfJob.target`."""
         return self.table.path
 
-    def rules_of(self, _location: str, _columns: RowType) -> TableConfig:
+    def rules_of(self, _name: str, _columns: RowType) -> TableConfig:
         """See `TablesOfJob.rules_of`."""
         return self.table
 
-    def source_of(self, _location: str) -> SourceConfig:
+    def source_of(self, _name: str) -> SourceConfig:
         """See `TablesOfJob.source_of`."""
         return self.source
 
@@ -232,18 +232,18 @@ class WholeDatabase(TablesOfJob):
         decision = decide(self.sync.rules, origin, {})
         return self.sync.path(decision.name) if isinstance(decision, Target) else None
 
-    def rules_of(self, location: str, columns: RowType) -> TableConfig:
+    def rules_of(self, name: str, columns: RowType) -> TableConfig:
         """See `TablesOfJob.rules_of`."""
-        return rules_of_table(self.sync, self.sync.name_of(location), columns)
+        return rules_of_table(self.sync, name, columns)
 
-    def source_of(self, location: str) -> SourceConfig:
+    def source_of(self, name: str) -> SourceConfig:
         """See `TablesOfJob.source_of`."""
         declared = {option.key for option in format_named(self.source.format).options}
         of_database = {DriftKind.UNKNOWN.option: Reaction.EVOLVE.value, INEXACT: self.sync.inexact}
         if self.sync.type_mapping:
             of_database[TYPE_MAPPING] = ",".join(self.sync.type_mapping)
         defaults = {key: value for key, value in of_database.items() if key in declared}
-        own = self.sync.format_options_of(self.sync.name_of(location))
+        own = self.sync.format_options_of(name)
         return replace(
             self.source,
             merge_shards=True,  # the splitter has found the source table already

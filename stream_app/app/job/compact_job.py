@@ -50,7 +50,6 @@ from stream_app.spark.jvm_watch import ending_with_jvm
 from stream_app.spark.session import start_session
 from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.table.compact.report import CompactionReport
-from stream_app.table.file_store_table import table_label
 from stream_app.table.job.table_job import IdleReport, TableJob
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
@@ -113,7 +112,7 @@ def watched(job: CompactJob, secrets: Secrets) -> None:
     """Run the job, with the configured metrics and notices."""
     registry, clock = CollectorRegistry(), job.table.clock
     stream = job.stream
-    name = f"compact {table_label(job.table.location)}"
+    name = f"compact {job.table.label}"
     with (
         serving(registry, job.metrics_port, None, stream.metrics_address),
         watchers(
@@ -153,7 +152,7 @@ def _run_in(
     signs: SignsOfLife,
     listeners: Listeners,
 ) -> None:
-    label = table_label(job.table.location)
+    label = job.table.label
     store, jvm = StoreCollector(label), JvmCollector(label)
     table = job.table.counted(store.requests)
     compactions = SparkCompactions(spark, table.options[COMPACTION_MAX_PARALLELISM])
@@ -286,7 +285,7 @@ class _Compaction:
                 return
 
     def _tell(self, report: IdleReport) -> None:
-        label = table_label(self.work.table.location)
+        label = self.work.table.label
         self.listeners.tell(lambda listener: listener.idle_commit(label, report))
 
     def _check_stuck(self) -> None:

@@ -200,8 +200,8 @@ def warn_of_first_messages(database: WholeDatabase, messages: pa.Table, clock: C
             schema = database_table_schema(as_spelled, name, {origin: part}, clock)
         except UsageError:
             continue  # reported when the table is created
-        source = as_spelled.source_of(location)
-        setup = format_setup(source, database.rules_of(location, schema.fields), schema)
+        source = as_spelled.source_of(name)
+        setup = format_setup(source, database.rules_of(name, schema.fields), schema)
         survey = format_named(source.format).survey(setup, {str(origin): part})
         for notice in survey.notices():
             count += 1

@@ -46,6 +46,19 @@ def create_job_table(
     return create_or_open_in_catalog(job_catalog(tables), _identifier(tables, path), wanted, clock)
 
 
+def job_place(tables: TablesOfJob, name: str) -> str | None:
+    """The folder of a table of a job, by the table's own name; None: the catalog has no such table.
+
+    Raises:
+        UsageError, StorageError, NoAccessError: as `catalog_of`.
+    """
+    path = tables.path(name)
+    if not tables.catalog:
+        return path
+    place = job_catalog(tables).table(_identifier(tables, path))
+    return None if place is None else place.location
+
+
 def job_catalog(tables: TablesOfJob) -> Catalog:
     """The catalog of a job that has one.
 

@@ -188,8 +188,8 @@ class TableRows:
 def job_rows(tables: TablesOfJob, table: FileStoreTable, *, quarantines: bool = False) -> TableRows:
     """The settings in a job's configuration for the rows of a table."""
     return TableRows(
-        source=tables.source_of(table.location),
-        rules=tables.rules_of(table.location, table.schema.fields),
+        source=tables.source_of(table.name),
+        rules=tables.rules_of(table.name, table.schema.fields),
         schema=table.schema,
         quarantines_non_inserts=quarantines,
         column_times=functools.partial(column_times, table),

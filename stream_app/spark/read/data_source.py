@@ -9,6 +9,7 @@ Source: Spark `pyspark/sql/datasource.py`.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Mapping
 
@@ -20,7 +21,7 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from stream_app.catalog.catalog_options import HEADER_PREFIX, SECRETS
-from stream_app.catalog.catalogs_file import DEFAULT
+from stream_app.catalog.catalogs_file import secret_by_reference
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
 from stream_app.model.near_names import unknown_name
@@ -153,10 +154,7 @@ def _catalog(options: Mapping[str, str]) -> Mapping[str, str] | None:
         if key.lower().startswith(CATALOG_PREFIX)
     }
     for key in (key for key in given if key in SECRETS or key.startswith(HEADER_PREFIX)):
-        raise UsageError(
-            f"option '{CATALOG_PREFIX}{key}' is not taken, for a plan would show it",
-            fix=f"write the catalog into {DEFAULT}, and read CATALOG.DATABASE.TABLE",
-        )
+        given[key] = secret_by_reference(CATALOG_PREFIX + key, given[key], os.environ)
     return given or None
 
 

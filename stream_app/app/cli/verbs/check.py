@@ -25,7 +25,7 @@ from stream_app.app.ops.check.of_database import (
     warnings_of,
 )
 from stream_app.app.source.bootstrap_servers import bootstrap_servers
-from stream_app.app.tables.job_catalog import open_job_table
+from stream_app.app.tables.job_catalog import job_place, open_job_table
 from stream_app.app.text.progress import ProgressLine
 from stream_app.errors import (
     FAILED,
@@ -40,7 +40,7 @@ from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.schema.origin import Origin
 from stream_app.spark.ingest.job_state import JobWarning
 from stream_app.table.check.table_check import CheckReport, TableCheck
-from stream_app.table.file_store_table import FileStoreTable, table_label
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.upkeep_refusals import check_versions_known
 
 DESCRIPTION = "Check a table's metadata against its files, and both against the format."
@@ -118,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
             comparison.read(splitter_of(tables, table))
             code = _check_one(args, table, compared, progress)
         if tables is not None:
-            _print_warnings(args, warnings_of(tables), table_label(table.location))
+            _print_warnings(args, warnings_of(tables), table.label)
         return code
     if tables is None:
         raise UsageError("no table is named", fix="give its folder, or --conf for all of a job")
@@ -268,16 +268,16 @@ def source_of(
     if tables is None and args.source_kafka is None:
         return None, rules
     if tables is not None:
-        path = tables.path(location.rstrip("/").rpartition("/")[2])
-        if not is_same_location(path, location):
+        place = job_place(tables, table.name)
+        if place is None or not is_same_location(place, location):
             raise UsageError(
-                f"{args.conf} is the configuration of another table: {path}",
+                f"{args.conf} is the configuration of another table: {place or tables.name}",
                 where=location,
                 fix="give the configuration of this table's job, from the folder where that job "
                 f"runs; or only {option}",
             )
-        source = tables.source_of(location)
-        rules = tables.rules_of(location, table.schema.fields)
+        source = tables.source_of(table.name)
+        rules = tables.rules_of(table.name, table.schema.fields)
         _check_source_kind(args, source)
     if args.source_kafka is not None:
         servers, sign, topic = args.source_kafka.rpartition("/")

@@ -20,7 +20,6 @@ from stream_app.app.launch.spark_submit import submit_command
 from stream_app.app.ops.inspect.bucket_trees import PlannedCompaction, planned_compactions
 from stream_app.app.tables.compaction_request import CompactJob
 from stream_app.app.text.listing import Listing
-from stream_app.table.file_store_table import table_label
 
 DESCRIPTION = "Merge the files of a table's buckets, once or as a service, on Spark."
 EPILOG = """\
@@ -61,7 +60,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
     if sys.stdout.isatty():
         arguments += ["--terminal-width", str(shutil.get_terminal_size().columns)]
     command = submit_command("compact.py", arguments, job.spark)
-    become_spark(command, f"compact-{table_label(job.table.location)}", job.table.location)
+    become_spark(command, f"compact-{job.table.label}", job.table.location)
 
 
 def planned(job: CompactJob) -> list[PlannedCompaction]:

@@ -80,7 +80,7 @@ def splitter_of(job: TablesOfJob | None, *tables: FileStoreTable) -> MessageSpli
     """
     if not isinstance(job, WholeDatabase):
         return AllToOneTable()
-    names = [job.sync.name_of(table.location) for table in tables]
+    names = [table.name for table in tables]
     origins: Mapping[Origin, str] = {}
     if job.rules.may_collide:  # else the names tell it, and the checkpoint may be gone
         origins = state_of(_checkpoint(job)).origins

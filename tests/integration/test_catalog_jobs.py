@@ -1,0 +1,143 @@
+"""Jobs in a catalog: their tables are made, altered, compacted and read by their names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from stream_app.app.cli.main import main
+from stream_app.catalog.registry import catalog_of
+from stream_app.clock import SystemClock
+from stream_app.spark.read.data_source import NAME
+from tests.support.job_bench import JobBench, change
+from tests.support.named_table import NamedTable
+from tests.support.rest_server import RestServer
+from tests.support.spark_source import source
+
+__all__ = ["source"]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
+EVOLVING = {"debezium.unknown-columns": "evolve"}
+
+
+@pytest.fixture(params=["jdbc", "rest"])
+def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Mapping[str, str]:
+    """Options of a catalog, which the file of catalogs has as `lake`."""
+    if request.param == "rest":
+        server: RestServer = request.getfixturevalue("rest_server")
+        options = server.warehouse(tmp_path / "warehouse").options
+    else:
+        options = {
+            "metastore": "jdbc",
+            "uri": f"jdbc:sqlite:{tmp_path}/catalog.db",
+            "warehouse": str(tmp_path / "warehouse"),
+            "lock.enabled": "true",
+        }
+    lines = [f"{json.dumps(key)} = {json.dumps(value)}\n" for key, value in options.items()]
+    file = tmp_path / "catalogs.toml"
+    file.write_text("".join(["[lake]\n", *lines]))
+    monkeypatch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
+    monkeypatch.setenv("STREAM_APP_CATALOGS", str(file))
+    return options
+
+
+def configure(bench: JobBench, catalog: Mapping[str, str], topic: str, **table: str) -> None:
+    bench.configure(
+        topic,
+        source=EVOLVING,
+        table={"warehouse": catalog["warehouse"], **table},
+        catalog={key: value for key, value in catalog.items() if key != "warehouse"},
+    )
+
+
+def with_note(key: int) -> tuple[bytes, bytes]:
+    """A create of a row with one more column, whose type the message tells."""
+    fields = [
+        {"type": "int64", "optional": False, "field": "id"},
+        {"type": "string", "optional": True, "field": "v"},
+        {"type": "int32", "optional": True, "field": "note"},
+    ]
+    image = {"type": "struct", "fields": fields, "optional": True, "field": "after"}
+    row = {"id": key, "v": "n", "note": key}
+    value = {
+        "schema": {"type": "struct", "fields": [image], "optional": False},
+        "payload": {"before": None, "after": row, "op": "c"},
+    }
+    return json.dumps({"id": key}).encode(), json.dumps(value).encode()
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    capsys.readouterr()
+    assert main(list(words)) == 0, words
+    return capsys.readouterr().out
+
+
+def test_a_job_works_in_a_catalog(
+    bench: JobBench,
+    catalog: Mapping[str, str],
+    source: SparkSession,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    theirs = NamedTable(catalog=catalog, database="db", table="t")
+    topic = bench.topic([change(1, "a"), change(2, "b")])
+    configure(bench, catalog, topic)
+    bench.run()
+    assert bench.java.list_tables(catalog) == {"db": ["t"]}
+    assert catalog_of(catalog, SystemClock()).list_tables("db") == ["t"]
+    printed(capsys, "check", "--conf", str(bench.conf))
+
+    # Another run goes on, and the catalog has the column that it adds.
+    bench.send(topic, [change(1, "c", "a"), change(2, None, "b"), with_note(3)])
+    bench.run()
+    names = [name for name, _ in bench.java.types(theirs)]
+    assert names == ["id", "v", "note"]
+    wanted: list[dict[str, Any]] = [
+        {"id": 1, "v": "c", "note": None},
+        {"id": 3, "v": "n", "note": 3},
+    ]
+    assert sorted(bench.java.read(theirs), key=lambda row: row["id"]) == wanted
+
+    # Java commits through the catalog, and the job goes on behind it.
+    row = {"id": 4, "v": "java", "note": 4}
+    bench.java.write(theirs, [("+I", row)], identifier=0, options={"write-only": True})
+    bench.send(topic, [change(5, "e")])
+    bench.run()
+    wanted += [row, {"id": 5, "v": "e", "note": None}]
+    assert sorted(bench.java.read(theirs), key=lambda row: row["id"]) == wanted
+
+    # The commands, by the table's name.
+    compacted = bench.server.compact(Path("t"), "--conf", str(bench.conf), "--full")
+    assert compacted.code == 0, compacted.output
+    lines = printed(capsys, "read", "lake.db.t", "--format", "jsonl").splitlines()
+    assert sorted(map(json.loads, lines), key=lambda row: row["id"]) == wanted
+    changes = printed(capsys, "changelog", "lake.db.t", "--format", "jsonl")
+    assert len(changes.splitlines()) == 8
+    assert "db.db/t" in printed(capsys, "inspect", "lake.db.t")
+    printed(capsys, "check", "lake.db.t")
+    assert "db.t" in printed(capsys, "status", "--conf", str(bench.conf))
+    printed(capsys, "doctor", "--conf", str(bench.conf))
+
+    # Spark, which gets a token by reference.
+    given = {f"catalog.{key}": value for key, value in catalog.items()}
+    if "token" in catalog:
+        (bench.folder / "token").write_text(catalog["token"])
+        given["catalog.token"] = f"${{file:{bench.folder}/token}}"
+    frame = source.read.format(NAME).options(**given).load("db.t")
+    assert frame.where("id > 3").count() == 2
+
+
+def test_a_table_with_another_schema_is_refused(
+    bench: JobBench, catalog: Mapping[str, str]
+) -> None:
+    theirs = NamedTable(catalog=catalog, database="db", table="t")
+    bench.java.create(theirs, [("k", "INT NOT NULL")], primary_keys=["k"], options={"bucket": "1"})
+    topic = bench.topic([change(1, "a")])
+    configure(bench, catalog, topic)
+    error = bench.fails()
+    assert "primary key" in error or "column" in error, error
+    assert "to fix:" in error
+    assert bench.java.snapshots(theirs) == []
