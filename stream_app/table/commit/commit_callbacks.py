@@ -1,6 +1,6 @@
 """What follows each published snapshot: the catalog's partitions, and Iceberg's metadata.
 
-A callback never fails the commit. Its problem stays until a later commit has made good for it.
+A callback never fails the commit. Its problem stays until the job has made good for it.
 
 Source: Paimon `table/sink/CommitCallback.java`, whose errors fail the commit.
 """
@@ -17,8 +17,9 @@ from stream_app.table.commit.listed_partitions import ListedPartitions
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.publisher import IcebergPublisher
 
-_CATCH_UP_S = 10.0
-_NEXT_COMMIT = "mend the cause, which the log names; the next commit makes good for it"
+_IDLE_WAIT_S, _MOST_IDLE_WAIT_S = 10.0, 600.0
+"""Waits between two looks of an idle job: the first, which doubles, and the longest."""
+_NEXT_COMMIT = "mend the cause, which the log names; the job then makes good for it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class CommitCallbacks:
     _iceberg: IcebergPublisher = field(init=False)
     _partitions: ListedPartitions = field(init=False)
     _caught_up_at: float = field(init=False, default=-math.inf)
+    _wait_s: float = field(init=False, default=_IDLE_WAIT_S)
 
     def __post_init__(self) -> None:
         self._iceberg = IcebergPublisher(self.table)
@@ -49,6 +51,7 @@ class CommitCallbacks:
         """A snapshot is published. Never raises."""
         self._partitions.add(self.table, changes)
         self._iceberg.publish(snapshot)
+        self._wait_s = _IDLE_WAIT_S
 
     def catch_up(self) -> None:
         """Do for the newest snapshot what a crash or another writer has left. Never raises."""
@@ -57,7 +60,8 @@ class CommitCallbacks:
 
     def while_idle(self) -> None:
         """Catch up now and then. Callers may call it at any rate."""
-        if self.table.clock.steady_seconds() - self._caught_up_at >= _CATCH_UP_S:
+        if self.table.clock.steady_seconds() - self._caught_up_at >= self._wait_s:
+            self._wait_s = min(2 * self._wait_s, _MOST_IDLE_WAIT_S)
             self.catch_up()
 
     @property

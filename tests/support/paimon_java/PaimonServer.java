@@ -26,6 +26,7 @@ import org.apache.paimon.catalog.Identifier;
 import org.apache.paimon.data.GenericRow;
 import org.apache.paimon.data.InternalRow;
 import org.apache.paimon.disk.IOManager;
+import org.apache.paimon.iceberg.IcebergOptions;
 import org.apache.paimon.io.DataFileMeta;
 import org.apache.paimon.manifest.ManifestEntry;
 import org.apache.paimon.operation.BaseAppendFileStoreWrite;
@@ -555,7 +556,6 @@ public final class PaimonServer {
 
     // ---------------------------------------------------------------- metadata
 
-    /** Every option of CoreOptions: its default, its older keys, and how it reads given texts. */
     private static ObjectNode setValues(JsonNode request) throws Exception {
         ObjectNode answer = JSON.createObjectNode();
         String function = request.get("function").asText();
@@ -569,11 +569,14 @@ public final class PaimonServer {
         return answer;
     }
 
+    /** Every option of tables: its default, its older keys, and how it reads given texts. */
     private static ObjectNode options(JsonNode request) throws Exception {
         Map<String, ConfigOption<?>> known = new LinkedHashMap<>();
         ObjectNode answer = JSON.createObjectNode();
         ArrayNode described = answer.putArray("options");
-        for (Field field : CoreOptions.class.getFields()) {
+        List<Field> fields = new ArrayList<>(List.of(CoreOptions.class.getFields()));
+        fields.addAll(List.of(IcebergOptions.class.getFields()));
+        for (Field field : fields) {
             if (!ConfigOption.class.isAssignableFrom(field.getType())) {
                 continue;
             }
