@@ -96,16 +96,12 @@ check() {
   python -m ruff check . && python -m ruff format --check . && python -m mypy && lint-imports
 }
 
-app() { prepare run; exec python -P -m stream_app "$@"; }
+app() { prepare run; [[ " $* " != " demo "*" --catalog "* ]] || python -c 'import pyiceberg' 2> /dev/null || # an extra
+  python -m pip install -q 'pyiceberg[pyarrow,snappy]==0.12.0' >&2; exec python -P -m stream_app "$@"; }
 
 verb=${1:-help}; [[ $verb != -h && $verb != --help ]] || verb=help
 case $verb in
   help) help ;; # this text
-  demo) prepare run
-    # PyIceberg is an extra, which the pinned packages do not have.
-    [[ " $* " != *" --catalog "* ]] || "$venv/bin/python" -c 'import pyiceberg' 2> /dev/null ||
-      "$venv/bin/python" -m pip install -q --disable-pip-version-check 'pyiceberg[pyarrow,snappy]==0.12.0' >&2
-    app "$@" ;;
   setup) prepare run; prepare dev; python -P -m stream_app.app.launch.jars kafka-broker > /dev/null; python -P -m stream_app.app.launch.class_archive > /dev/null ;; # fetch everything now: packages and jars
   check) # without a table, of the code: lint, format, types, import contracts
     [ $# -eq 1 ] || app "$@"

@@ -93,16 +93,13 @@ class FileStoreTable:
     @property
     def label(self) -> str:
         """``database.table``, by the catalog; without one by the folders."""
-        identifier = self.environment.identifier
-        return table_label(self.location) if identifier is None else str(identifier)
+        return str(self.environment.identifier or table_label(self.location))
 
     @property
     def name(self) -> str:
         """The table's name without its database."""
         identifier = self.environment.identifier
-        if identifier is None:
-            return self.location.rstrip("/").rpartition("/")[2]
-        return identifier.table
+        return identifier.table if identifier else self.location.rstrip("/").rpartition("/")[2]
 
     def counted(self, requests: StoreRequests) -> FileStoreTable:
         """The same table, with its requests to the store counted, in tasks too."""
@@ -292,13 +289,9 @@ class FileStoreTable:
     def known_schemas(self) -> Callable[[int], TableSchema]:
         """Maps a number to its schema; reads each schema file once."""
         known = {self.schema.schema_id: self.schema}
-
-        def schema_of(schema_id: int) -> TableSchema:
-            if schema_id not in known:
-                known[schema_id] = self.schemas.schema(schema_id)
-            return known[schema_id]
-
-        return schema_of
+        return lambda number: (
+            known.get(number) or known.setdefault(number, self.schemas.schema(number))
+        )
 
     def open_branch(self, name: str) -> FileStoreTable | None:
         """A branch as a table that shares this table's data folders; None without a schema.

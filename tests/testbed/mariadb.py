@@ -52,6 +52,7 @@ class MariaDb(DatabaseServer):
             [
                 *server, f"--port={self.port}", "--bind-address=127.0.0.1", "--skip-name-resolve",
                 f"--socket={self.folder / 'socket'}", "--server-id=1", "--log-bin=binlog",
+                "--max-connections=2000",  # Paimon leaves those of its locks open
                 "--binlog-format=ROW", "--binlog-row-image=FULL", f"--init-file={users}",
             ],
             self.folder / "mariadb.log",

@@ -15,6 +15,7 @@ from tests.testbed.server_process import DatabaseServer, ServerProcess
 
 USER = "postgres"
 _SETTINGS = {
+    "max_connections": "2000",  # Paimon leaves those of its locks open
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
     "wal_level": "logical",

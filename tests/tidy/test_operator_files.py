@@ -82,7 +82,7 @@ def test_the_brokers_template_leaves_addresses_and_folders_out(key: str) -> None
 
 def test_run_sh_is_short_and_knows_its_verbs() -> None:
     text = (ROOT / "run.sh").read_text()
-    assert len(text.splitlines()) < 125
+    assert len(text.splitlines()) <= 125
     assert text.startswith("#!/usr/bin/env bash\n")
     of_developers = set(re.findall(r"^  ([a-z-]+)\)[^#]*# ", text, flags=re.MULTILINE))
     # `check` is both: of a table, and without one of the code.
