@@ -268,6 +268,8 @@ class EpochWriter(Generic[Messages]):
         try:
             return feed.plan().counting_from(first_offsets)
         except Exception:
+            if not self.tables.decodes_without_plan:
+                raise
             return None
 
     def _ready(self, epoch: _Unfinished[Messages]) -> tuple[EpochPlan, list[TableFeed]]:

@@ -41,10 +41,12 @@ class JobTables(ABC):
         newest_begun: the newest epoch that the tables were to take; -1: none.
         commits_at_once: the tables whose commits begin together; None: all.
         snapshots_each_epoch: whether an epoch without rows for a table makes a snapshot too.
+        decodes_without_plan: whether others' messages are decoded while a table cannot be planned.
     """
 
     commits_at_once: ClassVar[int | None]
     snapshots_each_epoch: ClassVar[bool]
+    decodes_without_plan: ClassVar[bool]
 
     def __init__(
         self,
@@ -209,6 +211,7 @@ class StoppingTables(JobTables):
 
     commits_at_once = 1
     snapshots_each_epoch = True
+    decodes_without_plan = False
 
     @property
     def epoch(self) -> int:
@@ -247,6 +250,7 @@ class HoldingTables(JobTables):
 
     commits_at_once = None
     snapshots_each_epoch = False
+    decodes_without_plan = True
 
     @property
     def epoch(self) -> int:

@@ -53,7 +53,7 @@ def test_a_file_has_the_tables_columns_and_no_key(tmp_path: Path) -> None:
     path = Path(small.path, "bucket-0", file.file_name)
     schema = pq.read_schema(path)
     assert schema.names == ["k", "s", "d"]
-    assert [field.metadata[b"PARQUET:field_id"] for field in schema] == [b"0", b"1", b"2"]
+    assert [field.metadata[b"PARQUET:field_id"] for field in schema] == [b"1", b"2", b"3"]
     assert file.file_size == path.stat().st_size
     assert (file.row_count, file.delete_row_count, file.level) == (3, 0, 0)
     assert (file.min_sequence_number, file.max_sequence_number) == (0, 2)

@@ -43,11 +43,11 @@ def test_under_which_names_it_is_kept_and_shown() -> None:
 
 
 def test_the_source_as_a_table_sees_it() -> None:
-    assert ONLY.source_of("/w/d.db/orders") == SOURCE
-    seen = MANY.source_of("/w/d.db/s_a")
+    assert ONLY.source_of("orders") == SOURCE
+    seen = MANY.source_of("s_a")
     assert (seen.merge_shards, seen.lowers_names) == (True, True)
     assert seen.format_options["truncate"] == "apply"
-    assert "truncate" not in MANY.source_of("/w/d.db/s_b").format_options
+    assert "truncate" not in MANY.source_of("s_b").format_options
 
 
 def test_a_key_is_told_as_it_stands_in_the_configuration() -> None:
