@@ -96,7 +96,7 @@ check() {
   python -m ruff check . && python -m ruff format --check . && python -m mypy && lint-imports
 }
 
-app() { prepare run; [[ " $* " != " demo "*" --catalog "* ]] || python -c 'import pyiceberg' 2> /dev/null || # an extra
+app() { prepare run; [[ " $* " != " demo"*" --catalog "* ]] || python -c 'import pyiceberg' 2> /dev/null || # an extra
   python -m pip install -q 'pyiceberg[pyarrow,snappy]==0.12.0' >&2; exec python -P -m stream_app "$@"; }
 
 verb=${1:-help}; [[ $verb != -h && $verb != --help ]] || verb=help
