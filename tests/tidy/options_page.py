@@ -6,6 +6,7 @@ Compared with the file by test_docs.py; `REWRITE=1 ./run.sh test tidy` writes it
 from __future__ import annotations
 
 import dataclasses
+import enum
 import textwrap
 from collections.abc import Iterable
 from typing import Any
@@ -283,7 +284,7 @@ def _configuration_default(section: str, key: str) -> str:
     default = defaults.get(key.replace("-", "_"))
     if default in (None, "", (), RowType(())) or default is dataclasses.MISSING:
         return ""
-    return _code(default)
+    return _code(default.value if isinstance(default, enum.Enum) else default)
 
 
 def _code(value: object) -> str:

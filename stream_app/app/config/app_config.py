@@ -9,6 +9,7 @@ stay as they are: they are relative to the current directory, as spark-submit's 
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -18,8 +19,8 @@ from stream_app.app.config.format_problems import format_problems
 from stream_app.app.config.made_columns import made_problems
 from stream_app.app.config.secrets import HIDDEN, Secrets, is_secret
 from stream_app.app.config.settings import read_settings, secret_texts, shown
-from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.config.stream_config import StreamConfig, with_limit
+from stream_app.app.config.source_config import SourceConfig, SourceKind
+from stream_app.app.config.stream_config import NonInsertRecords, StreamConfig, with_limit
 from stream_app.app.config.sync_config import OneSetting, SyncConfig, of_one_table
 from stream_app.app.config.sync_problems import drift_problems, sync_problems
 from stream_app.app.config.table_config import TableConfig, table_problems
@@ -97,6 +98,8 @@ class AppConfig:
         if isinstance(value, str):
             return self.secrets.hide(value)
         if isinstance(value, OneSetting):
+            return value.value
+        if isinstance(value, enum.Enum):
             return value.value
         return self._masked(value) if isinstance(value, Mapping) else value
 
@@ -256,16 +259,16 @@ def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple
     if config.stream.webhook_secret is not None and config.stream.webhook_url is None:
         yield "stream.webhook-secret", "needs stream.webhook-url"
     fits = "stream.quarantine" in given and not config.table.primary_keys
-    if config.stream.non_insert_records == "quarantine" and not fits:
+    if config.stream.non_insert_records is NonInsertRecords.QUARANTINE and not fits:
         needs = "needs stream.quarantine, and is for a table without primary-keys"
         yield "stream.non-insert-records", f"'quarantine' {needs}"
 
 
 def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
     source = config.source
-    if source.kind == "files" and "source.path" not in given:
+    if source.kind is SourceKind.FILES and "source.path" not in given:
         yield "source.path", "is missing: the folder of *.jsonl files"
-    if source.kind == "kafka":
+    if source.kind is SourceKind.KAFKA:
         if "source.bootstrap-servers" not in given:
             yield "source.bootstrap-servers", "is missing: HOST:PORT of a Kafka broker"
         chosen = {"source.topics", "source.topic-pattern"} & set(given)

@@ -5,6 +5,7 @@ Read by `app_config`, which also checks combinations of keys.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -12,26 +13,39 @@ from stream_app.app.config import values
 from stream_app.message_formats import DEFAULT_FORMAT, FORMATS
 
 
+class SourceKind(enum.Enum):
+    """Where messages come from."""
+
+    KAFKA = "kafka"
+    FILES = "files"
+
+
+class TopicReader(enum.Enum):
+    """What reads the topics: librdkafka, or Spark's own source."""
+
+    NATIVE = "native"
+    SPARK = "spark"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceConfig:
     """Section ``[source]``.
 
     Attributes:
-        kind: ``kafka`` or ``files``.
         topics: names; empty when `topic_pattern`, a regular expression, chooses them.
         format_options: the message format's own options, e.g. ``decimal.handling.mode``.
         starting_offsets: ``earliest``, ``latest`` or Spark's JSON; only for a new checkpoint.
         max_offsets_per_trigger: most records of an epoch; None: all available ones.
         min_partitions: least number of tasks that read; None: the number of cores.
-        reader: ``native`` or ``spark``; None: the native one if it can.
+        reader: None: the native one if it can.
         kafka_options: options of Kafka's Java client, without the prefix ``kafka.``.
         merge_shards: whether records of several tables of the source belong into the table.
-        path: folder of ``*.jsonl`` when the kind is ``files``.
+        path: folder of ``*.jsonl``; only of the kind `SourceKind.FILES`.
         lowers_names: whether columns have the source's names in lower case; follows from
             ``sync.case-sensitive``.
     """
 
-    kind: str = values.key(values.one_of("kafka", "files"), "kafka")
+    kind: SourceKind = values.key(values.member(SourceKind), SourceKind.KAFKA)
     bootstrap_servers: str = values.key(values.text, "")
     topics: tuple[str, ...] = values.key(values.some_names, ())
     topic_pattern: str | None = values.key(values.regular_expression, None)
@@ -43,7 +57,7 @@ class SourceConfig:
     max_offsets_per_trigger: int | None = values.key(values.integer(1), None)
     min_partitions: int | None = values.key(values.integer(1), None)
     fail_on_data_loss: bool = values.key(values.boolean, True)
-    reader: str | None = values.key(values.one_of("native", "spark"), None)
+    reader: TopicReader | None = values.key(values.member(TopicReader), None)
     kafka_options: Mapping[str, str] = values.key_family("kafka.", is_secret=True)
     merge_shards: bool = values.key(values.boolean, False)
     path: str | None = values.key(values.text, None)

@@ -5,6 +5,7 @@ Read by `app_config`, which also checks combinations of keys.
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,27 @@ ENVIRONMENT = "environment"
 """The value of ``otlp-endpoint`` that defers to OpenTelemetry's variables."""
 
 
+class NonInsertRecords(enum.Enum):
+    """What a change that needs a primary key does where the table has none."""
+
+    ERROR = "error"
+    QUARANTINE = "quarantine"
+
+
+class RepeatedRecords(enum.Enum):
+    """Whether records are stored that the table has from a job with another checkpoint."""
+
+    REFUSE = "refuse"
+    STORE = "store"
+
+
+class LogFormat(enum.Enum):
+    """The format of the job's log."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamConfig:
     """Section ``[stream]``.
@@ -23,15 +45,11 @@ class StreamConfig:
         trigger: ``availableNow``, or the time between the starts of two epochs.
         quarantine: folder for records that cannot be decoded; None: the first one stops the job.
         max_bad_records: most bad records of a run; None: no limit.
-        non_insert_records: ``error`` or ``quarantine``: changes that need a primary key.
-        repeated_records: ``refuse`` or ``store``: records that the table has from a job with
-            another checkpoint, where they would count twice.
         write_parallelism: tasks that write; None: Spark's default.
         metrics_port, metrics_address: of the endpoint for Prometheus; no port: there is none.
         max_staleness: milliseconds that a table may be behind for the job to be ready.
         web_port, web_host: port and address of the page in a browser; no port: there is none.
         web_names: to which it answers beside ``localhost``, addresses and the machine's own.
-        log_format: of the job's log: ``text`` or ``json``.
         webhook_url, webhook_secret: where notices go, and what signs them; None: nowhere, nothing.
         otlp_endpoint: takes traces by OTLP; ``environment``: as its variables say; None: it is off.
     """
@@ -40,8 +58,12 @@ class StreamConfig:
     trigger: str = values.key(values.trigger, "5 seconds")
     quarantine: str | None = values.key(values.folder, None)
     max_bad_records: int | None = values.key(values.integer(0), None)
-    non_insert_records: str = values.key(values.one_of("error", "quarantine"), "error")
-    repeated_records: str = values.key(values.one_of("refuse", "store"), "refuse")
+    non_insert_records: NonInsertRecords = values.key(
+        values.member(NonInsertRecords), NonInsertRecords.ERROR
+    )
+    repeated_records: RepeatedRecords = values.key(
+        values.member(RepeatedRecords), RepeatedRecords.REFUSE
+    )
     write_parallelism: int | None = values.key(values.integer(1), None)
     metrics_port: int | None = values.key(values.integer(1, 65535), None)
     metrics_address: str = values.key(values.text, "0.0.0.0")
@@ -49,7 +71,7 @@ class StreamConfig:
     web_port: int | None = values.key(values.integer(1, 65535), None)
     web_host: str = values.key(values.text, "127.0.0.1")
     web_names: tuple[str, ...] = values.key(values.host_names, ())
-    log_format: str = values.key(values.one_of("text", "json"), "text")
+    log_format: LogFormat = values.key(values.member(LogFormat), LogFormat.TEXT)
     webhook_url: str | None = values.key(values.web_address(), None, is_secret=True)
     webhook_secret: str | None = values.key(values.text, None, is_secret=True)
     otlp_endpoint: str | None = values.key(values.web_address(ENVIRONMENT), None)

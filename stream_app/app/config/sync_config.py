@@ -37,7 +37,6 @@ OF_ONE_TABLE: Mapping[str, Callable[[Setting], Names | str]] = {
 }
 """Keys of ``[sync.tables.NAME]``, beside its options."""
 _OPTIONS = "options."
-_INEXACT = [choice.value for choice in Inexact]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,6 @@ class SyncConfig:
 
     Attributes:
         type_mapping: options of Paimon's ``type-mapping``.
-        inexact: a value of `Inexact`.
         computed_column, metadata_column, filter: as in ``[table]``, of each table that has the
             columns which they name.
         max_tables: most tables that the job creates; messages of others go to the quarantine.
@@ -97,7 +95,7 @@ class SyncConfig:
     )
     sync_primary_keys_from_source_schema: bool = values.key(values.boolean, True)
     type_mapping: Names = values.key(values.some_names, ())
-    inexact: str = values.key(values.one_of(*_INEXACT), Inexact.NUMBER.value)
+    inexact: Inexact = values.key(values.member(Inexact), Inexact.NUMBER)
     computed_column: Names = values.key(values.definitions, ())
     metadata_column: Names = values.key(values.some_names, ())
     metadata_column_prefix: str = values.key(values.text, "")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from stream_app.app.config.source_config import SourceKind
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.cdc.alike.options import TRUNCATE
 from stream_app.cdc.column_aliases import parse_aliases
@@ -40,11 +41,11 @@ _ANY_TYPE = (
 _KEY = "the key of the source"
 
 
-def sync_problems(sync: SyncConfig, source_kind: str, given: Collection[str]) -> _Problems:
+def sync_problems(sync: SyncConfig, source_kind: SourceKind, given: Collection[str]) -> _Problems:
     """Problems of the section, beside the other sections: (key, problem)."""
     if of_one := next((key for key in given if key.startswith("table.")), None):
         yield of_one, "a job takes one table, [table], or a whole database, [sync], not both"
-    if source_kind != "kafka":
+    if source_kind is not SourceKind.KAFKA:
         yield "source.kind", "must be 'kafka' for a whole database"
     if "source.merge-shards" in given:
         yield "source.merge-shards", "is of a job of one table; use sync.merge-shards"

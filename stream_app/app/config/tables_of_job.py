@@ -239,7 +239,10 @@ class WholeDatabase(TablesOfJob):
     def source_of(self, name: str) -> SourceConfig:
         """See `TablesOfJob.source_of`."""
         declared = {option.key for option in format_named(self.source.format).options}
-        of_database = {DriftKind.UNKNOWN.option: Reaction.EVOLVE.value, INEXACT: self.sync.inexact}
+        of_database = {
+            DriftKind.UNKNOWN.option: Reaction.EVOLVE.value,
+            INEXACT: self.sync.inexact.value,
+        }
         if self.sync.type_mapping:
             of_database[TYPE_MAPPING] = ",".join(self.sync.type_mapping)
         defaults = {key: value for key, value in of_database.items() if key in declared}

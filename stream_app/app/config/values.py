@@ -7,6 +7,7 @@ words that go on after "source.topics: …".
 
 from __future__ import annotations
 
+import enum
 import json
 import re
 import tomllib
@@ -36,6 +37,7 @@ SET_BY_SPARK = {
 FILE_NAME_BYTES_MAX = 250
 """255 on most file systems, less the suffix of a database's folder."""
 Value = TypeVar("Value")
+Member = TypeVar("Member", bound=enum.Enum)
 _TRIGGER = re.compile(r"\d+ +(millisecond|second|minute|hour)s?")
 
 
@@ -206,6 +208,12 @@ def one_of(*values: str) -> Callable[[Setting], str]:
         return value
 
     return convert
+
+
+def member(choices: type[Member]) -> Callable[[Setting], Member]:
+    """A member of `choices`, by its value."""
+    read = one_of(*(choice.value for choice in choices))
+    return lambda setting: choices(read(setting))
 
 
 def web_address(*words: str) -> Callable[[Setting], str]:

@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from stream_app.app.config.secrets import Secrets
+from stream_app.app.config.stream_config import LogFormat
 from stream_app.app.observe.events.event_texts import report_line
 from stream_app.app.observe.metrics.collectors import (
     StoreCollector,
@@ -219,7 +220,7 @@ class _Compaction:
 
     @property
     def _logs_json(self) -> bool:
-        return self.job.stream.log_format == "json"
+        return self.job.stream.log_format is LogFormat.JSON
 
     def _once(self) -> None:
         job, table, committer = self.job, self.work.table, self.work.committer

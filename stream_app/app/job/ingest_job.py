@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.secrets import hidden
+from stream_app.app.config.source_config import SourceKind
 from stream_app.app.config.tables_of_job import WholeDatabase
 from stream_app.app.job.job_checks import CheckedJob, checked_job
 from stream_app.app.job.job_feeds import JobFeeds
@@ -153,7 +154,7 @@ class _IngestJob(NamedTuple):
         config, state_file = self.config, self.checked.state_file
         shape = EpochShape(
             tasks=config.stream.write_parallelism or self.spark.sparkContext.defaultParallelism,
-            sort_messages=config.source.kind == "files",
+            sort_messages=config.source.kind is SourceKind.FILES,
             isolates=isinstance(config.tables, WholeDatabase),
         )
         newcomers, known = None, list[TableFeed]()

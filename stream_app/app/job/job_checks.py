@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.tables_of_job import SingleTable, WholeDatabase
 from stream_app.app.source.kafka_reader import native_reader
@@ -136,7 +136,7 @@ def _checked_table(
 
 
 def _check_source(source: SourceConfig) -> Mapping[str, TopicInfo]:
-    if source.kind != "kafka":
+    if source.kind is not SourceKind.KAFKA:
         return {}
     if settings := uncheckable(source.kafka_options):
         _LOG.warning("the topics are not checked, because of %s", ", ".join(settings))

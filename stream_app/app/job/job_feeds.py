@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from stream_app.app.config.stream_config import StreamConfig
+from stream_app.app.config.stream_config import NonInsertRecords, RepeatedRecords, StreamConfig
 from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.tables.table_pipeline import job_pipeline, job_rows
@@ -88,7 +88,7 @@ class JobFeeds:
         if self.events.metrics is not None:
             table = table.counted(self.events.metrics.store.requests)
         executor_of = functools.partial(SparkCompactExecutor, self.compactions)
-        takes_repeats = self.stream.repeated_records == "store"
+        takes_repeats = self.stream.repeated_records is RepeatedRecords.STORE
         job = TableJob(table, executor_of, self.stopping, takes_repeats)
         rules = job_rows(self.tables, table).evolution
         self._jobs.append(job)
@@ -102,7 +102,7 @@ class JobFeeds:
                 seen,
                 choice=None if sources is None else sources.choice,
                 restores=True,
-                quarantines=self.stream.non_insert_records == "quarantine",
+                quarantines=self.stream.non_insert_records is NonInsertRecords.QUARANTINE,
             ),
             sources=sources,
             quarantine=self._quarantine_writer(name),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.tables.job_folders import spark_location
@@ -28,7 +28,7 @@ from stream_app.spark.stream.topic_stream import EpochRules, JobGroup, TopicStre
 
 def source_of(source: SourceConfig) -> KafkaSource | FilesSource:
     """The source that the configuration describes."""
-    if source.kind == "files":
+    if source.kind is SourceKind.FILES:
         return FilesSource(
             path=source.path or "", max_files_per_trigger=source.max_files_per_trigger
         )

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import logging
 
-from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.source_config import SourceConfig, SourceKind, TopicReader
 from stream_app.errors import UsageError
 from stream_app.kafka.client_options import client_options
 from stream_app.kafka.librdkafka import LibraryMissingError, library
 from stream_app.kafka.range_reader import ReaderSettings
 
 _LOG = logging.getLogger("stream_app")
-SPARK, NATIVE = "spark", "native"
 
 
 def native_reader(source: SourceConfig) -> ReaderSettings | None:
@@ -26,7 +25,7 @@ def native_reader(source: SourceConfig) -> ReaderSettings | None:
         UsageError: ``source.reader`` asks for the native reader, which cannot follow
             ``source.kafka``.
     """
-    if source.kind != "kafka" or source.reader == SPARK:
+    if source.kind is not SourceKind.KAFKA or source.reader is TopicReader.SPARK:
         return None
     options, problems = _judged(source)
     if not problems:
@@ -34,7 +33,7 @@ def native_reader(source: SourceConfig) -> ReaderSettings | None:
         return ReaderSettings(
             client=tuple(sorted(options.items())), fails_on_loss=source.fail_on_data_loss
         )
-    if source.reader == NATIVE:
+    if source.reader is TopicReader.NATIVE:
         lines = "".join(f"\n  - {problem}" for problem in problems)
         raise UsageError(
             f"the native reader cannot read these topics:{lines}",
@@ -66,9 +65,9 @@ def reader_without_spark(source: SourceConfig) -> ReaderSettings:
 
 def needs_sparks_source(source: SourceConfig) -> bool:
     """Whether Spark's Kafka source, whose jars PySpark lacks, reads the topics."""
-    if source.kind != "kafka" or source.reader == NATIVE:
+    if source.kind is not SourceKind.KAFKA or source.reader is TopicReader.NATIVE:
         return False
-    return source.reader == SPARK or bool(_judged(source)[1])
+    return source.reader is TopicReader.SPARK or bool(_judged(source)[1])
 
 
 def _judged(source: SourceConfig) -> tuple[dict[str, str], list[str]]:

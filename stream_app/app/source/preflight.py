@@ -19,7 +19,7 @@ from kafka.admin import KafkaAdminClient, OffsetSpec
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndTimestamp
 
-from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.source.bootstrap_servers import bootstrap_servers
 from stream_app.errors import SourceError, StreamAppError, WrongSourceError
 from stream_app.kafka.offset_ranges import Offsets
@@ -281,7 +281,7 @@ def source_ends(source: SourceConfig, unknown: Callable[[str], None]) -> Offsets
     Returns:
         None: the source is no topic, or the broker does not tell.
     """
-    if source.kind != "kafka" or uncheckable(source.kafka_options):
+    if source.kind is not SourceKind.KAFKA or uncheckable(source.kafka_options):
         return None
     try:
         with BrokerConnection(

@@ -119,7 +119,7 @@ def evolution_rules(source: SourceConfig, made: Generation) -> EvolutionRules | 
     return EvolutionRules(
         options=parse_mapping_options(
             given.get(TYPE_MAPPING, "").split(","),
-            inexact=given.get(INEXACT, Inexact.NUMBER.value),
+            inexact=Inexact(given.get(INEXACT, Inexact.NUMBER.value)),
         ),
         stops=narrowed == Reaction.STOP.value,
         quarantines=narrowed == Reaction.QUARANTINE.value,

@@ -71,12 +71,9 @@ NO_MAPPING_OPTIONS = MappingOptions()
 
 
 def parse_mapping_options(
-    names: Iterable[str], *, inexact: str = Inexact.NUMBER.value, where: str = "type-mapping"
+    names: Iterable[str], *, inexact: Inexact = Inexact.NUMBER, where: str = "type-mapping"
 ) -> MappingOptions:
     """Read the names of options, in any case.
-
-    Args:
-        inexact: one of the values of `Inexact`.
 
     Raises:
         UsageError: names that no option has, with the nearest one.
@@ -90,4 +87,4 @@ def parse_mapping_options(
             where=where,
             fix=known_names(unknown[0], known),
         )
-    return MappingOptions(frozenset(known[name] for name in given if name), Inexact(inexact))
+    return MappingOptions(frozenset(known[name] for name in given if name), inexact)

@@ -18,7 +18,7 @@ from stream_app.cdc.source_types.mysql import mysql_type
 from stream_app.cdc.source_types.postgresql import postgresql_type
 from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import DataType
-from stream_app.model.schema.mapping_options import MappingOptions, parse_mapping_options
+from stream_app.model.schema.mapping_options import Inexact, MappingOptions, parse_mapping_options
 from tests.support.datadriven import Case, files, run_file
 
 _SHORT = {"type": SOURCE_TYPE, "length": SOURCE_LENGTH, "column-scale": SOURCE_SCALE}
@@ -27,7 +27,8 @@ _SHORT = {"type": SOURCE_TYPE, "length": SOURCE_LENGTH, "column-scale": SOURCE_S
 def _handle(case: Case) -> str:
     try:
         options = parse_mapping_options(
-            case.args.get("options", "").split(","), inexact=case.args.get("inexact", "number")
+            case.args.get("options", "").split(","),
+            inexact=Inexact(case.args.get("inexact", "number")),
         )
     except UsageError as error:
         return str(error)

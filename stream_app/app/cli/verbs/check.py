@@ -13,7 +13,7 @@ import orjson
 from stream_app.app.cli.arguments.configuration import configuration_of
 from stream_app.app.cli.arguments.table import add_table, named_table
 from stream_app.app.cli.arguments.table_of_job import table_of_job
-from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.ops.check.comparison import Compared, Comparison
@@ -292,9 +292,9 @@ def source_of(
 
 
 def _check_source_kind(args: argparse.Namespace, source: SourceConfig) -> None:
-    if source.kind != "kafka":
+    if source.kind is not SourceKind.KAFKA:
         raise UsageError(
-            f"the source of {args.conf} is of kind {source.kind!r}",
+            f"the source of {args.conf} is of kind {source.kind.value!r}",
             fix="only topics of Kafka are compared",
         )
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from stream_app.app.cli.arguments.configuration import add_ingest_arguments
 from stream_app.app.config.app_config import AppConfig, load_config
+from stream_app.app.config.source_config import SourceKind
 from stream_app.app.launch.jars import installed_spark_version, spark_kafka_jars, store_jars
 from stream_app.app.launch.spark_log import become_spark
 from stream_app.app.launch.spark_submit import submit_command
@@ -87,6 +88,6 @@ def _jars(config: AppConfig) -> list[Path]:
         return []
     reads_topics = needs_sparks_source(config.source)
     kafka = spark_kafka_jars(installed_spark_version()) if reads_topics else []
-    writes_checkpoint = reads_topics or config.source.kind == "files"
+    writes_checkpoint = reads_topics or config.source.kind is SourceKind.FILES
     store = store_of(config.stream.checkpoint) if writes_checkpoint else None
     return kafka + (store_jars(store.spark.jars) if store else [])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from stream_app.app.config.app_config import load_config
-from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.ops.init.jdbc_source import jdbc_table
 from stream_app.app.ops.init.written_configuration import JobDraft, configuration_text
 from stream_app.app.source.preflight import check_topics
@@ -127,7 +127,7 @@ def _draft_of_table(args: argparse.Namespace) -> JobDraft:
 
 def _mapping(args: argparse.Namespace) -> MappingOptions:
     names = args.type_mapping.split(",")
-    return parse_mapping_options(names, inexact=args.inexact, where="--type-mapping")
+    return parse_mapping_options(names, inexact=Inexact(args.inexact), where="--type-mapping")
 
 
 def _draft(args: argparse.Namespace) -> JobDraft:
@@ -195,7 +195,7 @@ def _source(args: argparse.Namespace, topic: str) -> SourceConfig:
         source = SourceConfig(bootstrap_servers=args.bootstrap_servers)
     else:
         source = load_config(args.conf, (), os.environ).source
-    if source.kind != "kafka":
+    if source.kind is not SourceKind.KAFKA:
         raise UsageError("its source is no topic", where=str(args.conf), fix="name another file")
     given = args.source_format or source.format
     own = source.format_options if given == source.format else {}

@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from stream_app.app.config.stream_config import LogFormat
 from stream_app.errors import FAILED, StreamAppError
 from stream_app.log_facts import current_facts
 from stream_app.spark.task_errors import readable
@@ -54,9 +55,9 @@ def log_to_stderr() -> None:
     quiet_libraries()
 
 
-def log_as(log_format: str) -> None:
-    """Continue the log in the configured format: ``text`` or ``json``."""
-    if log_format == "json":
+def log_as(log_format: LogFormat) -> None:
+    """Continue the log in the configured format."""
+    if log_format is LogFormat.JSON:
         for handler in logging.getLogger().handlers:
             handler.setFormatter(JsonLines())
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.ops.doctor.observation import (
     Observation,
     clock_observations,
@@ -60,7 +60,7 @@ class Broker:
             SourceError: no broker answers, or a topic is missing or may not be described.
         """
         source = self.source
-        if source.kind != "kafka":
+        if source.kind is not SourceKind.KAFKA:
             return
         if settings := uncheckable(source.kafka_options):
             what = f"not asked, because of {', '.join(settings)}"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from stream_app.app.config.source_config import SourceKind
 from stream_app.app.config.tables_of_job import TablesOfJob, WholeDatabase
 from stream_app.app.ops.check.of_database import splitter_for
 from stream_app.app.ops.check.source_replay import own_messages
@@ -54,7 +55,7 @@ def job_replays(
         CheckpointError: the job has not begun.
         TableNotFoundError: there is no table.
     """
-    if tables.source.kind != "kafka":
+    if tables.source.kind is not SourceKind.KAFKA:
         raise UsageError(
             "only a job that reads Kafka can replay its records",
             fix="correct the rows at their source, whose next change brings them",

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from stream_app.app.config.secrets import Secrets, hiding
+from stream_app.app.config.stream_config import LogFormat
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
 from stream_app.app.observe.monitoring.job_log import log_as, log_to_stderr, tell_end
@@ -47,7 +48,7 @@ def lines() -> Iterator[Lines]:
     before, level = list(root.handlers), logging.getLogger("stream_app").level
     root.handlers[:] = [logging.StreamHandler(stream)]
     log_to_stderr()
-    log_as("json")
+    log_as(LogFormat.JSON)
     yield Lines(stream)
     root.handlers[:] = before
     logging.getLogger("stream_app").setLevel(level)

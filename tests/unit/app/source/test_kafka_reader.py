@@ -6,18 +6,18 @@ import logging
 
 import pytest
 
-from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.source_config import SourceConfig, SourceKind, TopicReader
 from stream_app.app.source.kafka_reader import native_reader
 from stream_app.errors import UsageError
 
 
-def source(reader: str | None = None, **options: str) -> SourceConfig:
+def source(reader: TopicReader | None = None, **options: str) -> SourceConfig:
     names = {key.replace("_", "."): value for key, value in options.items()}
     return SourceConfig(bootstrap_servers="b:9092", reader=reader, kafka_options=names)
 
 
-@pytest.mark.parametrize("reader", [None, "native"])
-def test_the_native_reader_is_the_default(reader: str | None) -> None:
+@pytest.mark.parametrize("reader", [None, TopicReader.NATIVE])
+def test_the_native_reader_is_the_default(reader: TopicReader | None) -> None:
     settings = native_reader(source(reader, client_rack="r1"))
     assert settings is not None
     assert dict(settings.client)["client.rack"] == "r1"
@@ -26,7 +26,9 @@ def test_the_native_reader_is_the_default(reader: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "other", [source("spark"), SourceConfig(kind="files", path="f")], ids=["spark", "files"]
+    "other",
+    [source(TopicReader.SPARK), SourceConfig(kind=SourceKind.FILES, path="f")],
+    ids=["spark", "files"],
 )
 def test_others_read_when_they_are_asked(other: SourceConfig) -> None:
     assert native_reader(other) is None
@@ -43,10 +45,10 @@ def test_what_cannot_be_followed_is_sparks_or_an_error(
     options: dict[str, str], told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO):
-        assert native_reader(source(**options)) is None
+        assert native_reader(source(None, **options)) is None
     [line] = caplog.messages
     assert line.startswith("Spark's source reads the topics")
     assert told in line
     with pytest.raises(UsageError) as caught:
-        native_reader(source("native", **options))
+        native_reader(source(TopicReader.NATIVE, **options))
     assert told in caught.value.what

@@ -11,7 +11,11 @@ import pytest
 from stream_app.app.tables.seen_tables import read_alone, seen_tables
 from stream_app.message_formats import source_reader
 from stream_app.model.schema.data_type import parse_columns
-from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, parse_mapping_options
+from stream_app.model.schema.mapping_options import (
+    NO_MAPPING_OPTIONS,
+    Inexact,
+    parse_mapping_options,
+)
 from stream_app.model.schema.origin import Origin
 from stream_app.model.schema.source_table import SourceTable
 from stream_app.planning.sync.column_remarks import (
@@ -37,9 +41,11 @@ def message(op: str = "c", *, names: list[str] | None = None, **fields: Any) -> 
     return json.dumps({"schema": {"type": "struct", "fields": [row]}, "payload": payload})
 
 
-def described(*values: str, options: dict[str, str] | None = None, **mapping: str) -> SourceTable:
+def described(
+    *values: str, options: dict[str, str] | None = None, inexact: Inexact = Inexact.NUMBER
+) -> SourceTable:
     reader = source_reader("debezium-json", options or {})
-    found = reader.describe(messages(*values), parse_mapping_options([], **mapping))
+    found = reader.describe(messages(*values), parse_mapping_options([], inexact=inexact))
     assert found is not None
     return found
 
@@ -81,7 +87,7 @@ def test_where_no_null_is_lost_nothing_is_said(value: Any, schema: Any, options:
 def test_a_time_with_microseconds_is_said_when_it_is_made(
     inexact: str, data_type: str, words: str
 ) -> None:
-    table = described(message(t=(1, MICRO_TIME)), inexact=inexact)
+    table = described(message(t=(1, MICRO_TIME)), inexact=Inexact(inexact))
     assert str(table.columns[0].data_type) == data_type
     assert said(table)[0].startswith(words)
 
