@@ -50,6 +50,11 @@ class Catalog(ABC):
         """The name that tables have as their owner; empty: a path is as good as a name."""
         return self.label
 
+    @property
+    @abstractmethod
+    def table_defaults(self) -> Mapping[str, str]:
+        """Options that a new table gets where it does not set them."""
+
     @abstractmethod
     def list_databases(self) -> list[str]:
         """The names of all databases, ascending."""

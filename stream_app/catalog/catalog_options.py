@@ -12,6 +12,7 @@ from typing import Any
 
 from stream_app.errors import UsageError
 from stream_app.model.near_names import unknown_name
+from stream_app.model.options.core_options import option_problems as table_option_problems
 from stream_app.model.options.option import (
     BOOLEAN,
     CHOICE,
@@ -86,7 +87,7 @@ OPTIONS = declared(globals())
 SECRETS = frozenset({JDBC_PASSWORD.key, TOKEN.key})
 """Options whose values no plan and no message may show."""
 TABLE_DEFAULT_OPTION_PREFIX = "table-default."
-"""The prefix of options that a REST catalog's server gives new tables, if they lack them."""
+"""The prefix of options that new tables get, if they lack them."""
 HEADER_PREFIX = "header."
 """The prefix of headers that each request to a REST catalog has."""
 
@@ -138,7 +139,10 @@ def option_problems(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     kind = OPTIONS_OF_KIND.get(name)
     for key in options:
         is_header = key.startswith(HEADER_PREFIX)
-        if key not in OPTIONS and not is_header:
+        if key.startswith(TABLE_DEFAULT_OPTION_PREFIX):
+            of_table = {key.removeprefix(TABLE_DEFAULT_OPTION_PREFIX): options[key]}
+            yield from ((key, problem) for problem in table_option_problems(of_table))
+        elif key not in OPTIONS and not is_header:
             yield key, unknown_name("option", key, OPTIONS)
         elif kind is not None and not _takes(kind, key):
             yield key, f"does nothing where metastore = {name}: take it out"
@@ -166,18 +170,18 @@ def check_options(options: Mapping[str, str], section: str) -> None:
     """
     if problems := [f"{key}: {problem}" for key, problem in option_problems(options)]:
         raise UsageError(
-            "; ".join(problems), where=section, fix=f"known: {', '.join(OPTIONS)}, {HEADER_PREFIX}…"
+            "; ".join(problems),
+            where=section,
+            fix=f"known: {', '.join(OPTIONS)}, {HEADER_PREFIX}…, {TABLE_DEFAULT_OPTION_PREFIX}…",
         )
 
 
-def with_table_defaults(
-    options: Mapping[str, str], catalog_options: Mapping[str, str]
-) -> dict[str, str]:
-    """The options of a new table, with those that its catalog gives tables without them."""
+def table_defaults(options: Mapping[str, str]) -> dict[str, str]:
+    """The options of a table that the options of its catalog name.
+
+    Source: Paimon `catalog/CatalogUtils.java` (tableDefaultOptions).
+    """
     prefix = TABLE_DEFAULT_OPTION_PREFIX
-    defaults = {
-        key.removeprefix(prefix): value
-        for key, value in catalog_options.items()
-        if key.startswith(prefix)
+    return {
+        key.removeprefix(prefix): value for key, value in options.items() if key.startswith(prefix)
     }
-    return {**defaults, **options}

@@ -29,6 +29,7 @@ class FileSystemCatalog(Catalog):
 
     warehouse: str
     file_io_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    table_defaults: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def label(self) -> str:

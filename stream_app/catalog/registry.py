@@ -26,6 +26,7 @@ from stream_app.catalog.catalog_options import (
     URI,
     WAREHOUSE,
     check_options,
+    table_defaults,
 )
 from stream_app.catalog.file_system_catalog import FileSystemCatalog
 from stream_app.catalog.hive.hive_catalog import HiveCatalog
@@ -77,7 +78,7 @@ def catalog_of(options: Mapping[str, str], clock: Clock, *, section: str = "cata
 def _file_system(
     options: Mapping[str, str], _clock: Clock, file_io_options: Mapping[str, str]
 ) -> Catalog:
-    return FileSystemCatalog(WAREHOUSE.read(options), file_io_options)
+    return FileSystemCatalog(WAREHOUSE.read(options), file_io_options, table_defaults(options))
 
 
 def _jdbc(options: Mapping[str, str], clock: Clock, file_io_options: Mapping[str, str]) -> Catalog:
@@ -99,6 +100,7 @@ def _jdbc(options: Mapping[str, str], clock: Clock, file_io_options: Mapping[str
         lock=lock if has_lock(options) else None,
         has_properties=SYNC_ALL_PROPERTIES.read(options),
         file_io_options=file_io_options,
+        table_defaults=table_defaults(options),
     )
     catalog.create_tables(LOCK_KEY_MAX_LENGTH.read(options))
     return catalog
@@ -139,6 +141,7 @@ def _hive(options: Mapping[str, str], clock: Clock, file_io_options: Mapping[str
         layout=layout,
         clock=clock,
         file_io_options=file_io_options,
+        table_defaults=table_defaults(options),
     )
 
 

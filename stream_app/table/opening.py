@@ -234,9 +234,11 @@ def create_or_open_in_catalog(
     _check_new(wanted)
     with suppress(TableNotFoundError):
         return _fitting(open_in_catalog(catalog, identifier, clock), wanted)
-    owned = {**wanted.options, **({CATALOG.key: catalog.owner} if catalog.owner else {})}
+    owner = {CATALOG.key: catalog.owner} if catalog.owner else {}
+    made = replace(wanted, options={**catalog.table_defaults, **wanted.options, **owner})
+    _check_new(made)
     with _creating(f"{identifier} in {catalog.label}"):
-        catalog.create_table(identifier, replace(wanted, options=owned))
+        catalog.create_table(identifier, made)
     return _fitting(open_in_catalog(catalog, identifier, clock), wanted)
 
 

@@ -83,6 +83,7 @@ class HiveCatalog(Catalog):
     layout: HiveLayout
     clock: Clock
     file_io_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    table_defaults: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def label(self) -> str:

@@ -63,6 +63,7 @@ class JdbcCatalog(Catalog):
     lock: JdbcLock | None
     has_properties: bool
     file_io_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    table_defaults: Mapping[str, str] = field(default_factory=dict)
 
     def create_tables(self, lock_key_max_length: int) -> None:
         """Create the database's tables that are missing.

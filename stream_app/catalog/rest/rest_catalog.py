@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stream_app.catalog.catalog import Catalog, CatalogTable
-from stream_app.catalog.catalog_options import with_table_defaults
+from stream_app.catalog.catalog_options import table_defaults
 from stream_app.catalog.identifier import Identifier
 from stream_app.catalog.rest.data_token import DataToken
 from stream_app.catalog.rest.rest_api import EXISTS, MISSING, RestApi, table_path
@@ -41,6 +41,11 @@ class RestCatalog(Catalog):
     def label(self) -> str:
         """See `Catalog.label`."""
         return f"{self.api.uri}#{self.warehouse}"
+
+    @property
+    def table_defaults(self) -> Mapping[str, str]:
+        """See `Catalog.table_defaults`; the server may name some."""
+        return table_defaults(self.options)
 
     def list_databases(self) -> list[str]:
         """See `Catalog.list_databases`."""
@@ -97,7 +102,7 @@ class RestCatalog(Catalog):
                 "fields": field_objects(schema),
                 "partitionKeys": list(schema.partition_keys),
                 "primaryKeys": list(schema.primary_keys),
-                "options": with_table_defaults(schema.options, self.options),
+                "options": dict(schema.options),
                 "comment": schema.comment,
             },
         }

@@ -134,6 +134,21 @@ def test_java_lists_reads_alters_and_continues_a_table(
     assert paimon_java.read(theirs) == [{"k": 1}]
 
 
+def test_new_tables_have_the_catalog_s_defaults_as_java_s_have(
+    options: Mapping[str, str], paimon_java: PaimonJava
+) -> None:
+    options = {**options, "table-default.num-levels": "4", "table-default.bucket": "7"}
+    stored = orders_of(catalog_of(options, SystemClock())).table.schema.options
+    assert (stored["num-levels"], stored["bucket"]) == ("4", "2")
+    paimon_java.create(
+        NamedTable(catalog=options, database="shop", table="runs"), [("k", "INT NOT NULL")],
+        primary_keys=["k"], options={"bucket": "2"},
+    )  # fmt: skip
+    plain = {key: value for key, value in options.items() if "table-default" not in key}
+    runs = open_in_catalog(catalog_of(plain, SystemClock()), Identifier("shop", "runs"))
+    assert (runs.schema.options["num-levels"], runs.schema.options["bucket"]) == ("4", "2")
+
+
 def test_engines_commit_at_once(
     catalog: Catalog, options: Mapping[str, str], paimon_java: PaimonJava
 ) -> None:

@@ -75,6 +75,8 @@ def test_the_variable_names_another_file_and_values_refer_to_others(folder: Path
         ("[lake]\nwarehose = 'w'", "lake", "did you mean 'warehouse'"),
         ("[lake]\nmetastore = 'glue'", "lake", "metastore.*'glue' is not supported"),
         ("[lake]\nmetastore = 'jdbc'", "lake", "has no warehouse"),
+        ("[lake]\ntable-default.bukket = 1", "lake", "table-default.bukket: .*'bucket'"),
+        ("[lake]\ntable-default.bucket = 'x'", "lake", "table-default.bucket: "),
         ("[lake]\nuri = 'x'", "lake", "uri: does nothing where metastore = filesystem"),
         ("[lake]\nmetastore = 'jdbc'\ntoken = 'x'", "lake", "token: does nothing"),
         ("[lake]\nmetastore = 'rest'\nlock.enabled = true", "lake", "lock.enabled: does nothing"),
