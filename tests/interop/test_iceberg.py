@@ -13,6 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from stream_app.app.ops.inspect.overview import overview
+from stream_app.app.web.table_page import table_page
 from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import STRING
 from stream_app.planning.schema.schema_changes import AddColumn, RenameColumn
@@ -92,6 +94,28 @@ def test_with_deletion_vectors_a_keyed_table_is_seen_at_each_commit(
     assert vectors_of(table) == 2
     assert_same(iceberg.read_by_duckdb(metadata_of(table)), table)
     assert_same(iceberg.read(metadata_of(table)), table)
+
+
+def test_without_vectors_the_overview_tells_what_readers_lack(
+    tmp_path: Path, iceberg: IcebergReader
+) -> None:
+    table = a_table(tmp_path, "id INT, v INT", ["id"], options={"num-levels": "3"})
+
+    def lack() -> str | None:
+        return overview(table.table, table.table.snapshots.latest()).iceberg
+
+    table.commit(("+I", {"id": 1, "v": 1}), ("+I", {"id": 2, "v": 2}))
+    told = "readers lack 2 rows in 1 bucket until a compaction to level 2; they see"
+    assert lack() == f"{told} no file yet in some"
+    table.committer.compact_whole()
+    assert lack() is None
+    assert_same(iceberg.read(metadata_of(table)), table)
+    table.commit(("+U", {"id": 1, "v": 10}))
+    assert iceberg.read(metadata_of(table)).sort_by("id").to_pydict() == {"id": [1, 2], "v": [1, 2]}
+    assert (lack() or "").startswith("readers lack 1 row in 1 bucket")
+    page = table_page("orders", table.table, lambda: None)
+    assert page.overview is not None
+    assert page.overview.iceberg == lack()
 
 
 def test_partitions_schema_changes_and_tags_are_iceberg_s(

@@ -15,7 +15,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.iceberg_options import METADATA_ICEBERG_FORMAT_VERSION
+from stream_app.model.options.table_options import DELETION_VECTORS_BITMAP64
+
+VECTORS_VERSION = 3
+"""The first format of Iceberg with deletion vectors in Puffin files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +36,47 @@ class VisibleLevels:
         return entry.file.level >= self.least
 
 
-def visible_levels(*, merges_by_key: bool, has_vectors: bool, num_levels: int) -> VisibleLevels:
-    """The visible levels of a table.
-
-    Args:
-        has_vectors: whether Iceberg's readers get its deletion vectors.
-    """
+def visible_levels(options: CoreOptions, *, merges_by_key: bool) -> VisibleLevels:
+    """The visible levels of a table, which merges rows by a key or not."""
     if not merges_by_key:
         return VisibleLevels(0)
-    return VisibleLevels(1 if has_vectors else num_levels - 1)
+    return VisibleLevels(1 if publishes_vectors(options) else options.num_levels - 1)
+
+
+def publishes_vectors(options: CoreOptions) -> bool:
+    """Whether Iceberg's readers get the table's deletion vectors."""
+    has_64_bits = options.merges_by_vectors and options[DELETION_VECTORS_BITMAP64]
+    return has_64_bits and options[METADATA_ICEBERG_FORMAT_VERSION] >= VECTORS_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class UnseenRows:
+    """What Iceberg's readers of the newest version lack.
+
+    Attributes:
+        rows: in the files that they do not see; several may be versions of one row.
+        buckets: that have such files.
+        seen_ms: in each of these buckets the newest file that they see was made then or later, by
+            the local clock; None: in some bucket they see no file, or nothing is unseen.
+    """
+
+    rows: int
+    buckets: int
+    seen_ms: int | None
+
+
+def unseen_rows(live: Iterable[ManifestEntry], levels: VisibleLevels) -> UnseenRows:
+    """Count what Iceberg's readers lack of a snapshot's live files."""
+    rows: Counter[BucketId] = Counter()
+    seen: dict[BucketId, int] = {}
+    for entry in live:
+        bucket = (entry.partition, entry.bucket)
+        if levels.sees(entry):
+            seen[bucket] = max(seen.get(bucket, 0), entry.file.creation_time_ms or 0)
+        else:
+            rows[bucket] += entry.file.row_count
+    times = [seen.get(bucket, 0) for bucket in rows]
+    return UnseenRows(rows.total(), len(rows), min(times, default=0) or None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,6 @@ from stream_app.model.options.iceberg_options import (
     METADATA_ICEBERG_STORAGE,
 )
 from stream_app.model.options.table_options import (
-    DELETION_VECTORS_BITMAP64,
     MANIFEST_TARGET_FILE_SIZE,
 )
 from stream_app.model.schema.iceberg_schema import iceberg_problems
@@ -48,7 +47,11 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.iceberg.history import next_version, operation
 from stream_app.planning.iceberg.manifest_merge import MergeRule
-from stream_app.planning.iceberg.visible_files import VisibleLevels, visible_levels
+from stream_app.planning.iceberg.visible_files import (
+    VisibleLevels,
+    publishes_vectors,
+    visible_levels,
+)
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.live_files import iceberg_files
 from stream_app.table.iceberg.manifest_writer import LiveKeys, ManifestWriter
@@ -119,9 +122,7 @@ class IcebergPublisher:
 
     @cached_property
     def _has_vectors(self) -> bool:
-        options = self.table.options
-        has_64_bits = options.merges_by_vectors and options[DELETION_VECTORS_BITMAP64]
-        return has_64_bits and self._format_version >= _ROW_LINEAGE_VERSION
+        return publishes_vectors(self.table.options)
 
     @property
     def _format_version(self) -> int:
@@ -129,11 +130,7 @@ class IcebergPublisher:
 
     @property
     def _levels(self) -> VisibleLevels:
-        return visible_levels(
-            merges_by_key=self.table.kind.merges_by_key,
-            has_vectors=self._has_vectors,
-            num_levels=self.table.options.num_levels,
-        )
+        return visible_levels(self.table.options, merges_by_key=self.table.kind.merges_by_key)
 
     def publish(self, snapshot: Snapshot) -> None:
         """Bring the metadata up to a snapshot. Never raises: the next commit tries again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from stream_app.format.binary_row import serialize_row
@@ -13,18 +14,29 @@ from stream_app.model.iceberg.metadata import (
     ManifestContent,
 )
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.options.core_options import CoreOptions
 from stream_app.planning.iceberg.history import kept_snapshots, next_version, operation
 from stream_app.planning.iceberg.manifest_merge import (
     MergeRule,
     entries_of_manifest,
     manifests_to_merge,
 )
-from stream_app.planning.iceberg.visible_files import visible_changes, visible_levels
+from stream_app.planning.iceberg.visible_files import (
+    VisibleLevels,
+    unseen_rows,
+    visible_changes,
+    visible_levels,
+)
 from tests.support.datadriven import Case, run_file
 from tests.support.lsm_files import a_file
 
 HERE = Path(__file__).parent
 _KILOBYTE = 1024
+VECTORS = {
+    "deletion-vectors.enabled": "true",
+    "deletion-vectors.bitmap64": "true",
+    "metadata.iceberg.format-version": "3",
+}
 
 
 def entry_of(line: str) -> ManifestEntry:
@@ -65,6 +77,8 @@ def run(case: Case) -> str:
     match case.command:
         case "visible":
             return visible(case)
+        case "unseen":
+            return unseen(case)
         case "full":
             return "\n".join(str(entries_of_manifest(int(line))) for line in case.input_lines)
         case "merge":
@@ -91,12 +105,25 @@ def run(case: Case) -> str:
     raise AssertionError(case.command)
 
 
+def levels_of(case: Case) -> VisibleLevels:
+    options = {"num-levels": "6", **(VECTORS if case.args["vectors"] == "yes" else {})}
+    return visible_levels(CoreOptions(options), merges_by_key=case.args["key"] == "yes")
+
+
+def unseen(case: Case) -> str:
+    """Each line is a file: ``BUCKET LEVEL ROWS TIME``."""
+    live = [
+        replace(entry_of(f"+f {level}"), bucket=int(bucket), file=a_file(
+            level=int(level[1:]), row_count=int(rows), creation_time_ms=int(time)
+        ))
+        for bucket, level, rows, time in map(str.split, case.input_lines)
+    ]  # fmt: skip
+    lack = unseen_rows(live, levels_of(case))
+    return f"{lack.rows} rows in {lack.buckets} buckets, seen at {lack.seen_ms}"
+
+
 def visible(case: Case) -> str:
-    levels = visible_levels(
-        merges_by_key=case.args["key"] == "yes",
-        has_vectors=case.args["vectors"] == "yes",
-        num_levels=6,
-    )
+    levels = levels_of(case)
     entries = map(entry_of, case.input_lines)
     changes = visible_changes(entries, levels, lambda entry: entry.file.file_name)
     lines = ("added", *sorted(changes.added)), ("removed", *sorted(changes.removed))

@@ -12,10 +12,12 @@ from stream_app.app.text.listing import size_text, time_text
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.options.iceberg_options import DISABLED, METADATA_ICEBERG_STORAGE
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.buckets.bucket_advice import FAIR_BYTES, BucketSize, bucket_advice
 from stream_app.planning.buckets.open_buckets import DynamicBucketRules
 from stream_app.planning.compact.waiting_rows import waiting_text
+from stream_app.planning.iceberg.visible_files import unseen_rows, visible_levels
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.waiting_row_count import rows_that_wait
 
@@ -34,6 +36,7 @@ class Overview:
         rows_in_files: versions of rows; fewer keys are live while runs are not merged.
         runs_max: sorted runs of the bucket that has most of them.
         waiting_rows: rows of the shown snapshot that wait for a compaction; see `TableStatus`.
+        iceberg: what Iceberg's readers do not see yet; None: nothing, or they have no metadata.
         bucket_advice: problems with the sizes of buckets, and the remedy.
     """
 
@@ -53,6 +56,7 @@ class Overview:
     runs_max: int
     compaction_trigger: int
     waiting_rows: int
+    iceberg: str | None
     bucket_advice: str | None
 
 
@@ -79,6 +83,7 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
         runs_max=sorted_runs_max(entries),
         compaction_trigger=table.options.compaction_trigger,
         waiting_rows=rows_that_wait(table, snapshot, entries),
+        iceberg=_unseen_by_iceberg(table, entries),
         bucket_advice=_bucket_advice(table, entries),
     )
 
@@ -103,9 +108,29 @@ def overview_lines(table: Overview) -> list[str]:
         )
     if table.waiting_rows:
         pairs["waiting"] = waiting_text(table.waiting_rows)
+    if table.iceberg:
+        pairs["iceberg"] = table.iceberg
     if table.bucket_advice:
         pairs["advice"] = table.bucket_advice
     return [f"{name:<14} {value}" for name, value in pairs.items()]
+
+
+def _unseen_by_iceberg(table: FileStoreTable, entries: Sequence[ManifestEntry]) -> str | None:
+    options, merges_by_key = table.options, table.kind.merges_by_key
+    if options[METADATA_ICEBERG_STORAGE] == DISABLED:
+        return None
+    levels = visible_levels(options, merges_by_key=merges_by_key)
+    unseen = unseen_rows(entries, levels)
+    if not unseen.rows:
+        return None
+    buckets = f"{unseen.buckets:,} bucket{'' if unseen.buckets == 1 else 's'}"
+    seen_at = time_text(unseen.seen_ms, zone="")
+    seen = f"files of {seen_at} or later" if seen_at else "no file yet in some"
+    rows = f"{unseen.rows:,} row{'' if unseen.rows == 1 else 's'}"
+    return (
+        f"readers lack {rows} in {buckets} until a compaction to level {levels.least}; "
+        f"they see {seen}"
+    )
 
 
 def _bucket_advice(table: FileStoreTable, entries: Sequence[ManifestEntry]) -> str | None:
