@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from stream_app.app.cli.main import main
+from stream_app.app.config.app_config import load_config
+from stream_app.app.web.actions import DONE, Actions
+from stream_app.app.web.job_site import JobSite
 from stream_app.catalog.registry import catalog_of
 from stream_app.clock import SystemClock
+from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.spark.job_folder import Folder
 from stream_app.spark.read.data_source import NAME
 from tests.support.job_bench import JobBench, change
 from tests.support.named_table import NamedTable
@@ -128,6 +134,14 @@ def test_a_job_works_in_a_catalog(
         given["catalog.token"] = f"${{file:{bench.folder}/token}}"
     frame = source.read.format(NAME).options(**given).load("db.t")
     assert frame.where("id > 3").count() == 2
+
+    # The page, whose compaction is a process that gets the catalog by its environment.
+    if "token" in catalog:
+        config = load_config(bench.conf, (), os.environ)
+        checkpoint = Folder(config.stream.checkpoint, LocalFileIO())
+        actions = Actions(JobSite(config, checkpoint, SystemClock()), patience_s=120)
+        ended = actions.begin("db.t", {"action": "compact"})
+        assert ended.state == DONE, ended.lines
 
 
 def test_a_table_with_another_schema_is_refused(

@@ -22,6 +22,7 @@ from stream_app.fileio.reference import REFERENCE, NotThereError, referred
 _ENVIRONMENT = re.compile(r"STREAM_APP_([A-Z0-9_]+?)__([A-Z0-9_]+)")
 _URL_PASSWORD = re.compile(r"(?:://[^/@\s:]*:(?=[^/@\s]+@)|[?&]password=)([^/@&\s]+)")
 _FILE_SYSTEM = "file-system."
+_CATALOG = "catalog."
 _AWS_SECRETS = (
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
@@ -61,12 +62,26 @@ def file_io_options(environ: Mapping[str, str]) -> dict[str, str]:
     Raises:
         UsageError: a reference cannot be resolved.
     """
+    return _section_options(environ, _FILE_SYSTEM)
+
+
+def catalog_options(environ: Mapping[str, str]) -> dict[str, str]:
+    """Options of a catalog from variables, ``STREAM_APP_CATALOG__METASTORE`` among them; or none.
+
+    Raises:
+        UsageError: a reference cannot be resolved.
+    """
+    options = _section_options(environ, _CATALOG)
+    return options if "metastore" in options else {}
+
+
+def _section_options(environ: Mapping[str, str], section: str) -> dict[str, str]:
     problems: list[str] = []
     options = {}
     for key, setting in _from_environment(environ, []).items():
-        if key.startswith(_FILE_SYSTEM) and setting.value:
+        if key.startswith(section) and setting.value:
             value = str(_resolved(key, setting, environ, problems).value)
-            options[key.removeprefix(_FILE_SYSTEM)] = value
+            options[key.removeprefix(section)] = value
     if problems:
         raise UsageError("; ".join(problems), fix="set the variable or create the file")
     return options
@@ -74,8 +89,17 @@ def file_io_options(environ: Mapping[str, str]) -> dict[str, str]:
 
 def file_io_variables(options: Mapping[str, str]) -> dict[str, str]:
     """Options of file systems as variables for another process."""
+    return _variables(options, _FILE_SYSTEM)
+
+
+def catalog_variables(options: Mapping[str, str]) -> dict[str, str]:
+    """Options of a catalog as variables for another process."""
+    return _variables(options, _CATALOG)
+
+
+def _variables(options: Mapping[str, str], section: str) -> dict[str, str]:
     return {
-        "STREAM_APP_" + (_FILE_SYSTEM + key).upper().replace("-", "_").replace(".", "__"): value
+        "STREAM_APP_" + (section + key).upper().replace("-", "_").replace(".", "__"): value
         for key, value in options.items()
     }
 

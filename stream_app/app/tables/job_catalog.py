@@ -30,7 +30,7 @@ def open_job_table(tables: TablesOfJob, path: str, clock: Clock | None = None) -
     """
     if not tables.catalog:
         return open_table(path, clock, file_io_options=tables.file_system)
-    return open_in_catalog(job_catalog(tables), _identifier(tables, path), clock)
+    return open_in_catalog(job_catalog(tables), job_identifier(tables, path), clock)
 
 
 def create_job_table(
@@ -43,7 +43,9 @@ def create_job_table(
     """
     if not tables.catalog:
         return create_or_open(path, wanted, clock, file_io_options=tables.file_system)
-    return create_or_open_in_catalog(job_catalog(tables), _identifier(tables, path), wanted, clock)
+    return create_or_open_in_catalog(
+        job_catalog(tables), job_identifier(tables, path), wanted, clock
+    )
 
 
 def job_place(tables: TablesOfJob, name: str) -> str | None:
@@ -55,7 +57,7 @@ def job_place(tables: TablesOfJob, name: str) -> str | None:
     path = tables.path(name)
     if not tables.catalog:
         return path
-    place = job_catalog(tables).table(_identifier(tables, path))
+    place = job_catalog(tables).table(job_identifier(tables, path))
     return None if place is None else place.location
 
 
@@ -68,7 +70,12 @@ def job_catalog(tables: TablesOfJob) -> Catalog:
     return _catalog(tuple(sorted({**tables.file_system, **tables.catalog}.items())))
 
 
-def _identifier(tables: TablesOfJob, path: str) -> Identifier:
+def job_identifier(tables: TablesOfJob, path: str) -> Identifier:
+    """The name of a table of a job in its catalog.
+
+    Args:
+        path: as `TablesOfJob.path` gives it.
+    """
     return Identifier(tables.section.database, path.rstrip("/").rpartition("/")[2])
 
 

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.secrets import Secrets, is_secret
-from stream_app.app.config.settings import file_io_variables
+from stream_app.app.config.settings import catalog_variables, file_io_variables
 from stream_app.app.config.tables_of_job import SingleTable, TablesOfJob
 from stream_app.app.config.toml_text import toml_settings
 from stream_app.app.observe.events.epoch_history import CompactionsNow, EpochHistory, PastEpoch
@@ -30,7 +30,7 @@ from stream_app.app.ops.quarantine.record_choice import Choice
 from stream_app.app.ops.quarantine.replay import replay_lines
 from stream_app.app.ops.resume import resume_tables
 from stream_app.app.source.preflight import source_ends
-from stream_app.app.tables.job_catalog import open_job_table
+from stream_app.app.tables.job_catalog import job_identifier, open_job_table
 from stream_app.app.web.job_glance import JobGlance, compactions_of_all, messages_per_s
 from stream_app.app.web.site import Site
 from stream_app.app.web.table_parts import QUARANTINED_READ
@@ -210,11 +210,13 @@ class JobSite(Site):
 
     def compact_command(self, name: str) -> tuple[Sequence[str], Mapping[str, str]]:
         """See `Site.compact_command`; secrets travel by the environment alone."""
-        words = [self._path(name)]
+        tables, path = self.config.tables, self._path(name)
+        words = [str(job_identifier(tables, path)) if tables.catalog else path]
         for key, value in self.config.spark.items():
             if not is_secret(key):
                 words += ["--set", f"{key}={value}"]
-        return words, file_io_variables(self.config.file_system)
+        further = file_io_variables(self.config.file_system)
+        return words, {**further, **catalog_variables(tables.catalog)}
 
     def _part(self, name: str) -> str:
         return self.config.tables.part(self.config.tables.own_name(name) or "")

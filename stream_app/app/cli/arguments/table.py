@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from stream_app.app.config.settings import file_io_options
+from stream_app.app.config.settings import catalog_options, file_io_options
 from stream_app.catalog.catalogs_file import DEFAULT, VARIABLE
 from stream_app.errors import UsageError
 from stream_app.table.file_store_table import FileStoreTable
@@ -56,14 +56,18 @@ def table_location(text: str, environ: Mapping[str, str]) -> str:
 
 
 def named_table(location: str) -> FileStoreTable:
-    """Open the table, with the file system's options from the environment.
+    """Open the table, with options of the file system and of a catalog from the environment.
 
     Raises:
         TableNotFoundError: there is no table.
         UsageError: the file system is not known, or what it needs is missing.
     """
-    where = table_location(location, os.environ)
-    table = open_named_table(where, file_io_options=file_io_options(os.environ))
+    file_system, catalog = file_io_options(os.environ), catalog_options(os.environ)
+    if catalog and _DATABASE_AND_NAME.fullmatch(location) and not Path(location).exists():
+        table = open_named_table(location, catalog=catalog, file_io_options=file_system)
+    else:
+        where = table_location(location, os.environ)
+        table = open_named_table(where, file_io_options=file_system)
     warn_of_unknown(table)
     return table
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.config.app_config import AppConfig
-from stream_app.app.config.settings import file_io_options, file_io_variables
+from stream_app.app.config.settings import catalog_options, file_io_options, file_io_variables
 from stream_app.app.observe.events.epoch_history import EpochHistory
 from stream_app.app.ops.inspect.job_status import HELD, READY, TableStatus
 from stream_app.app.submit.ingest_program import page_of_job
@@ -316,6 +316,12 @@ def test_settings_hide_secrets_and_a_compaction_gets_them_by_the_environment(
     assert words == [job.sync.path("orders"), "--set", "spark.master=local[2]"]
     assert file_io_options(further) == given
     assert further == file_io_variables(given)
+    catalog = {"metastore": "rest", "uri": "http://c", "token.provider": "bear", "token": "t"}
+    of_catalog = replace(config, catalog=catalog)
+    words, further = JobSite(of_catalog, job.checkpoint, job.clock).compact_command("ods.orders")
+    assert words == ["ods.orders", "--set", "spark.master=local[2]"]
+    assert (catalog_options(further), file_io_options(further)) == (catalog, given)
+    assert catalog_options({"STREAM_APP_CATALOG__TOKEN": "t"}) == {}
     site = JobSite(config, job.checkpoint, job.clock, ask_ends=lambda _: None)
     with serving(site, "127.0.0.1", 0) as address:
         text = Warehouse(tmp_path, address).get("/settings")
