@@ -134,6 +134,7 @@ def test_java_lists_reads_alters_and_continues_a_table(
     assert paimon_java.read(theirs) == [{"k": 1}]
 
 
+@pytest.mark.parametrize("options", ["sqlite", "hive", "rest"], indirect=True)
 def test_new_tables_have_the_catalog_s_defaults_as_java_s_have(
     options: Mapping[str, str], paimon_java: PaimonJava
 ) -> None:
