@@ -59,7 +59,8 @@ set_up() {
   fi
   touch "$venv/incomplete"
   say "fetching $(cat "$@" | grep -c ==) pinned packages, about 700 MB when nothing is cached"
-  run_module "$python" "${pip[@]}" --use-pep517 "${@/#/-r}"
+  # The locks are complete (--no-deps): pip would ask for the newest release of what another names with an extra.
+  run_module "$python" "${pip[@]}" --use-pep517 --no-deps "${@/#/-r}"
   say "installing stream_app itself"
   run_module "$python" "${pip[@]}" --quiet --no-deps --no-build-isolation -e "$here"
   site=$(echo "$venv"/lib/python3.*/site-packages)
@@ -70,8 +71,7 @@ set_up() {
 
 # Makes the virtual environment anew only when what it is made from has changed. Looks at Java once, unless told not to.
 prepare() {
-  local java=java stamp
-  local locks=("$here/conf/requirements.lock")
+  local java=java stamp locks=("$here/conf/requirements.lock")
   [ "$1" = dev ] && locks+=("$here/conf/requirements-dev.lock")
   [ -n "${JAVA_HOME:-}" ] && java=$JAVA_HOME/bin/java
   [ "${2:-}" = without-java ] || [ "$(cat "$venv/stamp-java" 2>/dev/null || echo none)" = "$(command -v "$java")" ] || find_java "$java"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from xml.etree import ElementTree
@@ -72,6 +73,13 @@ def test_locks_hold_what_the_project_asks_for() -> None:
     asked = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"]]
     names = {re.split(r"[<>=!~ \[]", each)[0].lower().replace("_", "-") for each in asked}
     assert names <= dev.keys()
+
+
+def test_locks_are_complete() -> None:
+    """pip installs them without looking for dependencies; this environment is such an installation."""
+    asked = subprocess.run([sys.executable, "-m", "pip", "check"], capture_output=True, text=True, check=False)
+    assert asked.returncode == 0, asked.stdout
+    assert '--no-deps "${@/#/-r}"' in (ROOT / "run.sh").read_text()
 
 
 @pytest.mark.parametrize("key", ["listeners", "log.dirs", "controller.quorum.voters"])
