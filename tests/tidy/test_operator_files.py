@@ -76,8 +76,9 @@ def test_locks_hold_what_the_project_asks_for() -> None:
 
 
 def test_locks_are_complete() -> None:
-    """pip installs them without looking for dependencies; this environment is such an installation."""
-    asked = subprocess.run([sys.executable, "-m", "pip", "check"], capture_output=True, text=True, check=False)
+    """pip installs them without a look at dependencies; this environment is so installed."""
+    pip_check = [sys.executable, "-m", "pip", "check"]
+    asked = subprocess.run(pip_check, capture_output=True, text=True, check=False)
     assert asked.returncode == 0, asked.stdout
     assert '--no-deps "${@/#/-r}"' in (ROOT / "run.sh").read_text()
 
