@@ -1,9 +1,9 @@
 """The part of librdkafka's C interface that planning and reading ranges of offsets needs.
 
-Used by `range_reader`, `message_columns` and `cluster_offsets`. The library is the one in
-confluent-kafka. Its Python classes are not used: an object of each message costs more than all of
-librdkafka's own work (see docs/performance.md). All functions are in the public header, whose
-binary interface is stable within a major version.
+Used by `range_reader`, `message_columns`, `message_stamps` and `cluster_offsets`. The library is
+the one in confluent-kafka. Its Python classes are not used: an object of each message costs more
+than all of librdkafka's own work (see docs/performance.md). All functions are in the public header,
+whose binary interface is stable within a major version.
 
 A client starts threads, which a fork does not copy: make it in the process that uses it.
 
@@ -185,6 +185,14 @@ class Library:
         self.conf_destroy(conf)
         return frozenset(text.value.decode().split(","))
 
+    def timestamps(self, pointers: Int64s) -> Int64s:
+        """(messages,) int64: milliseconds since 1970 of each message; -1: it has none.
+
+        A call for each message; `message_stamps` does with a few.
+        """
+        stamps = map(self.message_timestamp, pointers.tolist(), repeat(None))
+        return np.fromiter(stamps, np.int64, len(pointers))
+
     def configured(self, options: Mapping[str, str]) -> int:
         """A configuration with these options; `new` or `conf_destroy` takes its ownership.
 
@@ -288,11 +296,6 @@ class Client:
             self._topics[topic], partition, wait_ms, pointers.ctypes.data, len(pointers)
         )
         return max(count, 0)
-
-    def timestamps(self, pointers: list[int]) -> Int64s:
-        """(messages,) int64: milliseconds since 1970 of each message; -1: it has none."""
-        stamps = map(self._library.message_timestamp, pointers, repeat(None))
-        return np.fromiter(stamps, np.int64, len(pointers))
 
     def release(self, pointers: list[int]) -> None:
         """Return messages to the library, which frees their memory."""

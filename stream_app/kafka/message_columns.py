@@ -5,8 +5,8 @@ its address. Its key and value are in the buffer from the broker, mostly one aft
 collects addresses and lengths of all cells, and Arrow copies the cells. It views a stretch of
 memory as an array of cells and gaps in turn, and takes every second element.
 
-It reads only memory of messages that are not yet released: the structs, and the cells that they
-point to.
+It reads only memory of messages that are not yet released: the structs, the cells that they point
+to, and the word that `message_stamps` asks for.
 """
 
 from __future__ import annotations
@@ -64,6 +64,14 @@ def message_fields(pointers: Int64s) -> MessageFields:
         keys=field("key"),
         key_lengths=field("key_len"),
     )
+
+
+def words_of(pointers: Int64s, number: int) -> Int64s:
+    """The word of this number, counted from 0, of the memory at each of these addresses."""
+    base = int(pointers.min())
+    memory = pa.foreign_buffer(base, int(pointers.max()) - base + (number + 1) * _WORD)
+    words: Int64s = np.frombuffer(memory, np.int64)[(pointers - base) // _WORD + number]
+    return words
 
 
 def message_batch(

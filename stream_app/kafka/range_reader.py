@@ -37,6 +37,7 @@ from stream_app.kafka.librdkafka import (
     reading_forbidden,
 )
 from stream_app.kafka.message_columns import MessageFields, message_batch, message_fields
+from stream_app.kafka.message_stamps import message_stamps
 from stream_app.kafka.offset_ranges import OffsetRange, joined
 
 _LOG = logging.getLogger(__name__)
@@ -106,6 +107,7 @@ class RangeReader:
         self._settings = settings
         self._clock = clock or SystemClock()
         self._client = Client(dict(settings.client))
+        self._stamps = message_stamps()
         self._started: deque[OffsetRange] = deque()
         self._batch_messages = _FIRST_MESSAGES
         self._has_answered = False
@@ -192,7 +194,7 @@ class RangeReader:
                 kept = fields if good.all() else MessageFields(*(column[good] for column in fields))
                 now = self._clock.steady_seconds()
                 self._check_gaps(kept.offsets, first, progress)
-                stamps = self._client.timestamps(pointers[good].tolist())
+                stamps = self._stamps.of(pointers[good])
                 batch = message_batch(progress.whole.topic, progress.whole.partition, kept, stamps)
                 progress.moved(int(kept.offsets[-1]) + 1, now)
             self._judge_others(fields, progress)

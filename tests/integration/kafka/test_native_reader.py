@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import threading
 import time
@@ -9,6 +10,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.errors import SourceError, UsageError, WrongSourceError
@@ -102,6 +104,26 @@ def test_reading_goes_on_when_a_broker_comes_back(tmp_path: Path) -> None:
         finally:
             back.join()
             reader.close()
+
+
+@pytest.mark.parametrize("kind", ["CreateTime", "LogAppendTime"])
+def test_timestamps_are_those_of_another_client(kafka_broker: EmbeddedBroker, kind: str) -> None:
+    topic = new_topic(kafka_broker, configs={"message.timestamp.type": kind})
+    count, now = 3_000, int(time.time() * 1000)
+    producer = KafkaProducer(bootstrap_servers=kafka_broker.bootstrap, linger_ms=20)
+    for number in range(count):
+        at = now - (number * 7_919) % 100_000
+        producer.send(topic, b"%d" % number, partition=0, timestamp_ms=at)
+    producer.close()
+    consumer = KafkaConsumer(bootstrap_servers=kafka_broker.bootstrap, consumer_timeout_ms=20_000)
+    consumer.assign([TopicPartition(topic, 0)])
+    consumer.seek_to_beginning()
+    stamps = [record.timestamp for record in itertools.islice(consumer, count)]
+    consumer.close()
+    assert len(stamps) == count
+    batches = read_natively(kafka_broker.bootstrap, [OffsetRange(topic, 0, 0, count)])
+    micros = batches.column("timestamp").cast("int64").to_pylist()
+    assert micros == [stamp * 1000 for stamp in stamps]
 
 
 def test_a_reader_that_failed_reads_again(kafka_broker: EmbeddedBroker) -> None:

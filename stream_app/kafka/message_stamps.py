@@ -1,0 +1,76 @@
+"""Reads timestamps of messages at their addresses, without a call for each message.
+
+librdkafka has no public field for the timestamp, only a function. The function returns one word of
+the memory behind the public struct. `stamp_word` finds the word by the function itself: it passes
+memory of its own, in which no two words are the same. So no layout is assumed, and only memory that
+the function reads as well is read. Real messages prove the word again: all of a reader's first
+batch, then both ends of each batch. Once they differ, every message is asked for by the function.
+
+Source: librdkafka `rdkafka_msg.c`, `rd_kafka_message_timestamp`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from stream_app.kafka.librdkafka import Int64s, library
+from stream_app.kafka.message_columns import words_of
+
+_LOG = logging.getLogger(__name__)
+_ROOM_WORDS = 512
+"""More than librdkafka allocates for a message with all that belongs to it."""
+
+Timestamps = Callable[[Int64s], Int64s]
+"""Addresses of messages without an error [n] → milliseconds since 1970 [n]; -1: it has none."""
+
+
+class MessageStamps:
+    """The timestamps of one reader's messages.
+
+    Args:
+        by_calls: asks librdkafka for the timestamp of each message.
+        word: the number of the word that has it; None: not known.
+    """
+
+    def __init__(self, by_calls: Timestamps, word: int | None) -> None:
+        self._by_calls = by_calls
+        self._word = word
+        self._has_agreed = False
+
+    def of(self, pointers: Int64s) -> Int64s:
+        """The timestamps of these messages, of which there is one at least, without errors."""
+        if self._word is None:
+            return self._by_calls(pointers)
+        stamps = words_of(pointers, self._word)
+        proven = np.array([0, -1]) if self._has_agreed else np.arange(len(pointers))
+        if not np.array_equal(self._by_calls(pointers[proven]), stamps[proven]):
+            _LOG.warning("librdkafka's timestamps are read one by one: word %d differs", self._word)
+            self._word = None
+            return self._by_calls(pointers)
+        self._has_agreed = True
+        return stamps
+
+
+def message_stamps() -> MessageStamps:
+    """For a new reader; librdkafka must be there."""
+    return MessageStamps(library().timestamps, _librdkafkas_word())
+
+
+def stamp_word(by_calls: Timestamps) -> int | None:
+    """The number of the word that is a message's timestamp; None: it is no word of its memory."""
+    # Each word is an address of empty memory, which the function may follow unharmed.
+    emptiness = np.zeros(2 * _ROOM_WORDS, np.int64)
+    words: Int64s = emptiness.ctypes.data + 8 * np.arange(_ROOM_WORDS, dtype=np.int64)
+    words[0] = 0  # no error
+    [stamp] = by_calls(np.array([words.ctypes.data], np.int64)).tolist()
+    places = np.flatnonzero(words == stamp).tolist()
+    return places[0] if places and places[0] else None
+
+
+@cache
+def _librdkafkas_word() -> int | None:
+    return stamp_word(library().timestamps)
