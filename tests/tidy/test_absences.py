@@ -24,7 +24,7 @@ PURE = {
     "catalog.hive.metastore_client",
     "cdc.canal.mysql_types", "cdc.computed.text_functions", "cdc.debezium.avro.wire_format",
     "cdc.debezium.avro.avro_schema", "format.arrow_schema", "format.binary_row",
-    "format.snapshot_json", "kafka.librdkafka",
+    "format.snapshot_json", "kafka.librdkafka", "kafka.message_stamps",
 }  # fmt: skip
 """Cached functions whose answer depends on their arguments alone, or is a library."""
 READ_ONE_BY_ONE = {

@@ -37,6 +37,7 @@ from stream_app.model.options.iceberg_options import (
     METADATA_ICEBERG_MANIFEST_COMPRESSION,
     METADATA_ICEBERG_STORAGE,
     METADATA_ICEBERG_STORAGE_LOCATION,
+    REST_CATALOG,
 )
 
 _T = TypeVar("_T")
@@ -53,13 +54,14 @@ def iceberg_folder(table: str, options: CoreOptions) -> str:
     Raises:
         UnsupportedTableError: the table lies in no database of a warehouse.
     """
-    default = CATALOG_LOCATION if options[METADATA_ICEBERG_STORAGE] == HADOOP_CATALOG else None
+    storage = options[METADATA_ICEBERG_STORAGE]
+    default = CATALOG_LOCATION if storage in (HADOOP_CATALOG, REST_CATALOG) else None
     if (options[METADATA_ICEBERG_STORAGE_LOCATION] or default) != CATALOG_LOCATION:
         return f"{table}/metadata"
     warehouse, database, name = ["", "", *table.rsplit("/", 2)][-3:]
     if not database.endswith(_DATABASE):
         raise UnsupportedTableError(
-            f"{METADATA_ICEBERG_STORAGE.key} = {HADOOP_CATALOG} needs a table in a database's "
+            f"{METADATA_ICEBERG_STORAGE.key} = {storage} needs a table in a database's "
             "folder, such as warehouse/shop.db/orders",
             where=table,
             fix=f"set {METADATA_ICEBERG_STORAGE_LOCATION.key} = table-location",

@@ -5,21 +5,37 @@ Keys and defaults are Paimon's (1.4, `iceberg/IcebergOptions.java`). `core_optio
 
 from __future__ import annotations
 
-from stream_app.model.options.option import BOOLEAN, CHOICE, INTEGER, Option
+from stream_app.model.options.option import BOOLEAN, CHOICE, INTEGER, TEXT, Option
 
 DISABLED = "disabled"
 TABLE_LOCATION = "table-location"
 HADOOP_CATALOG = "hadoop-catalog"
+REST_CATALOG = "rest-catalog"
 CATALOG_LOCATION = "catalog-location"
+REST_PREFIX = "metadata.iceberg.rest."
+"""Begins the settings of an Iceberg REST catalog, which its client names."""
 
 METADATA_ICEBERG_STORAGE = Option(
     "metadata.iceberg.storage",
     CHOICE,
     DISABLED,
     "Where each commit also publishes the table as an Iceberg table over the same files: "
-    "table-location (in the table's folder) or hadoop-catalog (below iceberg/ in the warehouse, "
-    "which is the warehouse of an Iceberg catalog of type hadoop).",
-    only=(DISABLED, TABLE_LOCATION, HADOOP_CATALOG, "hive-catalog", "rest-catalog"),
+    "table-location (in the table's folder), hadoop-catalog (below iceberg/ in the warehouse, "
+    "which is the warehouse of an Iceberg catalog of type hadoop) or rest-catalog (there, and an "
+    "Iceberg REST catalog gets each version; metadata.iceberg.rest.uri is its address).",
+    only=(DISABLED, TABLE_LOCATION, HADOOP_CATALOG, "hive-catalog", REST_CATALOG),
+)
+METADATA_ICEBERG_DATABASE = Option(
+    "metadata.iceberg.database",
+    TEXT,
+    "",
+    "The database in the Iceberg catalog (default: the table's own).",
+)
+METADATA_ICEBERG_TABLE = Option(
+    "metadata.iceberg.table",
+    TEXT,
+    "",
+    "The table's name in the Iceberg catalog (default: its own).",
 )
 METADATA_ICEBERG_STORAGE_LOCATION = Option(
     "metadata.iceberg.storage-location",

@@ -94,7 +94,7 @@ _STALE_INDEX = "a compaction would leave the key index stale"
 _NOBODY_CALLS = "nothing is called after our commits"
 _NOBODY_MARKS = "no partition is marked as done"
 _ICEBERG = "its Iceberg catalog would stay behind, and name files that an expiry deletes"
-_ICEBERG_STORAGES = ("disabled", "table-location", "hadoop-catalog")
+_ICEBERG_STORAGES = ("disabled", "table-location", "hadoop-catalog", "rest-catalog")
 
 REFUSALS: tuple[OptionRefusal, ...] = (
     OptionRefusal("batch-scan-mode", _other_than("none"), _READ, _PART, may_go=True),

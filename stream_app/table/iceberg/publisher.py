@@ -55,6 +55,7 @@ from stream_app.planning.iceberg.visible_files import (
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.live_files import iceberg_files
 from stream_app.table.iceberg.manifest_writer import LiveKeys, ManifestWriter
+from stream_app.table.iceberg.published_catalog import PublishedCatalog
 from stream_app.table.iceberg.vector_files import VectorFiles
 from stream_app.table.iceberg.version_history import (
     TaggedSnapshots,
@@ -101,6 +102,10 @@ class IcebergPublisher:
         return IcebergFiles.of(self.table.file_io, self.table.location, self.table.options)
 
     @cached_property
+    def _catalog(self) -> PublishedCatalog:
+        return PublishedCatalog(self.table, self.files.folder)
+
+    @cached_property
     def _keys(self) -> LiveKeys:
         return LiveKeys(self.files)
 
@@ -134,17 +139,22 @@ class IcebergPublisher:
 
     def publish(self, snapshot: Snapshot) -> None:
         """Bring the metadata up to a snapshot. Never raises: the next commit tries again."""
-        self._try_to(lambda: self.bring_up_to(snapshot), f"snapshot {snapshot.snapshot_id}")
+        self._try_to(lambda: self._publish(snapshot), f"snapshot {snapshot.snapshot_id}")
 
     def catch_up(self) -> None:
         """Bring the metadata up to the newest snapshot, to expiry and to tags. Never raises."""
         self._try_to(self._catch_up, "the newest snapshot")
+
+    def _publish(self, snapshot: Snapshot) -> None:
+        self.bring_up_to(snapshot)
+        self._catalog.bring_up_to(self._published)
 
     def _catch_up(self) -> None:
         latest = self.table.snapshots.latest()
         if latest is not None:
             self.bring_up_to(latest)
             self._refresh()
+            self._catalog.bring_up_to(self._published)
 
     def _try_to(self, publish: Callable[[], None], what: str) -> None:
         if not self.is_on:

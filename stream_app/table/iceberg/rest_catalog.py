@@ -1,0 +1,294 @@
+"""Brings the table of an Iceberg REST catalog up to the published version (`publisher`).
+
+A catalog owns the pointer to its table's metadata, so it gets a table once by `register_table`, and
+then the changes: new schemas, new and expired snapshots, tags. It writes a metadata file of its own
+for each, which names the manifest lists of ours. PyIceberg, an extra, talks to it.
+
+Changes are the difference between what the catalog has and what is published. So one round heals
+whatever a crash, another writer or a rollback has left.
+
+Source: Paimon `iceberg/IcebergRestMetadataCommitter.java`; Iceberg's REST specification.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import orjson
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NoSuchTableError,
+    RESTError,
+    TableAlreadyExistsError,
+    ValidationError,
+)
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import SnapshotRefType
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import (
+    AddSchemaUpdate,
+    AddSnapshotUpdate,
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    RemovePropertiesUpdate,
+    RemoveSnapshotRefUpdate,
+    RemoveSnapshotsUpdate,
+    SetCurrentSchemaUpdate,
+    SetPropertiesUpdate,
+    SetSnapshotRefUpdate,
+    TableUpdate,
+)
+from requests import Session
+from requests.adapters import HTTPAdapter
+
+from stream_app.errors import StreamAppError, UnsupportedTableError
+from stream_app.format.iceberg.metadata_json import encode_metadata
+from stream_app.model.iceberg.metadata import IcebergMetadata
+from stream_app.model.options.iceberg_options import (
+    METADATA_ICEBERG_DATABASE,
+    METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX,
+    METADATA_ICEBERG_STORAGE,
+    METADATA_ICEBERG_TABLE,
+    REST_CATALOG,
+    REST_PREFIX,
+)
+from stream_app.table.file_store_table import FileStoreTable
+
+_NAME = "rest"
+"""PyIceberg's name of the catalog, as in ``PYICEBERG_CATALOG__REST__TOKEN``."""
+_MAIN = "main"
+_ATTEMPTS = 3
+_TIMEOUT, _TIMEOUT_MS = "rest.client.socket-timeout-ms", 30_000
+"""The limit of a request, by the name that Iceberg's Java client has for it."""
+_PREVIOUS_MAX = "write.metadata.previous-versions-max"
+_DELETE_OLDER = {"write.metadata.delete-after-commit.enabled": "true"}
+"""The server writes a file at each commit; without this all of them stay."""
+
+
+class _TimedAdapter(HTTPAdapter):
+    """Ends requests that nobody answers: else a commit would wait for ever."""
+
+    seconds = 0.0
+
+    def send(self, request: Any, *args: Any, **options: Any) -> Any:
+        return super().send(request, *args, **{**options, "timeout": self.seconds})
+
+
+class TimedRestCatalog(RestCatalog):  # type: ignore[misc]
+    """PyIceberg's catalog, whose requests have a limit."""
+
+    def _create_session(self) -> Session:
+        session, adapter = super()._create_session(), _TimedAdapter()
+        adapter.seconds = int(self.properties.get(_TIMEOUT, _TIMEOUT_MS)) / 1000
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, adapter)
+        return session  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class RestCatalogTable:
+    """One table in an Iceberg REST catalog.
+
+    Attributes:
+        folder: of Iceberg's metadata.
+    """
+
+    table: FileStoreTable
+    folder: str
+
+    @cached_property
+    def identifier(self) -> tuple[str, str]:
+        """Its database and name in the catalog."""
+        options, (database, _, name) = self.table.options, self.table.label.rpartition(".")
+        return (
+            options[METADATA_ICEBERG_DATABASE] or database,
+            options[METADATA_ICEBERG_TABLE] or name,
+        )
+
+    @cached_property
+    def _catalog(self) -> Catalog:
+        """The catalog.
+
+        Raises:
+            UnsupportedTableError: the address is missing.
+        """
+        settings = {
+            key.removeprefix(REST_PREFIX): value
+            for key, value in self.table.schema.options.items()
+            if key.startswith(REST_PREFIX)
+        }
+        if "uri" not in settings:
+            raise UnsupportedTableError(
+                f"{METADATA_ICEBERG_STORAGE.key} = {REST_CATALOG} needs the catalog's address",
+                where=self.table.location,
+                fix=f"set {REST_PREFIX}uri",
+            )
+        return load_catalog(
+            _NAME, **{**settings, "py-catalog-impl": f"{__name__}.TimedRestCatalog"}
+        )
+
+    def bring_up_to(self, metadata: IcebergMetadata) -> None:
+        """Make the catalog's table the published version.
+
+        Raises:
+            StreamAppError: the catalog refuses it, has another table of its name, or other
+                writers commit all the time.
+            OSError: the catalog does not answer.
+        """
+        try:
+            self._bring_up_to(metadata)
+        except (RESTError, ValidationError) as error:
+            raise StreamAppError(
+                f"the Iceberg catalog answers {type(error).__name__}: {error}",
+                where=".".join(self.identifier),
+                fix=f"check the options {REST_PREFIX}…, and what the catalog permits",
+            ) from error
+
+    def _bring_up_to(self, metadata: IcebergMetadata) -> None:
+        for _ in range(_ATTEMPTS):
+            try:
+                self._commit(self._catalog.load_table(self.identifier), metadata)
+                return
+            except CommitFailedException:
+                continue  # another writer of the table was faster
+            except NoSuchTableError:
+                try:
+                    self._register(metadata)
+                    return
+                except TableAlreadyExistsError:
+                    continue
+        raise StreamAppError(
+            f"other writers have changed the catalog's table {_ATTEMPTS} times meanwhile",
+            where=".".join(self.identifier),
+            fix="nothing has to be done, unless this lasts",
+        )
+
+    def _register(self, metadata: IcebergMetadata) -> None:
+        """Give the catalog its table, by a file that no later version deletes."""
+        self._catalog.create_namespace_if_not_exists(self.identifier[:1])
+        registered = replace(metadata, properties=self._properties(metadata), older_files=())
+        path = f"{self.folder}/00000-{uuid.uuid4()}.metadata.json"
+        self.table.file_io.write_bytes(path, encode_metadata(registered))
+        self._catalog.register_table(self.identifier, path)
+
+    def _properties(self, metadata: IcebergMetadata) -> dict[str, str]:
+        kept = max(1, self.table.options[METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX])
+        return {**metadata.properties, **_DELETE_OLDER, _PREVIOUS_MAX: str(kept)}
+
+    def _commit(self, there: Table, metadata: IcebergMetadata) -> None:
+        if str(there.metadata.table_uuid) != metadata.table_uuid:
+            raise StreamAppError(
+                "the Iceberg catalog has another table of this name",
+                where=".".join(self.identifier),
+                fix=f"drop it there, or choose another name by {METADATA_ICEBERG_TABLE.key}",
+            )
+        updates = tuple(_updates(there.metadata, metadata, self._properties(metadata)))
+        if updates:
+            requirements = (
+                AssertTableUUID(uuid=there.metadata.table_uuid),
+                AssertRefSnapshotId(
+                    ref=_MAIN, snapshot_id=there.metadata.current_snapshot_id
+                ),
+            )  # fmt: skip
+            self._catalog.commit_table(there, requirements, updates)
+
+
+def open_catalog_table(table: FileStoreTable, folder: str) -> RestCatalogTable:
+    """The table of a REST catalog whose metadata lies in a folder."""
+    return RestCatalogTable(table, folder)
+
+
+def _updates(
+    there: TableMetadata, metadata: IcebergMetadata, properties: Mapping[str, str]
+) -> Iterator[TableUpdate]:
+    """The changes that lead from what a catalog has to a version."""
+    ours = {one["snapshot-id"]: one for one in orjson.loads(encode_metadata(metadata))["snapshots"]}
+    same = {
+        one.snapshot_id
+        for one in there.snapshots
+        if one.snapshot_id in ours and one.manifest_list == ours[one.snapshot_id]["manifest-list"]
+    }
+    # What leaves goes first: after a rollback another snapshot has its number.
+    gone = [one.snapshot_id for one in there.snapshots if one.snapshot_id not in same]
+    replaced = [number for number in gone if number in ours]
+    if replaced:
+        yield RemoveSnapshotsUpdate(snapshot_ids=replaced)
+    yield from _schema_updates(there, metadata)
+    yield from _snapshot_updates(there, metadata, ours, same)
+    if there.current_snapshot_id != metadata.current.snapshot_id or replaced:
+        yield SetSnapshotRefUpdate(
+            ref_name=_MAIN, type=SnapshotRefType.BRANCH, snapshot_id=metadata.current.snapshot_id
+        )
+    tags = {
+        name: ref.snapshot_id
+        for name, ref in there.refs.items()
+        if name != _MAIN and ref.snapshot_id not in replaced
+    }
+    for name in tags.keys() - metadata.tags.keys():
+        yield RemoveSnapshotRefUpdate(ref_name=name)
+    for name, number in metadata.tags.items():
+        if name != _MAIN and tags.get(name) != number:
+            yield SetSnapshotRefUpdate(ref_name=name, type=SnapshotRefType.TAG, snapshot_id=number)
+    expired = [number for number in gone if number not in ours]
+    if expired:
+        yield RemoveSnapshotsUpdate(snapshot_ids=expired)
+    if dropped := sorted(there.properties.keys() & {"comment"} - properties.keys()):
+        yield RemovePropertiesUpdate(removals=dropped)
+    if changed := dict(properties.items() - there.properties.items()):
+        yield SetPropertiesUpdate(updates=changed)
+
+
+def _schema_updates(there: TableMetadata, metadata: IcebergMetadata) -> Iterator[TableUpdate]:
+    """New schemas, and the one of the newest snapshot as the current one."""
+    numbers = _schema_numbers(there, metadata)
+    known = {one.schema_id for one in there.schemas}
+    for schema, number in numbers.values():
+        if number not in known:
+            known.add(number)
+            yield AddSchemaUpdate(schema=schema.model_copy(update={"schema_id": number}))
+    current = numbers[metadata.current.schema_id][1]
+    if current != there.current_schema_id:
+        yield SetCurrentSchemaUpdate(schema_id=current)
+
+
+def _schema_numbers(there: TableMetadata, metadata: IcebergMetadata) -> dict[int, tuple[Any, int]]:
+    """Each schema with its number in the catalog, which counts schemas that differ for Iceberg."""
+
+    known, numbers = [(one, one.schema_id) for one in there.schemas], {}
+    for ours, document in sorted(metadata.schemas.items()):
+        schema = Schema.model_validate(document)
+        number = next((number for one, number in known if one == schema), None)
+        if number is None:
+            number = max(number for _, number in known) + 1
+            known.append((schema, number))
+        numbers[ours] = (schema, number)
+    return numbers
+
+
+def _snapshot_updates(
+    there: TableMetadata,
+    metadata: IcebergMetadata,
+    ours: Mapping[int, Mapping[str, Any]],
+    same: set[int],
+) -> Iterator[TableUpdate]:
+    """New snapshots. Sequence numbers ascend, so the catalog takes only those behind its own."""
+
+    numbers, current = _schema_numbers(there, metadata), metadata.current.snapshot_id
+    for number, document in ours.items():
+        is_behind = document["sequence-number"] > there.last_sequence_number
+        if number in same or not (is_behind or number == current):
+            continue
+        here = {
+            "schema-id": numbers[document["schema-id"]][1],
+            # A catalog's times ascend too; a rollback publishes a snapshot of long ago.
+            "timestamp-ms": max(document["timestamp-ms"], there.last_updated_ms),
+        }
+        yield AddSnapshotUpdate(snapshot=Snapshot.model_validate({**document, **here}))

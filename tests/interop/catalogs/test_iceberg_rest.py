@@ -1,0 +1,195 @@
+"""Tables in Iceberg's own REST catalog: PyIceberg finds them by name, with each version."""
+
+from __future__ import annotations
+
+import random
+import socket
+import threading
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import NoSuchTableError
+
+from stream_app.model.schema.data_type import STRING
+from stream_app.planning.schema.schema_changes import AddColumn, RenameColumn
+from stream_app.table.job.table_maintenance import TableMaintenance
+from stream_app.table.opening import open_table
+from stream_app.table.schema.alter import alter_table
+from stream_app.table.upkeep.rollback import plan_rollback, roll_back
+from stream_app.table.upkeep.tags import create_tag, new_tag
+from tests.support.normal_rows import normal_rows
+from tests.support.random_changes import RandomChanges
+from tests.support.small_table import SmallTable, small_table
+from tests.support.table_writer import TableWriter, by_content, read_rows
+from tests.testbed.iceberg_rest import IcebergRest
+
+pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
+VECTORS = {
+    "deletion-vectors.enabled": "true",
+    "deletion-vectors.bitmap64": "true",
+    "metadata.iceberg.format-version": "3",
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[IcebergRest]:
+    served = IcebergRest()
+    yield served
+    served.close()
+
+
+@pytest.fixture
+def catalog(server: IcebergRest) -> Catalog:
+    return load_catalog("reader", type="rest", uri=server.uri)
+
+
+def a_table(
+    folder: Path, uri: str, columns: str, keys: Sequence[str] = (),
+    options: Mapping[str, str] | None = None,
+) -> SmallTable:  # fmt: skip
+    chosen: dict[str, Any] = {
+        "metadata.iceberg.storage": "rest-catalog",
+        "metadata.iceberg.rest.uri": uri,
+        **(options or {}),
+    }
+    database = f"shop_{uuid.uuid4().hex[:8]}"
+    return small_table(folder / "wh" / f"{database}.db" / "orders", columns, keys, (), **chosen)
+
+
+def rows_of(catalog: Catalog, table: SmallTable) -> pa.Table:
+    rows: pa.Table = catalog.load_table(table.table.label).scan().to_arrow()
+    return rows
+
+
+def assert_same(catalog: Catalog, table: SmallTable) -> None:
+    rows = normal_rows(rows_of(catalog, table))
+    assert by_content(rows) == by_content(read_rows(table.table))
+
+
+def test_each_commit_of_a_table_without_a_key_is_seen(
+    tmp_path: Path, server: IcebergRest, catalog: Catalog
+) -> None:
+    table = a_table(tmp_path, server.uri, "id INT, name STRING")
+    for number in range(3):
+        table.commit(("+I", {"id": number, "name": None}), ("+I", {"id": number, "name": "b"}))
+        assert_same(catalog, table)
+
+
+def test_random_epochs_are_seen_in_the_catalog(
+    tmp_path: Path, server: IcebergRest, catalog: Catalog, seed: int
+) -> None:
+    rng = random.Random(seed)
+    kept = {"snapshot.num-retained.min": "2", "snapshot.num-retained.max": "3"}
+    columns = "id BIGINT, v STRING, w DOUBLE"
+    made = a_table(tmp_path, server.uri, columns, ["id"], {**kept, **VECTORS})
+    writer = TableWriter(made.table)
+    changes = RandomChanges(made.table.schema, rng, key_count=200)
+    upkeep = TableMaintenance(made.table)
+    for _ in range(8):
+        writer.write(changes.epoch(rng.randrange(1, 120)))
+        writer.commit.drain()
+        upkeep.after_commit()
+        assert_same(catalog, made)
+    there = catalog.load_table(made.table.label)
+    assert there.properties["gc.enabled"] == "false"
+    assert len(there.metadata.snapshots) <= 6  # those that Paimon keeps
+    files = [name for name in Path(there.metadata_location).parent.iterdir()]
+    assert sum(name.name.endswith(".metadata.json") for name in files) <= 5
+
+
+def test_columns_tags_and_rollbacks_reach_the_catalog(
+    tmp_path: Path, server: IcebergRest, catalog: Catalog
+) -> None:
+    table = a_table(tmp_path, server.uri, "id INT, v INT", ["id"], VECTORS)
+    table.commit(("+I", {"id": 1, "v": 10}))
+    table.compact()
+    newest = table.table.snapshots.latest()
+    assert newest is not None
+    assert create_tag(table.table, new_tag(table.table, "monday", newest.snapshot_id))
+    alter_table(
+        table.table,
+        [
+            AddColumn(name="note", data_type=STRING, comment="of the clerk"),
+            RenameColumn("v", "value"),
+        ],
+    )
+    altered = SmallTable(open_table(table.path), _epoch=1)
+    altered.commit(("+I", {"id": 2, "value": 20, "note": "x"}))
+    altered.compact()
+    assert_same(catalog, altered)
+    there = catalog.load_table(table.table.label)
+    assert [field.name for field in there.schema().fields] == ["id", "value", "note"]
+    assert there.refs()["monday"].snapshot_id == newest.snapshot_id
+    assert there.scan(snapshot_id=newest.snapshot_id).to_arrow().to_pylist() == [{"id": 1, "v": 10}]
+
+    plan = plan_rollback(altered.table, newest)
+    roll_back(altered.table, plan, resets_consumers=False)
+    assert rows_of(catalog, altered).to_pylist() == [{"id": 1, "v": 10}]  # by its own schema
+    again = SmallTable(open_table(table.path), _epoch=2)
+    again.commit(("+I", {"id": 3, "value": 30, "note": None}))
+    again.compact()
+    assert_same(catalog, again)
+
+
+def test_a_catalog_that_was_away_catches_up(
+    tmp_path: Path, server: IcebergRest, catalog: Catalog, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = a_table(tmp_path, "http://127.0.0.1:9", "id INT")
+    table.commit(("+I", {"id": 1}))
+    assert "Iceberg's readers do not see snapshot 1" in caplog.text
+    assert read_rows(table.table) == [{"id": 1}]
+    moved = table.table.with_options({"metadata.iceberg.rest.uri": server.uri})
+    back = SmallTable(moved, _epoch=1)
+    back.commit(("+I", {"id": 2}))
+    assert_same(catalog, back)
+
+
+def test_another_table_of_the_name_is_left_alone(
+    tmp_path: Path, server: IcebergRest, catalog: Catalog, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = a_table(tmp_path, server.uri, "id INT", options={"metadata.iceberg.database": "taken"})
+    catalog.create_namespace_if_not_exists("taken")
+    theirs = catalog.create_table("taken.orders", pa.schema([("x", pa.string())]))
+    table.commit(("+I", {"id": 1}))
+    assert "the Iceberg catalog has another table of this name" in caplog.text
+    assert catalog.load_table("taken.orders").metadata == theirs.metadata
+
+
+def test_names_in_the_catalog_are_options(
+    tmp_path: Path, server: IcebergRest, catalog: Catalog
+) -> None:
+    named = {"metadata.iceberg.database": "lake", "metadata.iceberg.table": "orders_v1"}
+    table = a_table(tmp_path, server.uri, "id INT", options=named)
+    table.commit(("+I", {"id": 1}))
+    assert catalog.load_table("lake.orders_v1").scan().to_arrow().to_pylist() == [{"id": 1}]
+    with pytest.raises(NoSuchTableError):
+        catalog.load_table(table.table.label)
+
+
+def test_a_catalog_without_an_address_is_an_error_with_its_key(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = {"metadata.iceberg.storage": "rest-catalog"}
+    table = small_table(tmp_path / "wh" / "shop.db" / "orders", "id INT", [], [], **options)
+    table.commit(("+I", {"id": 1}))
+    assert "set metadata.iceberg.rest.uri" in caplog.text
+
+
+def test_a_catalog_that_never_answers_holds_no_commit(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        limit = {"metadata.iceberg.rest.rest.client.socket-timeout-ms": "300"}
+        table = a_table(tmp_path, uri, "id INT", options=limit)
+        committing = threading.Thread(target=table.commit, args=(("+I", {"id": 1}),), daemon=True)
+        committing.start()
+        committing.join(60)
+        assert not committing.is_alive()
+    assert "timed out" in caplog.text
+    assert read_rows(table.table) == [{"id": 1}]
