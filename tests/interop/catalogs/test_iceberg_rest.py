@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import socket
+import subprocess
+import sys
 import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -178,6 +180,24 @@ def test_a_catalog_without_an_address_is_an_error_with_its_key(
     table = small_table(tmp_path / "wh" / "shop.db" / "orders", "id INT", [], [], **options)
     table.commit(("+I", {"id": 1}))
     assert "set metadata.iceberg.rest.uri" in caplog.text
+
+
+def test_without_pyiceberg_the_log_says_how_to_install_it(tmp_path: Path) -> None:
+    program = f"""
+import sys
+sys.modules["pyiceberg"] = None
+from pathlib import Path
+from tests.support.small_table import small_table
+options = {{"metadata.iceberg.storage": "rest-catalog"}}
+table = small_table(Path({str(tmp_path)!r}) / "wh" / "shop.db" / "orders", "id INT", **options)
+table.commit(("+I", {{"id": 1}}))
+assert table.table.snapshots.latest().snapshot_id == 1
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "pip install 'stream_app[iceberg]'" in ended.stderr
 
 
 def test_a_catalog_that_never_answers_holds_no_commit(
