@@ -7,7 +7,6 @@ are PySpark's.
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import tarfile
 from pathlib import Path
@@ -135,13 +134,6 @@ class HiveMetastore(DatabaseServer):
             for name, value in settings.items()
         )
         return f"<configuration>\n{properties}</configuration>\n"
-
-    def _serves(self) -> bool:
-        try:
-            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-        except OSError:
-            return False
-        return True
 
 
 def _jars() -> list[Path]:

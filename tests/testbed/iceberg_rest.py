@@ -6,7 +6,6 @@ It keeps its tables in SQLite. Classes of Hadoop, Avro and Jackson are PySpark's
 from __future__ import annotations
 
 import os
-import socket
 
 from stream_app.app.launch.jar_sets import Coordinate, JarSet
 from stream_app.app.launch.jars import JarCache, jar_folder, spark_home
@@ -77,10 +76,3 @@ class IcebergRest(DatabaseServer):
             ],
             self.folder / "server.log", cwd=self.folder, env={**os.environ, **settings},
         )  # fmt: skip
-
-    def _serves(self) -> bool:
-        try:
-            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-        except OSError:
-            return False
-        return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -106,6 +107,10 @@ class DatabaseServer(ABC):
     def _started(self) -> ServerProcess:
         """The process, which need not serve yet."""
 
-    @abstractmethod
     def _serves(self) -> bool:
         """Whether it takes connections."""
+        try:
+            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+        except OSError:
+            return False
+        return True

@@ -48,6 +48,7 @@ from pyiceberg.table.update import (
 )
 from requests import Session
 from requests.adapters import HTTPAdapter
+from requests.exceptions import RequestException
 
 from stream_app.errors import StreamAppError, UnsupportedTableError
 from stream_app.format.iceberg.metadata_json import encode_metadata
@@ -140,16 +141,17 @@ class RestCatalogTable:
 
         Raises:
             StreamAppError: the catalog refuses it, has another table of its name, or other
-                writers commit all the time.
-            OSError: the catalog does not answer.
+                writers commit all the time; or it does not answer.
+            OSError: its first metadata file cannot be written.
         """
         try:
             self._bring_up_to(metadata)
-        except (RESTError, ValidationError) as error:
+        except (RESTError, ValidationError, RequestException) as error:
             raise StreamAppError(
-                f"the Iceberg catalog answers {type(error).__name__}: {error}",
+                f"the Iceberg catalog does not take it: {type(error).__name__}: {error}",
                 where=".".join(self.identifier),
-                fix=f"check the options {REST_PREFIX}…, and what the catalog permits",
+                fix=f"see that {REST_PREFIX}uri answers; check the other options {REST_PREFIX}…, "
+                "and what the catalog permits",
             ) from error
 
     def _bring_up_to(self, metadata: IcebergMetadata) -> None:
@@ -261,7 +263,6 @@ def _schema_updates(there: TableMetadata, metadata: IcebergMetadata) -> Iterator
 
 def _schema_numbers(there: TableMetadata, metadata: IcebergMetadata) -> dict[int, tuple[Any, int]]:
     """Each schema with its number in the catalog, which counts schemas that differ for Iceberg."""
-
     known, numbers = [(one, one.schema_id) for one in there.schemas], {}
     for ours, document in sorted(metadata.schemas.items()):
         schema = Schema.model_validate(document)
@@ -279,12 +280,11 @@ def _snapshot_updates(
     ours: Mapping[int, Mapping[str, Any]],
     same: set[int],
 ) -> Iterator[TableUpdate]:
-    """New snapshots. Sequence numbers ascend, so the catalog takes only those behind its own."""
-
+    """New snapshots. Sequence numbers ascend: the catalog takes only numbers above its newest."""
     numbers, current = _schema_numbers(there, metadata), metadata.current.snapshot_id
     for number, document in ours.items():
-        is_behind = document["sequence-number"] > there.last_sequence_number
-        if number in same or not (is_behind or number == current):
+        is_later = document["sequence-number"] > there.last_sequence_number
+        if number in same or not (is_later or number == current):
             continue
         here = {
             "schema-id": numbers[document["schema-id"]][1],
