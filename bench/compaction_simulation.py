@@ -11,7 +11,6 @@ epoch waits where the job would wait.
 from __future__ import annotations
 
 import argparse
-import math
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +30,7 @@ from stream_app.model.compact_request import CompactRequest
 from stream_app.model.data_file_meta import EMPTY_STATS, DataFileMeta
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
+from stream_app.planning.compact.policy_simulation import merged_size
 from stream_app.table.compact.report import FinishedCompaction
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.registry import kind_of
@@ -71,10 +71,7 @@ class Load:
             written: bytes of changes, of keys in no order.
             share: of all keys, that the changes are of.
         """
-        if self.key_bytes is None:
-            return math.ceil(written)
-        keys = self.key_bytes * share
-        return math.ceil(-keys * math.expm1(-written / keys))
+        return merged_size(written, None if self.key_bytes is None else self.key_bytes * share)
 
 
 INSERTS = Load("inserts")
@@ -82,6 +79,8 @@ UPDATES = Load("updates", key_bytes=1000 * MB)
 ASCENDING = Load("inserts in key order", in_order=True)
 LOADS = {load.name: load for load in (INSERTS, UPDATES, ASCENDING)}
 FLUSHES = 10_000
+FRESHNESS = 20
+"""The default of ``compaction-freshness``."""
 
 
 @dataclass
@@ -275,15 +274,25 @@ HEAD = (
 
 
 def simulate(
-    load: Load, options: Mapping[str, object], flushes: int, *, start_hour: int = 0
+    load: Load,
+    options: Mapping[str, object],
+    flushes: int,
+    *,
+    start_hour: int = 0,
+    freshness: int | None = None,
 ) -> Outcome:
     """Flush into one bucket of a table with these options.
+
+    Args:
+        freshness: the job chooses its rules within so many sorted runs; None: the options do.
 
     Raises:
         UsageError: an option is wrong.
     """
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
         bucket = simulated_bucket(Path(folder), load, options, start_hour=start_hour)
+        if freshness is not None:
+            bucket.coordinator.adapt(freshness)
         for _ in range(flushes):
             bucket.flush()
         return bucket.outcome()
@@ -385,6 +394,8 @@ def lines(flushes: int, options: Mapping[str, object]) -> Iterator[str]:
             settings = {"num-sorted-run.compaction-trigger": trigger, **options}
             text = ", ".join(f"`{key}` = {value}" for key, value in settings.items())
             yield simulate(load, settings, flushes).markdown(load.name, text)
+        chosen = simulate(load, options, flushes, freshness=FRESHNESS)
+        yield chosen.markdown(load.name, "`compaction-policy` = auto")
 
 
 def main() -> None:
