@@ -18,14 +18,14 @@ from stream_app.planning.compact.policy_simulation import SimulatedCost, simulat
 
 TRIGGERS = (5, 8, 12)
 """Sorted runs that begin a compaction; the most that freshness allows is tried too."""
-SIZE_RATIOS = (1, 50, 100, 200, 300)
+_FEW_FLUSHES = 512
+"""In a bucket of so many flushes or more, only the most runs can be cheap."""
+SIZE_RATIOS = (1, 50, 100, 200, 300, 500, 1000)
 AMPLIFICATIONS = (50, 200)
 SPARE_RUNS = 3
 """Flushes that may come during a compaction: as between the triggers of Paimon's defaults."""
 LEAST_FRESHNESS = 2 + SPARE_RUNS
 FLUSHES_MAX = 1 << 15
-_SIMULATED_MAX = 4096
-"""Flushes of a simulation: more of them cost time and change no choice."""
 _NEAR = 1.1
 """Of two choices whose writes differ by less, the one with fewer runs, or the present one, wins."""
 
@@ -148,7 +148,8 @@ def _best(
     table: UniversalCompaction, fixed: FixedRules, stop_trigger: int, num_levels: int, flushes: int
 ) -> UniversalCompaction:
     most = max(2, stop_trigger - SPARE_RUNS)
-    triggers = {trigger for trigger in TRIGGERS if trigger < most} | {most}
+    lower = TRIGGERS if flushes < _FEW_FLUSHES else ()
+    triggers = {trigger for trigger in lower if trigger < most} | {most}
     candidates = [
         replace(
             table,
@@ -171,9 +172,8 @@ def _best(
 @cache
 def _cost(rules: UniversalCompaction, num_levels: int, flushes: int) -> SimulatedCost:
     """The mean of updates and of inserts: sizes do not tell how many keys are new."""
-    length = min(2 * flushes, _SIMULATED_MAX)
     both = [
-        simulate(rules, num_levels, flushes, flushes=length, updates=updates)
+        simulate(rules, num_levels, flushes, flushes=2 * flushes, updates=updates)
         for updates in (True, False)
     ]
     return SimulatedCost(sum(one.writes for one in both) / 2, sum(one.runs for one in both) / 2)

@@ -13,6 +13,8 @@ from stream_app.mergetree.compact.universal_compaction import RunSize, Universal
 
 _UNITS = 1000
 """Of a flush: rules compare integers."""
+_PICKS_MAX = 1 << 14
+"""Looks for a compaction in one simulation: some 60 ms of the processor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +50,15 @@ def simulate(
     Args:
         num_levels: level 0 included.
         size: of the bucket, in flushes.
+        flushes: fewer are simulated when they need more than `_PICKS_MAX` picks.
         updates: flushes bring keys that the bucket has; else new ones.
     """
     keys = size * _UNITS
     runs = [RunSize(num_levels - 1, keys)]
     trigger, written, run_sum, done = rules.run_count_trigger, 0, 0, 0
-    while done < flushes:
+    for _ in range(_PICKS_MAX):
+        if done >= flushes:
+            break
         # Below the trigger no rule applies: so many flushes come at once.
         new = max(1, trigger - len(runs))
         run_sum += new * len(runs) + new * (new + 1) // 2

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from dataclasses import dataclass, field
+from statistics import median_low
 from typing import Any
 
 from stream_app.mergetree.compact.compact_manager import CompactManager
@@ -36,7 +37,7 @@ from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)
 _FLUSHES_KEPT = 16
-"""Flushes of a bucket whose mean is its usual flush."""
+"""Flushes of a bucket whose median is its usual flush: one of a snapshot of the source is not."""
 
 
 @dataclass(slots=True)
@@ -81,7 +82,7 @@ class AutoPolicy:
         levels, present = manager.levels, self._choices.get(bucket)
         shape = BucketShape(
             size=sum(file.file_size for file in levels.all_files()),
-            flush=sum(flushes) // len(flushes),
+            flush=int(median_low(flushes)),
             level=levels.non_empty_highest_level(),
             num_levels=levels.num_levels,
         )
