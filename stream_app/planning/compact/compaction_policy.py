@@ -105,7 +105,8 @@ def is_due(choice: PolicyChoice | None, shape: BucketShape) -> bool:
     """Whether to choose again: the size has doubled or halved, or flushes changed by half."""
     if choice is None:
         return True
-    size, flush = shape.size / max(1, choice.shape.size), shape.flush / max(1, choice.shape.flush)
+    size = max(1, shape.size) / max(1, choice.shape.size)
+    flush = max(1, shape.flush) / max(1, choice.shape.flush)
     return not (0.5 < size < 2 and 2 / 3 < flush < 1.5)
 
 
@@ -163,6 +164,8 @@ def _best(
             (table.max_size_amplification_percent,) if fixed.amplification else AMPLIFICATIONS,
         )
     ]
+    if table.run_count_trigger <= most:
+        candidates.append(table)
     costs = [(_cost(rules, num_levels, flushes), rules) for rules in candidates]
     least = min(cost.writes for cost, _ in costs)
     near = [(cost, rules) for cost, rules in costs if cost.writes <= least * _NEAR]
