@@ -85,9 +85,14 @@ class IcebergEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionSummary:
-    """The range of a partition column in a manifest; None: no value, or null everywhere."""
+    """The range of a partition column in a manifest; None: no value, or null everywhere.
+
+    Attributes:
+        contains_nan: None: an older writer did not say.
+    """
 
     contains_null: bool
+    contains_nan: bool | None
     lower: bytes | None
     upper: bytes | None
 

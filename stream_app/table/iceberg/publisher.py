@@ -367,10 +367,12 @@ def _summary(
         "total-delete-files": sum(one.live_files for one in manifests if one not in data),
         "paimon.snapshot-id": snapshot.snapshot_id,
     }
-    keeps_rows = snapshot.commit_kind is CommitKind.COMPACT and not merges_by_key
+    follows = bool(step.kept) and step.kept[-1].snapshot_id == snapshot.snapshot_id - 1
+    keeps_rows = follows and snapshot.commit_kind is CommitKind.COMPACT and not merges_by_key
+    has_vectors = any(one.files[added] for one in writer.written if one not in written)
     kind = operation(
         has_added=bool(step.changes.added),
-        has_removed=bool(step.changes.removed),
+        has_removed=bool(step.changes.removed) or has_vectors or step.replaces,
         keeps_rows=keeps_rows,
     )
     texts = {name: str(count) for name, count in counts.items()}
