@@ -106,6 +106,7 @@ def decode_metadata(data: bytes, version: int) -> IcebergMetadata:
 
 def _metadata(document: Mapping[str, Any], version: int) -> IcebergMetadata:
     fields = document["partition-specs"][0]["fields"]
+    has_lineage = document["format-version"] >= _ROW_LINEAGE_VERSION
     return IcebergMetadata(
         version=version,
         format_version=document["format-version"],
@@ -125,7 +126,7 @@ def _metadata(document: Mapping[str, Any], version: int) -> IcebergMetadata:
             (one["metadata-file"], one["timestamp-ms"])
             for one in document.get("metadata-log") or ()
         ),
-        next_row_id=document.get("next-row-id") or 0,
+        next_row_id=document.get("next-row-id") if has_lineage else 0,
     )
 
 

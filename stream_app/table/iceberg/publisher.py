@@ -45,7 +45,7 @@ from stream_app.model.options.table_options import (
 from stream_app.model.schema.iceberg_schema import iceberg_problems
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.planning.iceberg.history import next_version, operation
+from stream_app.planning.iceberg.history import first_row_id, next_version, operation
 from stream_app.planning.iceberg.manifest_merge import MergeRule
 from stream_app.planning.iceberg.visible_files import (
     VisibleLevels,
@@ -240,7 +240,7 @@ class IcebergPublisher:
     def _write(self, step: VersionStep, snapshot: Snapshot) -> bool:
         version = next_version(step.base, snapshot.snapshot_id)
         has_lineage = self._format_version >= _ROW_LINEAGE_VERSION
-        next_row_id = step.base.next_row_id if step.base else 0
+        next_row_id = first_row_id(step.base, snapshot)
         schema = _schema(self.table, snapshot.schema_id)
         writer = ManifestWriter(
             files=self.files,
