@@ -25,6 +25,8 @@ from stream_app.table.opening import open_table
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
 from stream_app.table.upkeep.tags import create_tag, new_tag
+from tests.support.iceberg_history import KINDS, IcebergHistory
+from tests.support.iceberg_reader import IcebergReader
 from tests.support.normal_rows import normal_rows
 from tests.support.paimon_java import PaimonJava
 from tests.support.random_changes import RandomChanges
@@ -104,6 +106,16 @@ def test_random_epochs_are_seen_in_the_catalog(
     assert len(there.metadata.snapshots) <= 6  # those that Paimon keeps
     files = [name for name in Path(there.metadata_location).parent.iterdir()]
     assert sum(name.name.endswith(".metadata.json") for name in files) <= 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_random_history_is_seen_in_the_catalog(
+    tmp_path: Path, server: IcebergRest, iceberg: IcebergReader, seed: int, kind: str
+) -> None:
+    """tests/soak has 500 steps."""
+    history = IcebergHistory(tmp_path, iceberg, kind, random.Random(seed), server.uri)
+    for _ in range(30):
+        history.step()
 
 
 def test_columns_tags_and_rollbacks_reach_the_catalog(
