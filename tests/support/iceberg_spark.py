@@ -36,7 +36,7 @@ _RUNTIME = JarSet(
 
 
 class SparkIcebergError(Exception):
-    """What Spark raised."""
+    """What Spark raised, with its causes."""
 
 
 def why_no_iceberg_in_spark() -> str | None:
@@ -114,7 +114,7 @@ def _serve(jar: str) -> None:
             _do(session, json.loads(line))
             _answer(answers, {})
         except Exception as error:
-            _answer(answers, {"error": f"{type(error).__name__}: {error}"[:4000]})
+            _answer(answers, {"error": _words_of(error)})
     session.stop()
 
 
@@ -125,6 +125,16 @@ def _do(session: Any, request: Mapping[str, Any]) -> None:
         rows = session.sql(request["query"]).toArrow()
         with pa.OSFile(request["out"], "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
             writer.write_table(rows)
+
+
+def _words_of(error: Exception) -> str:
+    """The error, and what caused it in Java."""
+    words = [f"{type(error).__name__}: {error}"[:1000]]
+    cause = getattr(error, "java_exception", None)
+    while cause is not None:
+        words.append(str(cause.toString()))
+        cause = cause.getCause()
+    return "\n  caused by ".join(words)
 
 
 def _answer(answers: Any, answer: Mapping[str, Any]) -> None:

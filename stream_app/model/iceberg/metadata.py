@@ -167,7 +167,7 @@ class IcebergMetadata:
         snapshots: oldest first; the last one is the current one.
         tags: name → number of a snapshot in `snapshots`.
         older_files: paths of earlier versions that were left, with their times.
-        next_row_id: in version 3; None: its writer has not told.
+        next_row_id: above those of all rows, in version 3.
     """
 
     version: int
@@ -181,7 +181,7 @@ class IcebergMetadata:
     tags: Mapping[str, int] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
     older_files: tuple[tuple[str, int], ...] = ()
-    next_row_id: int | None = 0
+    next_row_id: int = 0
 
     @property
     def current(self) -> IcebergSnapshot:

@@ -5,11 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from stream_app.model.iceberg.metadata import IcebergMetadata, IcebergSnapshot
-from stream_app.model.snapshot import Snapshot
-
-_FIRST_SNAPSHOT = 1
-_ROWS_OF_A_MILLISECOND_BITS = 20
-"""No table gets more than a million rows a millisecond; such numbers fit in 63 bits until 2248."""
 
 
 def kept_snapshots(
@@ -34,20 +29,6 @@ def next_version(base: IcebergMetadata | None, snapshot_id: int) -> int:
     They differ after a rollback, and when two versions tell of one snapshot.
     """
     return snapshot_id if base is None else max(snapshot_id, base.version + 1)
-
-
-def first_row_id(base: IcebergMetadata | None, snapshot: Snapshot) -> int:
-    """The number of the first row that a version adds.
-
-    Numbers never fall: catalogs refuse a version whose numbers lie below those that they know. So
-    where the number is unknown it follows from the time. Then metadata was lost, or Paimon's Java
-    wrote it.
-    """
-    if base is None and snapshot.snapshot_id == _FIRST_SNAPSHOT:
-        return 0
-    if base is None or base.next_row_id is None:
-        return snapshot.time_millis << _ROWS_OF_A_MILLISECOND_BITS
-    return base.next_row_id
 
 
 def operation(*, has_added: bool, has_removed: bool, keeps_rows: bool) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -24,8 +24,6 @@ from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
 from stream_app.format.iceberg.manifests import ManifestKind
 from stream_app.format.iceberg.metadata_json import partition_fields_json
 from stream_app.model.iceberg.metadata import (
-    MARK,
-    EntryStatus,
     IcebergManifest,
     IcebergMetadata,
     IcebergSnapshot,
@@ -44,8 +42,8 @@ from stream_app.model.options.table_options import (
 )
 from stream_app.model.schema.iceberg_schema import iceberg_problems
 from stream_app.model.schema.table_schema import TableSchema
-from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.planning.iceberg.history import first_row_id, next_version, operation
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.iceberg.history import next_version
 from stream_app.planning.iceberg.manifest_merge import MergeRule
 from stream_app.planning.iceberg.visible_files import (
     VisibleLevels,
@@ -55,7 +53,12 @@ from stream_app.planning.iceberg.visible_files import (
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.live_files import iceberg_files
 from stream_app.table.iceberg.manifest_writer import LiveKeys, ManifestWriter
-from stream_app.table.iceberg.published_catalog import PublishedCatalog
+from stream_app.table.iceberg.published_catalog import (
+    ANY_NUMBERS,
+    CatalogAheadError,
+    LeastNumbers,
+    PublishedCatalog,
+)
 from stream_app.table.iceberg.vector_files import VectorFiles
 from stream_app.table.iceberg.version_history import (
     TaggedSnapshots,
@@ -65,6 +68,7 @@ from stream_app.table.iceberg.version_history import (
     schemas_of,
 )
 from stream_app.table.iceberg.version_steps import VersionStep, VersionSteps
+from stream_app.table.iceberg.version_summary import summary
 
 _LOG = logging.getLogger(__name__)
 _VISIBLE = "paimon.visible-from-level"
@@ -147,13 +151,22 @@ class IcebergPublisher:
 
     def _publish(self, snapshot: Snapshot) -> None:
         self.bring_up_to(snapshot)
-        self._catalog.bring_up_to(self._published)
+        self._give_to_catalog(snapshot)
 
     def _catch_up(self) -> None:
         latest = self.table.snapshots.latest()
         if latest is not None:
             self.bring_up_to(latest)
             self._refresh()
+            self._give_to_catalog(latest)
+
+    def _give_to_catalog(self, snapshot: Snapshot) -> None:
+        """Give the published version to the catalog; once more where that has greater numbers."""
+        try:
+            self._catalog.bring_up_to(self._published)
+        except CatalogAheadError as ahead:
+            step = self._steps.afresh(self._published, snapshot, is_same=True)
+            self._write(step, snapshot, ahead.least)
             self._catalog.bring_up_to(self._published)
 
     def _try_to(self, publish: Callable[[], None], what: str) -> None:
@@ -237,10 +250,12 @@ class IcebergPublisher:
             and base.properties.get(_VISIBLE) == str(self._levels.least)
         )
 
-    def _write(self, step: VersionStep, snapshot: Snapshot) -> bool:
-        version = next_version(step.base, snapshot.snapshot_id)
+    def _write(
+        self, step: VersionStep, snapshot: Snapshot, least: LeastNumbers = ANY_NUMBERS
+    ) -> bool:
+        version = max(next_version(step.base, snapshot.snapshot_id), least.sequence_number)
         has_lineage = self._format_version >= _ROW_LINEAGE_VERSION
-        next_row_id = first_row_id(step.base, snapshot)
+        next_row_id = max(step.base.next_row_id if step.base else 0, least.row_id)
         schema = _schema(self.table, snapshot.schema_id)
         writer = ManifestWriter(
             files=self.files,
@@ -262,7 +277,7 @@ class IcebergPublisher:
             time_millis=max([snapshot.time_millis, *(one.time_millis for one in step.kept)]),
             manifest_list=self.files.write_list(manifests, snapshot.snapshot_id),
             schema_id=snapshot.schema_id,
-            summary=_summary(
+            summary=summary(
                 *(step, snapshot, writer, manifests),
                 merges_by_key=self.table.kind.merges_by_key,
             ),
@@ -343,40 +358,6 @@ def _schema(table: FileStoreTable, schema_id: int) -> TableSchema:
 
 def _partition_fields(schema: TableSchema) -> tuple[tuple[str, int], ...]:
     return tuple((field.name, field.field_id) for field in schema.partition_type)
-
-
-def _summary(
-    step: VersionStep,
-    snapshot: Snapshot,
-    writer: ManifestWriter,
-    manifests: Sequence[IcebergManifest],
-    *,
-    merges_by_key: bool,
-) -> dict[str, str]:
-    """What Iceberg's readers show of a snapshot, with the mark of Paimon's."""
-    data = [one for one in manifests if one.content is ManifestContent.DATA]
-    written = [one for one in writer.written if one.content is ManifestContent.DATA]
-    added, deleted = EntryStatus.ADDED, EntryStatus.DELETED
-    counts = {
-        "added-data-files": sum(one.files[added] for one in written),
-        "added-records": sum(one.rows[added] for one in written),
-        "deleted-data-files": sum(one.files[deleted] for one in written),
-        "deleted-records": sum(one.rows[deleted] for one in written),
-        "total-data-files": sum(one.live_files for one in data),
-        "total-records": sum(one.live_rows for one in data),
-        "total-delete-files": sum(one.live_files for one in manifests if one not in data),
-        "paimon.snapshot-id": snapshot.snapshot_id,
-    }
-    follows = bool(step.kept) and step.kept[-1].snapshot_id == snapshot.snapshot_id - 1
-    keeps_rows = follows and snapshot.commit_kind is CommitKind.COMPACT and not merges_by_key
-    has_vectors = any(one.files[added] for one in writer.written if one not in written)
-    kind = operation(
-        has_added=bool(step.changes.added),
-        has_removed=bool(step.changes.removed) or has_vectors or step.replaces,
-        keeps_rows=keeps_rows,
-    )
-    texts = {name: str(count) for name, count in counts.items()}
-    return {"operation": kind, **texts, MARK: snapshot.delta_manifest_list}
 
 
 def _merge_rule(options: CoreOptions) -> MergeRule:

@@ -16,7 +16,6 @@ from stream_app.model.iceberg.metadata import (
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.planning.iceberg.history import (
-    first_row_id,
     kept_snapshots,
     next_version,
     operation,
@@ -34,7 +33,6 @@ from stream_app.planning.iceberg.visible_files import (
 )
 from tests.support.datadriven import Case, run_file
 from tests.support.lsm_files import a_file
-from tests.support.snapshots import a_snapshot
 
 HERE = Path(__file__).parent
 _KILOBYTE = 1024
@@ -99,8 +97,6 @@ def run(case: Case) -> str:
                 str(next_version(None if base == "none" else version(int(base)), int(number)))
                 for base, number in pairs
             )
-        case "first-row":
-            return "\n".join(map(first_row, map(str.split, case.input_lines)))
         case "operation":
             return "\n".join(
                 operation(
@@ -111,15 +107,6 @@ def run(case: Case) -> str:
                 for words in map(str.split, case.input_lines)
             )
     raise AssertionError(case.command)
-
-
-def first_row(words: list[str]) -> str:
-    """``BASE SNAPSHOT``: the next number of the version before; the snapshot is of 1970, 1 ms."""
-    base, number = words
-    known = None if base == "unknown" else 0 if base == "none" else int(base)
-    before = None if base == "none" else replace(version(1), next_row_id=known)
-    of_time = replace(a_snapshot(int(number)), time_millis=1)
-    return str(first_row_id(before, of_time))
 
 
 def levels_of(case: Case) -> VisibleLevels:

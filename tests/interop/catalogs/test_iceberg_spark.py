@@ -26,7 +26,11 @@ from stream_app.table.schema.alter import alter_table
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
 from stream_app.table.upkeep.tags import create_tag, new_tag
 from tests.support.expire_now import expire
-from tests.support.iceberg_spark import IcebergSpark, why_no_iceberg_in_spark
+from tests.support.iceberg_spark import (
+    IcebergSpark,
+    SparkIcebergError,
+    why_no_iceberg_in_spark,
+)
 from tests.support.normal_rows import Row, normal_rows
 from tests.support.random_changes import RandomChanges
 from tests.support.small_table import small_table
@@ -169,7 +173,8 @@ def judged(
 ) -> JudgedTable:
     """A new table in a catalog of its own."""
     keys, options = KINDS[kind]
-    storage, database, warehouse = request.param, f"lake_{uuid.uuid4().hex[:8]}", tmp_path / "wh"
+    storage, number, warehouse = request.param, uuid.uuid4().hex[:8], tmp_path / "wh"
+    catalog, database = f"lake_{number}", f"shop_{number}"
     chosen = {"metadata.iceberg.storage": storage, "snapshot.num-retained.min": "1", **options}
     name, settings = database, {"type": "hadoop", "warehouse": f"{warehouse}/iceberg"}
     if storage == "table-location":  # folders of databases are those of a hadoop catalog
@@ -178,10 +183,10 @@ def judged(
         server: IcebergRest = request.getfixturevalue("server")
         settings = {"type": "rest", "uri": server.uri}
         chosen["metadata.iceberg.rest.uri"] = server.uri
-    judge.add_catalog(database, settings)
+    judge.add_catalog(catalog, settings)
     path = warehouse / f"{database}.db" / "orders"
     made = small_table(path, COLUMNS, keys, keys[:1] or ("k",), **chosen)
-    return JudgedTable(judge, f"{database}.{name}.orders", made.table, random.Random(seed))
+    return JudgedTable(judge, f"{catalog}.{name}.orders", made.table, random.Random(seed))
 
 
 def test_spark_s_iceberg_sees_the_whole_life_of_a_table(judged: JudgedTable) -> None:
@@ -240,3 +245,28 @@ def assert_appends_only_append(judged: JudgedTable) -> None:
         "AND (m.deleted_data_files_count > 0 OR m.added_delete_files_count > 0)"
     )
     assert wrong["snapshot_id"].to_pylist() == []
+
+
+@pytest.mark.parametrize("kind", ["append"], indirect=True)
+def test_spark_deletes_no_files_of_ours(judged: JudgedTable) -> None:
+    judged.write(epochs=2)
+    catalog, _, table = judged.name.partition(".")
+    for procedure in (
+        f"expire_snapshots(table => '{table}', older_than => TIMESTAMP '2100-01-01 00:00:00')",
+        f"remove_orphan_files(table => '{table}')",
+    ):
+        with pytest.raises(SparkIcebergError, match="GC is disabled"):
+            judged.query(f"CALL {catalog}.system.{procedure}")
+    judged.compare()
+
+
+@pytest.mark.parametrize("kind", ["vectors of version 3"], indirect=True)
+def test_what_spark_writes_is_gone_with_our_next_commit(judged: JudgedTable) -> None:
+    """Else a catalog, whose numbers its commits have raised, would refuse all of ours."""
+    judged.write(epochs=1)
+    for _ in range(2):
+        judged.query(f"INSERT INTO {judged.name} SELECT * FROM {judged.name} LIMIT 3")
+        judged.query(f"DELETE FROM {judged.name} WHERE id > 0")
+        judged.query(f"ALTER TABLE {judged.name} ADD COLUMN theirs_{judged.newest} INT")
+        judged.write(epochs=1)
+    judged.compact(whole=True)
