@@ -129,10 +129,6 @@ class IcebergPublisher:
     def _table_uuid(self) -> str:
         return str(uuid.UUID(self.table.identity()[:32], version=4))
 
-    @cached_property
-    def _has_vectors(self) -> bool:
-        return publishes_vectors(self.table.options)
-
     @property
     def _format_version(self) -> int:
         return self.table.options[METADATA_ICEBERG_FORMAT_VERSION]
@@ -228,7 +224,7 @@ class IcebergPublisher:
     def _finish(self, base: IcebergMetadata | None, metadata: IcebergMetadata) -> None:
         """A version is published: delete what only the one before needed."""
         self._published = metadata
-        if clean(self.files, base, metadata) and self._has_vectors:
+        if clean(self.files, base, metadata) and publishes_vectors(self.table.options):
             self._vector_files.delete_unused()
 
     def _newest(self) -> IcebergMetadata | None:
@@ -260,7 +256,7 @@ class IcebergPublisher:
         writer = ManifestWriter(
             files=self.files,
             keys=self._keys,
-            kind=self._kind(schema),
+            kind=_manifest_kind(schema, self._format_version),
             rule=_merge_rule(self.table.options),
             snapshot_id=snapshot.snapshot_id,
             sequence_number=version,
@@ -294,19 +290,11 @@ class IcebergPublisher:
         self._finish(step.base, metadata)
         return True
 
-    def _kind(self, schema: TableSchema) -> ManifestKind:
-        return ManifestKind(
-            format_version=self._format_version,
-            schema=schema_json(schema),
-            partition_type=schema.partition_type,
-            partition_fields=partition_fields_json(_partition_fields(schema)),
-        )
-
     def _vectors(
         self, writer: ManifestWriter, step: VersionStep, snapshot: Snapshot
     ) -> list[IcebergManifest]:
         """The manifests of the snapshot's deletion vectors."""
-        if not self._has_vectors:
+        if not publishes_vectors(self.table.options):
             return []
         vectors = self._vector_files.of(snapshot)
         older = [one for one in step.manifests if one.content is ManifestContent.DELETES]
@@ -339,6 +327,15 @@ class IcebergPublisher:
             older_files=older_files(self.files, base, self.table.options),
             next_row_id=next_row_id,
         )
+
+
+def _manifest_kind(schema: TableSchema, format_version: int) -> ManifestKind:
+    return ManifestKind(
+        format_version=format_version,
+        schema=schema_json(schema),
+        partition_type=schema.partition_type,
+        partition_fields=partition_fields_json(_partition_fields(schema)),
+    )
 
 
 def _schema(table: FileStoreTable, schema_id: int) -> TableSchema:
