@@ -10,47 +10,13 @@ from functools import cached_property
 from importlib import import_module
 from typing import Protocol
 
-from stream_app.errors import StreamAppError, UnsupportedTableError
+from stream_app.errors import UnsupportedTableError
 from stream_app.model.iceberg.metadata import IcebergMetadata
 from stream_app.model.options.iceberg_options import METADATA_ICEBERG_STORAGE, REST_CATALOG
 from stream_app.table.file_store_table import FileStoreTable
 
 _CLIENTS = {REST_CATALOG: "stream_app.table.iceberg.rest_catalog"}
 """By ``metadata.iceberg.storage``: the module whose `open_catalog_table` talks to the catalog."""
-
-
-@dataclass(frozen=True, slots=True)
-class LeastNumbers:
-    """The least numbers that a catalog takes of a new version.
-
-    Attributes:
-        sequence_number: of its snapshot.
-        row_id: of the first row that it adds.
-    """
-
-    sequence_number: int = 0
-    row_id: int = 0
-
-
-ANY_NUMBERS = LeastNumbers()
-"""Of a table that no catalog knows."""
-
-
-class CatalogAheadError(StreamAppError):
-    """A catalog has greater numbers than a version: another program has written, or files are lost.
-
-    Attributes:
-        least: what the version's numbers must be.
-    """
-
-    def __init__(self, least: LeastNumbers, *, where: str) -> None:
-        super().__init__(
-            f"the Iceberg catalog takes sequence numbers from {least.sequence_number} on, and rows "
-            f"from {least.row_id} on",
-            where=where,
-            fix="nothing has to be done, unless this lasts: then keep other programs from writing",
-        )
-        self.least = least
 
 
 class CatalogClient(Protocol):
@@ -80,7 +46,6 @@ class PublishedCatalog:
 
         Raises:
             UnsupportedTableError: PyIceberg is not installed, or a setting is missing.
-            CatalogAheadError: the version needs greater numbers.
             StreamAppError, OSError: the catalog refuses it, or does not answer.
         """
         if metadata is None or metadata == self._newest or self._client is None:

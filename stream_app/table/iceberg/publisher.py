@@ -51,14 +51,10 @@ from stream_app.planning.iceberg.visible_files import (
     visible_levels,
 )
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.iceberg.catalog_numbers import ANY_NUMBERS, CatalogAheadError, LeastNumbers
 from stream_app.table.iceberg.live_files import iceberg_files
 from stream_app.table.iceberg.manifest_writer import LiveKeys, ManifestWriter
-from stream_app.table.iceberg.published_catalog import (
-    ANY_NUMBERS,
-    CatalogAheadError,
-    LeastNumbers,
-    PublishedCatalog,
-)
+from stream_app.table.iceberg.published_catalog import PublishedCatalog
 from stream_app.table.iceberg.vector_files import VectorFiles
 from stream_app.table.iceberg.version_history import (
     TaggedSnapshots,

@@ -62,7 +62,7 @@ from stream_app.model.options.iceberg_options import (
     REST_PREFIX,
 )
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.iceberg.published_catalog import CatalogAheadError, LeastNumbers
+from stream_app.table.iceberg.catalog_numbers import CatalogAheadError, LeastNumbers
 
 _NAME = "rest"
 """PyIceberg's name of the catalog, as in ``PYICEBERG_CATALOG__REST__TOKEN``."""
