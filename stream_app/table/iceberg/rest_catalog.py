@@ -52,7 +52,7 @@ from requests.exceptions import RequestException
 
 from stream_app.errors import StreamAppError, UnsupportedTableError
 from stream_app.format.iceberg.metadata_json import encode_metadata
-from stream_app.model.iceberg.metadata import IcebergMetadata
+from stream_app.model.iceberg.metadata import IcebergMetadata, IcebergSnapshot
 from stream_app.model.options.iceberg_options import (
     METADATA_ICEBERG_DATABASE,
     METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX,
@@ -62,6 +62,7 @@ from stream_app.model.options.iceberg_options import (
     REST_PREFIX,
 )
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.iceberg.catalog_numbers import CatalogAheadError, LeastNumbers
 
 _NAME = "rest"
 """PyIceberg's name of the catalog, as in ``PYICEBERG_CATALOG__REST__TOKEN``."""
@@ -140,6 +141,7 @@ class RestCatalogTable:
         """Make the catalog's table the published version.
 
         Raises:
+            CatalogAheadError: another program has written to the table there, or metadata was lost.
             StreamAppError: the catalog refuses it, has another table of its name, or other
                 writers commit all the time; or it does not answer.
             OSError: its first metadata file cannot be written.
@@ -192,6 +194,8 @@ class RestCatalogTable:
                 where=".".join(self.identifier),
                 fix=f"drop it there, or choose another name by {METADATA_ICEBERG_TABLE.key}",
             )
+        if least := _least_numbers(there.metadata, metadata.current):
+            raise CatalogAheadError(least, where=".".join(self.identifier))
         updates = tuple(_updates(there.metadata, metadata, self._properties(metadata)))
         if updates:
             requirements = (
@@ -206,6 +210,16 @@ class RestCatalogTable:
 def open_catalog_table(table: FileStoreTable, folder: str) -> RestCatalogTable:
     """The table of a REST catalog whose metadata lies in a folder."""
     return RestCatalogTable(table, folder)
+
+
+def _least_numbers(there: TableMetadata, current: IcebergSnapshot) -> LeastNumbers | None:
+    """What the numbers of a snapshot must be; None: it is there, or they are great enough."""
+    if any(one.manifest_list == current.manifest_list for one in there.snapshots):
+        return None
+    least = LeastNumbers(there.last_sequence_number + 1, getattr(there, "next_row_id", None) or 0)
+    first_row_id = least.row_id if current.first_row_id is None else current.first_row_id
+    is_behind = current.sequence_number < least.sequence_number or first_row_id < least.row_id
+    return least if is_behind else None
 
 
 def _updates(
