@@ -1,13 +1,16 @@
 """Chooses between the compiled decoder and that of arrays, for formats which have both.
 
 The only place that knows whether the extra `compiled` is there. Both decoders give the same rows;
-tests run on both.
+tests run on both. As a program it compiles ahead, and tells which decoder runs:
+
+    python -m stream_app.cdc.decoder_choice
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+import sys
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +64,13 @@ def decoder_in_use(wanted: str) -> str:
     return "arrays" if wanted == ARRAYS else f"arrays ({_imported()[1]})"
 
 
+def compile_ahead() -> None:
+    """Compile or load the machine code, if there is any."""
+    parser = compiled_columns(AUTO)
+    if parser is not None:
+        parser.compile()
+
+
 @functools.cache
 def _imported() -> tuple[type[image_columns.ImageLayout] | None, str]:
     """The parser and Numba's version, or why there is none."""
@@ -70,3 +80,8 @@ def _imported() -> tuple[type[image_columns.ImageLayout] | None, str]:
         missing = f"the package {error.name} is missing" if error.name else str(error)
         return None, missing
     return module.ImageLayout, f"Numba {version('numba')}"
+
+
+if __name__ == "__main__":
+    compile_ahead()
+    sys.stdout.write(f"messages are decoded by {decoder_in_use(AUTO)}\n")

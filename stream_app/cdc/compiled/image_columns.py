@@ -116,6 +116,24 @@ class ImageLayout:
             types=[target for _, target in filter(None, parsed)],
         )
 
+    @classmethod
+    def compile(cls) -> None:
+        """Compile or load all machine code: the first messages wait no more."""
+        text = b'{"before":null,"after":{}' + bytes(TAIL_MIN)
+        empty: Int64s = np.zeros(0, np.int64)
+        of_texts = cls(
+            words=np.zeros(0, np.uint64),
+            starts=empty,
+            lengths=empty,
+            masks=np.zeros(0, np.uint64),
+            columns=empty,
+            kinds=np.full(1, TEXT, np.int64),
+            scales=np.zeros(1, np.int64),
+            types=[pa.string()],
+        )
+        first = np.zeros(1, np.int64)
+        of_texts.parse(np.frombuffer(text, np.uint8), first, first + len(text) - TAIL_MIN)
+
     def parse(self, data: Bytes, starts: Int64s, lasts: Int64s) -> ParsedHeads | None:
         """Parse ``{"before":…,"after":…`` of n messages; None: too many cells for one pass.
 

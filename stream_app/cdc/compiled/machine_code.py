@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -35,15 +37,20 @@ def _cache_folder() -> Path:
     room = Path(__file__).parent
     sources = b"".join(path.read_bytes() for path in sorted(room.glob("*.py")))
     name = f"numba-{hashlib.sha256(sources).hexdigest()[:16]}"
+    beside = room / "__pycache__"
     user = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "stream_app"
     wanted = os.environ.get("NUMBA_CACHE_DIR")
-    for folder in [Path(wanted)] if wanted else [room / "__pycache__", user]:
+    for folder in [Path(wanted)] if wanted else [beside, user]:
         try:
             (folder / name).mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder / name):
+                pass
+            if folder is not beside and (beside / name).is_dir():
+                # Compiled when it was installed, to where this user cannot write.
+                shutil.copytree(beside / name, folder / name, dirs_exist_ok=True)
         except OSError:
             continue
-        if os.access(folder / name, os.W_OK):
-            return folder / name
+        return folder / name
     raise ImportError(
         "Numba has no folder for its code: set NUMBA_CACHE_DIR to one that can be written to"
     )
