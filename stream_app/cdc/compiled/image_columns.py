@@ -31,7 +31,7 @@ from stream_app.cdc.compiled.cell_values import (
     ImageTables,
     copy_texts,
 )
-from stream_app.cdc.compiled.image_parser import UNKNOWN, Heads, parse_heads
+from stream_app.cdc.compiled.image_parser import UNKNOWN, HeadPlaces, parse_heads
 
 TAIL_MIN = 16
 """Bytes of a tail at least: the parser reads so far beyond a head."""
@@ -156,7 +156,7 @@ class ImageLayout:
         if width * len(self.types) > _CELLS_MAX:
             return None
         cells = _Cells.of(len(self.types), width)
-        heads = Heads(
+        heads = HeadPlaces(
             starts + data.ctypes.data,
             lasts + data.ctypes.data,
             np.empty(count, np.int64),

@@ -36,7 +36,7 @@ _TWO_BYTES, _FOUR_BYTES = np.uint64(0xFFFF), np.uint64(0xFFFFFFFF)
 _HEAD_MIN = len('{"before":{},"after":{}')
 
 
-class Heads(NamedTuple):
+class HeadPlaces(NamedTuple):
     """What n messages have before their tails.
 
     Attributes:
@@ -57,7 +57,7 @@ class Heads(NamedTuple):
 
 @compiled
 def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
-    heads: Heads, tables: ImageTables
+    heads: HeadPlaces, tables: ImageTables
 ) -> int:
     """Parse ``{"before":…,"after":…`` of each message up to its tail, and fill the heads.
 

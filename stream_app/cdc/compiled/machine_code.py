@@ -5,8 +5,8 @@ cache is a folder named by a digest of the sources, since Numba looks at one sou
 lies in ``NUMBA_CACHE_DIR``, else in ``__pycache__`` of this room, else in the user's cache folder.
 
 Functions pass addresses, not arrays: an array costs Numba a count of its users at each call, which
-is more than the work of most functions here. Nothing checks an address. So each function says why
-it stays inside of its data, and who calls machine code keeps the arrays alive.
+is more than the work of most functions here. Nothing checks an address. So the modules tell why
+their functions stay inside of the data, and the caller of machine code keeps its arrays alive.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.cdc.alike.decoder import SAMPLE_ROWS, AlikeDecoder, Group
+from stream_app.cdc.alike.decoder_choice import compiled_columns
 from stream_app.cdc.alike.options import column_readings
 from stream_app.cdc.alike.outcome import DecodedRecords, Index, Outcome
 from stream_app.cdc.alike.record_shapes import RecordShape, shape_of
@@ -64,7 +65,6 @@ from stream_app.cdc.debezium.schema import (
     split_envelopes,
 )
 from stream_app.cdc.debezium.source_survey import survey
-from stream_app.cdc.decoder_choice import compiled_columns
 from stream_app.cdc.images import RowRules
 from stream_app.cdc.message_format import Format, FormatSetup, SourceReader
 

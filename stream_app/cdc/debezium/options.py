@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from stream_app.cdc.alike.decoder_choice import ARRAYS, DECODER, DECODER_OPTION
 from stream_app.cdc.alike.options import (
     COLUMN_OPTIONS,
     COLUMNS,
@@ -32,7 +33,6 @@ from stream_app.cdc.debezium.placeholders import (
     is_placeholder,
     placeholder_of,
 )
-from stream_app.cdc.decoder_choice import ARRAYS, DECODER, DECODER_OPTION
 from stream_app.cdc.source_types.remarks import REPLACES_NULLS
 from stream_app.errors import UsageError
 from stream_app.model.options.option import TEXT, Option
