@@ -75,12 +75,19 @@ class ImageTables(NamedTuple):
 
 
 @compiled
+def put_null(tables: ImageTables, at: int) -> None:
+    """Note null in a cell; its bytes are zeros, so equal rows are equal bytes."""
+    put_byte(tables.valid, at, 0)
+    put_number(tables.numbers, at, 0)
+
+
+@compiled
 def cell_end(place: int, tables: ImageTables, cell: tuple[int, int]) -> int:
     """Read a value of a column into its cell; the place behind it."""
     column, number = cell
     at = column * tables.width + number
     if byte_at(place) == 110:
-        put_byte(tables.valid, at, 0)
+        put_null(tables, at)
         return place + 4 if word_at(place) & _FOUR_BYTES == _NULL else DECLINED
     put_byte(tables.valid, at, 1)
     kind = number_at(tables.kinds + 8 * column)

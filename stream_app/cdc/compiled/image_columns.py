@@ -1,9 +1,9 @@
 """Images of rows, as bytes → Arrow columns in one pass, by machine code.
 
-Called by formats of JSON whose messages have a head of images and a known tail. `ImageLayout` is
-made once for a shape; `parse` never raises: it declines messages, which the caller reads in another
-way. What it gives is what `json_lines.parse_objects` gives for the same images. One kind of column
-is further decoded: a decimal in base64 comes as a decimal.
+Called by formats of JSON whose messages have a head of images and a known tail, or are images
+themselves. `ImageLayout` is made once for a shape. It declines messages, which the caller reads in
+another way, and never raises. What it gives is what `json_lines.parse_objects` gives for the same
+images. One kind of column is further decoded: a decimal in base64 comes as a decimal.
 
 Memory: 13 bytes for each column of each image, of which the system provides what is written to.
 """
@@ -31,12 +31,19 @@ from stream_app.cdc.compiled.cell_values import (
     ImageTables,
     copy_texts,
 )
-from stream_app.cdc.compiled.image_parser import UNKNOWN, HeadPlaces, parse_heads
+from stream_app.cdc.compiled.image_parser import (
+    UNKNOWN,
+    HeadPlaces,
+    RowPlaces,
+    parse_heads,
+    parse_rows,
+)
 
 TAIL_MIN = 16
 """Bytes of a tail at least: the parser reads so far beyond a head."""
 _CELLS_MAX = 1 << 24
 _WORD = 8
+_END = np.frombuffer(b'",' + bytes(30), np.uint8)
 _PLAIN = {pa.int64(): WHOLE, pa.bool_(): TRUTH, pa.string(): TEXT}
 
 
@@ -55,6 +62,15 @@ class ParsedHeads:
     columns: Sequence[pa.Array]
     before_at: Int64s
     after_at: Int64s
+    parsed: Bools
+    drift: Int64s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedRows:
+    """The images that n messages are; the attributes are those of `ParsedHeads`."""
+
+    columns: Sequence[pa.Array]
     parsed: Bools
     drift: Int64s
 
@@ -101,6 +117,8 @@ class ImageLayout:
             return None
         places = {reading.name: at for at, reading in enumerate(readings)}
         names = [name for name in dict.fromkeys([*order, *places]) if _is_plain(name)]
+        if not names:
+            return None
         texts = [f'"{name}":'.encode() for name in names]
         padded = [text + bytes(-len(text) % _WORD) for text in texts]
         lengths = np.array([len(text) for text in texts], np.int64)
@@ -132,7 +150,9 @@ class ImageLayout:
             types=[pa.string()],
         )
         first = np.zeros(1, np.int64)
-        of_texts.parse(np.frombuffer(text, np.uint8), first, first + len(text) - TAIL_MIN)
+        data = np.frombuffer(text, np.uint8)
+        of_texts.parse(data, first, first + len(text) - TAIL_MIN)
+        of_texts.parse_rows(data, np.array([0, len(text)], np.int64))
 
     def parse(self, data: Bytes, starts: Int64s, lasts: Int64s) -> ParsedHeads | None:
         """Parse ``{"before":…,"after":…`` of n messages; None: too many cells for one pass.
@@ -166,15 +186,35 @@ class ImageLayout:
         )
         images = parse_heads(heads, self._tables(cells))
         return ParsedHeads(
-            columns=[
-                cells.column(at, images, int(kind), target)
-                for at, (kind, target) in enumerate(zip(self.kinds, self.types, strict=True))
-            ],
+            columns=self._columns(cells, images),
             before_at=np.where(heads.parsed, heads.before_at, -1),
             after_at=np.where(heads.parsed, heads.after_at, -1),
             parsed=heads.parsed,
             drift=heads.drift,
         )
+
+    def parse_rows(self, data: Bytes, offsets: Int64s) -> ParsedRows | None:
+        """Parse n messages that are images themselves; None: too many cells for one pass.
+
+        Args:
+            data: uint8; all messages, of which a copy is made: something must end them.
+            offsets: int64 [n + 1]; of the messages in the data.
+        """
+        count = len(offsets) - 1
+        if count * len(self.types) > _CELLS_MAX:
+            return None
+        ended = np.concatenate([data[offsets[0] : offsets[-1]], _END])
+        cells = _Cells.of(len(self.types), count)
+        places = offsets - offsets[0] + ended.ctypes.data
+        drift, parsed = np.zeros(count, np.int64), np.empty(count, np.bool_)
+        images = parse_rows(RowPlaces(places[:-1], places[1:], drift, parsed), self._tables(cells))
+        return ParsedRows(columns=self._columns(cells, images), parsed=parsed, drift=drift)
+
+    def _columns(self, cells: _Cells, images: int) -> list[pa.Array]:
+        return [
+            cells.column(at, images, int(kind), target)
+            for at, (kind, target) in enumerate(zip(self.kinds, self.types, strict=True))
+        ]
 
     def _tables(self, cells: _Cells) -> ImageTables:
         return ImageTables(

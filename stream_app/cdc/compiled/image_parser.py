@@ -15,13 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_app.cdc.columns.arrow_buffers import Bools, Int64s
-from stream_app.cdc.compiled.cell_values import ImageTables, cell_end
+from stream_app.cdc.compiled.cell_values import ImageTables, cell_end, put_null
 from stream_app.cdc.compiled.json_tokens import DECLINED, name_end, value_end
 from stream_app.cdc.compiled.machine_code import (
     byte_at,
     compiled,
     number_at,
-    put_byte,
     put_number,
     word_at,
     word_of,
@@ -76,7 +75,7 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
             continue
         if word_at(start + 8) & _TWO_BYTES != _BEFORE_END:
             continue
-        steps = last - start + 8 * tables.name_count
+        steps = last - start + 8 * tables.column_count
         place, first, drift = start + 10, image, 0
         if byte_at(place) == 123:
             place, marks, steps = _image((place, last, steps), tables, (first, stamp))
@@ -105,6 +104,45 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
     return image
 
 
+class RowPlaces(NamedTuple):
+    """What n messages are that are images themselves.
+
+    Attributes:
+        starts, ends: int64 [n]; the addresses of their first byte, and behind their last.
+        drift, parsed: those of `HeadPlaces`.
+    """
+
+    starts: Int64s
+    ends: Int64s
+    drift: Int64s
+    parsed: Bools
+
+
+@compiled
+def parse_rows(rows: RowPlaces, tables: ImageTables) -> int:
+    """Parse messages that are images themselves. A quote and a comma end the data behind them.
+
+    A text without its end is read up to a quote of a later message. That one is read from there
+    on, so bytes are read twice at most.
+
+    Returns:
+        How many images there are.
+    """
+    image = 0
+    for row in range(len(rows.starts)):
+        start, end = rows.starts[row], rows.ends[row]
+        rows.parsed[row] = False
+        if end - start < 2 or byte_at(start) != 123:
+            continue
+        steps = end - start + 8 * tables.column_count
+        place, marks, _ = _image((start, end, steps), tables, (image, row + 1))
+        if place == end:
+            rows.drift[row] = marks
+            rows.parsed[row] = True
+            image += 1
+    return image
+
+
 @compiled
 def _mark(number: int) -> int:
     """A large number that hardly any other sum of such numbers equals."""
@@ -122,7 +160,7 @@ def _mark_of_text(place: int, end: int) -> int:
 
 
 @compiled
-def _image(  # noqa: C901 - each branch is a way to decline
+def _image(  # noqa: C901, PLR0912 - each branch is a way to decline
     span: tuple[int, int, int],
     tables: ImageTables,
     image: tuple[int, int],
@@ -144,22 +182,24 @@ def _image(  # noqa: C901 - each branch is a way to decline
     if byte_at(place) == 125:
         return place + 1, _miss(tables, number, stamp), steps
     while True:
-        behind, expected, steps = _column_end(place, (last, steps), tables, expected)
+        behind, entry, steps = _column_end(place, (last, steps), tables, expected)
         if behind < 0 or behind >= last:
             return DECLINED, 0, 0
-        column = number_at(tables.columns + 8 * (expected)) if expected >= 0 else UNKNOWN
+        column = UNKNOWN
+        if entry >= 0:
+            column = number_at(tables.columns + 8 * entry)
+            expected = entry + 1 if entry + 1 < tables.name_count else 0
         if column == UNKNOWN:
             marks += _mark_of_text(place, behind)
             place = value_end(behind, last)
         else:
-            if number_at(tables.seen + 8 * (column)) == stamp:
+            if number_at(tables.seen + 8 * column) == stamp:
                 return DECLINED, 0, 0
             put_number(tables.seen, column, stamp)
             columns += 1
             place = cell_end(behind, tables, (column, number))
         if place < 0 or place >= last:
             return DECLINED, 0, 0
-        expected = expected + 1 if expected + 1 < tables.name_count else 0
         if byte_at(place) != 44:
             break
         place += 1
@@ -175,8 +215,8 @@ def _miss(tables: ImageTables, number: int, stamp: int) -> int:
     """Note null in each column that the image does not have; the sum of their marks."""
     marks = 0
     for column in range(tables.column_count):
-        if number_at(tables.seen + 8 * (column)) != stamp:
-            put_byte(tables.valid, column * tables.width + number, 0)
+        if number_at(tables.seen + 8 * column) != stamp:
+            put_null(tables, column * tables.width + number)
             marks += _mark(column)
     return marks
 
@@ -187,32 +227,31 @@ def _column_end(
 ) -> tuple[int, int, int]:
     """The place behind a name and its colon, or `DECLINED`; its entry, or -1; searches left."""
     last, steps = span
-    count = tables.name_count
-    behind = _named(place, last, tables, expected)
-    searched = 1
-    while behind < 0 and searched < count:
+    entry, searched = expected, 1
+    behind = _named(place, last, tables, entry)
+    while behind < 0 and searched < tables.name_count:
         if steps == 0:
             return DECLINED, 0, 0
         steps, searched = steps - 1, searched + 1
-        expected = expected + 1 if expected + 1 < count else 0
-        behind = _named(place, last, tables, expected)
+        entry = entry + 1 if entry + 1 < tables.name_count else 0
+        behind = _named(place, last, tables, entry)
     if behind < 0:
         return name_end(place), -1, steps
-    return behind, expected, steps
+    return behind, entry, steps
 
 
 @compiled
 def _named(place: int, last: int, tables: ImageTables, entry: int) -> int:
     """The place behind an expected name and its colon; `DECLINED`: another name stands there."""
-    start, end = number_at(tables.starts + 8 * (entry)), number_at(tables.starts + 8 * (entry + 1))
-    length = number_at(tables.lengths + 8 * (entry))
+    start, end = number_at(tables.starts + 8 * entry), number_at(tables.starts + 8 * (entry + 1))
+    length = number_at(tables.lengths + 8 * entry)
     if end == start or place + length > last:
         return DECLINED
     at = place
     for word in range(start, end - 1):
-        if word_at(at) != word_at(tables.words + 8 * (word)):
+        if word_at(at) != word_at(tables.words + 8 * word):
             return DECLINED
         at += 8
-    if word_at(at) & word_at(tables.masks + 8 * (entry)) != word_at(tables.words + 8 * (end - 1)):
+    if word_at(at) & word_at(tables.masks + 8 * entry) != word_at(tables.words + 8 * (end - 1)):
         return DECLINED
     return place + length

@@ -201,10 +201,11 @@ class DebeziumJson:
     def _ahead_compiled(
         self, values: pa.Array, group: FramedGroup, compiled: CompiledShape
     ) -> tuple[Int64s, DecodedRecords] | None:
-        tails = group.frames.tails(values)
-        if tails is None:
-            return None
-        shape = self._shape(values, tails.rows, group)
+        tails = None
+        if group.shape is None or not group.shape.is_flat:
+            tails = group.frames.tails(values)
+        rows = np.arange(min(len(values), SAMPLE_ROWS)) if tails is None else tails.rows
+        shape = self._shape(values, rows, group)
         return compiled.decode(values, tails, shape, self._settings)
 
     def _ahead_framed(

@@ -97,6 +97,15 @@ def message(rng: random.Random, odd: float) -> str:
     return f'{{"before":{before},"after":{after}{tail}'
 
 
+def flat_message(rng: random.Random, odd: float) -> str:
+    """One flattened record, as ExtractNewRecordState makes it."""
+    fields = [image(rng, odd)[1:-1]]
+    fields += [f'"__op":"{rng.choice("ccuuuudr")}"'] * (rng.random() >= odd)
+    fields += ['"__deleted":"false"', '"__db":"d","__table":"t"']
+    fields += ['"op":"c","before":null'] * (rng.random() < odd / 4)
+    return f"{{{','.join(filter(None, fields))}}}"
+
+
 def mutated(value: bytes, rng: random.Random) -> bytes:
     """The message with bytes changed, lost, doubled or put in."""
     for _ in range(rng.choice([1, 1, 1, 2, 3])):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from tests.support.growing_messages import GROWING
 from tests.support.hostile_messages import COLUMNS as HOSTILE_COLUMNS
 from tests.support.hostile_messages import OPTIONS as HOSTILE_OPTIONS
 from tests.support.hostile_messages import WRAPPINGS, Wrapping, hostile_messages
-from tests.unit.cdc.compiled.shop_messages import COLUMNS, NAMES, message, mutated
+from tests.unit.cdc.compiled.shop_messages import COLUMNS, NAMES, flat_message, message, mutated
 from tests.unit.cdc.debezium_messages import (
     a_format,
     captured,
@@ -31,6 +31,8 @@ from tests.unit.cdc.debezium_messages import (
 
 pytest.importorskip("numba")
 
+KEY = '{"dt":"","id":0}'
+"""Proves the row of each change."""
 SAFE = {"unproven-keys": "quarantine", "truncate": "ignore"}
 MODES: tuple[dict[str, str], ...] = (
     {},
@@ -79,10 +81,13 @@ def check(
 
 @pytest.mark.parametrize("odd", [0.0, 0.002, 0.02, 0.2])
 @pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("make", [message, flat_message])
 @pytest.mark.slow
-def test_random_messages(seed: int, odd: float) -> None:
+def test_random_messages(seed: int, odd: float, make: Callable[..., str]) -> None:
     rng = random.Random(seed)
-    batches = [messages(*(message(rng, odd) for _ in range(size))) for size in (1, 2, 40, 400, 3)]
+    batches = [
+        messages(*(make(rng, odd) for _ in range(size)), key=KEY) for size in (1, 2, 40, 400, 3)
+    ]
     check(batches, COLUMNS, ("dt", "id"), SAFE | MODES[seed % len(MODES)], keeps=seed % 2 == 0)
 
 
@@ -112,14 +117,15 @@ def test_each_unknown_and_missing_column_is_counted(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("make", [message, flat_message])
 @pytest.mark.slow
-def test_messages_with_broken_bytes(seed: int) -> None:
+def test_messages_with_broken_bytes(seed: int, make: Callable[..., str]) -> None:
     rng = random.Random(seed)
     batches = []
     for share in (0.01, 0.2, 0.9):
-        values = [message(rng, 0.01).encode() for _ in range(200)]
+        values = [make(rng, 0.01).encode() for _ in range(200)]
         values = [mutated(one, rng) if rng.random() < share else one for one in values]
-        batches.append(messages(*values))
+        batches.append(messages(*values, key=KEY))
     check(batches, COLUMNS, ("dt", "id"), SAFE | MODES[seed % len(MODES)])
 
 

@@ -150,6 +150,33 @@ def test_orders_and_absences() -> None:
     assert len(set(parsed.drift[[1, 2, 4, 6]].tolist())) == 4
 
 
+def test_rows_beside_each_other() -> None:
+    of = layout([KINDS[1], KINDS[0]])
+    rows = [
+        b'{"c0":"a","c1":1}',
+        b'{"c1":2}',
+        b'{"c0":"unterminated',
+        b'{"c0":"b","c1":3',
+        b'{"c0":"b","c1":3}}',
+        b"",
+        b"{}",
+        b"{",
+        b'{"c0":"c","c1":4} ',
+        b'{"c0":"d","c1":12',
+    ]
+    values = pa.array([b"before", *rows, *rows]).slice(1)
+    offsets = np.frombuffer(values.buffers()[1], np.int32)[1:].astype(np.int64)
+    parsed = of.parse_rows(np.frombuffer(values.buffers()[2], np.uint8), offsets)
+    assert parsed is not None
+    good = [at in (0, 1, 6) for at in range(len(rows))]
+    assert parsed.parsed.tolist() == [*good, *good]
+    assert [column.to_pylist() for column in parsed.columns] == [
+        ["a", None, None] * 2,
+        [1, 2, None] * 2,
+    ]
+    assert (parsed.drift[:7] != 0).tolist() == [False, True, False, False, False, False, True]
+
+
 def test_searches_for_names_are_limited() -> None:
     """Else a message of n bytes would cost n times the number of columns."""
     of = layout([KINDS[0]] * 200)
