@@ -50,6 +50,7 @@ class Case:
     keep_update_before: bool = True
     decimals: str = "precise"
     enveloped: bool = False
+    flat: bool = False
     options: dict[str, str] = field(default_factory=dict)
 
 
@@ -59,6 +60,7 @@ CASES = (
     Case("inserts only", updates=0, deletes=0),
     Case("decimal strings", decimals="string", options={"decimal.handling.mode": "string"}),
     Case("schema envelope", enveloped=True),
+    Case("flattened inserts", updates=0, deletes=0, flat=True),
 )
 
 
@@ -72,6 +74,8 @@ def shop_values(case: Case, count: int) -> list[bytes]:
 def _event(case: Case, rng: random.Random, number: int, schema: str) -> bytes:
     draw = rng.random()
     before, after = _row(case, rng, number), _row(case, rng, number)
+    if case.flat:
+        return json.dumps(after | {"__op": "c"}, separators=(",", ":")).encode()
     op = "u" if draw < case.updates else "d" if draw < case.updates + case.deletes else "c"
     source = {
         "version": "3.7.0.Final",
@@ -150,9 +154,15 @@ def parse_only(values: pa.Array) -> Callable[[], pa.Table]:
             ("dt", pa.string()),
         ]
     )
+    if values[0].as_py().startswith(b'{"id"'):
+        return _parse(lines, pa.schema([*row, ("__op", pa.string())]))
     inner = [("before", row), ("after", row), ("op", pa.string())]
     enveloped = values[0].as_py().startswith(b'{"schema"')
     schema = pa.schema([("payload", pa.struct(inner))] if enveloped else inner)
+    return _parse(lines, schema)
+
+
+def _parse(lines: pa.Buffer, schema: pa.Schema) -> Callable[[], pa.Table]:
     return lambda: pj.read_json(
         pa.BufferReader(lines),
         read_options=pj.ReadOptions(use_threads=False, block_size=len(lines) + 1),
