@@ -34,6 +34,7 @@ from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.iceberg_options import (
     CATALOG_LOCATION,
     HADOOP_CATALOG,
+    HIVE_CATALOG,
     METADATA_ICEBERG_MANIFEST_COMPRESSION,
     METADATA_ICEBERG_STORAGE,
     METADATA_ICEBERG_STORAGE_LOCATION,
@@ -42,6 +43,7 @@ from stream_app.model.options.iceberg_options import (
 
 _T = TypeVar("_T")
 _DATABASE, _PUFFIN = ".db", ".puffin"
+_IN_CATALOG = (HADOOP_CATALOG, HIVE_CATALOG, REST_CATALOG)
 _VERSION = re.compile(r"v(\d{1,18})\.metadata\.json", re.ASCII)
 
 
@@ -55,7 +57,7 @@ def iceberg_folder(table: str, options: CoreOptions) -> str:
         UnsupportedTableError: the table lies in no database of a warehouse.
     """
     storage = options[METADATA_ICEBERG_STORAGE]
-    default = CATALOG_LOCATION if storage in (HADOOP_CATALOG, REST_CATALOG) else None
+    default = CATALOG_LOCATION if storage in _IN_CATALOG else None
     if (options[METADATA_ICEBERG_STORAGE_LOCATION] or default) != CATALOG_LOCATION:
         return f"{table}/metadata"
     warehouse, database, name = ["", "", *table.rsplit("/", 2)][-3:]
@@ -104,6 +106,11 @@ class IcebergFiles:
     def version_path(self, version: int) -> str:
         """The path of a version's file."""
         return f"{self.folder}/v{version}.metadata.json"
+
+    def version_at(self, path: str) -> int | None:
+        """The number of the version whose file has a path; None: it lies in another folder."""
+        match = _VERSION.fullmatch(path.removeprefix(f"{self.folder}/"))
+        return int(match[1]) if match else None
 
     def read_version(self, version: int) -> IcebergMetadata | None:
         """A version; None when its file is gone.

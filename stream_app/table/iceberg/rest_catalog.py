@@ -51,17 +51,17 @@ from requests.adapters import HTTPAdapter
 from requests.exceptions import RequestException
 
 from stream_app.errors import StreamAppError, UnsupportedTableError
+from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
 from stream_app.format.iceberg.metadata_json import encode_metadata
 from stream_app.model.iceberg.metadata import IcebergMetadata
 from stream_app.model.options.iceberg_options import (
-    METADATA_ICEBERG_DATABASE,
     METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX,
     METADATA_ICEBERG_STORAGE,
-    METADATA_ICEBERG_TABLE,
     REST_CATALOG,
     REST_PREFIX,
 )
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.iceberg.pointer import another_table, name_in_catalog
 
 _NAME = "rest"
 """PyIceberg's name of the catalog, as in ``PYICEBERG_CATALOG__REST__TOKEN``."""
@@ -105,14 +105,10 @@ class RestCatalogTable:
     table: FileStoreTable
     folder: str
 
-    @cached_property
+    @property
     def identifier(self) -> tuple[str, str]:
         """Its database and name in the catalog."""
-        options, (database, _, name) = self.table.options, self.table.label.rpartition(".")
-        return (
-            options[METADATA_ICEBERG_DATABASE] or database,
-            options[METADATA_ICEBERG_TABLE] or name,
-        )
+        return name_in_catalog(self.table)
 
     @cached_property
     def _catalog(self) -> Catalog:
@@ -187,11 +183,7 @@ class RestCatalogTable:
 
     def _commit(self, there: Table, metadata: IcebergMetadata) -> None:
         if str(there.metadata.table_uuid) != metadata.table_uuid:
-            raise StreamAppError(
-                "the Iceberg catalog has another table of this name",
-                where=".".join(self.identifier),
-                fix=f"drop it there, or choose another name by {METADATA_ICEBERG_TABLE.key}",
-            )
+            raise another_table(".".join(self.identifier))
         updates = tuple(_updates(there.metadata, metadata, self._properties(metadata)))
         if updates:
             requirements = (
@@ -203,9 +195,9 @@ class RestCatalogTable:
             self._catalog.commit_table(there, requirements, updates)
 
 
-def open_catalog_table(table: FileStoreTable, folder: str) -> RestCatalogTable:
+def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> RestCatalogTable:
     """The table of a REST catalog whose metadata lies in a folder."""
-    return RestCatalogTable(table, folder)
+    return RestCatalogTable(table, files.folder)
 
 
 def _updates(

@@ -18,6 +18,7 @@ from stream_app.model.schema.iceberg_schema import iceberg_schema
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.iceberg.history import kept_snapshots
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.iceberg.published_catalog import PublishedCatalog
 
 
 @dataclass(slots=True)
@@ -50,7 +51,10 @@ class TaggedSnapshots:
 
 
 def older_files(
-    files: IcebergFiles, base: IcebergMetadata | None, options: CoreOptions
+    files: IcebergFiles,
+    base: IcebergMetadata | None,
+    options: CoreOptions,
+    catalog: PublishedCatalog,
 ) -> tuple[tuple[str, int], ...]:
     """The older metadata files that stay beside the version after `base`, oldest first."""
     if base is None:
@@ -59,7 +63,8 @@ def older_files(
     older = (*base.older_files, newest)
     if not options[METADATA_ICEBERG_DELETE_AFTER_COMMIT_ENABLED]:
         return older
-    return older[max(0, len(older) - options[METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX]) :]
+    asked_for = max(0, len(older) - options[METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX])
+    return older[min(asked_for, catalog.stays_from([path for path, _ in older])) :]
 
 
 def clean(files: IcebergFiles, base: IcebergMetadata | None, metadata: IcebergMetadata) -> bool:
