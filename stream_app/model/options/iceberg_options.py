@@ -14,6 +14,7 @@ HIVE_CATALOG = "hive-catalog"
 REST_CATALOG = "rest-catalog"
 CATALOG_LOCATION = "catalog-location"
 HIVE_CLIENT = "org.apache.hadoop.hive.metastore.HiveMetaStoreClient"
+GLUE_CLIENT = "com.amazonaws.glue.catalog.metastore.AWSCatalogMetastoreClient"
 REST_PREFIX = "metadata.iceberg.rest."
 """Begins the settings of an Iceberg REST catalog, which its client names."""
 
@@ -107,7 +108,8 @@ METADATA_ICEBERG_HIVE_CLIENT_CLASS = Option(
     "metadata.iceberg.hive-client-class",
     TEXT,
     HIVE_CLIENT,
-    "The client of hive-catalog, by the name of Paimon's class.",
+    "The client of hive-catalog, by the name of Paimon's class: that of a Hive metastore, or that "
+    "of AWS Glue (" + GLUE_CLIENT + "), whose region and keys the driver's environment has.",
 )
 METADATA_ICEBERG_HIVE_SKIP_UPDATE_STATS = Option(
     "metadata.iceberg.hive-skip-update-stats",
@@ -120,4 +122,21 @@ METADATA_ICEBERG_GLUE_SKIP_ARCHIVE = Option(
     BOOLEAN,
     False,
     "Glue keeps no older version of the table's entry.",
+)
+METADATA_ICEBERG_SQL_URI = Option(
+    "metadata.iceberg.sql.uri",
+    TEXT,
+    "",
+    "The database of an Iceberg catalog of type jdbc or sql that names each version, beside "
+    "table-location or hadoop-catalog: jdbc:postgresql://HOST:PORT/DATABASE?user=me, jdbc:mysql:…, "
+    "jdbc:mariadb:… or jdbc:sqlite:FILE. The driver's environment has the password (PGPASSWORD, "
+    "MYSQL_PWD).",
+    is_own=True,
+)
+METADATA_ICEBERG_SQL_CATALOG_NAME = Option(
+    "metadata.iceberg.sql.catalog-name",
+    TEXT,
+    "iceberg",
+    "The name of that catalog in its database.",
+    is_own=True,
 )

@@ -18,6 +18,7 @@ import enum
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from stream_app.model.options.iceberg_options import GLUE_CLIENT, HIVE_CLIENT
 from stream_app.model.options.option import is_true
 
 
@@ -95,7 +96,10 @@ _NOBODY_CALLS = "nothing is called after our commits"
 _NOBODY_MARKS = "no partition is marked as done"
 _ICEBERG = "its Iceberg catalog would stay behind, and name files that an expiry deletes"
 _SEVERAL = Asked("several, by semicolons", lambda value: ";" in value)
-_ICEBERG_CLIENTS = ("org.apache.hadoop.hive.metastore.hivemetastoreclient",)
+_ICEBERG_CLIENTS = Asked(
+    f"other than {HIVE_CLIENT} and {GLUE_CLIENT}",
+    lambda value: value not in (HIVE_CLIENT, GLUE_CLIENT),
+)
 
 REFUSALS: tuple[OptionRefusal, ...] = (
     OptionRefusal("batch-scan-mode", _other_than("none"), _READ, _PART, may_go=True),
@@ -128,7 +132,7 @@ REFUSALS: tuple[OptionRefusal, ...] = (
     OptionRefusal("metadata.iceberg.hadoop-conf-dir", _SET, _VERSIONS, _ICEBERG, may_go=True),
     OptionRefusal(
         "metadata.iceberg.hive-client-class",
-        *(_other_than(*_ICEBERG_CLIENTS), _VERSIONS, _ICEBERG, True),
+        *(_ICEBERG_CLIENTS, _VERSIONS, _ICEBERG, True),
     ),
     OptionRefusal("partition.end-input-to-done", _TRUE, _WRITE, _NOBODY_MARKS, may_go=True),
     OptionRefusal("partition.idle-time-to-done", _SET, _WRITE, _NOBODY_MARKS, may_go=True),

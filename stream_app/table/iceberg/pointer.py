@@ -93,7 +93,7 @@ class PointedTable:
             StreamAppError, OSError: the catalog refuses it, has another table of this name, or does
                 not answer; or others write all the time.
         """
-        version = self._version(metadata)
+        version = self.version(metadata)
         for _ in range(_ATTEMPTS):
             there = self.store.pointer()
             if there is None:
@@ -110,7 +110,8 @@ class PointedTable:
             fix="nothing has to be done, unless this lasts",
         )
 
-    def _version(self, metadata: IcebergMetadata) -> PointedVersion:
+    def version(self, metadata: IcebergMetadata) -> PointedVersion:
+        """What the catalog gets."""
         return PointedVersion(
             path=self.files.version_path(metadata.version),
             home=self.files.folder.rpartition("/")[0],
