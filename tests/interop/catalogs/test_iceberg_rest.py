@@ -151,6 +151,28 @@ def test_a_catalog_that_was_away_catches_up(
     assert_same(catalog, back)
 
 
+def test_a_tag_whose_snapshot_the_catalog_lacks_is_left_out_until_it_can_come(
+    tmp_path: Path, server: IcebergRest, catalog: Catalog, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = a_table(tmp_path, server.uri, "id INT")
+    for number in (1, 2):
+        table.commit(("+I", {"id": number}))
+    there = catalog.load_table(table.table.label)
+    with there.maintenance.expire_snapshots() as expiry:
+        expiry.by_id(1)  # another engine's upkeep
+    assert create_tag(table.table, new_tag(table.table, "monday", 1))
+    assert create_tag(table.table, new_tag(table.table, "tuesday", 2))
+    for number in (3, 4):
+        table.commit(("+I", {"id": number}))
+        assert_same(catalog, table)
+    assert catalog.load_table(table.table.label).refs().keys() == {"main", "tuesday"}
+    assert caplog.text.count("has no tag 'monday': it has lost snapshot 1") == 1
+    assert "do not see" not in caplog.text
+    catalog.drop_table(table.table.label)
+    table.commit(("+I", {"id": 5}))
+    assert catalog.load_table(table.table.label).refs().keys() == {"main", "monday", "tuesday"}
+
+
 def test_another_table_of_the_name_is_left_alone(
     tmp_path: Path, server: IcebergRest, catalog: Catalog, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -23,6 +23,7 @@ from stream_app.table.schema.alter import alter_table
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
 from tests.support.iceberg_reader import IcebergReader
 from tests.support.normal_rows import normal_rows
+from tests.support.paimon_java import PaimonJava
 from tests.support.small_table import SmallTable, small_table
 from tests.support.table_writer import by_content, read_rows
 from tests.testbed.archives import why_no_databases
@@ -175,6 +176,19 @@ def test_a_database_that_never_answers_holds_no_commit(
         assert not committing.is_alive()
     assert "the catalog's database refused" in caplog.text
     assert len(read_rows(table.table)) == 1
+
+
+@pytest.mark.java
+def test_a_writer_of_paimon_leaves_the_pointer_to_our_next_commit(
+    tmp_path: Path, database: Database, iceberg: IcebergReader, paimon_java: PaimonJava
+) -> None:
+    table = a_table(tmp_path, database, **{"metadata.iceberg.previous-versions-max": "2"})
+    table.commit(("+I", {"id": 1, "v": 1}))
+    paimon_java.write(table.path, [("+I", {"id": 2, "v": 2})], identifier=1)
+    assert len(read_rows(table.table)) == 2
+    assert iceberg.read_by_name("iceberg", database.uri, "shop.orders").num_rows == 1
+    table.commit(("+I", {"id": 3, "v": 3}))
+    assert_same(iceberg, database, table)
 
 
 def test_two_catalogs_are_refused_with_their_keys(
