@@ -46,6 +46,20 @@ _DATABASE, _PUFFIN = ".db", ".puffin"
 _IN_CATALOG = (HADOOP_CATALOG, HIVE_CATALOG, REST_CATALOG)
 _VERSION = re.compile(r"v(\d{1,18})\.metadata\.json", re.ASCII)
 
+_ID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_METADATA = re.compile(rf"(?:v\d{{1,18}}|00000-{_ID})\.metadata\.json", re.ASCII)
+_OTHER = re.compile(rf"{_ID}-m\d+\.avro|snap-\d+-{_ID}\.avro|.+\.puffin", re.ASCII)
+
+
+def is_metadata_file(name: str) -> bool:
+    """Whether a file of the folder is a version's, or one by which a catalog was begun."""
+    return _METADATA.fullmatch(name) is not None
+
+
+def is_writers_file(name: str) -> bool:
+    """Whether a writer of Paimon makes files of such a name; others leave them alone."""
+    return is_metadata_file(name) or _OTHER.fullmatch(name) is not None
+
 
 def iceberg_folder(table: str, options: CoreOptions) -> str:
     """The folder of a table's metadata for Iceberg.

@@ -23,6 +23,7 @@ from stream_app.model.options.iceberg_options import (
 )
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.iceberg.published_catalog import CatalogState
 
 _ATTEMPTS = 3
 LOCATION, PREVIOUS_LOCATION = "metadata_location", "previous_metadata_location"
@@ -86,6 +87,20 @@ class PointedTable:
     store: PointerStore
     name: str
 
+    def state(self) -> CatalogState | None:
+        """See `CatalogClient.state`.
+
+        Raises:
+            StreamAppError, OSError: as `bring_up_to`.
+        """
+        there = self.store.pointer()
+        if there is None:
+            return None
+        metadata = self.files.read_version(self._number(there))
+        previous = () if metadata is None else tuple(path for path, _ in metadata.older_files)
+        newest = None if metadata is None else metadata.current.snapshot_id
+        return CatalogState((there, *reversed(previous)), newest)
+
     def bring_up_to(self, metadata: IcebergMetadata) -> None:
         """Make the catalog point at a version, unless it points at a later one.
 
@@ -119,8 +134,8 @@ class PointedTable:
             table_uuid=metadata.table_uuid,
         )
 
-    def _is_ahead(self, there: str, version: int) -> bool:
-        """Whether another writer has published a later version meanwhile.
+    def _number(self, there: str) -> int:
+        """The version at which the catalog points.
 
         Raises:
             StreamAppError: the pointer is not ours.
@@ -128,6 +143,11 @@ class PointedTable:
         number = self.files.version_at(there)
         if number is None:
             raise another_table(self.name)
+        return number
+
+    def _is_ahead(self, there: str, version: int) -> bool:
+        """Whether another writer has published a later version meanwhile."""
+        number = self._number(there)
         # A table made anew in the folder of an older one counts from the start.
         return number > version and self.files.read_version(number) is not None
 

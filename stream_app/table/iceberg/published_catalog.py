@@ -59,8 +59,24 @@ def catalog_kind(options: CoreOptions) -> CatalogKind | None:
     return _SQL if options[METADATA_ICEBERG_SQL_URI] and storage != DISABLED else None
 
 
+@dataclass(frozen=True, slots=True)
+class CatalogState:
+    """What a catalog has of a table.
+
+    Attributes:
+        files: the paths of metadata files that it names, the newest first.
+        snapshot_id: of its newest snapshot; None: the newest file is gone.
+    """
+
+    files: tuple[str, ...]
+    snapshot_id: int | None
+
+
 class CatalogClient(Protocol):
     """A table in a catalog of Iceberg."""
+
+    def state(self) -> CatalogState | None:
+        """What the catalog has; None: it does not have the table."""
 
     def bring_up_to(self, metadata: IcebergMetadata) -> None:
         """Make it the published version."""
@@ -73,6 +89,14 @@ class PublishedCatalog:
     table: FileStoreTable
     files: IcebergFiles
     _newest: IcebergMetadata | None = None
+
+    def state(self) -> CatalogState | None:
+        """What the catalog has of the table; None: there is no catalog, or no such table.
+
+        Raises:
+            StreamAppError, OSError: as `bring_up_to`.
+        """
+        return None if self._client is None else self._client.state()
 
     def stays_from(self, paths: Sequence[str]) -> int:
         """From where on versions' files stay, oldest first: readers open the one that it names.

@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -63,6 +64,7 @@ from stream_app.model.options.iceberg_options import (
 )
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.pointer import another_table, name_in_catalog
+from stream_app.table.iceberg.published_catalog import CatalogState
 
 _LOG = logging.getLogger(__name__)
 _NAME = "rest"
@@ -135,6 +137,24 @@ class RestCatalogTable:
             _NAME, **{**settings, "py-catalog-impl": f"{__name__}.TimedRestCatalog"}
         )
 
+    def state(self) -> CatalogState | None:
+        """See `CatalogClient.state`.
+
+        Raises:
+            StreamAppError: the catalog has another table of this name, refuses it or does not
+                answer.
+        """
+        try:
+            with self._errors():
+                there = self._catalog.load_table(self.identifier)
+        except NoSuchTableError:
+            return None
+        if there.metadata.location != self.table.location:
+            raise another_table(".".join(self.identifier))
+        older = tuple(one.metadata_file for one in reversed(there.metadata.metadata_log))
+        newest = there.metadata.current_snapshot_id
+        return CatalogState((there.metadata_location, *older), newest)
+
     def bring_up_to(self, metadata: IcebergMetadata) -> None:
         """Make the catalog's table the published version.
 
@@ -143,8 +163,15 @@ class RestCatalogTable:
                 writers commit all the time; or it does not answer.
             OSError: its first metadata file cannot be written.
         """
-        try:
+        with self._errors():
             self._bring_up_to(metadata)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except NoSuchTableError:
+            raise
         except (RESTError, ValidationError, RequestException) as error:
             raise StreamAppError(
                 f"the Iceberg catalog does not take it: {type(error).__name__}: {error}",

@@ -81,15 +81,15 @@ def clean(files: IcebergFiles, base: IcebergMetadata | None, metadata: IcebergMe
     dropped = [one.manifest_list for one in base.snapshots if one.manifest_list not in lists]
     if not dropped:
         return False
-    used = {manifest.path for path in lists for manifest in _manifests(files, path)}
+    used = {manifest.path for path in lists for manifest in manifests_of(files, path)}
     for path in dropped:
-        manifests = _manifests(files, path)
+        manifests = manifests_of(files, path)
         files.delete(manifest.path for manifest in manifests if manifest.path not in used)
         files.delete([path])
     return True
 
 
-def _manifests(files: IcebergFiles, path: str) -> list[IcebergManifest]:
+def manifests_of(files: IcebergFiles, path: str) -> list[IcebergManifest]:
     """The manifests of a list; none when an earlier deletion ended behind the list."""
     try:
         return files.read_list(path)
