@@ -11,8 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from stream_app.catalog.jdbc.connections import Connections, TakenError
+from stream_app.errors import StorageError
 from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
-from stream_app.jdbc import parse_jdbc_url
+from stream_app.jdbc import SQLITE, parse_jdbc_url
 from stream_app.model.options.iceberg_options import (
     METADATA_ICEBERG_SQL_CATALOG_NAME,
     METADATA_ICEBERG_SQL_URI,
@@ -32,6 +33,8 @@ _TABLES = (
         property_key VARCHAR(255) NOT NULL, property_value VARCHAR(1000),
         PRIMARY KEY (catalog_name, namespace, property_key))""",
 )
+_REGISTER = "SELECT 1 FROM information_schema.tables WHERE table_name = 'iceberg_tables'"
+_REGISTER_OF_SQLITE = "SELECT 1 FROM sqlite_master WHERE name = 'iceberg_tables'"
 _OF_TABLE = "catalog_name = ? AND table_namespace = ? AND table_name = ?"
 
 
@@ -50,13 +53,19 @@ class SqlPointer:
 
     def pointer(self) -> str | None:
         """See `PointerStore.pointer`."""
-        rows = self.connections.rows(
-            f"SELECT metadata_location FROM iceberg_tables WHERE {_OF_TABLE}", self._key
-        )
+        query = f"SELECT metadata_location FROM iceberg_tables WHERE {_OF_TABLE}"
+        try:
+            rows = self.connections.rows(query, self._key)
+        except StorageError:
+            if self._is_begun():
+                raise
+            return None
         return (rows[0][0] or "") if rows else None
 
     def create(self, version: PointedVersion) -> bool:
         """See `PointerStore.create`."""
+        for statement in _TABLES:
+            self.connections.create_table(statement)
         with suppress(TakenError):  # the namespace is there
             self.connections.change(
                 "INSERT INTO iceberg_namespace_properties "
@@ -74,6 +83,11 @@ class SqlPointer:
             return False
         return True
 
+    def _is_begun(self) -> bool:
+        """Whether the database has the tables of a catalog."""
+        register = _REGISTER if self.connections.url.driver is not SQLITE else _REGISTER_OF_SQLITE
+        return bool(self.connections.rows(register))
+
     def move(self, before: str, version: PointedVersion) -> bool:
         """See `PointerStore.move`."""
         changed = self.connections.change(
@@ -89,13 +103,9 @@ def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTab
 
     Raises:
         UsageError: its URL is wrong, or the driver is not installed.
-        StorageError: the database does not answer.
     """
     options, (database, name) = table.options, name_in_catalog(table)
     url = parse_jdbc_url(options[METADATA_ICEBERG_SQL_URI], METADATA_ICEBERG_SQL_URI.key)
     catalog = options[METADATA_ICEBERG_SQL_CATALOG_NAME]
-    connections = Connections(url, 1)
-    for statement in _TABLES:
-        connections.create_table(statement)
-    pointer = SqlPointer(connections, catalog, database, name)
+    pointer = SqlPointer(Connections(url, 1), catalog, database, name)
     return PointedTable(table, files, pointer, f"{catalog}.{database}.{name} of {url}")

@@ -15,8 +15,11 @@ import pytest
 from stream_app.catalog.jdbc.connections import Connections
 from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
 from stream_app.jdbc import parse_jdbc_url
+from stream_app.model.finding import FindingKind
 from stream_app.model.schema.data_type import STRING
 from stream_app.planning.schema.schema_changes import AddColumn
+from stream_app.table.check.table_check import TableCheck
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.sql_pointer import open_catalog_table
 from stream_app.table.opening import open_table
 from stream_app.table.schema.alter import alter_table
@@ -189,6 +192,27 @@ def test_a_writer_of_paimon_leaves_the_pointer_to_our_next_commit(
     assert iceberg.read_by_name("iceberg", database.uri, "shop.orders").num_rows == 1
     table.commit(("+I", {"id": 3, "v": 3}))
     assert_same(iceberg, database, table)
+
+
+def test_check_tells_how_far_the_catalog_is_behind(tmp_path: Path, database: Database) -> None:
+    table = a_table(tmp_path, database)
+    table.commit(("+I", {"id": 1, "v": 1}))
+    opened = open_table(table.path)
+    assert found(opened) == []
+    nowhere = {"metadata.iceberg.sql.uri": "jdbc:postgresql://127.0.0.1:9/shop"}
+    away = table.table.with_options(nowhere)
+    SmallTable(away, _epoch=1).commit(("+I", {"id": 2, "v": 2}))
+    assert found(opened) == ["the Iceberg catalog has snapshot 1, and the table has snapshot 2"]
+    [silent] = found(away)
+    assert silent.startswith("what Iceberg's readers find was not checked: the catalog's database")
+    SmallTable(opened, _epoch=2).commit(("+I", {"id": 3, "v": 3}))
+    assert found(opened) == []
+
+
+def found(table: FileStoreTable) -> list[str]:
+    """What a check says of Iceberg."""
+    findings = TableCheck(table, True, lambda *_: None).findings()
+    return [one.what for one in findings if one.kind is FindingKind.ICEBERG]
 
 
 def test_two_catalogs_are_refused_with_their_keys(
