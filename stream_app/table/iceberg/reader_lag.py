@@ -41,9 +41,9 @@ class ReaderLag:
     @property
     def text(self) -> str:
         """One clause: what they find."""
-        found = "no snapshot" if self.snapshot_id is None else f"snapshot {self.snapshot_id}"
+        newest_there = "no snapshot" if self.snapshot_id is None else f"snapshot {self.snapshot_id}"
         newest = f"the table has snapshot {self.latest_id}"
-        return f"{self.where} has {found}" + (f", and {newest}" if self.is_behind else "")
+        return f"{self.where} has {newest_there}" + (f", and {newest}" if self.is_behind else "")
 
 
 def reader_lag(table: FileStoreTable) -> ReaderLag | None:
