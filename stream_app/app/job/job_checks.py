@@ -15,14 +15,9 @@ import pyarrow as pa
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.tables_of_job import SingleTable, WholeDatabase
+from stream_app.app.source.broker_connection import TopicInfo, uncheckable
 from stream_app.app.source.kafka_reader import native_reader
-from stream_app.app.source.preflight import (
-    RECREATED_FIX,
-    TopicInfo,
-    check_topics,
-    recreated,
-    uncheckable,
-)
+from stream_app.app.source.preflight import RECREATED_FIX, check_topics, recreated
 from stream_app.app.tables.damaged_checkpoint import check_whole
 from stream_app.app.tables.first_messages import (
     check_first_messages,
@@ -86,7 +81,7 @@ def checked_job(
     if is_local(stream.checkpoint):
         check_whole(Path(local_path(stream.checkpoint)))
     state = JobStateFile(open_folder(stream.checkpoint))
-    reads_first = source.starting_offsets == "earliest" and not state.state.table
+    reads_first = source.begins_at_oldest and not state.state.table
     table, first = None, MESSAGE_SCHEMA.empty_table()
     warnings = _warnings_of(stream)
     if isinstance(tables, SingleTable):
