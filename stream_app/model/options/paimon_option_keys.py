@@ -322,10 +322,7 @@ VALUE_CHECKS: dict[str, Callable[[str], object]] = {
 """Checks of values beyond their type; a wrong value closes the table to Paimon."""
 
 _ICEBERG = """
-metadata.iceberg.glue.skip-archive metadata.iceberg.hadoop-conf-dir
-metadata.iceberg.hive-client-class metadata.iceberg.hive-conf-dir
-metadata.iceberg.hive-skip-update-stats metadata.iceberg.manifest-legacy-version
-metadata.iceberg.uri
+metadata.iceberg.hadoop-conf-dir metadata.iceberg.manifest-legacy-version
 """
 
 PAIMON_KEYS = CORE_KEYS.keys() | frozenset(f"{_OLDER} {_ENGINES} {_ICEBERG}".split())

@@ -103,7 +103,7 @@ class IcebergPublisher:
 
     @cached_property
     def _catalog(self) -> PublishedCatalog:
-        return PublishedCatalog(self.table, self.files.folder)
+        return PublishedCatalog(self.table, self.files)
 
     @cached_property
     def _keys(self) -> LiveKeys:
@@ -211,7 +211,7 @@ class IcebergPublisher:
         snapshots, tags = self._tags.history(base.snapshots)
         if (snapshots, tags) == (base.snapshots, base.tags):
             return
-        older = older_files(self.files, base, self.table.options)
+        older = older_files(self.files, base, self.table.options, self._catalog)
         version = base.version + 1
         renewed = replace(base, version=version, snapshots=snapshots, tags=tags, older_files=older)
         if self.files.publish(renewed):
@@ -320,7 +320,7 @@ class IcebergPublisher:
             snapshots=snapshots,
             tags=tags,
             properties={_VISIBLE: str(self._levels.least), **_NO_GARBAGE_COLLECTION, **comment},
-            older_files=older_files(self.files, base, self.table.options),
+            older_files=older_files(self.files, base, self.table.options, self._catalog),
             next_row_id=next_row_id,
         )
 

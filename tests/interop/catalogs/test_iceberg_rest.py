@@ -18,11 +18,13 @@ import pytest
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import NoSuchTableError
 
+from stream_app.clock import SystemClock
 from stream_app.model.schema.data_type import STRING
 from stream_app.planning.schema.schema_changes import AddColumn, RenameColumn
 from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.opening import open_table
 from stream_app.table.schema.alter import alter_table
+from stream_app.table.upkeep.orphan_files import plan_orphans
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
 from stream_app.table.upkeep.tags import create_tag, new_tag
 from tests.support.iceberg_history import KINDS, IcebergHistory
@@ -190,6 +192,44 @@ def test_a_catalog_that_was_away_catches_up(
     back = SmallTable(moved, _epoch=1)
     back.commit(("+I", {"id": 2}))
     assert_same(catalog, back)
+
+
+def test_a_tag_whose_snapshot_the_catalog_lacks_is_left_out_until_it_can_come(
+    tmp_path: Path, server: IcebergRest, catalog: Catalog, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = a_table(tmp_path, server.uri, "id INT")
+    for number in (1, 2):
+        table.commit(("+I", {"id": number}))
+    there = catalog.load_table(table.table.label)
+    with there.maintenance.expire_snapshots() as expiry:
+        expiry.by_id(1)  # another engine's upkeep
+    assert create_tag(table.table, new_tag(table.table, "monday", 1))
+    assert create_tag(table.table, new_tag(table.table, "tuesday", 2))
+    for number in (3, 4):
+        table.commit(("+I", {"id": number}))
+        assert_same(catalog, table)
+    assert catalog.load_table(table.table.label).refs().keys() == {"main", "tuesday"}
+    assert caplog.text.count("has no tag 'monday': it has lost snapshot 1") == 1
+    assert "do not see" not in caplog.text
+    catalog.drop_table(table.table.label)
+    table.commit(("+I", {"id": 5}))
+    assert catalog.load_table(table.table.label).refs().keys() == {"main", "monday", "tuesday"}
+
+
+def test_orphans_go_and_what_the_catalog_names_stays(
+    tmp_path: Path, server: IcebergRest, catalog: Catalog, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = a_table(tmp_path, server.uri, "id INT")
+    table.commit(("+I", {"id": 1}))
+    folder = tmp_path / "wh" / "iceberg" / table.table.label.replace(".", "/") / "metadata"
+    [registered] = folder.glob("00000-*.metadata.json")
+    crashed = folder / f"00000-{uuid.uuid4()}.metadata.json"
+    crashed.write_bytes(registered.read_bytes())
+    later = SystemClock().now_ms() + 3_600_000
+    assert [one.path for one in plan_orphans(table.table, later).files] == [str(crashed)]
+    away = table.table.with_options({"metadata.iceberg.rest.uri": "http://127.0.0.1:9"})
+    assert plan_orphans(away, later).files == ()
+    assert "metadata files of Iceberg stay, since a catalog may name them" in caplog.text
 
 
 def test_another_table_of_the_name_is_left_alone(
