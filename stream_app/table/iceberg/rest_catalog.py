@@ -63,6 +63,7 @@ from stream_app.model.options.iceberg_options import (
     REST_PREFIX,
 )
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.iceberg.catalog_numbers import CatalogAheadError, LeastNumbers
 from stream_app.table.iceberg.pointer import another_table, name_in_catalog
 from stream_app.table.iceberg.published_catalog import CatalogState
 
@@ -159,6 +160,7 @@ class RestCatalogTable:
         """Make the catalog's table the published version.
 
         Raises:
+            CatalogAheadError: another program has written to the table there, or metadata was lost.
             StreamAppError: the catalog refuses it, has another table of its name, or other
                 writers commit all the time; or it does not answer.
             OSError: its first metadata file cannot be written.
@@ -214,6 +216,8 @@ class RestCatalogTable:
     def _commit(self, there: Table, metadata: IcebergMetadata) -> None:
         if str(there.metadata.table_uuid) != metadata.table_uuid:
             raise another_table(".".join(self.identifier))
+        if least := _least_numbers(there.metadata, metadata.current):
+            raise CatalogAheadError(least, where=".".join(self.identifier))
         tags = self._possible_tags(there.metadata, metadata)
         updates = tuple(
             _updates(there.metadata, replace(metadata, tags=tags), self._properties(metadata))
@@ -264,6 +268,16 @@ def _is_taken(snapshot: IcebergSnapshot, there: TableMetadata, metadata: Iceberg
     """
     is_newest = snapshot.snapshot_id == metadata.current.snapshot_id
     return is_newest or snapshot.sequence_number > there.last_sequence_number
+
+
+def _least_numbers(there: TableMetadata, current: IcebergSnapshot) -> LeastNumbers | None:
+    """What the numbers of a snapshot must be; None: it is there, or they are great enough."""
+    if any(one.manifest_list == current.manifest_list for one in there.snapshots):
+        return None
+    least = LeastNumbers(there.last_sequence_number + 1, getattr(there, "next_row_id", None) or 0)
+    first_row_id = least.row_id if current.first_row_id is None else current.first_row_id
+    is_behind = current.sequence_number < least.sequence_number or first_row_id < least.row_id
+    return least if is_behind else None
 
 
 def _updates(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import socket
 import subprocess
 import sys
@@ -26,7 +27,10 @@ from stream_app.table.schema.alter import alter_table
 from stream_app.table.upkeep.orphan_files import plan_orphans
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
 from stream_app.table.upkeep.tags import create_tag, new_tag
+from tests.support.iceberg_history import KINDS, IcebergHistory
+from tests.support.iceberg_reader import IcebergReader
 from tests.support.normal_rows import normal_rows
+from tests.support.paimon_java import PaimonJava
 from tests.support.random_changes import RandomChanges
 from tests.support.small_table import SmallTable, small_table
 from tests.support.table_writer import TableWriter, by_content, read_rows
@@ -106,6 +110,16 @@ def test_random_epochs_are_seen_in_the_catalog(
     assert sum(name.name.endswith(".metadata.json") for name in files) <= 5
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_random_history_is_seen_in_the_catalog(
+    tmp_path: Path, server: IcebergRest, iceberg: IcebergReader, seed: int, kind: str
+) -> None:
+    """tests/soak has 500 steps."""
+    history = IcebergHistory(tmp_path, iceberg, kind, random.Random(seed), server.uri)
+    for _ in range(30):
+        history.step()
+
+
 def test_columns_tags_and_rollbacks_reach_the_catalog(
     tmp_path: Path, server: IcebergRest, catalog: Catalog
 ) -> None:
@@ -137,6 +151,33 @@ def test_columns_tags_and_rollbacks_reach_the_catalog(
     again = SmallTable(open_table(table.path), _epoch=2)
     again.commit(("+I", {"id": 3, "value": 30, "note": None}))
     again.compact()
+    assert_same(catalog, again)
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_after_a_commit_of_paimon_s_java_the_catalog_follows(
+    tmp_path: Path, server: IcebergRest, catalog: Catalog, paimon_java: PaimonJava, version: str
+) -> None:
+    """Java's library writes files alone, and no numbers of rows; those of version 3 never fall."""
+    options = {"metadata.iceberg.format-version": version}
+    table = a_table(tmp_path, server.uri, "id INT", options=options)
+    table.commit(("+I", {"id": 1}), ("+I", {"id": 2}))
+    table.commit(("+I", {"id": 3}))
+    paimon_java.write(table.path, [("+I", {"id": 4})], identifier=1)
+    again = SmallTable(open_table(table.path), _epoch=2)
+    again.commit(("+I", {"id": 5}))
+    assert_same(catalog, again)
+
+
+def test_metadata_that_was_lost_comes_back_into_the_catalog(
+    tmp_path: Path, server: IcebergRest, catalog: Catalog
+) -> None:
+    table = a_table(tmp_path, server.uri, "id INT", options=VECTORS)
+    table.commit(("+I", {"id": 1}), ("+I", {"id": 2}))
+    table.commit(("+I", {"id": 3}))
+    shutil.rmtree(tmp_path / "wh" / "iceberg")
+    again = SmallTable(open_table(table.path), _epoch=2)
+    again.commit(("+I", {"id": 5}))
     assert_same(catalog, again)
 
 
