@@ -256,6 +256,11 @@ class PaimonJava:
         """One commit of statistics: 6 rows of 100 bytes, and of the first column."""
         self._call("statistics", path, options={})
 
+    def statistics(self, path: TablePath) -> dict[str, Any]:
+        """The newest statistics as Java understands them: snapshot, schema, rows, bytes, and
+        columns, each with min, max, id, distinct, nulls, average, longest; {}: there are none."""
+        return untag(self._call("column_statistics", path, options={}))
+
     def branch(self, path: TablePath, name: str, tag: str) -> None:
         """Paimon makes a branch of a tag; "<table>$branch_<name>" reads and writes it."""
         self._call("branch", path, name=name, tag=tag, options={})
