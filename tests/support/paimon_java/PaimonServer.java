@@ -141,6 +141,14 @@ public final class PaimonServer {
                     described.withArray("types").addArray().add(column.name()).add(type);
                 }
                 return described;
+            case "comments":
+                ObjectNode comments = JSON.createObjectNode();
+                Table commented = table(request);
+                comments.put("", commented.comment().orElse(null));
+                for (DataField column : commented.rowType().getFields()) {
+                    comments.put(column.name(), column.description());
+                }
+                return comments;
             case "statistics":
                 return statistics(request);
             case "column_statistics":
