@@ -77,6 +77,7 @@ def _postgresql(module: Any, url: JdbcUrl) -> Any:
     return module.connect(
         host=url.host, port=url.port, dbname=url.database, user=url.user or None,
         password=url.password or None, connect_timeout=_TIMEOUT_S, autocommit=True,
+        tcp_user_timeout=_TIMEOUT_S * 1000,
     )  # fmt: skip
 
 

@@ -86,16 +86,19 @@ Changelog = list[Plan]
 
 
 class PaimonJava:
-    """Starts a JVM at once; close it (or use it in `with`). Calls of several threads take turns."""
+    """Starts a JVM at once; close it (or use it in `with`). Calls of several threads take turns.
 
-    def __init__(self) -> None:
+    Args:
+        jars: file systems of Paimon, for instance.
+    """
+
+    def __init__(self, jars: Sequence[Path] = ()) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="paimon-java-")
         class_path = class_path_of_paimon()
         classes = compiled(SOURCES, class_path)
         options = [*JVM_OPTIONS, f"-Djava.io.tmpdir={self._directory.name}"]
-        self._server = LineServer(
-            [java_tool("java"), *options, "-cp", f"{classes}:{class_path}", "PaimonServer"]
-        )
+        class_path = ":".join(map(str, [classes, *jars, class_path]))
+        self._server = LineServer([java_tool("java"), *options, "-cp", class_path, "PaimonServer"])
 
     def __enter__(self) -> PaimonJava:
         return self

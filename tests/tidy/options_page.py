@@ -45,6 +45,12 @@ MEANINGS = {
     "source.format": "Format of the messages.",
     "source.starting-offsets": "`earliest`, `latest`, or JSON such as "
     '`{"orders": {"0": 23, "1": -2}}` (-2 earliest, -1 latest). Only for a new checkpoint.',
+    "source.starting-timestamp": "Instead: the time of the first messages, as milliseconds since "
+    "1970 or as `2026-11-27T08:00:00Z`. A partition without such a message begins at its end.",
+    "source.starting-offsets-by-timestamp": "Instead: JSON of a time for each topic or partition, "
+    'such as `{"orders": 1764230400000}` or `{"orders": {"0": 1764230400000}}`.',
+    "source.group-id": "A consumer group. A new job begins at its offsets, and where it has none "
+    "at `starting-offsets`. The group gets the job's offsets, for tools that watch lag.",
     "source.max-offsets-per-trigger": "Most records of an epoch; absent: all of the moment.",
     "source.min-partitions": "Least number of tasks that read; absent: one for each core.",
     "source.fail-on-data-loss": "Stop when the topic has dropped unread records.",

@@ -129,6 +129,12 @@ KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
     **{name: keys_of(section) for name, section in _SECTIONS.items()},
     **{name: {} for name in FREE_SECTIONS},
 }
+_STARTS = (
+    "source.starting-offsets",
+    "source.starting-timestamp",
+    "source.starting-offsets-by-timestamp",
+)
+"""Keys that say where a new job begins; at most one of them is given."""
 REMOVED = {
     "stream.decode-parallelism": "tasks decode what they read: see source.min-partitions",
     "stream.spark-metrics": "stream.metrics-port serves the job's numbers",
@@ -242,6 +248,8 @@ def _unknown(section: str, key: str) -> str:
 def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
     """Problems of values that contradict each other: (key, problem)."""
     yield from _source_problems(config, given)
+    for key in [key for key in _STARTS if key in given][1:]:
+        yield key, f"give only one of {', '.join(_STARTS)}"
     if config.sync is None:
         yield from table_problems(config.table, FORMATS[config.source.format], given)
     else:

@@ -114,9 +114,9 @@ class _IngestJob(NamedTuple):
         feeds = self._feeds(compactions)
         try:
             self.watched.metrics.jvm.attach(self.spark)
-            source = source_of(self.config.source)
-            runner = runner_of(self.config.source, self.checked.reader, self.spark, source)
             folder = self.checked.state_file.folder
+            source = source_of(self.config.source, folder)
+            runner = runner_of(self.config.source, self.checked.reader, self.spark, source)
             epoch_log = EpochLog(folder, goes_back=isinstance(source, KafkaSource))
             committer = EpochCommitter(self._epoch_writer(feeds, runner, epoch_log))
             self._stream(committer, runner, source)

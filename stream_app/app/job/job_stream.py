@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.tables_of_job import TablesOfJob
+from stream_app.app.source.first_offsets import first_offsets_of
 from stream_app.app.tables.job_folders import spark_location
 from stream_app.clock import Clock
 from stream_app.kafka.cluster_offsets import ClusterOffsets
@@ -26,8 +27,12 @@ from stream_app.spark.stream.spark_stream import SparkStream
 from stream_app.spark.stream.topic_stream import EpochRules, JobGroup, TopicStream
 
 
-def source_of(source: SourceConfig) -> KafkaSource | FilesSource:
-    """The source that the configuration describes."""
+def source_of(source: SourceConfig, checkpoint: Folder) -> KafkaSource | FilesSource:
+    """The source that the configuration describes.
+
+    Raises:
+        SourceError: a new job begins by time or by group, and the broker does not answer.
+    """
     if source.kind is SourceKind.FILES:
         return FilesSource(
             path=source.path or "", max_files_per_trigger=source.max_files_per_trigger
@@ -36,7 +41,9 @@ def source_of(source: SourceConfig) -> KafkaSource | FilesSource:
         bootstrap_servers=source.bootstrap_servers,
         topics=source.topics,
         topic_pattern=source.topic_pattern,
-        starting_offsets=source.starting_offsets,
+        starting_offsets=source.starting_offsets
+        if EpochLogWriter(checkpoint).has_first()
+        else first_offsets_of(source),
         max_offsets_per_trigger=source.max_offsets_per_trigger,
         min_partitions=source.min_partitions,
         fail_on_data_loss=source.fail_on_data_loss,
@@ -82,9 +89,10 @@ def stream_of(
             trigger=None if stream.is_available_now else stream.trigger,
             stop_requested=running.stop_requested,
         )
+    assert isinstance(source, KafkaSource), "ranges are of topics"
     return TopicStream(
         rules=EpochRules(
-            starting_offsets=topics.starting_offsets,
+            starting_offsets=source.starting_offsets,
             limit=topics.max_offsets_per_trigger,
             fails_on_loss=topics.fail_on_data_loss,
             trigger_s=None if stream.is_available_now else stream.trigger_ms / 1000,

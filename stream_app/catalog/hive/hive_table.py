@@ -197,7 +197,7 @@ def changed_table(
         TableField.STORAGE: nested(
             storage.with_fields(
                 {
-                    StorageField.COLUMNS: structs(map(_column, columns)),
+                    StorageField.COLUMNS: structs(map(hive_column, columns)),
                     StorageField.INPUT_FORMAT: text(_INPUT_FORMAT),
                     StorageField.OUTPUT_FORMAT: text(_OUTPUT_FORMAT),
                     StorageField.SERDE: nested(serde),
@@ -207,7 +207,7 @@ def changed_table(
         TableField.PARAMETERS: text_map(_parameters(table, schema, layout, unset)),
     }
     if keys:
-        partition_keys = structs(_column(schema.fields.field(key)) for key in keys)
+        partition_keys = structs(hive_column(schema.fields.field(key)) for key in keys)
         fields[TableField.PARTITION_KEYS] = partition_keys
     return table.with_fields(fields)
 
@@ -265,6 +265,7 @@ def _located(table: Struct, location: str, layout: HiveLayout) -> Struct:
     return table.with_fields({TableField.STORAGE: nested(storage)})
 
 
-def _column(field: DataField) -> Struct:
+def hive_column(field: DataField) -> Struct:
+    """A column as the metastore describes it."""
     column = Struct({1: text(field.name), 2: text(hive_type(field.data_type))})
     return column if field.description is None else column.with_fields({3: text(field.description)})

@@ -30,12 +30,14 @@ class VersionStep:
         base: the version before; None: there is none of this table.
         manifests: of `base`, as far as its files are carried over.
         kept: snapshots of `base` that stay in the history.
+        replaces: whether its files are all of the version, in place of those of `kept`.
     """
 
     base: IcebergMetadata | None
     manifests: Sequence[IcebergManifest]
     kept: Sequence[IcebergSnapshot]
     changes: VisibleChanges
+    replaces: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +78,14 @@ class VersionSteps:
             is_same: whether `base` tells of this table; then what Paimon still has of its history
                 goes on.
         """
+        tagged = {tag.snapshot.delta_manifest_list for tag in self.table.tags.tags()}
         kept = [
             one
             for one in (base.snapshots if base is not None and is_same else ())
-            if one.snapshot_id < snapshot.snapshot_id and self.is_there(one)
+            if one.snapshot_id < snapshot.snapshot_id and (self.is_there(one) or one.mark in tagged)
         ]
         changes = self._changes(FileStoreScan(self.table).live(snapshot))
-        return VersionStep(base=base, manifests=(), kept=kept, changes=changes)
+        return VersionStep(base=base, manifests=(), kept=kept, changes=changes, replaces=bool(kept))
 
     def _changes(self, entries: Iterable[ManifestEntry]) -> VisibleChanges:
         return visible_changes(entries, self.levels, self._path)

@@ -150,8 +150,9 @@ class EventLog:
         )
 
     def progress(self, progress: SourceProgress) -> None:
-        """Spark has finished an epoch."""
+        """The job has finished an epoch."""
         self.idle(progress)
+        self.listeners.tell(lambda listener: listener.progress(progress))
         with about(table=self._name, epoch=progress.epoch, offsets=progress.end_offsets):
             _LOG.info(
                 "epoch %d: lag %s, next offsets %s",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from stream_app.app.config.stream_config import ENVIRONMENT, StreamConfig
@@ -21,6 +21,7 @@ def watchers(
     *,
     hide: Callable[[str], str],
     ends_by_itself: bool,
+    others: Iterable[JobListener] = (),
 ) -> Iterator[Listeners]:
     """Send a job's events while the block runs; its end is an event too.
 
@@ -28,11 +29,12 @@ def watchers(
         name: of the job, in all that is sent.
         hide: takes the configuration's secrets out of a text.
         ends_by_itself: the job ends when its work is done: only an error is worth a notice.
+        others: further listeners.
 
     Raises:
         UsageError: a package is missing.
     """
-    listeners: list[JobListener] = []
+    listeners = list(others)
     with ExitStack() as stack:
         if stream.otlp_endpoint is not None:
             endpoint = None if stream.otlp_endpoint == ENVIRONMENT else stream.otlp_endpoint
