@@ -91,9 +91,14 @@ def _mysql(module: Any, url: JdbcUrl) -> Any:
 
 
 def _sqlite(module: Any, url: JdbcUrl) -> Any:
-    return module.connect(
+    connection = module.connect(
         url.database, timeout=_TIMEOUT_S, check_same_thread=False, isolation_level=None
     )
+    # Creating and deleting the journal's file costs more than a change. A file that stays is as
+    # safe, and this connection's own affair; the mode WAL would be every engine's.
+    if connection.execute("PRAGMA journal_mode").fetchone() == ("delete",):
+        connection.execute("PRAGMA journal_mode = PERSIST")
+    return connection
 
 
 POSTGRESQL = Driver(

@@ -37,6 +37,8 @@ _INPUT_FORMAT = "org.apache.paimon.hive.mapred.PaimonInputFormat"
 _OUTPUT_FORMAT = "org.apache.paimon.hive.mapred.PaimonOutputFormat"
 _SERDE = "org.apache.paimon.hive.PaimonSerDe"
 _STORAGE_HANDLER = "org.apache.paimon.hive.PaimonStorageHandler"
+COMMENT = "comment"
+"""The parameter that has a table's comment."""
 _TYPE = {"table_type": "PAIMON", "storage_handler": _STORAGE_HANDLER}
 _LOCATION_KEY = "paimon_location"
 _HIVE_PREFIX = "hive."
@@ -250,7 +252,7 @@ def _parameters(
         copied = properties_of(schema)
     else:
         copied = {key: value for key, value in options.items() if key.startswith(_HIVE_PREFIX)}
-    comment = {} if schema.comment is None else {"comment": schema.comment}
+    comment = {} if schema.comment is None else {COMMENT: schema.comment}
     parameters = {**table.text_map(TableField.PARAMETERS), **copied, **comment, **_TYPE}
     return {key: value for key, value in parameters.items() if key not in unset}
 

@@ -20,7 +20,7 @@ from pyiceberg.exceptions import NoSuchTableError
 
 from stream_app.clock import SystemClock
 from stream_app.model.schema.data_type import STRING
-from stream_app.planning.schema.schema_changes import AddColumn, RenameColumn
+from stream_app.planning.schema.schema_changes import AddColumn, RenameColumn, SetTableComment
 from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.opening import open_table
 from stream_app.table.schema.alter import alter_table
@@ -134,6 +134,7 @@ def test_columns_tags_and_rollbacks_reach_the_catalog(
         [
             AddColumn(name="note", data_type=STRING, comment="of the clerk"),
             RenameColumn("v", "value"),
+            SetTableComment("what was sold"),
         ],
     )
     altered = SmallTable(open_table(table.path), _epoch=1)
@@ -141,7 +142,10 @@ def test_columns_tags_and_rollbacks_reach_the_catalog(
     altered.compact()
     assert_same(catalog, altered)
     there = catalog.load_table(table.table.label)
-    assert [field.name for field in there.schema().fields] == ["id", "value", "note"]
+    assert [(field.name, field.doc) for field in there.schema().fields] == [
+        ("id", None), ("value", None), ("note", "of the clerk"),
+    ]  # fmt: skip
+    assert there.properties["comment"] == "what was sold"
     assert there.refs()["monday"].snapshot_id == newest.snapshot_id
     assert there.scan(snapshot_id=newest.snapshot_id).to_arrow().to_pylist() == [{"id": 1, "v": 10}]
 
