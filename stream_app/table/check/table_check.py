@@ -26,6 +26,7 @@ from stream_app.table.check.data_file_facts import file_facts
 from stream_app.table.check.dependent_versions import FileNeeds, file_needs
 from stream_app.table.check.doubled_keys import DoubleKeys, across_findings
 from stream_app.table.check.hash_index_check import hash_index_findings
+from stream_app.table.check.iceberg_check import iceberg_findings
 from stream_app.table.check.metadata_check import FileInUse, MetadataCheck, Progress
 from stream_app.table.check.table_replay import plan_replay
 from stream_app.table.file_store_table import FileStoreTable
@@ -132,6 +133,7 @@ class TableCheck:
         yield from self._one(table, looked_into, "")
         if table.branch:
             return
+        yield from iceberg_findings(table)
         for name in branch_names(table.file_io, table.location):
             self.report.branches += 1
             try:

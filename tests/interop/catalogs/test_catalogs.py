@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,14 @@ from stream_app.catalog.jdbc.jdbc_catalog import JdbcCatalog
 from stream_app.catalog.registry import catalog_of
 from stream_app.clock import SystemClock
 from stream_app.errors import CommitError, UnsupportedTableError, UsageError
-from stream_app.model.schema.data_type import STRING, parse_columns
+from stream_app.model.schema.data_type import STRING, RowType, parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
-from stream_app.planning.schema.schema_changes import AddColumn
+from stream_app.planning.schema.schema_changes import (
+    AddColumn,
+    SetColumnComment,
+    SetTableComment,
+)
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.opening import (
     create_or_open_in_catalog,
@@ -132,6 +137,33 @@ def test_java_lists_reads_alters_and_continues_a_table(
     runs.commit(("+I", {"k": 1}))
     theirs = NamedTable(catalog=options, database="lab", table="runs")
     assert paimon_java.read(theirs) == [{"k": 1}]
+
+
+def test_comments_of_tables_and_columns_are_seen_by_java(
+    catalog: Catalog, options: Mapping[str, str], paimon_java: PaimonJava
+) -> None:
+    columns = parse_columns("k STRING NOT NULL, v STRING")
+    schema = new_table_schema(
+        columns=RowType(tuple(replace(one, description=f"the {one.name}") for one in columns)),
+        primary_keys=("k",), partition_keys=(), options={"bucket": "1"}, comment="the orders",
+        time_millis=SystemClock().now_ms(),
+    )  # fmt: skip
+    table = create_or_open_in_catalog(catalog, ORDERS, schema, SystemClock())
+    theirs = NamedTable(catalog=options, database="shop", table="orders")
+    assert paimon_java.comments(theirs) == {"": "the orders", "k": "the k", "v": "the v"}
+    alter_table(
+        table,
+        [
+            SetTableComment("all orders"),
+            SetColumnComment("v", None),
+            AddColumn(name="n", data_type=STRING, comment="how many"),
+        ],
+    )
+    assert paimon_java.comments(theirs) == {
+        "": "all orders", "k": "the k", "v": None, "n": "how many",
+    }  # fmt: skip
+    alter_table(open_in_catalog(catalog, ORDERS), [SetTableComment(None)])
+    assert paimon_java.comments(theirs)[""] is None
 
 
 @pytest.mark.parametrize("options", ["sqlite", "hive", "rest"], indirect=True)
