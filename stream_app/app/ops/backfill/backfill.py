@@ -212,9 +212,9 @@ class _Changes:
     def parts(self) -> Iterator[BucketRows]:
         """The changes, bucket after bucket; counts them."""
         present = self.state.stored(self.snapshot, self._doubled)
-        buckets = {*self.state.buckets, *(present.buckets if self.is_whole else ())}
+        buckets = {*self.state.source.buckets, *(present.buckets if self.is_whole else ())}
         for bucket in sorted(buckets):
-            expected = self.state.expected(bucket, keep_deletes=True)
+            expected = self.state.source.rows(bucket, keep_deletes=True)
             for differing in differences(self.state.view.layout(), present.rows(bucket), expected):
                 yield from self._counted(bucket, self._as_changes(differing))
 
