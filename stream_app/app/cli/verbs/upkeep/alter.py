@@ -16,24 +16,7 @@ from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments, r
 from stream_app.errors import UsageError
 from stream_app.model.options.core_options import lasting_refusals
 from stream_app.model.schema.data_type import parse_data_type
-from stream_app.planning.schema.schema_changes import (
-    AddColumn,
-    ChangeNullability,
-    ChangeType,
-    ColumnPlace,
-    DropColumn,
-    DropPrimaryKey,
-    MoveColumn,
-    Position,
-    RenameColumn,
-    SchemaChange,
-    SetColumnComment,
-    SetColumnDefault,
-    SetOption,
-    SetTableComment,
-    UnsetOption,
-    schema_differences,
-)
+from stream_app.planning.schema import schema_changes as change
 from stream_app.table.opening import open_for_altering
 from stream_app.table.schema.alter import alter_table, next_schema
 
@@ -46,17 +29,19 @@ _POSITION = re.compile(
 _COMMENT = re.compile(r"(?P<type>.+?)\s+COMMENT\s+'(?P<text>(?:[^']|'')*)'\s*", re.I | re.DOTALL)
 
 
-def parse_add_column(text: str) -> AddColumn:
+def parse_add_column(text: str) -> change.AddColumn:
     """``x DECIMAL(12,2) COMMENT 'text' AFTER y``."""
     name, rest = _name_and_rest(text, "x INT AFTER y")
     rest, position = _split_position(rest)
     comment = None
     if match := _COMMENT.fullmatch(rest):
         rest, comment = match["type"], match["text"].replace("''", "'")
-    return AddColumn(name=name, data_type=parse_data_type(rest), comment=comment, position=position)
+    return change.AddColumn(
+        name=name, data_type=parse_data_type(rest), comment=comment, position=position
+    )
 
 
-def parse_change_type(text: str) -> ChangeType:
+def parse_change_type(text: str) -> change.ChangeType:
     """``x BIGINT``."""
     name, rest = _name_and_rest(text, "x BIGINT")
     data_type = parse_data_type(rest)
@@ -65,16 +50,16 @@ def parse_change_type(text: str) -> ChangeType:
             f"a change of the type leaves nulls as they are: {text!r}",
             fix="give the type without NOT NULL; --not-null and --nullable change the rest",
         )
-    return ChangeType(name, data_type)
+    return change.ChangeType(name, data_type)
 
 
-def parse_move(text: str) -> MoveColumn:
+def parse_move(text: str) -> change.MoveColumn:
     """``x FIRST`` or ``x AFTER y``."""
     name, rest = _name_and_rest(text, "x AFTER y")
     rest, position = _split_position(rest)
     if position is None or rest:
         raise _unreadable(text, "x FIRST, x LAST, x BEFORE y or x AFTER y")
-    return MoveColumn(name, position)
+    return change.MoveColumn(name, position)
 
 
 def _name_and_rest(text: str, example: str) -> tuple[str, str]:
@@ -84,14 +69,14 @@ def _name_and_rest(text: str, example: str) -> tuple[str, str]:
     return match[1] or match[2] or match[3], match[4]
 
 
-def _split_position(text: str) -> tuple[str, Position | None]:
+def _split_position(text: str) -> tuple[str, change.Position | None]:
     match = _POSITION.fullmatch(text)
     if match is None:
         return text, None
     if match["end"]:
-        return match["rest"], Position(ColumnPlace(match["end"].lower()))
+        return match["rest"], change.Position(change.ColumnPlace(match["end"].lower()))
     of = match[4] or match[5] or match[6]
-    return match["rest"], Position(ColumnPlace(match["side"].lower()), of)
+    return match["rest"], change.Position(change.ColumnPlace(match["side"].lower()), of)
 
 
 def _pair(text: str, example: str) -> tuple[str, str]:
@@ -105,7 +90,7 @@ def _unreadable(text: str, example: str) -> UsageError:
     return UsageError(f"cannot read the change {text!r}", fix=f"write it like {example}")
 
 
-CHANGES: dict[str, tuple[str, str, Callable[[str], SchemaChange]]] = {
+CHANGES: dict[str, tuple[str, str, Callable[[str], change.SchemaChange]]] = {
     "--add-column": (
         "'X TYPE'",
         "add a column; may end in COMMENT 'text' and FIRST, BEFORE Y or AFTER Y",
@@ -114,26 +99,34 @@ CHANGES: dict[str, tuple[str, str, Callable[[str], SchemaChange]]] = {
     "--rename-column": (
         "X=Y",
         "rename a column; its values stay",
-        lambda text: RenameColumn(*_pair(text, "old=new")),
+        lambda text: change.RenameColumn(*_pair(text, "old=new")),
     ),
-    "--drop-column": ("X", "drop a column", DropColumn),
+    "--drop-column": ("X", "drop a column", change.DropColumn),
     "--change-type": ("'X TYPE'", "give a column another type", parse_change_type),
-    "--nullable": ("X", "let a column be null", lambda text: ChangeNullability(text, True)),
-    "--not-null": ("X", "forbid nulls in a column", lambda text: ChangeNullability(text, False)),
+    "--nullable": ("X", "let a column be null", lambda text: change.ChangeNullability(text, True)),
+    "--not-null": (
+        "X",
+        "forbid nulls in a column",
+        lambda text: change.ChangeNullability(text, False),
+    ),
     "--move-column": ("'X AFTER Y'", "move a column: FIRST, LAST, BEFORE Y, AFTER Y", parse_move),
     "--comment-column": (
         "X=TEXT",
         "comment a column; an empty text removes the comment",
-        lambda text: SetColumnComment(*_or_none(text, "x=a text")),
+        lambda text: change.SetColumnComment(*_or_none(text, "x=a text")),
     ),
     "--default": (
         "X=VALUE",
         "give a column a default value; an empty one removes it",
-        lambda text: SetColumnDefault(*_or_none(text, "x=0")),
+        lambda text: change.SetColumnDefault(*_or_none(text, "x=0")),
     ),
-    "--comment": ("TEXT", "comment the table", lambda text: SetTableComment(text or None)),
-    "--set": ("KEY=VALUE", "set an option", lambda text: SetOption(*_pair(text, "num-levels=6"))),
-    "--unset": ("KEY", "take an option back to its default", UnsetOption),
+    "--comment": ("TEXT", "comment the table", lambda text: change.SetTableComment(text or None)),
+    "--set": (
+        "KEY=VALUE",
+        "set an option",
+        lambda text: change.SetOption(*_pair(text, "num-levels=6")),
+    ),
+    "--unset": ("KEY", "take an option back to its default", change.UnsetOption),
 }
 """Each argument: its value, its meaning, and how it is read."""
 _DROP_KEY = "--drop-primary-key"
@@ -175,7 +168,7 @@ def add_schema_changes(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def schema_changes(given: Sequence[tuple[str, Any]]) -> list[SchemaChange]:
+def schema_changes(given: Sequence[tuple[str, Any]]) -> list[change.SchemaChange]:
     """The changes that a parser collected.
 
     Raises:
@@ -184,7 +177,8 @@ def schema_changes(given: Sequence[tuple[str, Any]]) -> list[SchemaChange]:
     if not given:
         raise UsageError("no change is given", fix=f"give one of {', '.join(CHANGES)}, {_DROP_KEY}")
     return [
-        DropPrimaryKey() if name == _DROP_KEY else CHANGES[name][2](value) for name, value in given
+        change.DropPrimaryKey() if name == _DROP_KEY else CHANGES[name][2](value)
+        for name, value in given
     ]
 
 
@@ -223,4 +217,4 @@ def run(args: argparse.Namespace) -> int:
         yield f"the table has schema {alter_table(table, changes).schema_id}"
 
     is_empty = new.schema_id == table.schema.schema_id
-    return run_upkeep(args, schema_differences(table.schema, new), do, is_empty=is_empty)
+    return run_upkeep(args, change.schema_differences(table.schema, new), do, is_empty=is_empty)
