@@ -41,7 +41,7 @@ from stream_app.model.schema.undone_rows import OF_PARTIAL_UPDATE
 _Ops = npt.NDArray[np.int8]
 _OpsOf = Callable[[Mask, Mask, Mask], _Ops]
 """Makes the steps from three masks, bool [steps]: has a sequence, is late, adds."""
-_NEWEST = ColumnAggregate(function=LAST_VALUE)
+_NEWEST_OR_NULL = ColumnAggregate(function=LAST_VALUE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,9 +81,9 @@ class GroupedSteps:
     ) -> Folded:
         """One value a segment of a column of a group."""
         if name in group.sequence or (how is None and self.adds.all()):
-            return folded(column, self._of_group(group, _in_sequence_alone), _NEWEST)
+            return folded(column, self._of_group(group, _in_sequence_alone), _NEWEST_OR_NULL)
         if how is None:
-            return folded(column, self._of_group(group, _cleared), _NEWEST)
+            return folded(column, self._of_group(group, _cleared), _NEWEST_OR_NULL)
         return folded(column, self._of_group(group, _aggregated), how)
 
     def _of_group(self, group: SequenceGroup, ops_of: _OpsOf) -> Steps:

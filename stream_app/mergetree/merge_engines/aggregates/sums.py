@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from stream_app.errors import MergeError
 from stream_app.mergetree.key_value_batch import Indices, Mask
-from stream_app.mergetree.merge_engines.aggregates import decimals
 from stream_app.mergetree.merge_engines.aggregates.chosen_values import nearest_valid
 from stream_app.mergetree.merge_engines.aggregates.combined_values import counted
 from stream_app.mergetree.merge_engines.aggregates.steps import Op, Steps
@@ -213,38 +212,38 @@ def _whole_quotient(dividend: _Values, divisor: _Values, divides: Mask) -> _Valu
 
 def _decimal_sum(column: pa.Array, steps: Steps, counts: Mask, minus: Mask) -> pa.Array:
     kind = column.type
-    if kind.precision <= decimals.COMPACT_PRECISION:
-        values = np.where(counts, decimals.compact_integers(column)[steps.rows], 0)
+    if kind.precision <= COMPACT_PRECISION:
+        values = np.where(counts, compact_integers(column)[steps.rows], 0)
         # A sum of 18 digits that nobody checks; below this bound no partial sum leaves 64 bits.
         if np.abs(values.astype(np.float64)).sum() < 9e18:
             total = steps.sums(np.where(minus, -values, values))
-            if kind.precision <= decimals.STORED_AS_INT32:
+            if kind.precision <= STORED_AS_INT32:
                 total = total.astype(np.int32).astype(np.int64)  # as Paimon's writer cuts it
-            return decimals.from_compact_integers(total, steps.any(counts), kind)
-    whole = decimals.integers(column)[steps.rows]
+            return from_compact_integers(total, steps.any(counts), kind)
+    whole = integers(column)[steps.rows]
     result = np.zeros(len(steps.starts), object)
     has = np.zeros(len(steps.starts), np.bool_)
     for segments, places in steps.rounds(counts):
         signed = np.where(minus[places], -whole[places], whole[places])
         added = np.where(has[segments], result[segments] + signed, signed)
         result[segments] = added
-        has[segments] = ~decimals.overflows(added, kind, is_sum=True)
-    return decimals.from_integers(result, has, kind)
+        has[segments] = ~overflows(added, kind, is_sum=True)
+    return from_integers(result, has, kind)
 
 
 def _decimal_product(column: pa.Array, steps: Steps, counts: Mask, minus: Mask) -> pa.Array:
     kind = column.type
-    whole = decimals.integers(column)[steps.rows]
+    whole = integers(column)[steps.rows]
     result = np.zeros(len(steps.starts), object)
     has = np.zeros(len(steps.starts), np.bool_)
     for segments, places in steps.rounds(counts):
         given, before, had = whole[places], result[segments], has[segments]
         divides = minus[places]
         ones = np.where(divides & had, given, 1)
-        quotient = decimals.quotient(before, ones, kind.scale)
-        product = decimals.product(before, given, kind.scale)
-        new = np.where(had, np.where(divides, quotient, product), given)
+        divided = quotient(before, ones, kind.scale)
+        multiplied = product(before, given, kind.scale)
+        new = np.where(had, np.where(divides, divided, multiplied), given)
         takes = had | ~divides
         result[segments] = np.where(takes, new, before)
-        has[segments] = takes & ~decimals.overflows(result[segments], kind, is_sum=False)
-    return decimals.from_integers(result, has, kind)
+        has[segments] = takes & ~overflows(result[segments], kind, is_sum=False)
+    return from_integers(result, has, kind)
