@@ -28,7 +28,9 @@ def seen_tables(parts: Mapping[Origin, pa.RecordBatch]) -> Mapping[Origin, SeenT
     for origin, part in parts.items():
         rows = [row for row in _rows(part) if row is not None]
         columns = frozenset[str]().union(*(row for _, row in rows))
-        read = frozenset(_comparable(row) for op, row in rows if op == _READ)
+        read = frozenset(
+            orjson.dumps(row, option=orjson.OPT_SORT_KEYS) for op, row in rows if op == _READ
+        )
         if rows:
             changed = any(op != _READ for op, _ in rows)
             tables[origin] = SeenTable(columns=columns, read=read, is_changed=changed)
@@ -68,7 +70,3 @@ def _row(value: bytes) -> tuple[str, dict[str, Any]] | None:
         return None
     op, after = document.get("op"), document.get("after")
     return (op, after) if isinstance(op, str) and isinstance(after, dict) else None
-
-
-def _comparable(row: dict[str, Any]) -> bytes:
-    return orjson.dumps(row, option=orjson.OPT_SORT_KEYS)

@@ -150,10 +150,6 @@ _ORIGINS = OriginFields(
 )
 
 
-def _millis_of(columns: Sequence[pa.Array]) -> pa.Array:
-    return pc.multiply(columns[0], 1000)  # Maxwell tells seconds
-
-
 def _key_names(key: Any) -> list[str]:
     """The columns of a key: ``{"pk.id": 3}``, or ``["db", "t", [{"id": 3}]]``."""
     if isinstance(key, dict):
@@ -172,7 +168,9 @@ MAXWELL_JSON = DialectFormat(
     dialect=lambda _: MaxwellDialect(),
     encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_ORIGINS.origins,
-    change_times=partial(change_times, pa.schema([("ts", pa.int64())]), _millis_of),
+    change_times=partial(  # Maxwell tells seconds
+        change_times, pa.schema([("ts", pa.int64())]), lambda columns: pc.multiply(columns[0], 1000)
+    ),
     has_whole_before=lambda _: True,
     signs=(frozenset({"database", "table", "type", "data"}),),
 ).declared()

@@ -217,7 +217,7 @@ class _Altering:
 
     def _change_type(self, name: str, data_type: DataType) -> None:
         column = self._column(name)
-        self._check_not_key(name, "its type cannot change")
+        self._check_not_key(name)
         was = column.data_type
         wanted = data_type.as_nullable() if was.nullable else data_type.not_null()
         if was.is_nested or wanted.is_nested:
@@ -234,14 +234,14 @@ class _Altering:
         self._check_default(column.default_value, wanted, name)
         self._put(name, replace(column, data_type=wanted))
 
-    def _check_not_key(self, name: str, why: str) -> None:
+    def _check_not_key(self, name: str) -> None:
         for what, keys in (
             ("primary key", self.primary_keys),
             ("partition key", self._old.partition_keys),
             ("bucket key", CoreOptions(self.options).columns(BUCKET_KEY)),
         ):
             if name in keys:
-                raise _refused(f"{name!r} is a column of the {what}: {why}")
+                raise _refused(f"{name!r} is a column of the {what}: its type cannot change")
 
     def _change_nullability(self, name: str, *, nullable: bool) -> None:
         was = self._column(name).data_type

@@ -245,7 +245,7 @@ def by_source_partition(batch: pa.RecordBatch) -> Iterator[tuple[Where, pa.Recor
     if not batch.num_rows:
         return
     batch = pa.RecordBatch.from_arrays(
-        [_as_type(batch.column(field.name), field.type) for field in MESSAGE_SCHEMA],
+        [batch.column(field.name).cast(field.type) for field in MESSAGE_SCHEMA],
         schema=MESSAGE_SCHEMA,
     )
     codes = batch.column("partition").to_numpy().astype(np.int64)
@@ -257,7 +257,3 @@ def by_source_partition(batch: pa.RecordBatch) -> Iterator[tuple[Where, pa.Recor
     for start, stop in itertools.pairwise(starts):
         where = batch.column("topic")[start].as_py(), batch.column("partition")[start].as_py()
         yield where, batch.slice(start, stop - start)
-
-
-def _as_type(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    return column if column.type == wanted else column.cast(wanted)

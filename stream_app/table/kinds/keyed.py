@@ -259,14 +259,12 @@ def _planned_compactions(
     return [request for request in due if request is not None]
 
 
-def _table_write(table: FileStoreTable, basis: WriteBasis) -> TableWrite:
-    return TableWrite(table, _bucket_writer, next_sequence_number=basis.next_sequence_number)
-
-
 KEYED_KIND = TableKind(
     bucket_assigner=lambda table, _: FixedBuckets(table.schema),
     bucket_writer=_bucket_writer,
-    table_write=_table_write,
+    table_write=lambda table, basis: TableWrite(
+        table, _bucket_writer, next_sequence_number=basis.next_sequence_number
+    ),
     compactions=lambda table, executor: CompactCoordinator(table, executor, bucket_managers),
     planned_compactions=_planned_compactions,
     rewrite=rewrite_keyed,

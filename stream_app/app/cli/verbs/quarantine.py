@@ -233,7 +233,8 @@ def _list(args: argparse.Namespace, records: _Records) -> Iterator[str]:
     elif not summaries:
         yield f"no record waits in {records.quarantine.location}"
     else:
-        yield from text_lines(columns, ([*map(_cell, summary.values())] for summary in summaries))
+        rows = [[it if it is None else str(it) for it in summary.values()] for summary in summaries]
+        yield from text_lines(columns, rows)
 
 
 def _summaries(records: Sequence[QuarantinedRecord]) -> list[dict[str, object]]:
@@ -257,10 +258,6 @@ def _summary(
         "first": time_text(min(times, default=None)),
         "last": time_text(max(times, default=None)),
     }
-
-
-def _cell(value: object) -> str | None:
-    return None if value is None else str(value)
 
 
 def _show(args: argparse.Namespace, records: _Records) -> Iterator[str]:
