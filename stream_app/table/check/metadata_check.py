@@ -126,7 +126,8 @@ class MetadataCheck:
                     kind=FindingKind.SNAPSHOTS,
                     what="the tag is of another snapshot than the one that has its number",
                     where=version.path,
-                    fix="delete the tag: the table was rolled back behind it: stream-app delete-tag",
+                    fix="delete the tag: the table was rolled back behind it: "
+                    "stream-app delete-tag",
                 )
             if not is_same:  # else the snapshot's own turn checks it
                 self._live = None
