@@ -132,7 +132,7 @@ class BeforeRows(Protocol):
     """Knows the rows of a bucket as followers have seen them."""
 
     def tells(self, sections: Sequence[Section], output_level: int, /) -> bool:
-        """Whether a rewrite of these sections writes a changelog; by default if they leave level 0."""
+        """Whether a rewrite of sections writes a changelog; by default if they leave level 0."""
         return output_level != 0 and leave_level_0(sections)
 
     def upgrade(self, file: DataFileMeta, output_level: int, /) -> Upgrade:
