@@ -122,7 +122,9 @@ class _Altering:
         """
         match change:
             case schema_changes.SetOption(key, value):
-                self._set_option(key, value)
+                problem = set_problem(self.options, key, value, has_snapshots=self._has_snapshots)
+                self._refuse(problem)
+                self.options[key] = value
             case schema_changes.UnsetOption(key):
                 self._refuse(unset_problem(self.options, key, has_snapshots=self._has_snapshots))
                 del self.options[key]
@@ -164,10 +166,6 @@ class _Altering:
 
     def _put(self, name: str, column: DataField) -> None:
         self.fields[self._index(name)] = column
-
-    def _set_option(self, key: str, value: str) -> None:
-        self._refuse(set_problem(self.options, key, value, has_snapshots=self._has_snapshots))
-        self.options[key] = value
 
     def _add(self, change: schema_changes.AddColumn) -> None:
         if any(column.name == change.name for column in self.fields):

@@ -22,7 +22,6 @@ from stream_app.table.upkeep.expire_snapshots import (
     Expiry,
     add_changelog,
     add_dropped,
-    add_manifest_lists,
     first_wanted,
     readable,
     time_of,
@@ -102,5 +101,5 @@ class ExpireChangelogs:
             # They are deleted, unless flushed files were the changelog when the snapshot expired.
             # That is possible beside changelog files, because the producer may have changed.
             add_dropped(collector, changelog, protected, self._cache)
-            add_manifest_lists(collector, changelog)
+            collector.add_manifest_lists(changelog)
         return collector.files

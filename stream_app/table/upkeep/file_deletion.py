@@ -109,6 +109,11 @@ class FileCollector:
         if self._is_new(name):
             self.files.lists[self._table.paths.manifest(name)] = size or 0
 
+    def add_manifest_lists(self, snapshot: Snapshot) -> None:
+        """Add the lists of a version's data files, and their manifests."""
+        self.add_manifest_list(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
+        self.add_manifest_list(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
+
     def add_indexes(self, snapshot: Snapshot) -> None:
         """Add index files, their manifest, and statistics of a snapshot."""
         paths, name = self._table.paths, snapshot.index_manifest

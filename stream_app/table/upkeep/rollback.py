@@ -45,7 +45,7 @@ from stream_app.table.upkeep.announcements import (
     holding_rollbacks,
     withdraw_rollbacks,
 )
-from stream_app.table.upkeep.expire_snapshots import add_changelog, add_manifest_lists
+from stream_app.table.upkeep.expire_snapshots import add_changelog
 from stream_app.table.upkeep.file_deletion import FileCollector, FilesToDelete, delete_files
 from stream_app.table.upkeep.protected_versions import ProtectedVersions, protected_versions
 from stream_app.table.upkeep.tags import add_live_files
@@ -353,7 +353,7 @@ def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) ->
     for version in (*snapshots, *changelogs):
         _add_new(collector, version, protected, needed)
     for version in (*snapshots, *tagged, *changelogs):
-        add_manifest_lists(collector, version)
+        collector.add_manifest_lists(version)
         collector.add_indexes(version)
     return collector.files
 

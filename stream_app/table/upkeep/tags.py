@@ -215,11 +215,7 @@ def _files(
         collector.keep_metadata_of(changelogs, may_be_gone=True)
     for version in going:
         add_live_files(collector, version, needed)
-        for name, size in (
-            (version.base_manifest_list, version.base_manifest_list_size),
-            (version.delta_manifest_list, version.delta_manifest_list_size),
-        ):
-            collector.add_manifest_list(name, size)
+        collector.add_manifest_lists(version)
         collector.add_indexes(version)
     return collector.files
 
