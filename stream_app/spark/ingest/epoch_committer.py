@@ -26,8 +26,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic
 
 from stream_app.errors import StoppedError
-from stream_app.kafka.job_offsets import JobOffsets
-from stream_app.kafka.offset_ranges import Offsets
+from stream_app.kafka.offset_ranges import JobOffsets, Offsets
 from stream_app.spark.epoch.epoch_runner import Messages
 from stream_app.spark.ingest.epoch_round import DecodedEpoch
 from stream_app.spark.ingest.epoch_writer import EpochWriter

@@ -24,8 +24,7 @@ from stream_app.planning.compact.waiting_rows import unseen_by, waiting_fix, wai
 from stream_app.table.check.changelog_check import ChangelogCheck
 from stream_app.table.check.data_file_facts import file_facts
 from stream_app.table.check.dependent_versions import FileNeeds, file_needs
-from stream_app.table.check.doubled_keys import DoubleKeys, across_findings
-from stream_app.table.check.hash_index_check import hash_index_findings
+from stream_app.table.check.doubled_keys import DoubleKeys, across_findings, hash_index_findings
 from stream_app.table.check.metadata_check import FileInUse, MetadataCheck, Progress
 from stream_app.table.check.table_replay import plan_replay
 from stream_app.table.file_store_table import FileStoreTable

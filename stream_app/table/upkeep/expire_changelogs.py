@@ -27,9 +27,11 @@ from stream_app.table.upkeep.expire_snapshots import (
     time_of,
     versions_before,
 )
-from stream_app.table.upkeep.file_deletion import FileCollector, FilesToDelete, delete_files
-from stream_app.table.upkeep.protected_versions import (
+from stream_app.table.upkeep.file_deletion import (
+    FileCollector,
+    FilesToDelete,
     LiveFilesCache,
+    delete_files,
     live_files_cache,
     protected_versions,
 )

@@ -42,10 +42,12 @@ from stream_app.table.upkeep.announcements import (
     whole_or_staying,
     withdraw_what_is_over,
 )
-from stream_app.table.upkeep.file_deletion import FileCollector, FilesToDelete, delete_files
-from stream_app.table.upkeep.protected_versions import (
+from stream_app.table.upkeep.file_deletion import (
+    FileCollector,
+    FilesToDelete,
     LiveFilesCache,
     ProtectedVersions,
+    delete_files,
     live_files_cache,
     protected_versions,
 )

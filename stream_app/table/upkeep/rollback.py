@@ -46,8 +46,13 @@ from stream_app.table.upkeep.announcements import (
     withdraw_rollbacks,
 )
 from stream_app.table.upkeep.expire_snapshots import add_changelog
-from stream_app.table.upkeep.file_deletion import FileCollector, FilesToDelete, delete_files
-from stream_app.table.upkeep.protected_versions import ProtectedVersions, protected_versions
+from stream_app.table.upkeep.file_deletion import (
+    FileCollector,
+    FilesToDelete,
+    ProtectedVersions,
+    delete_files,
+    protected_versions,
+)
 from stream_app.table.upkeep.tags import add_live_files
 from stream_app.table.versions.manifest_reads import ManifestReads
 from stream_app.table.versions.time_travel import Version, snapshot_of

@@ -37,8 +37,12 @@ from stream_app.planning.upkeep.tag_creation import SnapshotTime, TagRules, tag_
 from stream_app.planning.upkeep.unused_files import FileKey, file_key, nearest_numbers, unprotected
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.announcements import is_announced, is_rolled_back
-from stream_app.table.upkeep.file_deletion import FileCollector, FilesToDelete, delete_files
-from stream_app.table.upkeep.protected_versions import protected_versions
+from stream_app.table.upkeep.file_deletion import (
+    FileCollector,
+    FilesToDelete,
+    delete_files,
+    protected_versions,
+)
 from stream_app.table.versions.manifest_reads import ManifestReads
 from stream_app.table.versions.time_travel import numbered_snapshot
 

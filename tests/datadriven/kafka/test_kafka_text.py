@@ -9,9 +9,9 @@ import pytest
 
 from stream_app.errors import WrongSourceError
 from stream_app.kafka.client_options import READING_OPTIONS, client_options
-from stream_app.kafka.job_offsets import JobOffsets
 from stream_app.kafka.next_offsets import first_offsets, next_end, offsets_text, vanished
 from stream_app.kafka.offset_ranges import (
+    JobOffsets,
     OffsetRange,
     Offsets,
     cut,

@@ -22,12 +22,13 @@ from stream_app.app.ops.check.of_database import paths_of
 from stream_app.app.ops.quarantine.job_replay import job_replays
 from stream_app.app.ops.quarantine.quarantine_folder import (
     DROPPED,
+    Choice,
     Mark,
     Quarantine,
     QuarantinedRecord,
+    offset_range,
     open_quarantine,
 )
-from stream_app.app.ops.quarantine.record_choice import Choice, offset_range
 from stream_app.app.ops.quarantine.replay import replay_lines
 from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.app.text.listing import DRY_RUN, NOTHING, counted, time_text
