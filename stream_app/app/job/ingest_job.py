@@ -27,8 +27,7 @@ from stream_app.app.config.secrets import hidden
 from stream_app.app.config.source_config import SourceKind
 from stream_app.app.config.tables_of_job import WholeDatabase
 from stream_app.app.job.job_checks import CheckedJob, checked_job
-from stream_app.app.job.job_feeds import JobFeeds
-from stream_app.app.job.job_stream import runner_of, source_of, stream_of
+from stream_app.app.job.job_stream import JobFeeds, runner_of, source_of, stream_of
 from stream_app.app.observe.monitoring.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.observe.watched_job import WatchedJob
 from stream_app.app.tables.database_tables import DatabaseTables
