@@ -27,7 +27,7 @@ from stream_app.app.web.drawings.bar_charts import (
     snapshot_chart,
 )
 from stream_app.app.web.drawings.trees import BUCKETS_SHOWN, BucketTree, bucket_trees
-from stream_app.app.web.lists import PageList
+from stream_app.app.web.pages import PageList
 from stream_app.app.web.table_parts import (
     ColumnRow,
     Parts,
