@@ -61,8 +61,8 @@ _CACHE = str(_cache_folder())
 
 def compiled(function: Function) -> Function:
     """Compile a function at its first call, and keep the result for later processes."""
-    usual = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = _CACHE
+    config: Any = numba.config
+    usual, config.CACHE_DIR = config.CACHE_DIR, _CACHE
     try:
         compiles = numba.njit(
             cache=True, nogil=True, boundscheck=False, error_model="numpy", forceinline=True
@@ -71,7 +71,7 @@ def compiled(function: Function) -> Function:
     except RuntimeError as error:  # of sources in an archive
         raise ImportError(f"Numba cannot keep its code: {error}") from error
     finally:
-        numba.config.CACHE_DIR = usual
+        config.CACHE_DIR = usual
 
 
 def _address(builder: Any, arguments: Any, bits: int) -> Any:
@@ -124,15 +124,19 @@ put_byte: Callable[[int, int, int], None] = _store(8)
 """Set an element of a table of bytes."""
 
 
-@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
-def low_zero_bytes(_typing_context: Any, word: Any) -> Any:
-    """How many bytes of a word below its lowest one that is not zero."""
-
+def _low_zero_bytes() -> Callable[..., Any]:
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         bits = builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
         return builder.lshr(bits, ir.Constant(ir.IntType(64), 3))
 
-    return types.int64(word), generate
+    def low_zeros(_typing_context: Any, word: Any) -> Any:
+        return types.int64(word), generate
+
+    return cast(Callable[..., Any], intrinsic(low_zeros))
+
+
+low_zero_bytes: Callable[[np.uint64], int] = _low_zero_bytes()
+"""How many bytes of a word below its lowest one that is not zero."""
 
 
 def word_of(text: bytes) -> np.uint64:

@@ -182,7 +182,9 @@ def _decoded_rows(
     count = len(shape.readings)
     extra = dict(zip(flat_fields(settings), parsed.columns[count:], strict=True))
     images = flat_images(part, parsed.columns[:count], extra, shape, settings)
-    return rows, _records(values, (rows, parsed.drift[rows]), images, shape, settings)
+    # A delete's image is that before the change, which may lack columns.
+    numbers = np.where(images.images.has_before, parsed.drift[rows] * 3, parsed.drift[rows])
+    return rows, _records(values, (rows, numbers), images, shape, settings)
 
 
 def _records(

@@ -18,7 +18,11 @@ import enum
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from stream_app.model.options.iceberg_options import GLUE_CLIENT, HIVE_CLIENT
+from stream_app.model.options.iceberg_options import (
+    GLUE_CLIENT,
+    HIVE_CLIENT,
+    METADATA_ICEBERG_STORAGE,
+)
 from stream_app.model.options.option import is_true
 
 
@@ -131,6 +135,10 @@ REFUSALS: tuple[OptionRefusal, ...] = (
     OptionRefusal(
         "metadata.iceberg.hive-client-class",
         *(_ICEBERG_CLIENTS, _VERSIONS, _ICEBERG, True),
+    ),
+    OptionRefusal(
+        "metadata.iceberg.storage",
+        *(_other_than(*METADATA_ICEBERG_STORAGE.only), _VERSIONS, _ICEBERG, True),
     ),
     OptionRefusal("partition.end-input-to-done", _TRUE, _WRITE, _NOBODY_MARKS, may_go=True),
     OptionRefusal("partition.idle-time-to-done", _SET, _WRITE, _NOBODY_MARKS, may_go=True),

@@ -63,8 +63,7 @@ from stream_app.table.iceberg.version_history import (
     schema_json,
     schemas_of,
 )
-from stream_app.table.iceberg.version_steps import VersionStep, VersionSteps
-from stream_app.table.iceberg.version_summary import summary
+from stream_app.table.iceberg.version_steps import VersionStep, VersionSteps, summary
 
 _LOG = logging.getLogger(__name__)
 _VISIBLE = "paimon.visible-from-level"

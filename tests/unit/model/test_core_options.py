@@ -43,7 +43,7 @@ def test_each_key_of_paimon_has_one_decision() -> None:
     # Of these some values are read, and others refused.
     assert refused & read == {
         "data-file.path-directory", "log.scan", "metadata.iceberg.database",
-        "metadata.iceberg.hive-client-class", "scan.mode",
+        "metadata.iceberg.hive-client-class", "metadata.iceberg.storage", "scan.mode",
     }  # fmt: skip
     assert not IGNORED_KEYS & (refused | read)
     assert not PAIMON_KEYS & read
