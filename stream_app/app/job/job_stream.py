@@ -188,7 +188,13 @@ class JobFeeds:
             table = table.counted(self.events.metrics.store.requests)
         executor_of = functools.partial(SparkCompactExecutor, self.compactions)
         takes_repeats = self.stream.repeated_records is RepeatedRecords.STORE
-        job = TableJob(table, executor_of, self.stopping, takes_repeats)
+        job = TableJob(
+            table,
+            executor_of,
+            self.stopping,
+            takes_repeats,
+            freshness=self.stream.policy_freshness,
+        )
         rules = job_rows(self.tables, table).evolution
         self._jobs.append(job)
         events.watch(job)
