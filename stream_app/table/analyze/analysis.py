@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from functools import partial
 
 from stream_app.errors import CommitError, UsageError
-from stream_app.filestore.versions.statistics_files import StatisticsFiles
+from stream_app.filestore.versions.statistics_files import StatisticsFiles, TableStatistics
 from stream_app.model.near_names import unknown_name
 from stream_app.model.schema.data_type import DataField
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from stream_app.model.table_statistics import TableStatistics
 from stream_app.table.analyze.column_figures import ColumnFigures
 from stream_app.table.commit.batch_commit import batch_committer
 from stream_app.table.file_store_table import FileStoreTable

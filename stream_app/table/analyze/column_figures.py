@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.filestore.versions.statistics_files import ColumnStatistics
 from stream_app.format.casting.rules import read_as
 from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
@@ -22,7 +23,6 @@ from stream_app.model.schema.data_type import (
     TypeRoot,
     parse_data_type,
 )
-from stream_app.model.table_statistics import ColumnStatistics
 from stream_app.table.analyze.distinct_sketch import DistinctSketch
 
 _SHORT_DECIMAL = 18  # digits of a decimal that fits into 8 bytes
