@@ -21,6 +21,7 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 
+from bench.compaction_outcome import HEAD, Outcome
 from stream_app.clock import Clock
 from stream_app.format.binary_row import key_order, serialize_row
 from stream_app.mergetree.compact.compact_task import CompactTask
@@ -225,56 +226,6 @@ class SimulatedExecutor:
     def wait(self) -> None:
         """Go on to the end of the compaction that ends first."""
         self.advance(min(ends for ends, _, _ in self.running))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What a simulated day has cost.
-
-    Attributes:
-        write_amplification: bytes that flushes and compactions wrote ÷ bytes that flushes wrote.
-        space_max, space_mean: bytes of live files ÷ what they would be if fully merged.
-        runs_max, runs_mean: sorted runs that a reader of a new epoch meets.
-        waited: flushes that were held back by the stop trigger.
-        waited_s_max: the longest of these waits.
-        files: that are live at the end.
-        reasons: compactions by the rule that picked them.
-    """
-
-    flushes: int
-    write_amplification: float
-    space_max: float
-    space_mean: float
-    runs_max: int
-    runs_mean: float
-    compactions: int
-    waited: int
-    waited_s_max: float
-    files: int
-    reasons: Mapping[str, int]
-
-    def markdown(self, load: str, options: str) -> str:
-        """A row below `HEAD`."""
-        cells = [
-            load,
-            options,
-            f"{self.write_amplification:.1f}",
-            f"{self.space_mean:.2f}",
-            f"{self.space_max:.2f}",
-            f"{self.runs_mean:.1f}",
-            self.runs_max,
-            f"{self.compactions:,}",
-            f"{self.waited:,}",
-            f"{self.waited_s_max:.0f}",
-        ]
-        return f"| {' | '.join(str(cell) for cell in cells)} |"
-
-
-HEAD = (
-    "| load | options | writes × | space × | at most | sorted runs | at most | compactions "
-    "| waits | longest, s |",
-    f"| --- | --- |{' ---: |' * 8}",
-)
 
 
 def simulate(

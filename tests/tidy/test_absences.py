@@ -25,6 +25,7 @@ PURE = {
     "cdc.canal.mysql_types", "cdc.computed.text_functions", "cdc.debezium.avro.wire_format",
     "cdc.debezium.avro.avro_schema", "format.arrow_schema", "format.binary_row",
     "format.snapshot_json", "kafka.librdkafka", "kafka.message_stamps",
+    "planning.compact.compaction_policy",
 }  # fmt: skip
 """Cached functions whose answer depends on their arguments alone, or is a library."""
 READ_ONE_BY_ONE = {

@@ -11,16 +11,15 @@ from functools import cache
 
 import pytest
 
+from bench.compaction_outcome import HEAD, Outcome
 from bench.compaction_simulation import (
     FLUSHES,
     FRESHNESS,
-    HEAD,
     INSERTS,
     LOADS,
     MB,
     UPDATES,
     Load,
-    Outcome,
     simulate,
 )
 from tests.support.datadriven import rewriting

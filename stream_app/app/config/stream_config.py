@@ -31,7 +31,7 @@ class RepeatedRecords(enum.Enum):
 
 
 class CompactionPolicy(enum.Enum):
-    """Who chooses when a bucket is compacted: its table's options, or the job by its sizes."""
+    """Whether a table's options tell when a bucket is compacted, or the job chooses by sizes."""
 
     OPTIONS = "options"
     AUTO = "auto"

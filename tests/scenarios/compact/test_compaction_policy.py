@@ -17,6 +17,7 @@ from stream_app.table.job.table_job import TableJob
 from tests.support.small_table import small_table, write_changes
 from tests.support.table_checks import check_chain
 from tests.support.table_writer import CompactInCaller, read_rows
+from tests.support.web_server import served
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 EPOCHS = 24
@@ -61,6 +62,9 @@ def test_the_choice_changes_what_is_compacted_and_nothing_else(
     assert line.startswith("chosen rules   bucket 0: trigger ")
     assert " × instead of " in line
     assert not any("chosen" in line for line in overview_lines(overview(plain, latest(plain))))
+    with served(tmp_path / "auto") as warehouse:
+        rules = line.removeprefix("chosen rules").strip()
+        assert f"compaction, {rules}" in warehouse.words("/table/db.t")
     assert 1 <= len(caplog.messages) <= 2, "one line for each change, not for each compaction"
     assert f"{table.location}/bucket-0: trigger " in caplog.messages[0]
 

@@ -1,0 +1,56 @@
+"""What a simulation of compactions has cost, and its row in the tables of the pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a simulated day has cost.
+
+    Attributes:
+        write_amplification: bytes that flushes and compactions wrote ÷ bytes that flushes wrote.
+        space_max, space_mean: bytes of live files ÷ what they would be if fully merged.
+        runs_max, runs_mean: sorted runs that a reader of a new epoch meets.
+        waited: flushes that were held back by the stop trigger.
+        waited_s_max: the longest of these waits.
+        files: that are live at the end.
+        reasons: compactions by the rule that picked them.
+    """
+
+    flushes: int
+    write_amplification: float
+    space_max: float
+    space_mean: float
+    runs_max: int
+    runs_mean: float
+    compactions: int
+    waited: int
+    waited_s_max: float
+    files: int
+    reasons: Mapping[str, int]
+
+    def markdown(self, load: str, options: str) -> str:
+        """A row below `HEAD`."""
+        cells = [
+            load,
+            options,
+            f"{self.write_amplification:.1f}",
+            f"{self.space_mean:.2f}",
+            f"{self.space_max:.2f}",
+            f"{self.runs_mean:.1f}",
+            self.runs_max,
+            f"{self.compactions:,}",
+            f"{self.waited:,}",
+            f"{self.waited_s_max:.0f}",
+        ]
+        return f"| {' | '.join(str(cell) for cell in cells)} |"
+
+
+HEAD = (
+    "| load | options | writes × | space × | at most | sorted runs | at most | compactions "
+    "| waits | longest, s |",
+    f"| --- | --- |{' ---: |' * 8}",
+)
