@@ -99,15 +99,7 @@ class CompactCoordinator:
         for bucket in missing:
             self._managers[bucket] = self._beside.pop(bucket)
         if is_read:
-            self._bound_beside()
-
-    def _bound_beside(self) -> None:
-        """Drop what was read first of too many; it is read again when an epoch touches it."""
-        files = 0
-        for number, (bucket, manager) in enumerate(reversed(list(self._beside.items()))):
-            files += len(manager.levels.all_files())
-            if files > FILES_BESIDE or number >= KEPT_BESIDE:
-                del self._beside[bucket]
+            _bound(self._beside)
 
     def _others(self, buckets: Collection[BucketId]) -> set[BucketId]:
         """The other buckets of their partitions that are not known; none if they are too many."""
@@ -315,6 +307,15 @@ class CompactCoordinator:
         for manager in self._managers.values():
             if manager.running is not None:
                 yield manager.running
+
+
+def _bound(beside: dict[BucketId, CompactManager]) -> None:
+    """Drop what was read first of too many; it is read again when an epoch touches it."""
+    files = 0
+    for number, (bucket, manager) in enumerate(reversed(list(beside.items()))):
+        files += len(manager.levels.all_files())
+        if files > FILES_BESIDE or number >= KEPT_BESIDE:
+            del beside[bucket]
 
 
 def bucket_managers(
