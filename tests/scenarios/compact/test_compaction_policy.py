@@ -64,7 +64,7 @@ def test_the_choice_changes_what_is_compacted_and_nothing_else(
     assert not any("chosen" in line for line in overview_lines(overview(plain, latest(plain))))
     with served(tmp_path / "auto") as warehouse:
         rules = line.removeprefix("chosen rules").strip()
-        assert f"compaction, {rules}" in warehouse.words("/table/db.t")
+        assert f"compaction, {rules}" in warehouse.words("/tables/db.t")
     assert 1 <= len(caplog.messages) <= 2, "one line for each change, not for each compaction"
     assert f"{table.location}/bucket-0: trigger " in caplog.messages[0]
 
