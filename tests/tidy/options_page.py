@@ -143,6 +143,11 @@ MEANINGS = {
     "stream.repeated-records": "`refuse`: a job with a new checkpoint does not begin where it "
     "would read records that the table has already, and that would count twice: without a primary "
     "key, and with functions such as `sum`. `store`: it stores them again.",
+    "stream.compaction-policy": "`options`: the table's options tell when a bucket is compacted. "
+    "`auto`: the job chooses by the bucket's size and flushes "
+    "([rules](scaling.md#rules-that-fit-a-buckets-size)).",
+    "stream.compaction-freshness": "With `auto`: sorted runs of a bucket beyond which its writes "
+    "wait. Readers merge so many.",
     "stream.write-parallelism": "Tasks that write; absent: Spark's default parallelism.",
     "stream.metrics-port": "Port of `http://…/metrics`, for Prometheus; absent: no metrics.",
     "stream.metrics-address": "Address at which that port listens; the default is all of IPv4, and "

@@ -269,8 +269,8 @@ def _parse_flat(
     others = parse_objects(values, pa.schema(shared)) if shared else []
     if columns is None or others is None:
         return None
-    extra_names = [name for name, _ in added + shared]
-    extra = dict(zip(extra_names, [*columns[len(readings) :], *others], strict=True))
+    texts = [name for name, _ in added + shared]
+    extra = dict(zip(texts, [*columns[len(readings) :], *others], strict=True))
     return flat_images(values, columns[: len(readings)], extra, shape, settings)
 
 

@@ -66,10 +66,6 @@ def _deflate(data: bytes) -> bytes:
     return compressor.compress(data) + compressor.flush()
 
 
-def _inflate(data: bytes) -> bytes:
-    return zlib.decompress(data, wbits=_RAW_DEFLATE)
-
-
 def _zstd(data: bytes) -> bytes:
     compressed: bytes = pa.compress(data, codec="zstd", asbytes=True)
     return compressed
@@ -120,7 +116,7 @@ _COMPRESS: dict[str, Callable[[bytes], bytes]] = {
 _DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "zstandard": _unzstd,
     "null": _same,
-    "deflate": _inflate,
+    "deflate": lambda data: zlib.decompress(data, wbits=_RAW_DEFLATE),
     "snappy": _unsnappy,
     "bzip2": bz2.decompress,
 }

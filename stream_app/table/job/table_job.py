@@ -94,6 +94,7 @@ class TableJob:
         executor_of: makes what runs the table's compactions.
         stopping: whether the job shall end.
         takes_repeats: whether records that the table has from another job are stored again.
+        freshness: see `Compactions.adapt`; None: the table's options are the rules.
         identifier: of all commits, in a job without epochs; None: each has that of its epoch.
         upkeep: of the table; it runs before the first epoch too.
 
@@ -106,6 +107,7 @@ class TableJob:
     stopping: Callable[[], bool] = lambda: False
     takes_repeats: bool = False
     identifier: int | None = None
+    freshness: int | None = None
     upkeep: TableMaintenance = field(init=False)
     _commit: StreamTableCommit | None = field(init=False, default=None)
     _idle_callbacks: CommitCallbacks = field(init=False)
@@ -303,9 +305,12 @@ class TableJob:
 
     def _committer(self, commit_user: str) -> StreamTableCommit:
         executor = self.executor_of(self.table)
-        return StreamTableCommit(
+        commit = StreamTableCommit(
             self.table, commit_user, executor, self.identifier, stopping=self.stopping
         )
+        if self.freshness is not None:
+            commit.state.coordinator.adapt(self.freshness)
+        return commit
 
     @property
     def committer(self) -> StreamTableCommit:

@@ -35,7 +35,7 @@ from stream_app.cdc.column_drift import Column, DriftKind
 from stream_app.cdc.message_format import Format
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError
-from stream_app.kafka.job_offsets import JobOffsets
+from stream_app.kafka.offset_ranges import JobOffsets
 from stream_app.log_facts import about
 from stream_app.message_formats import DEFAULT_FORMAT, FORMATS
 from stream_app.spark.epoch.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, ColumnSighting

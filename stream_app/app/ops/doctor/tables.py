@@ -12,9 +12,8 @@ import pyarrow as pa
 from stream_app.app.config.tables_of_job import SingleTable, TablesOfJob
 from stream_app.app.ops.doctor.observation import Observation, fine, observed, problem, warning
 from stream_app.app.source.broker_connection import TopicInfo
-from stream_app.app.tables.first_messages import first_messages_of_all
+from stream_app.app.tables.first_messages import first_messages_of_all, read_alone, seen_tables
 from stream_app.app.tables.job_catalog import open_job_table
-from stream_app.app.tables.seen_tables import read_alone, seen_tables
 from stream_app.cdc.column_drift import INEXACT
 from stream_app.cdc.lowered_decode import Describe, LoweredDescription
 from stream_app.cdc.source_tables import of_each_origin
