@@ -105,12 +105,6 @@ class FileStoreTable:
         """The same table, with its requests to the store counted, in tasks too."""
         return replace(self, file_io=counted(self.file_io, requests))
 
-    def with_files(self, files: FileIO) -> FileStoreTable:
-        """The same table on a file system; if that counts requests, the table counts its own."""
-        if isinstance(files, CountedFileIO):
-            files = counted(files.files, StoreRequests())
-        return replace(self, file_io=files)
-
     def store_requests(self) -> Mapping[str, int]:
         """Requests to the store so far, by kind; empty when they are not counted."""
         files = self.file_io
@@ -330,3 +324,10 @@ def table_label(location: str) -> str:
     """``db.t`` for a table at ``…/db.db/t``."""
     *_, database, name = ["", *location.rstrip("/").split("/")]
     return f"{database.removesuffix('.db')}.{name}"
+
+
+def with_files(table: FileStoreTable, files: FileIO) -> FileStoreTable:
+    """The same table on a file system; if that counts requests, the table counts its own."""
+    if isinstance(files, CountedFileIO):
+        files = counted(files.files, StoreRequests())
+    return replace(table, file_io=files)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.spark.epoch.decode_counts import Where
-from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.file_store_table import FileStoreTable, with_files
 from stream_app.table.kinds.registry import bucket_assigner
 from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner
@@ -157,7 +157,7 @@ class _PackedPlans(Sequence[TablePlan | None]):
             table, message_format = _unpacked_table(packed)
             of_epoch = self._of_epoch
             self._plans[index] = TablePlan(
-                table=table.with_files(of_epoch.file_ios[index]),
+                table=with_files(table, of_epoch.file_ios[index]),
                 message_format=message_format,
                 next_sequence_number=of_epoch.next_sequence_numbers[index],
                 first_offsets=of_epoch.first_offsets.get(index, {}),
