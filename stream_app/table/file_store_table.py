@@ -324,3 +324,10 @@ def table_label(location: str) -> str:
     """``db.t`` for a table at ``…/db.db/t``."""
     *_, database, name = ["", *location.rstrip("/").split("/")]
     return f"{database.removesuffix('.db')}.{name}"
+
+
+def with_files(table: FileStoreTable, files: FileIO) -> FileStoreTable:
+    """The same table on a file system; if that counts requests, the table counts its own."""
+    if isinstance(files, CountedFileIO):
+        files = counted(files.files, StoreRequests())
+    return replace(table, file_io=files)

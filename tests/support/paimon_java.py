@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 
 from tests.support.line_server import LineServer
-from tests.support.named_table import TablePath, table_location
+from tests.support.named_table import NamedTable, TablePath, table_location
 from tests.support.normal_rows import (
     Row,
     decode_json_column,
@@ -254,6 +254,10 @@ class PaimonJava:
     def types(self, path: TablePath) -> list[tuple[str, str]]:
         """The columns of a table, or of "<table>$<system table>", and their types in SQL."""
         return [(name, text) for name, text in self._call("types", path, options={})["types"]]
+
+    def adopt(self, table: NamedTable, folder: str | None = None) -> None:
+        """Register a table in its catalog: that of a folder, or that where the name points to."""
+        self._call("adopt", table, folder=folder, options={})
 
     def comments(self, path: TablePath) -> dict[str, str | None]:
         """The comment of each column, and with the key "" that of the table."""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pickle
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.spark.epoch.decode_counts import Where
-from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.file_store_table import FileStoreTable, with_files
 from stream_app.table.kinds.registry import bucket_assigner
 from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner
@@ -24,6 +25,11 @@ BLOCK_BYTES = 32 << 20
 """Arrow bytes of rows that a task gathers before it cuts blocks."""
 _TABLES_KEPT = 1024
 """Unpacked tables that a worker caches, each with what its format has learnt from messages."""
+_SHELF = 128
+"""Tables that are compressed together: they are alike, so each takes some 60 bytes."""
+_SHELVES_PACKED = 256
+_SHELVES_KEPT = 16
+"""Unpacked shelves that a worker caches, of some 0.5 MB each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,25 +75,36 @@ class TablePlan:
         plan = self if basis == self.basis else replace(self, basis=basis)
         return plan.counting_from(routed.first_offsets)
 
-    def packed(self) -> PackedPlan:
-        """The plan as bytes; they are made once for all epochs with this table and format.
+    def packed(self) -> bytes:
+        """The table and its format as bytes; they are made once for all epochs with both.
 
         The file system is pickled apart, because its access keys change.
         """
         if not self._packed:
             table = replace(self.table, file_io=cast(Any, None))
             self._packed.append(pickle.dumps((table, self.message_format)))
-        return (
-            *(self._packed[0], self.table.file_io),
-            *(self.next_sequence_number, self.first_offsets, self.basis),
-        )
+        return self._packed[0]
 
     def assigner(self) -> BucketAssigner:
         """Finds the bucket of each row."""
         return bucket_assigner(self.table, self.basis.routed_on)
 
 
-PackedPlan = tuple[bytes, Any, int, Mapping[Where, int], IndexBasis]
+Shelf = tuple[bytes | None, ...]
+"""Packed tables that are compressed together."""
+
+
+@lru_cache(_SHELVES_PACKED)
+def _compressed(shelf: Shelf) -> bytes:
+    """Compress a shelf; the driver does so once for all epochs with the same tables."""
+    return zlib.compress(pickle.dumps(shelf), 1)
+
+
+@lru_cache(_SHELVES_KEPT)
+def _unpacked_shelf(compressed: bytes) -> Shelf:
+    """Unpack a shelf; a worker caches the newest."""
+    shelf: Shelf = pickle.loads(zlib.decompress(compressed))
+    return shelf
 
 
 @lru_cache(_TABLES_KEPT)
@@ -97,34 +114,59 @@ def _unpacked_table(packed: bytes) -> tuple[FileStoreTable, MessageFormat]:
     return table, message_format
 
 
+class _OfEpoch(NamedTuple):
+    """What a packed plan has beside its tables, by their index; most tables have the defaults."""
+
+    file_ios: Mapping[int, Any]
+    next_sequence_numbers: Sequence[int]
+    first_offsets: Mapping[int, Mapping[Where, int]]
+    bases: Mapping[int, IndexBasis]
+
+
+def _of_epoch(plans: Sequence[TablePlan | None]) -> _OfEpoch:
+    file_ios: dict[int, Any] = {}
+    file_io: Any = None
+    taking_part = [(index, plan) for index, plan in enumerate(plans) if plan is not None]
+    for index, plan in taking_part:
+        # Equal ones become one object, which pickle writes once.
+        file_io = file_io if plan.table.file_io == file_io else plan.table.file_io
+        file_ios[index] = file_io
+    return _OfEpoch(
+        file_ios=file_ios,
+        next_sequence_numbers=[plan.next_sequence_number if plan else 0 for plan in plans],
+        first_offsets={at: plan.first_offsets for at, plan in taking_part if plan.first_offsets},
+        bases={at: plan.basis for at, plan in taking_part if plan.basis != NO_INDEX},
+    )
+
+
 class _PackedPlans(Sequence[TablePlan | None]):
     """The plans of an epoch in a task; a table's plan is unpacked when its first block comes."""
 
-    def __init__(self, packed: Sequence[PackedPlan | None]) -> None:
-        self._packed = packed
+    def __init__(self, shelves: Sequence[bytes], of_epoch: _OfEpoch) -> None:
+        self._shelves, self._of_epoch = shelves, of_epoch
         self._plans: dict[int, TablePlan] = {}
 
     def __len__(self) -> int:
-        return len(self._packed)
+        return len(self._of_epoch.next_sequence_numbers)
 
     def __getitem__(self, index: Any) -> Any:
-        packed = self._packed[index]
-        if packed is None:
-            return None
         if index not in self._plans:
-            data, file_io, next_sequence_number, first_offsets, basis = packed
-            table, message_format = _unpacked_table(data)
+            packed = _unpacked_shelf(self._shelves[index // _SHELF])[index % _SHELF]
+            if packed is None:
+                return None
+            table, message_format = _unpacked_table(packed)
+            of_epoch = self._of_epoch
             self._plans[index] = TablePlan(
-                table=replace(table, file_io=file_io),
+                table=with_files(table, of_epoch.file_ios[index]),
                 message_format=message_format,
-                next_sequence_number=next_sequence_number,
-                first_offsets=first_offsets,
-                basis=basis,
+                next_sequence_number=of_epoch.next_sequence_numbers[index],
+                first_offsets=of_epoch.first_offsets.get(index, {}),
+                basis=of_epoch.bases.get(index, NO_INDEX),
             )
         return self._plans[index]
 
     def __reduce__(self) -> Any:
-        return _PackedPlans, (self._packed,)
+        return _PackedPlans, (self._shelves, self._of_epoch)
 
 
 class Part(NamedTuple):
@@ -194,8 +236,8 @@ class EpochShape:
 class EpochPlan:
     """The tables of one epoch, for its tasks; can be pickled.
 
-    Pickling stays small and quick with thousands of tables: each is packed once, and a task unpacks
-    only the tables of its messages.
+    Pickling stays small and quick with thousands of tables: they are packed and compressed once for
+    all epochs, and a task unpacks only the tables of its messages.
 
     Attributes:
         tables: by the index that blocks carry; None: the table takes no part, and its
@@ -206,7 +248,12 @@ class EpochPlan:
     shape: EpochShape
 
     def __reduce__(self) -> Any:
-        return _unpacked, (tuple(plan and plan.packed() for plan in self.tables), self.shape)
+        packed = [plan and plan.packed() for plan in self.tables]
+        shelves = [
+            _compressed(tuple(packed[first : first + _SHELF]))
+            for first in range(0, len(packed), _SHELF)
+        ]
+        return _unpacked, (shelves, _of_epoch(self.tables), self.shape)
 
     def table(self, index: int) -> TablePlan:
         """The plan of a table that takes part in the epoch."""
@@ -220,5 +267,5 @@ class EpochPlan:
         return [None if table is None else table.basis for table in self.tables]
 
 
-def _unpacked(packed: Sequence[PackedPlan | None], shape: EpochShape) -> EpochPlan:
-    return EpochPlan(tables=_PackedPlans(packed), shape=shape)
+def _unpacked(shelves: Sequence[bytes], of_epoch: _OfEpoch, shape: EpochShape) -> EpochPlan:
+    return EpochPlan(tables=_PackedPlans(shelves, of_epoch), shape=shape)

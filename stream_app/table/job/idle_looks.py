@@ -1,4 +1,4 @@
-"""Searches between two epochs for compactions that have become due, and for waiting rows.
+"""Searches between two epochs for compactions that are due or finished, and for waiting rows.
 
 Part of `stream_commit`. A check of the known levels costs nothing, so it runs often. A search for
 waiting rows of other writers reads the table, so it runs seldom while it finds none.
@@ -29,15 +29,39 @@ class IdleLooks:
     _looked_at: float = field(init=False, default=-math.inf)
     _search_at: float = field(init=False, default=math.inf)
     _search_wait_s: float = field(init=False, default=LOOK_S)
+    _gathers_since: float | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.begin_anew()
 
     def begin_anew(self) -> None:
         """Restart the intervals: an epoch has come, or the table was read just now."""
+        self._gathers_since = None
         if self.state.table.seen_at is not SeenAt.ANY_LEVEL:
             self._search_wait_s = LOOK_S
             self._search_at = self._now() + LOOK_S
+
+    def is_gathered(self, gathers_s: float) -> bool:
+        """Whether compactions have finished, and shall be published without an epoch.
+
+        Args:
+            gathers_s: how long they wait for others and for an epoch, unless readers or writers
+                wait for them.
+        """
+        coordinator, now = self.state.coordinator, self._now()
+        if not coordinator.finished():
+            self._gathers_since = None
+            return False
+        since = now if self._gathers_since is None else self._gathers_since
+        self._gathers_since = since
+        is_waited_for = (
+            self.state.table.seen_at is not SeenAt.ANY_LEVEL
+            or coordinator.back_pressure.over_stop_trigger() > 0
+        )
+        is_gathered = is_waited_for or now - since >= gathers_s
+        if is_gathered:
+            self._gathers_since = None
+        return is_gathered
 
     def look(self, *, at_once: bool) -> None:
         """Start the compactions that are due, if it is time to check for them.

@@ -206,9 +206,9 @@ class StreamTableCommit:
         self._while_waiting += earlier._while_waiting
         self._publisher.take_over(earlier._publisher)
 
-    def commit_idle(self) -> Snapshot | None:
-        """Publish finished compactions without an epoch, and start those that are due."""
-        snapshot = self._publish_idle()
+    def commit_idle(self, gathers_s: float = 0.0) -> Snapshot | None:
+        """Publish compactions that `IdleLooks.is_gathered` gives, and start those that are due."""
+        snapshot = self._publish_idle() if self._looks.is_gathered(gathers_s) else None
         self._looks.look(at_once=snapshot is not None)
         return snapshot
 

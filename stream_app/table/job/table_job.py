@@ -36,6 +36,8 @@ from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
 
 _LOG = logging.getLogger(__name__)
 _BUCKET = "bucket"
+GATHER_S = 10.0
+"""How long a finished compaction waits for an epoch, or for others of its table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,9 +234,9 @@ class TableJob:
         return True
 
     def while_idle(self) -> IdleReport | None:
-        """Publish finished compactions; when there are none, do upkeep."""
+        """Publish finished compactions that no epoch has taken along; without any, do upkeep."""
         try:
-            snapshot = None if self._commit is None else self._commit.commit_idle()
+            snapshot = None if self._commit is None else self._commit.commit_idle(GATHER_S)
         except UnsupportedTableError:
             if not self.adopt():  # another writer's files have a newer schema
                 raise

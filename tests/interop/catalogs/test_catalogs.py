@@ -265,11 +265,34 @@ def test_a_path_is_no_way_around_the_catalog(catalog: Catalog) -> None:
     assert open_for_altering(open_in_catalog(catalog, ORDERS)).schema == table.schema
 
 
-@pytest.mark.parametrize("options", ["sqlite"], indirect=True)
-def test_a_folder_with_another_table_is_refused(
-    options: Mapping[str, str], catalog: Catalog
+@pytest.mark.parametrize("options", ["sqlite", "hive"], indirect=True)
+def test_a_folder_with_another_table_is_refused_until_it_is_registered(
+    options: Mapping[str, str], catalog: Catalog, paimon_java: PaimonJava
 ) -> None:
     other = catalog_of({"warehouse": options["warehouse"]}, SystemClock())
-    orders_of(other)
+    orders_of(other).commit(("+I", {"k": "a", "v": "1"}))
     with pytest.raises(UsageError, match="a table that the catalog does not know"):
         orders_of(catalog)
+    theirs = NamedTable(catalog=options, database="shop", table="orders")
+    paimon_java.adopt(theirs)
+    assert_goes_on(catalog, theirs, paimon_java)
+
+
+@pytest.mark.parametrize("options", ["rest"], indirect=True)
+def test_a_table_at_a_path_is_registered_at_a_server(
+    options: Mapping[str, str], catalog: Catalog, paimon_java: PaimonJava, tmp_path: Path
+) -> None:
+    other = catalog_of({"warehouse": str(tmp_path / "other")}, SystemClock())
+    plain = orders_of(other)
+    plain.commit(("+I", {"k": "a", "v": "1"}))
+    theirs = NamedTable(catalog=options, database="shop", table="orders")
+    paimon_java.adopt(theirs, f"file:{plain.path}")
+    assert_goes_on(catalog, theirs, paimon_java)
+
+
+def assert_goes_on(catalog: Catalog, theirs: NamedTable, paimon_java: PaimonJava) -> None:
+    """A job writes the table behind its first snapshot, and Java behind the job."""
+    ours = SmallTable(open_in_catalog(catalog, ORDERS), _epoch=1)
+    ours.commit(("+I", {"k": "b", "v": "2"}))
+    paimon_java.write(theirs, [("+I", {"k": "c", "v": "3"})], identifier=0)
+    assert sorted(row["k"] for row in paimon_java.read(theirs)) == ["a", "b", "c"]

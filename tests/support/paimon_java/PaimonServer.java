@@ -141,6 +141,17 @@ public final class PaimonServer {
                     described.withArray("types").addArray().add(column.name()).add(type);
                 }
                 return described;
+            case "adopt":
+                try (Catalog catalog = catalog(request)) {
+                    if (present(request, "folder")) {
+                        catalog.createDatabase(request.get("database").asText(), true);
+                        catalog.registerTable(
+                                identifier(request), request.get("folder").asText());
+                    } else {
+                        catalog.repairTable(identifier(request));
+                    }
+                }
+                return JSON.createObjectNode();
             case "comments":
                 ObjectNode comments = JSON.createObjectNode();
                 Table commented = table(request);

@@ -8,7 +8,7 @@ import pickle
 import struct
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, change_schema
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.clock import SystemClock
+from stream_app.fileio.counted_file_io import StoreRequests, counted
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.bucket_hash import murmur_hash
@@ -90,6 +91,36 @@ def test_a_worker_keeps_tables_unpacked_for_later_epochs() -> None:
     assert second.message_format is first.message_format
     assert second.next_sequence_number == 7
     assert second.table == plan.table(0).table, "with its file system"
+
+
+def test_a_plan_of_many_tables_is_small() -> None:
+    plans: list[TablePlan | None] = [table_plan() for _ in range(1000)]
+    plans[130] = None
+    one, many = (
+        EpochPlan(tables=tables, shape=EpochShape(tasks=1)) for tables in (plans[:1], tuple(plans))
+    )
+    data = pickle.dumps(many)
+    assert len(data) < len(pickle.dumps(one)) + 999 * 60
+    shipped = pickle.loads(data)
+    assert len(shipped.tables) == 1000
+    assert [shipped.tables[at] is None for at in (129, 130, 131)] == [False, True, False]
+    assert shipped.table(999).table == many.table(999).table
+
+
+def test_tables_of_one_file_system_count_their_requests_apart() -> None:
+    plan = table_plan()
+    tables = [
+        replace(
+            plan, table=replace(plan.table, file_io=counted(plan.table.file_io, StoreRequests()))
+        )
+        for _ in range(2)
+    ]
+    sent = EpochPlan(tables=tables, shape=EpochShape(tasks=1))
+    shipped = pickle.loads(pickle.dumps(sent))
+    first, second = (shipped.table(at).table for at in range(2))
+    assert first.file_io == second.file_io
+    first.add_store_requests({"get": 1})
+    assert (first.store_requests(), second.store_requests()) == ({"get": 1}, {})
 
 
 def batch_of(messages: Iterable[Message]) -> pa.RecordBatch:
