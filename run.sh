@@ -58,7 +58,7 @@ set_up() {
     python=$venv/bin/python
   fi
   touch "$venv/incomplete"
-  say "fetching $(cat "$@" | grep -c ==) pinned packages, about 700 MB when nothing is cached"
+  say "fetching $(cat "$@" | grep -c ==) pinned packages, about 760 MB when nothing is cached"
   # The locks are complete (--no-deps): pip would ask for the newest release of what another names with an extra.
   run_module "$python" "${pip[@]}" --use-pep517 --no-deps "${@/#/-r}"
   say "installing stream_app itself"
@@ -102,7 +102,7 @@ app() { prepare run; [[ " $* " != " demo"*" --catalog "* ]] || python -c 'import
 verb=${1:-help}; [[ $verb != -h && $verb != --help ]] || verb=help
 case $verb in
   help) help ;; # this text
-  setup) prepare run; prepare dev; python -P -m stream_app.app.launch.jars kafka-broker > /dev/null; python -P -m stream_app.app.launch.class_archive > /dev/null ;; # fetch everything now: packages and jars
+  setup) prepare run; prepare dev; python -P -m stream_app.app.launch.jars kafka-broker > /dev/null; python -P -m stream_app.app.launch.class_archive > /dev/null; python -P -m stream_app.cdc.alike.decoder_choice >&2 ;; # fetch and compile everything now: packages, jars, machine code
   check) # without a table, of the code: lint, format, types, import contracts
     [ $# -eq 1 ] || app "$@"
     prepare dev without-java; cd "$here"; check ;;

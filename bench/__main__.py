@@ -1,14 +1,16 @@
 """Everything that docs/performance.md shows, in one run.
 
     ./run.sh bench [goals|steps|kept|hostile|ingest|memory|simulation|commits|requests|compaction|
-                    engines|databases|checksums|latency|reading|iceberg] [--messages N] [--quick]
+                    engines|databases|checksums|latency|reading|iceberg|catalogs|timeline]
+                    [--messages N] [--quick]
 
 In turn: the goals of ingest; steps on one core beside their limits; the ratios that are to be kept,
 those of decode for several kinds of messages and that of write; hostile messages at two sizes; the
 whole of ingest on two cores beside Spark alone; memory beside its budget; commits one after the
 other; what a commit asks of a store; compaction, simulated, beside decode and encode, and beside
 the epochs; merge engines beside deduplicate; many tables in one job; what checksums cost; reading,
-beside other readers; metadata for Iceberg. About fifty minutes; `--quick` takes eight. With a name
+beside other readers; metadata for Iceberg; commits in catalogs; the threads of one epoch. About
+fifty minutes; `--quick` takes eight. With a name
 only that part. Continuous integration prints `kept --quick`, half a minute.
 """
 
@@ -21,6 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench import (
+    catalogs,
     commits,
     compaction,
     compaction_memory,
@@ -39,6 +42,7 @@ from bench import (
     requests,
     scaling,
     steps,
+    timeline,
 )
 
 Part = Callable[[Path, int, bool], Iterator[str]]
@@ -146,6 +150,16 @@ def _iceberg(folder: Path, _: int, quick: bool) -> Iterator[str]:
     yield from iceberg.lines(folder, iceberg.ROWS // (10 if quick else 1))
 
 
+def _catalogs(folder: Path, _: int, quick: bool) -> Iterator[str]:
+    commits_of_each, epochs = (20, 2) if quick else (catalogs.COMMITS, catalogs.EPOCHS)
+    yield from catalogs.lines(folder, commits_of_each, epochs)
+
+
+def _timeline(folder: Path, messages: int, quick: bool) -> Iterator[str]:
+    epoch = timeline.EPOCH // (5 if quick else 1)
+    yield from timeline.lines(timeline.watch(2 * messages, epoch, "bucket = 2", folder))
+
+
 PARTS: dict[str, Part] = {
     "goals": _goals,
     "steps": _steps,
@@ -164,6 +178,8 @@ PARTS: dict[str, Part] = {
     "latency": _latency,
     "reading": _reading,
     "iceberg": _iceberg,
+    "catalogs": _catalogs,
+    "timeline": _timeline,
 }
 
 

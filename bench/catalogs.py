@@ -1,10 +1,13 @@
 """What a catalog adds to a commit: epochs of a table at a path and of tables in catalogs, in turns.
 
-    python -m bench.catalogs [--commits N]
+    python -m bench.catalogs [--commits N] [--epochs N]
 
-The commits are those of `bench.commits`: real manifests and snapshots, made-up data files. The
-databases of the catalogs are processes of the tests' own. A round commits one epoch to each table,
-so that what the machine does else falls on all alike.
+few       commits of `bench.commits`: real manifests and snapshots, made-up data files
+250,000   epochs of `bench.iceberg`: sort, merge, write, commit and compact a keyed table
+
+One process, one core. The servers of the catalogs are processes of the tests' own, whose time does
+not count. A round commits one epoch to each table, so that what the machine does else falls on all
+alike. Catalogs with locks take them. Goal: ≤ 1.2.
 """
 
 from __future__ import annotations
@@ -13,74 +16,118 @@ import argparse
 import random
 import statistics
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
-from bench.commits import CommitCost, CommitLoad, CountedFileIO, costs, new_table
+import pyarrow as pa
+
+from bench import iceberg
+from bench.commits import CommitLoad, CountedFileIO, costs, new_table
 from stream_app.catalog.identifier import Identifier
 from stream_app.catalog.registry import catalog_of
 from stream_app.clock import SystemClock
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import create_or_open_in_catalog
+from tests.support.rest_server import RestServer
+from tests.testbed.hive_metastore import HiveMetastore
+from tests.testbed.mariadb import PASSWORD, MariaDb
+from tests.testbed.mariadb import USER as MARIADB_USER
 from tests.testbed.postgres import USER, Postgres
 
-COMMITS = 300
+COMMITS, EPOCHS = 200, 12
+PATH = "a path"
+Options = Mapping[str, str]
 
 
-def tables(folder: Path, postgresql: Postgres) -> dict[str, FileStoreTable]:
-    """A table at a path, and one in each catalog, with locks."""
-    path = new_table(folder, {})
-    found = {"a path": path}
+def catalogs(folder: Path, stack: ExitStack) -> dict[str, Options]:
+    """The options of a catalog of each kind; their servers run until the stack closes."""
+    postgresql = stack.enter_context(closing(Postgres()))
+    mariadb = stack.enter_context(closing(MariaDb()))
+    mariadb.connect().query("create database catalog character set latin1")
+    metastore = stack.enter_context(closing(HiveMetastore("3.1.3")))
+    rest = stack.enter_context(closing(RestServer()))
+    login = f"user={MARIADB_USER}&password={PASSWORD}"
     uris = {
         "jdbc, SQLite": f"jdbc:sqlite:{folder}/catalog.db",
         "jdbc, PostgreSQL": f"jdbc:postgresql://127.0.0.1:{postgresql.port}/postgres?user={USER}",
+        "jdbc, MariaDB": f"jdbc:mysql://127.0.0.1:{mariadb.port}/catalog?{login}",
     }
-    for number, (name, uri) in enumerate(uris.items()):
-        options = {
-            "metastore": "jdbc", "uri": uri, "warehouse": f"{folder}/w{number}",
-            "lock.enabled": "true",
-        }  # fmt: skip
+    locked = {"lock.enabled": "true"}
+    jdbc: dict[str, Options] = {
+        name: {"metastore": "jdbc", "uri": uri, "warehouse": f"{folder}/{number}", **locked}
+        for number, (name, uri) in enumerate(uris.items())
+    }
+    return {
+        "filesystem": {"metastore": "filesystem", "warehouse": f"{folder}/files"},
+        **jdbc,
+        "hive": {**metastore.catalog_options(folder / "hive"), **locked},
+        "rest": rest.warehouse(folder / "rest").options,
+    }
+
+
+def tables(
+    plain: FileStoreTable, known: Mapping[str, Options], name: str
+) -> dict[str, FileStoreTable]:
+    """A table at a path, and tables like it in each catalog."""
+    made = {PATH: plain}
+    for label, options in known.items():
         catalog = catalog_of(options, SystemClock())
-        table = create_or_open_in_catalog(
-            catalog, Identifier("bench", "t"), path.schema, SystemClock()
-        )
-        found[name] = replace(table, file_io=CountedFileIO())
-    return found
+        identifier = Identifier("bench", name)
+        made[label] = create_or_open_in_catalog(catalog, identifier, plain.schema, SystemClock())
+    return made
 
 
-def lines(commits: int) -> Iterator[str]:
+def few(made: Mapping[str, FileStoreTable], commits: int) -> dict[str, Callable[[], float]]:
+    """Commits of a few files: seconds of the processor for each."""
+
+    def step_of(table: FileStoreTable) -> Callable[[], float]:
+        counted = replace(table, file_io=CountedFileIO())
+        load = CommitLoad(counted, compacts=True, rng=random.Random(1))
+        run = costs(counted, load, commits)
+        return lambda: next(run).processor_seconds
+
+    return {name: step_of(table) for name, table in made.items()}
+
+
+def lines(folder: Path, commits: int = COMMITS, epochs: int = EPOCHS) -> Iterator[str]:
     """A table for docs/performance.md."""
-    spent: Mapping[str, list[CommitCost]]
+    pa.set_cpu_count(1)
     with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="stream_app-bench-"))
-        postgresql = stack.enter_context(closing(Postgres()))
-        made = tables(Path(folder), postgresql)
-        runs = {
-            name: costs(table, CommitLoad(table, compacts=True, rng=random.Random(1)), commits)
-            for name, table in made.items()
+        known = catalogs(folder, stack)
+        plain = iceberg.new_table(folder, "keyed", {})
+        rows = iceberg.ROWS
+        whole = {
+            name: iceberg.Epochs(table, rows).step
+            for name, table in tables(plain, known, "whole").items()
         }
-        spent = {name: [] for name in runs}
-        for _ in range(commits):
-            for name, run in runs.items():
-                spent[name].append(next(run))
-    yield "| catalog | processor: median, ms | of a path's | clock: median, ms |"
-    yield "| --- | ---: | ---: | ---: |"
-    work = {
-        name: statistics.median(1000 * cost.processor_seconds for cost in part)
-        for name, part in spent.items()
-    }
-    for name, part in spent.items():
-        clock = statistics.median(1000 * cost.seconds for cost in part)
-        yield f"| {name} | {work[name]:.2f} | {work[name] / work['a path']:.2f} × | {clock:.2f} |"
+        steps = few(tables(new_table(folder, {}), known, "few"), commits)
+        work = [_medians(steps, commits), _medians(whole, epochs)]
+    yield f"| catalog | few files, ms | of a path's | {rows:,} changes, ms | of a path's |"
+    yield "| --- | ---: | ---: | ---: | ---: |"
+    for name in work[0]:
+        cells = (f"{one[name]:,.2f} | {one[name] / one[PATH]:.2f} ×" for one in work)
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
+def _medians(steps: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
+    """The median of the processor's milliseconds, of steps in turns."""
+    spent: dict[str, list[float]] = {name: [] for name in steps}
+    for _ in range(rounds):
+        for name, step in steps.items():
+            spent[name].append(1000 * step())
+    return {name: statistics.median(part) for name, part in spent.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.catalogs")
     parser.add_argument("--commits", type=int, default=COMMITS)
-    for line in lines(parser.parse_args().commits):
-        print(line, flush=True)
+    parser.add_argument("--epochs", type=int, default=EPOCHS)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
+        for line in lines(Path(folder), args.commits, args.epochs):
+            print(line, flush=True)
 
 
 if __name__ == "__main__":

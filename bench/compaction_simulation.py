@@ -11,8 +11,8 @@ epoch waits where the job would wait.
 from __future__ import annotations
 
 import argparse
-import math
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -24,6 +24,7 @@ from pathlib import Path
 from stream_app.clock import Clock
 from stream_app.format.binary_row import key_order, serialize_row
 from stream_app.mergetree.compact.compact_task import CompactTask
+from stream_app.mergetree.compact.universal_compaction import UniversalCompaction
 from stream_app.mergetree.file_access import WrittenFiles
 from stream_app.mergetree.interval_partition import Section
 from stream_app.model.bucket_change import BucketChange
@@ -31,6 +32,8 @@ from stream_app.model.compact_request import CompactRequest
 from stream_app.model.data_file_meta import EMPTY_STATS, DataFileMeta
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
+from stream_app.planning.compact.compaction_policy import BucketShape, FixedRules, choose
+from stream_app.planning.compact.policy_simulation import merged_size
 from stream_app.table.compact.report import FinishedCompaction
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.registry import kind_of
@@ -71,10 +74,7 @@ class Load:
             written: bytes of changes, of keys in no order.
             share: of all keys, that the changes are of.
         """
-        if self.key_bytes is None:
-            return math.ceil(written)
-        keys = self.key_bytes * share
-        return math.ceil(-keys * math.expm1(-written / keys))
+        return merged_size(written, None if self.key_bytes is None else self.key_bytes * share)
 
 
 INSERTS = Load("inserts")
@@ -82,6 +82,9 @@ UPDATES = Load("updates", key_bytes=1000 * MB)
 ASCENDING = Load("inserts in key order", in_order=True)
 LOADS = {load.name: load for load in (INSERTS, UPDATES, ASCENDING)}
 FLUSHES = 10_000
+LEVELS: tuple[Mapping[str, object], ...] = ({}, {"num-levels": 11}, {"num-levels": 18})
+FRESHNESS = 20
+"""The default of ``compaction-freshness``."""
 
 
 @dataclass
@@ -275,15 +278,25 @@ HEAD = (
 
 
 def simulate(
-    load: Load, options: Mapping[str, object], flushes: int, *, start_hour: int = 0
+    load: Load,
+    options: Mapping[str, object],
+    flushes: int,
+    *,
+    start_hour: int = 0,
+    freshness: int | None = None,
 ) -> Outcome:
     """Flush into one bucket of a table with these options.
+
+    Args:
+        freshness: the job chooses its rules within so many sorted runs; None: the options do.
 
     Raises:
         UsageError: an option is wrong.
     """
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
         bucket = simulated_bucket(Path(folder), load, options, start_hour=start_hour)
+        if freshness is not None:
+            bucket.coordinator.adapt(freshness)
         for _ in range(flushes):
             bucket.flush()
         return bucket.outcome()
@@ -385,6 +398,29 @@ def lines(flushes: int, options: Mapping[str, object]) -> Iterator[str]:
             settings = {"num-sorted-run.compaction-trigger": trigger, **options}
             text = ", ".join(f"`{key}` = {value}" for key, value in settings.items())
             yield simulate(load, settings, flushes).markdown(load.name, text)
+        for added in LEVELS:
+            chosen = simulate(load, {**added, **options}, flushes, freshness=FRESHNESS)
+            levels = "".join(f", `{key}` = {value}" for key, value in added.items())
+            yield chosen.markdown(load.name, f"`compaction-policy` = auto{levels}")
+    yield from decision_lines()
+
+
+def decision_lines() -> Iterator[str]:
+    """What a choice costs: of shapes that no bucket had before, and of known ones."""
+    rules, took = UniversalCompaction(), list[float]()
+    shapes = [
+        BucketShape(size=MB << power, flush=MB, level=5, num_levels=6) for power in range(4, 16)
+    ]
+    for _ in range(2):
+        for shape in shapes:
+            begun = time.process_time()
+            choose(shape, rules, FixedRules(), FRESHNESS)
+            took.append(1000 * (time.process_time() - begun))
+    first, again = took[: len(shapes)], took[len(shapes) :]
+    yield (
+        f"a choice: {min(first):.0f} to {max(first):.0f} ms of the processor for a shape that is "
+        f"not known, {max(again):.2f} ms for a known one"
+    )
 
 
 def main() -> None:

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.commits import COLUMNS, made_file
-from bench.compaction_simulation import MB, Load, simulated_bucket
+from bench.compaction_simulation import FRESHNESS, MB, Load, simulated_bucket
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.clock import SystemClock
 from stream_app.format.arrow_schema import arrow_schema
@@ -245,11 +245,15 @@ def _resident() -> int:
     return pages * resource.getpagesize()
 
 
-def amplification(options: Mapping[str, object], flushes: int) -> tuple[float, float]:
+def amplification(
+    options: Mapping[str, object], flushes: int, freshness: int | None = None
+) -> tuple[float, float]:
     """(bytes written for each flushed byte, compactions for each flush) of a bucket of 10 GB."""
     updates = Load("updates", FLUSH_BYTES, key_bytes=_BUCKET_BYTES, interval_s=60.0)
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
         bucket = simulated_bucket(Path(folder), updates, options)
+        if freshness is not None:
+            bucket.coordinator.adapt(freshness)
         bucket.model.load = replace(updates, flush_bytes=10 * _BUCKET_BYTES)
         bucket.flush()  # the bucket as it is when the simulation begins
         bucket.model.load = updates
@@ -296,6 +300,13 @@ def lines(folder: Path, buckets: int, files: int, count: int) -> Iterator[str]:
         factor, compactions = amplification(options, _WEEK_OF_MINUTES)
         yield (
             f"a bucket of 10 GB, a week, trigger {trigger}: "
+            f"writes × {factor:.1f}, {compactions:.2f} compactions a flush"
+        )
+    for levels in (6, 21):
+        options = {"num-levels": levels}
+        factor, compactions = amplification(options, _WEEK_OF_MINUTES, FRESHNESS)
+        yield (
+            f"a bucket of 10 GB, a week, compaction-policy = auto, {levels} levels: "
             f"writes × {factor:.1f}, {compactions:.2f} compactions a flush"
         )
 

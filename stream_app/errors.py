@@ -58,6 +58,10 @@ class StreamAppError(Exception):
 
     exit_code: ClassVar[int] = FAILED
 
+    def __init_subclass__(cls, *, exit_code: int | None = None) -> None:
+        if exit_code is not None:
+            cls.exit_code = exit_code
+
     def __init__(self, what: str, *, where: str = "", fix: str = "") -> None:
         super().__init__(what)
         self.what = what
@@ -77,90 +81,64 @@ class StreamAppError(Exception):
         return partial(type(self), self.what, where=self.where, fix=self.fix), ()
 
 
-class UsageError(StreamAppError):
+class UsageError(StreamAppError, exit_code=PERSON_NEEDED):
     """Wrong use: command line, configuration file or option."""
 
-    exit_code = PERSON_NEEDED
 
-
-class SchemaMismatchError(StreamAppError):
+class SchemaMismatchError(StreamAppError, exit_code=PERSON_NEEDED):
     """The configured columns or options and the table's do not fit together."""
 
-    exit_code = PERSON_NEEDED
 
-
-class UnsupportedTableError(StreamAppError):
+class UnsupportedTableError(StreamAppError, exit_code=PERSON_NEEDED):
     """The table uses a feature of Paimon that a writer without it would corrupt."""
 
-    exit_code = PERSON_NEEDED
 
-
-class TableNotFoundError(StreamAppError):
+class TableNotFoundError(StreamAppError, exit_code=PERSON_NEEDED):
     """There is no Paimon table at the given path."""
 
-    exit_code = PERSON_NEEDED
 
-
-class CorruptFileError(StreamAppError):
+class CorruptFileError(StreamAppError, exit_code=PERSON_NEEDED):
     """A file of the table is not what the metadata that names it promised."""
-
-    exit_code = PERSON_NEEDED
 
 
 class StorageError(StreamAppError):
     """The file system refused to read or write."""
 
 
-class NoAccessError(StorageError):
+class NoAccessError(StorageError, exit_code=PERSON_NEEDED):
     """No right to a path, or a path that cannot be: a file as a folder, a name too long."""
-
-    exit_code = PERSON_NEEDED
 
 
 class SourceError(StreamAppError):
     """The source cannot be read: its broker does not answer."""
 
 
-class WrongSourceError(SourceError):
+class WrongSourceError(SourceError, exit_code=PERSON_NEEDED):
     """The source is not what the job was made for: its topics, their records, or the login."""
 
-    exit_code = PERSON_NEEDED
 
-
-class CheckpointError(StreamAppError):
+class CheckpointError(StreamAppError, exit_code=PERSON_NEEDED):
     """The checkpoint and the table do not belong together."""
 
-    exit_code = PERSON_NEEDED
 
-
-class LateCommitError(CheckpointError):
+class LateCommitError(CheckpointError, exit_code=FAILED):
     """A commit was delayed until its snapshot's number had been used by others and freed."""
 
-    exit_code = FAILED
 
-
-class BadRecordsError(StreamAppError):
+class BadRecordsError(StreamAppError, exit_code=PERSON_NEEDED):
     """More records could not be decoded than `stream.max-bad-records` allows."""
 
-    exit_code = PERSON_NEEDED
 
-
-class NoGoodRecordError(BadRecordsError):
+class NoGoodRecordError(BadRecordsError, exit_code=FAILED):
     """A run has ended, and all records that it has read are in the quarantine."""
 
-    exit_code = FAILED
 
-
-class RecordTooLargeError(StreamAppError):
+class RecordTooLargeError(StreamAppError, exit_code=PERSON_NEEDED):
     """One record is larger than the whole write buffer."""
 
-    exit_code = PERSON_NEEDED
 
-
-class MergeError(StreamAppError):
+class MergeError(StreamAppError, exit_code=PERSON_NEEDED):
     """The table's merge engine cannot merge a row: a delete, or a value to undo."""
-
-    exit_code = PERSON_NEEDED
 
 
 class TablesHeldError(StreamAppError):

@@ -77,6 +77,7 @@ def _postgresql(module: Any, url: JdbcUrl) -> Any:
     return module.connect(
         host=url.host, port=url.port, dbname=url.database, user=url.user or None,
         password=url.password or None, connect_timeout=_TIMEOUT_S, autocommit=True,
+        tcp_user_timeout=_TIMEOUT_S * 1000,
     )  # fmt: skip
 
 
@@ -90,9 +91,14 @@ def _mysql(module: Any, url: JdbcUrl) -> Any:
 
 
 def _sqlite(module: Any, url: JdbcUrl) -> Any:
-    return module.connect(
+    connection = module.connect(
         url.database, timeout=_TIMEOUT_S, check_same_thread=False, isolation_level=None
     )
+    # Creating and deleting the journal's file costs more than a change. A file that stays is as
+    # safe, and this connection's own affair; the mode WAL would be every engine's.
+    if connection.execute("PRAGMA journal_mode").fetchone() == ("delete",):
+        connection.execute("PRAGMA journal_mode = PERSIST")
+    return connection
 
 
 POSTGRESQL = Driver(

@@ -268,7 +268,10 @@ class _Demo:
         self._say(f"      {shlex.join(settings)}")
         self._job.start()
         self._producer.start()
-        self._watch("until a third is in the tables", self._third_is_read)
+        self._watch(
+            "until a third is in the tables",
+            lambda: self._state.newest.read >= self._records // 3,
+        )
         for alter in ALTERS:
             self._say(f"the shop: {alter};")
         self._producer.alter()
@@ -278,7 +281,10 @@ class _Demo:
         self._say("starting it again with the same checkpoint")
         self._job.start()
         self._watch("until the job has begun again", lambda: self._job.is_started)
-        self._watch("until everything is in the tables", self._all_is_read)
+        self._watch(
+            "until everything is in the tables",
+            lambda: self._producer.is_done and self._state.newest.read >= self._records,
+        )
         self._watch("until compaction is done", self._compacted())
         self._show()
         self._say("ending the job, as Ctrl-C does")
@@ -306,12 +312,6 @@ class _Demo:
         if self._catalog:
             self._console.print(f"  {self._catalog.write_file()}", soft_wrap=True)
         return 0 if all(map(are_equal, sides.values())) else 1
-
-    def _third_is_read(self) -> bool:
-        return self._state.newest.read >= self._records // 3
-
-    def _all_is_read(self) -> bool:
-        return self._producer.is_done and self._state.newest.read >= self._records
 
     def _compacted(self) -> Callable[[], bool]:
         """A condition: nothing has been committed for a while."""

@@ -10,16 +10,18 @@ import contextlib
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
+from typing import Any
 
-import pyarrow as pa
-
-from stream_app.fileio.file_io import FileIO, FileStatus
+from stream_app.fileio.file_io import FileIO
 
 _THREADS = 4
 
 
 class BackgroundSync:
-    """A `FileIO` whose `sync` returns at once; for one task, which must `wait` at its end."""
+    """A `FileIO` whose `sync` returns at once; for one task, which must `wait` at its end.
+
+    It hands every other operation on.
+    """
 
     def __init__(self, file_io: FileIO) -> None:
         self._file_io = file_io
@@ -41,65 +43,12 @@ class BackgroundSync:
             with contextlib.suppress(Exception):
                 sync.result()
 
-    def check_atomic_create(self, folder: str) -> None:
-        """Whether tables can be written."""
-        self._file_io.check_atomic_create(folder)
-
     def sync(self, path: str) -> None:
         """Begin to sync a file."""
         self._syncs.append(_threads(os.getpid()).submit(self._file_io.sync, path))
 
-    def open_input(self, path: str) -> pa.NativeFile:
-        """Open for random reading."""
-        return self._file_io.open_input(path)
-
-    def open_output(self, path: str) -> pa.NativeFile:
-        """Open a new file for writing."""
-        return self._file_io.open_output(path)
-
-    def read_bytes(self, path: str) -> bytes:
-        """The whole file."""
-        return self._file_io.read_bytes(path)
-
-    def write_bytes(self, path: str, data: bytes) -> None:
-        """Write a new file whole, synced when this returns."""
-        self._file_io.write_bytes(path, data)
-
-    def create_if_absent(self, path: str, data: bytes) -> bool:
-        """Create a file whole and at once, unless there is one."""
-        return self._file_io.create_if_absent(path, data)
-
-    def overwrite(self, path: str, data: bytes) -> None:
-        """Replace a file at once."""
-        self._file_io.overwrite(path, data)
-
-    def list_names(self, folder: str) -> list[str]:
-        """Names of the files in a folder."""
-        return self._file_io.list_names(folder)
-
-    def exists(self, path: str) -> bool:
-        """Whether there is a file or folder."""
-        return self._file_io.exists(path)
-
-    def size(self, path: str) -> int:
-        """Bytes of a file."""
-        return self._file_io.size(path)
-
-    def delete(self, path: str) -> None:
-        """Delete a file."""
-        self._file_io.delete(path)
-
-    def sync_deletions(self, folder: str) -> None:
-        """Let deletions survive a crash; done when this returns."""
-        self._file_io.sync_deletions(folder)
-
-    def list_status(self, folder: str) -> list[FileStatus]:
-        """The entries of a folder."""
-        return self._file_io.list_status(folder)
-
-    def delete_empty_folder(self, folder: str) -> None:
-        """Delete a folder, unless something lies in it."""
-        self._file_io.delete_empty_folder(folder)
+    def __getattr__(self, operation: str) -> Any:
+        return getattr(self._file_io, operation)
 
 
 @cache

@@ -81,7 +81,7 @@ class FileStorePathFactory:
         return f"{self.root}/manifest/{name}"
 
     def statistics(self, name: str) -> str:
-        """A file of statistics, which other engines write."""
+        """A file of statistics."""
         return f"{self.root}/statistics/{name}"
 
     def partition(self, partition: bytes) -> str:

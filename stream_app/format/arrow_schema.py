@@ -9,11 +9,18 @@ Source: Paimon `format/parquet/ParquetSchemaConverter.java`, `KeyValue.java` and
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 import pyarrow as pa
 
-from stream_app.model.schema.data_type import TIMESTAMP_ROOTS, DataType, RowType, TypeRoot
+from stream_app.model.schema.data_type import (
+    TIMESTAMP_ROOTS,
+    DataField,
+    DataType,
+    RowType,
+    TypeRoot,
+)
 from stream_app.model.schema.inner_field_ids import inner_field_id
 from stream_app.model.schema.table_schema import (
     KEY_PREFIX,
@@ -134,6 +141,11 @@ def key_value_file_schema(schema: TableSchema, *, thin: bool) -> pa.Schema:
             *arrow_schema(schema.fields),
         ]
     )
+
+
+def stored_fields(columns: Iterable[DataField]) -> list[pa.Field]:
+    """The fields of columns in Arrow, without Paimon's ids, as readers of files compare them."""
+    return [pa.field(column.name, arrow_type(column.data_type)) for column in columns]
 
 
 @lru_cache(4_096)

@@ -1,4 +1,4 @@
-"""Manifest statistics of a data file, from the footer that Parquet wrote anyway.
+"""Manifest statistics of a data file, from the footer that Parquet wrote anyway, or from its rows.
 
 Readers skip files by these numbers, so a bound may be too wide but never too narrow. If one bound
 is uncertain, both are unknown. The raw values of the footer are used, because their Python forms
@@ -11,10 +11,13 @@ Source: Paimon `format/parquet/ParquetSimpleStatsExtractor.java`,
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from decimal import Context
+from typing import Any, Protocol
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from stream_app.errors import UsageError
@@ -32,29 +35,36 @@ from stream_app.model.schema.data_type import (
 DEFAULT_MODE = "truncate(16)"
 """``metadata.stats-mode`` of Paimon."""
 _KEY_MODE = "truncate(128)"
+_EXACT = Context(prec=76)
 _LAST_CODE_POINT = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
 _NANOS_OF_UNIT = {"ms": 1_000_000, "us": 1_000}
 
 
 @dataclass(frozen=True, slots=True)
-class _Mode:
+class StatsMode:
+    """``metadata.stats-mode``: the facts that a writer records of a column.
+
+    Attributes:
+        characters_max: of texts, to which bounds are cut; None: they are not.
+    """
+
     counts: bool
     bounds: bool
     characters_max: int | None
 
 
-def _parse_mode(text: str) -> _Mode:
+def _parse_mode(text: str) -> StatsMode:
     lowered = text.strip().lower()
     if lowered == "none":
-        return _Mode(counts=False, bounds=False, characters_max=None)
+        return StatsMode(counts=False, bounds=False, characters_max=None)
     if lowered == "counts":
-        return _Mode(counts=True, bounds=False, characters_max=None)
+        return StatsMode(counts=True, bounds=False, characters_max=None)
     if lowered == "full":
-        return _Mode(counts=True, bounds=True, characters_max=None)
+        return StatsMode(counts=True, bounds=True, characters_max=None)
     match = re.fullmatch(r"truncate\((\d+)\)", lowered)
     if match and int(match[1]) > 0:
-        return _Mode(counts=True, bounds=True, characters_max=int(match[1]))
+        return StatsMode(counts=True, bounds=True, characters_max=int(match[1]))
     raise UsageError(
         f"option 'metadata.stats-mode': {text!r} is not supported",
         fix="use none, counts, truncate(n) with n ≥ 1, or full",
@@ -78,8 +88,22 @@ class ColumnStats:
 UNKNOWN_STATS = ColumnStats()
 
 
-def stats_from_footer(
-    footer: pq.FileMetaData,
+class StatsSource(Protocol):
+    """Tells the statistics of the columns of one file."""
+
+    def column(
+        self, name: str, data_type: DataType, mode: StatsMode, *, bounds: bool
+    ) -> ColumnStats:
+        """The statistics of a column of the file.
+
+        Args:
+            bounds: whether its least and largest value are asked for.
+        """
+        ...
+
+
+def value_stats(
+    source: StatsSource,
     columns: Sequence[tuple[str, DataType]],
     *,
     skip: Collection[str] = (),
@@ -103,11 +127,10 @@ def stats_from_footer(
         UsageError: Paimon has no such `mode`.
     """
     parsed = _parse_mode(mode)
-    positions = _positions(footer)
     collected = [
         UNKNOWN_STATS
-        if name in leave_out
-        else _column_stats(footer, positions.get(name), data_type, parsed, bounds=name not in skip)
+        if name in leave_out or not parsed.counts
+        else source.column(name, data_type, parsed, bounds=name not in skip and parsed.bounds)
         for name, data_type in columns
     ]
     known = [index for index, stats in enumerate(collected) if stats.null_count is not None]
@@ -119,18 +142,14 @@ def stats_from_footer(
     return stats, tuple(columns[index][0] for index in known)
 
 
-def key_stats(footer: pq.FileMetaData, columns: Sequence[tuple[str, DataType]]) -> SimpleStats:
+def key_stats(source: StatsSource, columns: Sequence[tuple[str, DataType]]) -> SimpleStats:
     """``_KEY_STATS``: always over all key columns, strings cut at 128 characters.
 
     Args:
         columns: names in the file (``_KEY_id``, or ``id`` in a thin file) and types.
     """
     parsed = _parse_mode(_KEY_MODE)
-    positions = _positions(footer)
-    collected = [
-        _column_stats(footer, positions.get(name), data_type, parsed, bounds=True)
-        for name, data_type in columns
-    ]
+    collected = [source.column(name, data_type, parsed, bounds=True) for name, data_type in columns]
     # Parquet says nothing of INT96 columns, but a key column has no nulls anyway.
     collected = [replace(stats, null_count=stats.null_count or 0) for stats in collected]
     return _simple_stats(collected, [data_type for _, data_type in columns])
@@ -144,17 +163,8 @@ def row_group_stats(
     Args:
         columns: names in the file, and the types that its schema gave them.
     """
-    mode = _parse_mode("full")
-    positions = _positions(footer)
-    return [
-        _column_stats(footer, positions.get(name), data_type, mode, bounds=True, groups=(group,))
-        for name, data_type in columns
-    ]
-
-
-def _positions(footer: pq.FileMetaData) -> Mapping[str, int]:
-    schema = footer.schema  # made anew each time that it is asked for
-    return {schema.column(index).path: index for index in range(footer.num_columns)}
+    mode, source = _parse_mode("full"), FooterStats(footer, groups=(group,))
+    return [source.column(name, data_type, mode, bounds=True) for name, data_type in columns]
 
 
 def _simple_stats(columns: Sequence[ColumnStats], types: Sequence[DataType]) -> SimpleStats:
@@ -165,39 +175,92 @@ def _simple_stats(columns: Sequence[ColumnStats], types: Sequence[DataType]) -> 
     )
 
 
-def _column_stats(
-    footer: pq.FileMetaData,
-    position: int | None,
-    data_type: DataType,
-    mode: _Mode,
-    *,
-    bounds: bool,
-    groups: Iterable[int] | None = None,
-) -> ColumnStats:
-    """One column over all row groups, or over some."""
-    if position is None or not mode.counts:
-        return UNKNOWN_STATS
-    null_count = 0
-    group_bounds: list[tuple[Any, Any]] = []
-    bounds = bounds and mode.bounds and _has_bounds(footer, position, data_type)
-    for group in range(footer.num_row_groups) if groups is None else groups:
-        chunk = footer.row_group(group).column(position)
-        statistics = chunk.statistics if chunk.is_stats_set else None
-        if statistics is None or not statistics.has_null_count:
+class FooterStats:
+    """The statistics of Parquet's footer, over all row groups or over some.
+
+    Args:
+        groups: numbers of row groups; None: all.
+    """
+
+    def __init__(self, footer: pq.FileMetaData, groups: Sequence[int] | None = None) -> None:
+        self._footer = footer
+        self._groups = range(footer.num_row_groups) if groups is None else groups
+        schema = footer.schema  # made anew each time that it is asked for
+        self._places = {schema.column(index).path: index for index in range(footer.num_columns)}
+
+    def column(
+        self, name: str, data_type: DataType, mode: StatsMode, *, bounds: bool
+    ) -> ColumnStats:
+        """See `StatsSource.column`."""
+        place = self._places.get(name)
+        if place is None:
             return UNKNOWN_STATS
-        null_count += statistics.null_count
-        if statistics.has_min_max:
-            group_bounds.append((statistics.min_raw, statistics.max_raw))
-        elif statistics.null_count < chunk.num_values:
-            bounds = False  # this row group has values, and we do not know between which
-    if not bounds or not group_bounds:
-        return ColumnStats(null_count=null_count)
-    minimum, maximum = _bounds(group_bounds, data_type, mode)
-    return ColumnStats(minimum, maximum, null_count)
+        null_count = 0
+        group_bounds: list[tuple[Any, Any]] = []
+        bounds = bounds and _has_bounds(self._footer, place, data_type)
+        for group in self._groups:
+            chunk = self._footer.row_group(group).column(place)
+            statistics = chunk.statistics if chunk.is_stats_set else None
+            if statistics is None or not statistics.has_null_count:
+                return UNKNOWN_STATS
+            null_count += statistics.null_count
+            if statistics.has_min_max:
+                group_bounds.append((statistics.min_raw, statistics.max_raw))
+            elif statistics.null_count < chunk.num_values:
+                bounds = False  # this row group has values, and we do not know between which
+        if not bounds or not group_bounds:
+            return ColumnStats(null_count=null_count)
+        minimum, maximum = _bounds(group_bounds, data_type, mode)
+        return ColumnStats(minimum, maximum, null_count)
+
+
+class GatheredStats:
+    """Statistics of rows, gathered while a file is written whose format keeps none for us.
+
+    Args:
+        schema: of the file.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._nulls = dict.fromkeys(schema.names, 0)
+        self._bounds: dict[str, list[tuple[Any, Any]]] = {name: [] for name in schema.names}
+
+    def add(self, rows: pa.Table) -> None:
+        """Count rows that are written."""
+        for name, column in zip(rows.column_names, rows.columns, strict=True):
+            self._nulls[name] += column.null_count
+            if column.null_count < len(column) and not _is_unordered(column.type):
+                ends = pc.min_max(column)
+                self._bounds[name].append((_raw(ends["min"]), _raw(ends["max"])))
+
+    def column(
+        self, name: str, data_type: DataType, mode: StatsMode, *, bounds: bool
+    ) -> ColumnStats:
+        """See `StatsSource.column`."""
+        if name not in self._nulls or data_type.is_nested:
+            return UNKNOWN_STATS
+        null_count = self._nulls[name]
+        if not bounds or not self._bounds[name]:
+            return ColumnStats(null_count=null_count)
+        minimum, maximum = _bounds(self._bounds[name], data_type, mode)
+        return ColumnStats(minimum, maximum, null_count)
+
+
+def _is_unordered(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_nested(data_type) or pa.types.is_binary(data_type))
+
+
+def _raw(scalar: pa.Scalar) -> Any:
+    """A value as Parquet's footer has it."""
+    if pa.types.is_decimal(scalar.type):
+        return int(scalar.as_py().scaleb(scalar.type.scale, _EXACT))
+    if pa.types.is_temporal(scalar.type):
+        return scalar.value
+    return scalar.as_py()
 
 
 def _bounds(
-    group_bounds: Sequence[tuple[Any, Any]], data_type: DataType, mode: _Mode
+    group_bounds: Sequence[tuple[Any, Any]], data_type: DataType, mode: StatsMode
 ) -> tuple[object, object]:
     """The least and the largest of the row groups' raw bounds; None and None when unknown."""
     lows = [_python_value(low, data_type) for low, _ in group_bounds]

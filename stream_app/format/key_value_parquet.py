@@ -36,7 +36,7 @@ _CODECS = {
     "snappy": "snappy",
 }
 _PAGE_BYTES = 1 << 20
-_COMPLAINTS = (
+COMPLAINTS = (
     pa.ArrowInvalid,
     pa.ArrowNotImplementedError,
     pa.ArrowTypeError,
@@ -45,7 +45,7 @@ _COMPLAINTS = (
     UnicodeDecodeError,
     OSError,
 )
-"""With which Arrow answers bytes that are not what they should be."""
+"""The errors with which Arrow answers bytes that are not what they should be."""
 
 
 def parquet_writer(
@@ -193,12 +193,12 @@ def placed_batches(
             if row_groups_of is not None:
                 groups = row_groups_of(file.metadata)
             yield from _groups(file, groups, list(columns), batch_rows)
-    except _COMPLAINTS as error:
+    except COMPLAINTS as error:
         # Arrow's own complaints about bytes are OSErrors too, without a number.
         if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT):
             raise
         # In one line, because Arrow quotes bytes of the file; place and remedy follow below.
-        raise damaged(f"not a readable Parquet file: {_printable(error)}") from error
+        raise damaged(f"not a readable Parquet file: {printable(error)}") from error
 
 
 def _groups(
@@ -224,6 +224,14 @@ def _groups(
             raise damaged(
                 f"a row group of {metadata.num_rows} rows has only {row_count} in its pages"
             )
+
+
+def pieces(rows: pa.RecordBatch, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    """A batch in smaller ones, of `batch_rows` rows and about `BATCH_BYTES` at most."""
+    row_bytes = rows.nbytes / max(1, rows.num_rows)
+    step = max(_BATCH_ROWS_MIN, min(batch_rows, int(BATCH_BYTES // max(1, row_bytes))))
+    for begin in range(0, rows.num_rows, step):
+        yield rows.slice(begin, step)
 
 
 def check_footer(footer: pq.FileMetaData, fields: Iterable[pa.Field], row_count: int) -> None:
@@ -272,7 +280,8 @@ def damaged(what: str) -> CorruptFileError:
     )
 
 
-def _printable(error: Exception) -> str:
+def printable(error: Exception) -> str:
+    """An error's text in one line; Arrow quotes bytes of the file."""
     return " ".join("".join(c if c.isprintable() else " " for c in str(error)).split())
 
 
@@ -305,5 +314,5 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise damaged(
             f"column {field.name!r}, stored as {column.type}, cannot be read as {field.type}: "
-            f"{_printable(error)}"
+            f"{printable(error)}"
         ) from error

@@ -103,12 +103,13 @@ def decode_tag(name: str, data: bytes) -> Tag:
         CorruptFileError: no JSON, or no snapshot.
     """
     json = JsonObject.decode(data, what="tag")
+    seconds = json.raw("tagTimeRetained")
     try:
         return Tag(
             name=name,
             snapshot=decode_snapshot(data),
             create_time_ms=_millis(json.raw("tagCreateTime")),
-            time_retained_ms=_duration(json.raw("tagTimeRetained")),
+            time_retained_ms=None if seconds is None else int(seconds * 1000),
         )
     except (TypeError, ValueError) as error:
         raise CorruptFileError(
@@ -150,7 +151,3 @@ def _millis(value: Any) -> int | None:
 
 def _clock_millis(at: datetime.datetime) -> int:
     return round(at.replace(tzinfo=datetime.UTC).timestamp() * 1000)
-
-
-def _duration(value: Any) -> int | None:
-    return None if value is None else int(value * 1000)

@@ -1,4 +1,7 @@
-"""Ranges of offsets, which tasks read: pure. `next_offsets` decides where an epoch ends."""
+"""Ranges of offsets, which tasks read, and a job's progress in its topics: pure.
+
+`next_offsets` decides where an epoch ends.
+"""
 
 from __future__ import annotations
 
@@ -140,3 +143,29 @@ def lost_ranges(position: Offsets, begins: Mapping[tuple[str, int], int]) -> lis
         for (topic, partition), begin in sorted(begins.items())
         if (at := position.get(topic, {}).get(str(partition), begin)) < begin
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOffsets:
+    """Offsets up to which a job's epochs are begun, and up to which the tables have them."""
+
+    begun: Offsets
+    committed: Offsets
+
+    def behind(self, newest: Offsets) -> dict[tuple[str, str], int]:
+        """Messages of each partition that the tables do not have yet.
+
+        Args:
+            newest: the offsets behind the newest messages, as far as they are known. Epochs may
+                have begun since.
+        """
+        return {**behind(self.committed, self.begun), **behind(self.committed, self._later(newest))}
+
+    def _later(self, newest: Offsets) -> Offsets:
+        return {
+            topic: {
+                partition: max(end, self.begun.get(topic, {}).get(partition, end))
+                for partition, end in partitions.items()
+            }
+            for topic, partitions in newest.items()
+        }

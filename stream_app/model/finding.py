@@ -38,6 +38,7 @@ class FindingKind(enum.Enum):
     SOURCE = "source"
     NOT_COMPARED = "not-compared"
     WAITING_ROWS = "waiting-rows"
+    ICEBERG = "iceberg"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,8 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
+from stream_app.cdc.alike.decoder_choice import compile_ahead
+
 PRELOADED = (
     "confluent_kafka",
     "pandas",
@@ -40,6 +42,7 @@ def main() -> None:
     sys.path[:] = without_archives(sys.path)
     for name in PRELOADED:
         importlib.import_module(name)
+    compile_ahead()
     # Each task scans again the directories that were scanned before.
     for path in sys.path_importer_cache.keys() - set(sys.path):
         del sys.path_importer_cache[path]

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
-from stream_app.app.source.preflight import BrokerConnection, check_topics, recreated
+from stream_app.app.source.broker_connection import BrokerConnection
+from stream_app.app.source.preflight import check_topics, recreated
 from stream_app.errors import SourceError, UsageError
 from tests.support.kafka_broker import consume, delete_topic, new_topic, produce
 

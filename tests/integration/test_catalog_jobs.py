@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,22 +21,37 @@ from stream_app.clock import SystemClock
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.read.data_source import NAME
+from tests.integration.test_databases import DatabaseBench, database, same
+from tests.support.database_topic import a_row, creates, rows
+from tests.support.database_topic import change as change_of
 from tests.support.job_bench import JobBench, change
 from tests.support.named_table import NamedTable
+from tests.support.paimon_java import PaimonJava
 from tests.support.rest_server import RestServer
 from tests.support.spark_source import source
+from tests.testbed.hive_metastore import HiveMetastore
 
-__all__ = ["source"]
+__all__ = ["database", "source"]
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 EVOLVING = {"debezium.unknown-columns": "evolve"}
 
 
-@pytest.fixture(params=["jdbc", "rest"])
+@pytest.fixture(scope="module")
+def metastore() -> Iterator[HiveMetastore]:
+    with closing(HiveMetastore("3.1.3")) as server:
+        yield server
+
+
+@pytest.fixture(params=["jdbc", "hive", "rest"])
 def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Mapping[str, str]:
     """Options of a catalog, which the file of catalogs has as `lake`."""
     if request.param == "rest":
         server: RestServer = request.getfixturevalue("rest_server")
         options = server.warehouse(tmp_path / "warehouse").options
+    elif request.param == "hive":
+        metastore: HiveMetastore = request.getfixturevalue("metastore")
+        metastore.drop_databases()
+        options = metastore.catalog_options(tmp_path / "warehouse")
     else:
         options = {
             "metastore": "jdbc",
@@ -92,7 +108,8 @@ def test_a_job_works_in_a_catalog(
     topic = bench.topic([change(1, "a"), change(2, "b")])
     configure(bench, catalog, topic)
     bench.run()
-    assert bench.java.list_tables(catalog) == {"db": ["t"]}
+    tables = bench.java.list_tables(catalog)
+    assert {name: tables[name] for name in tables if name != "default"} == {"db": ["t"]}
     assert catalog_of(catalog, SystemClock()).list_tables("db") == ["t"]
     printed(capsys, "check", "--conf", str(bench.conf))
 
@@ -155,3 +172,43 @@ def test_a_table_with_another_schema_is_refused(
     assert "primary key" in error or "column" in error, error
     assert "to fix:" in error
     assert bench.java.snapshots(theirs) == []
+
+
+@pytest.mark.parametrize("catalog", ["jdbc", "hive"], indirect=True)
+def test_a_whole_database_is_in_a_catalog(
+    database: DatabaseBench,
+    catalog: Mapping[str, str],
+    paimon_java: PaimonJava,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def named(table: str) -> NamedTable:
+        return NamedTable(catalog=catalog, database="ods", table=table)
+
+    # Java has made one of the tables, which lacks a column.
+    columns = [("id", "BIGINT NOT NULL"), ("v", "STRING")]
+    paimon_java.create(named("taken"), columns, primary_keys=["id"], options={"bucket": "1"})
+    sent = [*creates("shop.orders", range(5)), *creates("shop.taken", range(3))]
+    database.send("all", sent, is_new=True)
+    options = {key: value for key, value in catalog.items() if key != "warehouse"}
+    sync = {"warehouse": catalog["warehouse"], "options.bucket": 1}
+    database.configure(sync, catalog=options)
+    database.run()
+    same(paimon_java.read(named("orders")), rows(range(5)))
+    same(paimon_java.read(named("taken")), rows(range(3)))
+
+    # A column, a new table, and a commit of Java's in between.
+    noted = {**a_row(7), "note": "a note"}
+    row = {"id": 9, "v": "java", "n": 1}
+    options = {"write-only": "true"}
+    paimon_java.write(named("orders"), [("+I", row)], identifier=0, options=options)
+    database.send("all", [change_of("shop.orders", noted), *creates("shop.late", range(4))])
+    database.run()
+    wanted = [*({**one, "note": None} for one in [*rows(range(5)), row]), noted]
+    same(paimon_java.read(named("orders")), wanted)
+    same(paimon_java.read(named("late")), rows(range(4)))
+    assert paimon_java.list_tables(catalog)["ods"] == ["late", "orders", "taken"]
+    lines = printed(capsys, "read", "lake.ods.late", "--format", "jsonl").splitlines()
+    same([json.loads(line) for line in lines], rows(range(4)))
+    assert {row["state"] for row in database.status()} == {"ready"}
+    assert "nothing is wrong" in printed(capsys, "check", "lake.ods.orders")
+    database.tool("doctor", "--conf", str(database.conf))

@@ -75,7 +75,8 @@ class DatabaseBench:
             },
             "spark": {"spark.master": "local[2]", "spark.driver.extraJavaOptions": fast_jvm()},
         }
-        merged = {name: {**given[name], **sections.get(name, {})} for name in given}
+        names = given | sections
+        merged = {name: {**given.get(name, {}), **sections.get(name, {})} for name in names}
         self.conf = write_conf(self.folder / "job.toml", **merged)
         return self.conf
 

@@ -17,7 +17,7 @@ from stream_app.app.ops.inspect.overview import overview
 from stream_app.app.web.table_page import table_page
 from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import STRING
-from stream_app.planning.schema.schema_changes import AddColumn, RenameColumn
+from stream_app.planning.schema.schema_changes import AddColumn, RenameColumn, SetTableComment
 from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.opening import open_table
 from stream_app.table.schema.alter import alter_table
@@ -130,7 +130,8 @@ def test_partitions_schema_changes_and_tags_are_iceberg_s(
     newest = table.table.snapshots.latest()
     assert newest is not None
     assert create_tag(table.table, new_tag(table.table, "monday", newest.snapshot_id))
-    alter_table(table.table, [AddColumn(name="note", data_type=STRING, comment="of the clerk")])
+    note = AddColumn(name="note", data_type=STRING, comment="of the clerk")
+    alter_table(table.table, [note, SetTableComment("what was sold")])
     altered = SmallTable(open_table(table.path), _epoch=1)
     altered.commit(("+U", {**row, "note": "late"}))
     altered.compact()
@@ -144,6 +145,7 @@ def test_partitions_schema_changes_and_tags_are_iceberg_s(
     assert described["docs"]["note"] == "of the clerk"
     assert described["references"]["monday"] == newest.snapshot_id
     assert described["properties"]["gc.enabled"] == "false"
+    assert described["properties"]["comment"] == "what was sold"
 
 
 def test_what_is_not_published_comes_with_the_next_commit(

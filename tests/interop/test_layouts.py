@@ -115,9 +115,7 @@ LAYOUTS = {
         for codec in ("none", "gzip", "snappy", "lz4")
     },
     "rows by zstd 9": Layout({"file.compression.zstd-level": "9"}),
-    "rows by level": Layout(
-        {"file.compression.per.level": "0:snappy,5:gzip"}, unwritten="file.compression.per.level"
-    ),
+    "rows by level": Layout({"file.compression.per.level": "0:snappy,5:gzip"}),
     "Parquet 2": Layout({"parquet.writer.version": "v2", "parquet.enable.dictionary": "false"}),
     "small row groups": Layout({"file.block-size": "1 kb"}),
     "no key columns": Layout({"data-file.thin-mode": "true"}),
@@ -125,10 +123,14 @@ LAYOUTS = {
     "index in files": Layout(
         {"file-index.bloom-filter.columns": "v", "file-index.in-manifest-threshold": "1 b"}
     ),
-    "rows as ORC": Layout({"file.format": "orc"}, unwritten="file.format", unread=".orc"),
-    "rows as Avro": Layout({"file.format": "avro"}, unwritten="file.format", unread=".avro"),
-    "formats by level": Layout(
-        {"file.format.per.level": "0:avro"}, unwritten="file.format.per.level", unread=".avro"
+    "rows as ORC": Layout({"file.format": "orc"}),
+    "rows as ORC, no key": Layout({"file.format": "orc"}, has_key=False),
+    "rows as ORC, vectors": Layout({"file.format": "orc", "deletion-vectors.enabled": "true"}),
+    "rows as ORC, changelog": Layout({"file.format": "orc", **INPUT}),
+    "rows as Avro": Layout({"file.format": "avro"}, unwritten="file.format"),
+    "formats by level": Layout({"file.format.per.level": "0:orc,5:parquet"}),
+    "formats by level, Avro": Layout(
+        {"file.format.per.level": "0:avro"}, unwritten="file.format.per.level"
     ),
     "clustered": Layout(
         {

@@ -2,18 +2,22 @@
 
 `IcebergHistory.step` does something to the table, then PyIceberg must see the rows that it should:
 those of our own reader, or those at the last full compaction for a table without deletion vectors.
-An older snapshot must show what it showed when it was the newest one.
+An older snapshot must show what it showed when it was the newest one. PyIceberg finds the table by
+the file of its version, or by its name in a REST catalog.
 """
 
 from __future__ import annotations
 
 import random
+import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
+from pyiceberg.catalog import load_catalog
+from pyiceberg.table import Table
 
 from stream_app.errors import UsageError
 from stream_app.format.binary_row import deserialize_row
@@ -29,6 +33,7 @@ from stream_app.planning.schema.schema_changes import (
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.iceberg.publisher import IcebergPublisher
 from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.opening import open_table
 from stream_app.table.schema.alter import alter_table
@@ -59,7 +64,6 @@ _COLUMNS = (
 _UPKEEP = {
     "snapshot.num-retained.min": "3",
     "snapshot.num-retained.max": "8",
-    "metadata.iceberg.storage": "table-location",
     "metadata.iceberg.compaction.max.file-num": "12",
 }
 _WIDER = {"INT": "BIGINT", "FLOAT": "DOUBLE", "DECIMAL(9, 2)": "DECIMAL(12, 2)"}
@@ -70,6 +74,7 @@ class IcebergHistory:
     """One table's history.
 
     Attributes:
+        rest_uri: of an Iceberg REST catalog that gets each version; None: there is none.
         seen: rows that Iceberg's readers must see in a snapshot, by its number.
         steps: names of what has happened.
     """
@@ -78,18 +83,24 @@ class IcebergHistory:
     iceberg: IcebergReader
     kind: str
     rng: random.Random
+    rest_uri: str | None = None
     seen: dict[int, list[str]] = field(default_factory=dict)
     steps: list[str] = field(default_factory=list)
     _made: SmallTable = field(init=False)
     _changes: RandomChanges = field(init=False)
     _compacted: list[Row] = field(default_factory=list)
     _compacted_at: dict[int, list[Row]] = field(default_factory=dict)
+    _lost: set[int] = field(default_factory=set)
     _number: int = 0
 
     def __post_init__(self) -> None:
         keys, options = KINDS[self.kind]
-        path = self.folder / "wh" / "shop.db" / "orders"
-        self._made = small_table(path, _COLUMNS, keys, ("pt",), **{**_UPKEEP, **options})
+        path = self.folder / "wh" / f"shop_{uuid.uuid4().hex[:8]}.db" / "orders"
+        place = {"metadata.iceberg.storage": "table-location"}
+        if self.rest_uri is not None:
+            place["metadata.iceberg.storage"] = "rest-catalog"
+            place["metadata.iceberg.rest.uri"] = self.rest_uri
+        self._made = small_table(path, _COLUMNS, keys, ("pt",), **{**_UPKEEP, **place, **options})
         self._begin_again(epoch=0)
 
     @property
@@ -209,6 +220,7 @@ class IcebergHistory:
         """As a crash between both commits leaves it, or somebody who deletes files."""
         folder = self._metadata
         hint, versions = folder / "version-hint.text", sorted(folder.glob("v*.metadata.json"))
+        self._lost |= self.seen.keys()
         for path in self.rng.choice([[hint], [hint, *versions], list(folder.glob("*"))]):
             path.unlink(missing_ok=True)
         self._begin_again(self._made._epoch)  # a process knows what it has published
@@ -221,7 +233,25 @@ class IcebergHistory:
 
     @property
     def _metadata(self) -> Path:
-        return Path(self.table.location) / "metadata"
+        return Path(IcebergPublisher(self.table).files.folder)
+
+    @property
+    def _in_catalog(self) -> Table:
+        catalog = load_catalog("reader", type="rest", uri=self.rest_uri)
+        return catalog.load_table(self.table.label)
+
+    def _rows(self, snapshot: int | None = None) -> pa.Table:
+        """The rows by PyIceberg."""
+        if self.rest_uri is None:
+            return self.iceberg.read(self._metadata, snapshot=snapshot)
+        return self._in_catalog.scan(snapshot_id=snapshot).to_arrow()
+
+    def _listed(self) -> list[int]:
+        """The snapshots that PyIceberg lists."""
+        if self.rest_uri is None:
+            listed: list[int] = self.iceberg.describe(self._metadata)["snapshots"]
+            return listed
+        return [one.snapshot_id for one in self._in_catalog.metadata.snapshots]
 
     def _begin_again(self, epoch: int) -> None:
         """A new process, which sees the newest schema."""
@@ -249,14 +279,15 @@ class IcebergHistory:
         newest = self._newest()
         if newest is None or newest not in self.seen:
             return
-        self._assert_seen(newest, self.iceberg.read(self._metadata))
+        self._assert_seen(newest, self._rows())
         if self._number % 10 == 0:
             self._assert_seen(newest, self.iceberg.read_by_duckdb(self._metadata))
-            listed = self.iceberg.describe(self._metadata)["snapshots"]
             kept = {*self.table.snapshots.ids()}
             kept |= {tag.snapshot.snapshot_id for tag in self.table.tags.tags()}
+            listed = self._listed()
+            assert (kept & self.seen.keys()) - self._lost <= {*listed}, self.steps[-12:]
             older = self.rng.choice(sorted(kept & {*listed} & {*self.seen}))
-            self._assert_seen(older, self.iceberg.read(self._metadata, snapshot=older))
+            self._assert_seen(older, self._rows(older))
 
     def _assert_seen(self, snapshot: int, rows: pa.Table) -> None:
         shown, wanted = Counter(by_content(normal_rows(rows))), Counter(self.seen[snapshot])

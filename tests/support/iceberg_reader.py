@@ -51,29 +51,38 @@ class IcebergReader:
         self, folder: Path | str, *, snapshot: int | None = None, where: str | None = None
     ) -> pa.Table:
         """The rows by PyIceberg, of the newest version in a folder of metadata."""
-        return self._rows({"by": "pyiceberg", "snapshot": snapshot, "where": where}, folder)
+        request = {"by": "pyiceberg", "snapshot": snapshot, "where": where}
+        return self._rows({**request, "metadata": _newest(folder)})
 
     def read_by_duckdb(self, folder: Path | str) -> pa.Table:
         """The rows by DuckDB."""
-        return self._rows({"by": "duckdb"}, folder)
+        return self._rows({"by": "duckdb", "metadata": _newest(folder)})
+
+    def read_by_name(self, catalog: str, uri: str, table: str) -> pa.Table:
+        """The rows by PyIceberg, of a table in a catalog that a database has."""
+        return self._rows({"by": "name", "catalog": catalog, "uri": uri, "table": table})
 
     def describe(self, folder: Path | str) -> dict[str, Any]:
         """What PyIceberg knows of a table."""
-        return self._call({"by": "describe"}, folder)
+        return self._call({"by": "describe", "metadata": _newest(folder)})
 
-    def _rows(self, request: Mapping[str, Any], folder: Path | str) -> pa.Table:
+    def _rows(self, request: Mapping[str, Any]) -> pa.Table:
         out = Path(self._directory.name) / "rows.arrow"
-        self._call({**request, "out": str(out)}, folder)
+        self._call({**request, "out": str(out)})
         with pa.OSFile(str(out)) as source, pa.ipc.open_file(source) as reader:
             return reader.read_all()
 
-    def _call(self, request: Mapping[str, Any], folder: Path | str) -> dict[str, Any]:
-        version = (Path(folder) / "version-hint.text").read_text()
-        metadata = f"{folder}/v{version}.metadata.json"
-        answer: dict[str, Any] = self._server.call({**request, "metadata": metadata})
+    def _call(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = self._server.call(request)
         if "error" in answer:
             raise IcebergError(answer["error"])
         return answer
+
+
+def _newest(folder: Path | str) -> str:
+    """The newest version's file in a folder of metadata."""
+    version = (Path(folder) / "version-hint.text").read_text()
+    return f"{folder}/v{version}.metadata.json"
 
 
 # ------------------------------------------------------- the child, inside that environment
@@ -112,6 +121,14 @@ def _by_pyiceberg(request: Mapping[str, Any]) -> dict[str, Any]:
     return {}
 
 
+def _by_name(request: Mapping[str, Any]) -> dict[str, Any]:
+    from pyiceberg.catalog import load_catalog
+
+    catalog = load_catalog(request["catalog"], type="sql", uri=request["uri"])
+    _put(catalog.load_table(request["table"]).scan().to_arrow(), request["out"])
+    return {}
+
+
 def _by_duckdb(request: Mapping[str, Any]) -> dict[str, Any]:
     import duckdb
     import duckdb_extension_avro
@@ -143,7 +160,12 @@ def _describe(request: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-_READERS = {"pyiceberg": _by_pyiceberg, "duckdb": _by_duckdb, "describe": _describe}
+_READERS = {
+    "pyiceberg": _by_pyiceberg,
+    "name": _by_name,
+    "duckdb": _by_duckdb,
+    "describe": _describe,
+}
 
 if __name__ == "__main__":
     _serve()

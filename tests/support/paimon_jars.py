@@ -12,6 +12,11 @@ PAIMON_SET = JarSet(
     name=f"paimon-{PAIMON_VERSION}",
     coordinates=(Coordinate("org.apache.paimon", "paimon-bundle", PAIMON_VERSION),),
 )
+S3_SET = JarSet(
+    name=f"paimon-s3-{PAIMON_VERSION}",
+    coordinates=(Coordinate("org.apache.paimon", "paimon-s3", PAIMON_VERSION),),
+    complete=True,
+)
 DRIVERS_SET = JarSet(
     name="jdbc-drivers",
     coordinates=(
@@ -43,6 +48,11 @@ def rest_server_jars() -> list[Path]:
 def database_drivers() -> list[Path]:
     """The drivers of the databases of JDBC catalogs, fetched once."""
     return JarCache(jar_folder()).resolve(DRIVERS_SET)
+
+
+def paimon_s3_jars() -> list[Path]:
+    """Paimon's file system of S3, 96 MB."""
+    return JarCache(jar_folder()).resolve(S3_SET)
 
 
 def paimon_jars() -> list[Path]:

@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 
 from tests.support.line_server import LineServer
-from tests.support.named_table import TablePath, table_location
+from tests.support.named_table import NamedTable, TablePath, table_location
 from tests.support.normal_rows import (
     Row,
     decode_json_column,
@@ -86,16 +86,19 @@ Changelog = list[Plan]
 
 
 class PaimonJava:
-    """Starts a JVM at once; close it (or use it in `with`). Calls of several threads take turns."""
+    """Starts a JVM at once; close it (or use it in `with`). Calls of several threads take turns.
 
-    def __init__(self) -> None:
+    Args:
+        jars: file systems of Paimon, for instance.
+    """
+
+    def __init__(self, jars: Sequence[Path] = ()) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="paimon-java-")
         class_path = class_path_of_paimon()
         classes = compiled(SOURCES, class_path)
         options = [*JVM_OPTIONS, f"-Djava.io.tmpdir={self._directory.name}"]
-        self._server = LineServer(
-            [java_tool("java"), *options, "-cp", f"{classes}:{class_path}", "PaimonServer"]
-        )
+        class_path = ":".join(map(str, [classes, *jars, class_path]))
+        self._server = LineServer([java_tool("java"), *options, "-cp", class_path, "PaimonServer"])
 
     def __enter__(self) -> PaimonJava:
         return self
@@ -252,9 +255,23 @@ class PaimonJava:
         """The columns of a table, or of "<table>$<system table>", and their types in SQL."""
         return [(name, text) for name, text in self._call("types", path, options={})["types"]]
 
+    def adopt(self, table: NamedTable, folder: str | None = None) -> None:
+        """Register a table in its catalog: that of a folder, or that where the name points to."""
+        self._call("adopt", table, folder=folder, options={})
+
+    def comments(self, path: TablePath) -> dict[str, str | None]:
+        """The comment of each column, and with the key "" that of the table."""
+        comments: dict[str, str | None] = self._call("comments", path, options={})
+        return comments
+
     def collect_statistics(self, path: TablePath) -> None:
         """One commit of statistics: 6 rows of 100 bytes, and of the first column."""
         self._call("statistics", path, options={})
+
+    def statistics(self, path: TablePath) -> dict[str, Any]:
+        """The newest statistics as Java understands them: snapshot, schema, rows, bytes, and
+        columns, each with min, max, id, distinct, nulls, average, longest; {}: there are none."""
+        return untag(self._call("column_statistics", path, options={}))
 
     def branch(self, path: TablePath, name: str, tag: str) -> None:
         """Paimon makes a branch of a tag; "<table>$branch_<name>" reads and writes it."""

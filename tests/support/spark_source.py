@@ -15,8 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from stream_app.clock import Clock
 from stream_app.model.schema.data_type import TypeRoot
-from stream_app.spark.read.batch_reader import BatchReader
-from stream_app.spark.read.data_source import NAME, PaimonDataSource, register
+from stream_app.spark.read.data_source import NAME, BatchReader, PaimonDataSource, register
 from stream_app.spark.read.stream_reader import StreamReader
 from stream_app.table.opening import open_table
 from tests.support.normal_rows import Row, normal_rows

@@ -45,6 +45,12 @@ MEANINGS = {
     "source.format": "Format of the messages.",
     "source.starting-offsets": "`earliest`, `latest`, or JSON such as "
     '`{"orders": {"0": 23, "1": -2}}` (-2 earliest, -1 latest). Only for a new checkpoint.',
+    "source.starting-timestamp": "Instead: the time of the first messages, as milliseconds since "
+    "1970 or as `2026-11-27T08:00:00Z`. A partition without such a message begins at its end.",
+    "source.starting-offsets-by-timestamp": "Instead: JSON of a time for each topic or partition, "
+    'such as `{"orders": 1764230400000}` or `{"orders": {"0": 1764230400000}}`.',
+    "source.group-id": "A consumer group. A new job begins at its offsets, and where it has none "
+    "at `starting-offsets`. The group gets the job's offsets, for tools that watch lag.",
     "source.max-offsets-per-trigger": "Most records of an epoch; absent: all of the moment.",
     "source.min-partitions": "Least number of tasks that read; absent: one for each core.",
     "source.fail-on-data-loss": "Stop when the topic has dropped unread records.",
@@ -137,6 +143,11 @@ MEANINGS = {
     "stream.repeated-records": "`refuse`: a job with a new checkpoint does not begin where it "
     "would read records that the table has already, and that would count twice: without a primary "
     "key, and with functions such as `sum`. `store`: it stores them again.",
+    "stream.compaction-policy": "`options`: the table's options tell when a bucket is compacted. "
+    "`auto`: the job chooses by the bucket's size and flushes "
+    "([rules](scaling.md#rules-that-fit-a-buckets-size)).",
+    "stream.compaction-freshness": "With `auto`: sorted runs of a bucket beyond which its writes "
+    "wait. Readers merge so many.",
     "stream.write-parallelism": "Tasks that write; absent: Spark's default parallelism.",
     "stream.metrics-port": "Port of `http://…/metrics`, for Prometheus; absent: no metrics.",
     "stream.metrics-address": "Address at which that port listens; the default is all of IPv4, and "

@@ -33,7 +33,11 @@ def test_the_example_is_right_and_shows_every_key(tmp_path: Path) -> None:
     load_config(tmp_path / "all.toml", [], {})
     shown = set(re.findall(r"^(?:# )?([a-z-]+) = ", text, flags=re.MULTILINE))
     of_one = {key for section, keys in KEYS.items() if section != "sync" for key in keys}
-    assert of_one - shown == {"topic-pattern"}
+    assert of_one - shown == {
+        "topic-pattern",
+        "starting-timestamp",
+        "starting-offsets-by-timestamp",
+    }
     named = set(re.findall(r'^(?:# )?debezium\."([\w.-]+)" = ', text, flags=re.MULTILINE))
     keys = {option.key for option in OPTIONS} - {COLUMN_ENCODING}
     assert named == keys | {"column.amount.encoding"}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from stream_app.app.cli.arguments.alter_arguments import CHANGES
+from stream_app.app.cli.verbs.upkeep.alter import CHANGES
 from stream_app.cdc.source_types.connect import connect_type
 from stream_app.cdc.source_types.mysql import mysql_type
 from stream_app.cdc.source_types.postgresql import postgresql_type

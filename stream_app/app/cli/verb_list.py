@@ -49,6 +49,7 @@ VERBS = (
     _verb("check", "check that a table is sound"),
     _verb("quarantine", "records that could not be taken: list, show, replay, drop"),
     _verb("backfill", "read a table's topics again, and write what differs"),
+    _upkeep("analyze", "publish statistics of a table for the planners of engines"),
     _upkeep("create-tag", "name a version, and keep it from expiring"),
     _upkeep("delete-tag", "delete tags and the files that only they need"),
     _verb("init", "write a configuration from a topic's messages"),

@@ -15,14 +15,13 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from stream_app.app.config.format_problems import format_problems
 from stream_app.app.config.made_columns import made_problems
 from stream_app.app.config.secrets import HIDDEN, Secrets, is_secret
 from stream_app.app.config.settings import read_settings, secret_texts, shown
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import NonInsertRecords, StreamConfig, with_limit
 from stream_app.app.config.sync_config import OneSetting, SyncConfig, of_one_table
-from stream_app.app.config.sync_problems import drift_problems, sync_problems
+from stream_app.app.config.sync_problems import drift_problems, excluding_options, sync_problems
 from stream_app.app.config.table_config import TableConfig, table_problems
 from stream_app.app.config.tables_of_job import SingleTable, WholeDatabase
 from stream_app.app.config.values import (
@@ -36,6 +35,7 @@ from stream_app.app.config.values import (
 )
 from stream_app.catalog.catalog_options import option_problems
 from stream_app.cdc.alike.options import TRUNCATE, OnTruncate
+from stream_app.cdc.message_format import Format
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import (
     STORE_OPTIONS,
@@ -129,6 +129,12 @@ KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
     **{name: keys_of(section) for name, section in _SECTIONS.items()},
     **{name: {} for name in FREE_SECTIONS},
 }
+_STARTS = (
+    "source.starting-offsets",
+    "source.starting-timestamp",
+    "source.starting-offsets-by-timestamp",
+)
+"""Keys that say where a new job begins; at most one of them is given."""
 REMOVED = {
     "stream.decode-parallelism": "tasks decode what they read: see source.min-partitions",
     "stream.spark-metrics": "stream.metrics-port serves the job's numbers",
@@ -242,6 +248,8 @@ def _unknown(section: str, key: str) -> str:
 def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
     """Problems of values that contradict each other: (key, problem)."""
     yield from _source_problems(config, given)
+    for key in [key for key in _STARTS if key in given][1:]:
+        yield key, f"give only one of {', '.join(_STARTS)}"
     if config.sync is None:
         yield from table_problems(config.table, FORMATS[config.source.format], given)
     else:
@@ -308,3 +316,47 @@ def _file_system_problems(options: Mapping[str, str], warehouse: str) -> Iterato
         check_store_options(options, warehouse)
     except UsageError as error:
         yield f"{error.what} ({error.fix})"
+
+
+_SOURCE = "source."
+
+
+def format_problems(
+    name: str,
+    options: Mapping[str, str],
+    columns: RowType,
+    given: Collection[str],
+    many_tables: bool,
+) -> Iterator[tuple[str, str]]:
+    """Problems by key of the configuration.
+
+    Args:
+        name: of the format.
+        given: all keys that the configuration has.
+        many_tables: whether the tables and their columns come from the messages.
+    """
+    chosen = FORMATS[name]
+    yield from _of_others(chosen, given)
+    for option in chosen.options:
+        if option.example and option.key not in options:
+            yield chosen.full_key(option.key), f"is missing: such as {option.example!r}"
+    if not many_tables:
+        for key, problem in excluding_options(options):
+            yield chosen.full_key(key), problem
+    if options and (columns.fields or many_tables):
+        try:
+            chosen.check(options, columns)
+        except UsageError as error:
+            yield f"{_SOURCE}{chosen.section}", error.what
+
+
+def _of_others(chosen: Format, given: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Options of formats that are not chosen, which have no effect."""
+    names: dict[str, list[str]] = {}
+    for known in FORMATS.values():
+        names.setdefault(known.section, []).append(known.name)
+    del names[chosen.section]
+    for key in sorted(given):
+        section, _, rest = key.removeprefix(_SOURCE).partition(".")
+        if rest and key.startswith(_SOURCE) and section in names:
+            yield key, f"is of source.format = {' or '.join(names[section])}, not {chosen.name}"

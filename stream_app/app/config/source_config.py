@@ -35,6 +35,9 @@ class SourceConfig:
         topics: names; empty when `topic_pattern`, a regular expression, chooses them.
         format_options: the message format's own options, e.g. ``decimal.handling.mode``.
         starting_offsets: ``earliest``, ``latest`` or Spark's JSON; only for a new checkpoint.
+        starting_timestamp: instead, milliseconds since 1970 of the first messages.
+        starting_offsets_by_timestamp: instead, the times of topics or of their partitions.
+        group_id: a consumer group whose offsets a new job begins at, and that gets its own.
         max_offsets_per_trigger: most records of an epoch; None: all available ones.
         min_partitions: least number of tasks that read; None: the number of cores.
         reader: None: the native one if it can.
@@ -54,6 +57,9 @@ class SourceConfig:
         *dict.fromkeys(f"{known.section}." for known in FORMATS.values())
     )
     starting_offsets: str = values.key(values.offsets, "earliest")
+    starting_timestamp: int | None = values.key(values.timestamp, None)
+    starting_offsets_by_timestamp: values.TopicTimes | None = values.key(values.topic_times, None)
+    group_id: str | None = values.key(values.text, None)
     max_offsets_per_trigger: int | None = values.key(values.integer(1), None)
     min_partitions: int | None = values.key(values.integer(1), None)
     fail_on_data_loss: bool = values.key(values.boolean, True)
@@ -63,3 +69,22 @@ class SourceConfig:
     path: str | None = values.key(values.text, None)
     max_files_per_trigger: int | None = values.key(values.integer(1), None)
     lowers_names: bool = False
+
+    @property
+    def begins_at_oldest(self) -> bool:
+        """Whether a new job reads the topics from their first messages on."""
+        return self.starting_offsets == "earliest" and not (self.begins_at_times or self.group_id)
+
+    @property
+    def begins_at_times(self) -> bool:
+        """Whether the time of messages says where a new job begins."""
+        return self.starting_timestamp is not None or self.starting_offsets_by_timestamp is not None
+
+    @property
+    def begins_at_group(self) -> bool:
+        """Whether a new job begins where a consumer group is."""
+        return (
+            self.group_id is not None
+            and not self.begins_at_times
+            and self.starting_offsets in ("earliest", "latest")
+        )

@@ -30,6 +30,13 @@ class RepeatedRecords(enum.Enum):
     STORE = "store"
 
 
+class CompactionPolicy(enum.Enum):
+    """Who chooses when a bucket is compacted: its table's options, or the job by its sizes."""
+
+    OPTIONS = "options"
+    AUTO = "auto"
+
+
 class LogFormat(enum.Enum):
     """The format of the job's log."""
 
@@ -46,6 +53,8 @@ class StreamConfig:
         quarantine: folder for records that cannot be decoded; None: the first one stops the job.
         max_bad_records: most bad records of a run; None: no limit.
         write_parallelism: tasks that write; None: Spark's default.
+        compaction_policy: whether compactions of the job choose their rules.
+        compaction_freshness: sorted runs that they may leave a reader to merge.
         metrics_port, metrics_address: of the endpoint for Prometheus; no port: there is none.
         max_staleness: milliseconds that a table may be behind for the job to be ready.
         web_port, web_host: port and address of the page in a browser; no port: there is none.
@@ -65,6 +74,10 @@ class StreamConfig:
         values.member(RepeatedRecords), RepeatedRecords.REFUSE
     )
     write_parallelism: int | None = values.key(values.integer(1), None)
+    compaction_policy: CompactionPolicy = values.key(
+        values.member(CompactionPolicy), CompactionPolicy.OPTIONS
+    )
+    compaction_freshness: int = values.key(values.integer(5, 1000), 20)
     metrics_port: int | None = values.key(values.integer(1, 65535), None)
     metrics_address: str = values.key(values.text, "0.0.0.0")
     max_staleness: int = values.key(values.milliseconds, 300_000)
@@ -80,6 +93,13 @@ class StreamConfig:
     def is_available_now(self) -> bool:
         """Whether the job ends when all that there was at its start is in the table."""
         return self.trigger == "availableNow"
+
+    @property
+    def policy_freshness(self) -> int | None:
+        """`compaction_freshness`, if the job chooses its rules."""
+        return (
+            self.compaction_freshness if self.compaction_policy is CompactionPolicy.AUTO else None
+        )
 
     @property
     def trigger_ms(self) -> int:

@@ -9,7 +9,7 @@ Source: Paimon `flink/action/cdc/SyncDatabaseActionBase.java`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from stream_app.app.config import values
 from stream_app.app.config.values import Setting, WrongValueError
@@ -107,19 +107,7 @@ class SyncConfig:
     @property
     def rules(self) -> SyncRules:
         """The rules that select and name tables."""
-        return SyncRules(
-            including_tables=self.including_tables,
-            excluding_tables=self.excluding_tables,
-            including_dbs=self.including_dbs,
-            excluding_dbs=self.excluding_dbs,
-            table_prefix=self.table_prefix,
-            table_suffix=self.table_suffix,
-            table_prefix_db=self.table_prefix_db,
-            table_suffix_db=self.table_suffix_db,
-            table_mapping=self.table_mapping,
-            merge_shards=self.merge_shards,
-            case_sensitive=self.case_sensitive,
-        )
+        return SyncRules(**{rule.name: getattr(self, rule.name) for rule in fields(SyncRules)})
 
     @property
     def table_rules(self) -> TableRules:

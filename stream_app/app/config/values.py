@@ -12,9 +12,10 @@ import json
 import re
 import tomllib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
+from datetime import datetime
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -38,6 +39,8 @@ FILE_NAME_BYTES_MAX = 250
 """255 on most file systems, less the suffix of a database's folder."""
 Value = TypeVar("Value")
 Member = TypeVar("Member", bound=enum.Enum)
+TopicTimes = Mapping[str, int | Mapping[str, int]]
+"""By topic, or by topic and partition: milliseconds since 1970."""
 _TRIGGER = re.compile(r"\d+ +(millisecond|second|minute|hour)s?")
 
 
@@ -291,6 +294,44 @@ def offsets(setting: Setting) -> str:
             f"(-2 earliest, -1 latest), is {value!r}"
         )
     return value
+
+
+def timestamp(setting: Setting) -> int:
+    """Milliseconds since 1970, or ISO 8601 with a time zone."""
+    value = setting.value
+    if isinstance(value, datetime):
+        value = value.isoformat()
+    if isinstance(value, str):
+        with suppress(ValueError):
+            if value.isdigit():
+                return int(value)
+            moment = datetime.fromisoformat(value)
+            if moment.tzinfo is not None:
+                return round(moment.timestamp() * 1000)
+    elif type(value) is int and value >= 0:
+        return value
+    raise WrongValueError(
+        "must be milliseconds since 1970, or a time with its zone such as "
+        f"'2026-11-27T08:00:00Z', is {_kind(setting.value)}"
+    )
+
+
+def topic_times(setting: Setting) -> TopicTimes:
+    """JSON: a time for each topic, or for each partition of a topic; milliseconds since 1970."""
+    value = text(setting)
+    with suppress(ValueError):
+        parsed = json.loads(value)
+        if isinstance(parsed, dict) and all(map(_is_time_of_topic, parsed.values())):
+            return parsed
+    raise WrongValueError(
+        "must be JSON of milliseconds since 1970, such as '{\"orders\": 1764230400000}' or "
+        f'\'{{"orders": {{"0": 1764230400000}}}}\', is {value!r}'
+    )
+
+
+def _is_time_of_topic(value: object) -> bool:
+    times = value.values() if isinstance(value, dict) else (value,)
+    return all(type(time) is int and time >= 0 for time in times)
 
 
 def free_text(setting: Setting) -> str:

@@ -2,6 +2,9 @@
 
 ``spark-submit`` starts it through `submit/ingest.py`; ``stream-app ingest`` builds that command
 line. `_IngestJob.run` has the steps behind the checks (`job_checks`).
+
+A ``[sync.tables.NAME]`` to which no message belongs is a likely misspelling. The job warns of it
+once in a run, when it first reaches the end of its topics: until then a table may still appear.
 """
 
 from __future__ import annotations
@@ -9,11 +12,13 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from threading import Lock
+from typing import Any, NamedTuple, TypeVar
 
 from pyspark.sql import SparkSession
 
@@ -22,9 +27,7 @@ from stream_app.app.config.secrets import hidden
 from stream_app.app.config.source_config import SourceKind
 from stream_app.app.config.tables_of_job import WholeDatabase
 from stream_app.app.job.job_checks import CheckedJob, checked_job
-from stream_app.app.job.job_feeds import JobFeeds
-from stream_app.app.job.job_stream import runner_of, source_of, stream_of
-from stream_app.app.job.unmet_tables import UnmetTables
+from stream_app.app.job.job_stream import JobFeeds, runner_of, source_of, stream_of
 from stream_app.app.observe.monitoring.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.observe.watched_job import WatchedJob
 from stream_app.app.tables.database_tables import DatabaseTables
@@ -36,6 +39,7 @@ from stream_app.clock import Clock
 from stream_app.errors import NoGoodRecordError, TablesHeldError
 from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELISM
 from stream_app.model.options.core_options import CoreOptions
+from stream_app.planning.sync.named_tables import nearest_table
 from stream_app.spark.compact_jobs import SparkCompactions
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_plan import EpochShape
@@ -48,6 +52,7 @@ from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_writer import EpochWriter
 from stream_app.spark.ingest.held_table import HeldTable
+from stream_app.spark.ingest.job_state import JobStateFile, JobWarning
 from stream_app.spark.ingest.job_tables import HoldingTables, StoppingTables
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
@@ -57,6 +62,58 @@ from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.spark.stream.files_source import FilesSource
 from stream_app.spark.stream.kafka_source import KafkaSource
 from stream_app.spark.stream.running_stream import RunningStream
+
+_SHOWN_MAX = 20
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class UnmetTables:
+    """Checks once in a run.
+
+    Attributes:
+        named: the tables with settings of their own.
+        state: has the tables that the job has met, and keeps the warnings.
+        lock: that of the state's writers; while an epoch has it, the check waits for the next time.
+    """
+
+    named: Sequence[str]
+    state: JobStateFile
+    lock: Lock
+    _is_done: bool = field(init=False, default=False)
+
+    def behind(self, first: Callable[[_T], None]) -> Callable[[_T], None]:
+        """Call `first`, and then check."""
+
+        def call(progress: _T) -> None:
+            first(progress)
+            self.check()
+
+        return call
+
+    def check(self) -> None:
+        """Log a warning for each unmet table, and remember it."""
+        if self._is_done or not self.named or not self.lock.acquire(blocking=False):
+            return
+        try:
+            self._is_done = True
+            known = sorted(set(self.state.state.origins.values()))
+            unmet = [name for name in self.named if name not in known] if known else []
+            self.state.warn(_warning(name, known) for name in unmet)
+        finally:
+            self.lock.release()
+
+
+def _warning(name: str, known: Sequence[str]) -> JobWarning:
+    near = nearest_table(name, known)
+    meant = f"rename it to [sync.tables.{near}]; " if near else ""
+    more = "" if len(known) <= _SHOWN_MAX else f" and {len(known) - _SHOWN_MAX} more"
+    return JobWarning(
+        what=f"[sync.tables.{name}] does nothing so far: no message belongs to a table of that "
+        "name",
+        fix=f"{meant}the tables are {', '.join(known[:_SHOWN_MAX])}{more}",
+    )
+
 
 _LOG = logging.getLogger("stream_app")
 _LOOKING = Activity("no epoch has begun: Spark looks for messages", repeats=False)
@@ -114,9 +171,9 @@ class _IngestJob(NamedTuple):
         feeds = self._feeds(compactions)
         try:
             self.watched.metrics.jvm.attach(self.spark)
-            source = source_of(self.config.source)
-            runner = runner_of(self.config.source, self.checked.reader, self.spark, source)
             folder = self.checked.state_file.folder
+            source = source_of(self.config.source, folder)
+            runner = runner_of(self.config.source, self.checked.reader, self.spark, source)
             epoch_log = EpochLog(folder, goes_back=isinstance(source, KafkaSource))
             committer = EpochCommitter(self._epoch_writer(feeds, runner, epoch_log))
             self._stream(committer, runner, source)

@@ -15,14 +15,9 @@ import pyarrow as pa
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.tables_of_job import SingleTable, WholeDatabase
+from stream_app.app.source.broker_connection import TopicInfo, uncheckable
 from stream_app.app.source.kafka_reader import native_reader
-from stream_app.app.source.preflight import (
-    RECREATED_FIX,
-    TopicInfo,
-    check_topics,
-    recreated,
-    uncheckable,
-)
+from stream_app.app.source.preflight import RECREATED_FIX, check_topics, recreated
 from stream_app.app.tables.damaged_checkpoint import check_whole
 from stream_app.app.tables.first_messages import (
     check_first_messages,
@@ -33,12 +28,14 @@ from stream_app.app.tables.first_messages import (
 from stream_app.app.tables.format_setup import format_setup
 from stream_app.app.tables.job_folders import check_writable, make_local
 from stream_app.app.tables.one_table import column_warnings, job_table, wanted_schema
+from stream_app.cdc.alike.decoder_choice import AUTO, DECODER, DECODER_OPTION, decoder_in_use
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.clock import Clock
 from stream_app.errors import WrongSourceError
 from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
 from stream_app.kafka.range_reader import ReaderSettings
+from stream_app.message_formats import format_named
 from stream_app.spark.ingest.checkpoint_owner import DATABASE, own_checkpoint, remember_topics
 from stream_app.spark.ingest.job_state import JobStateFile, JobWarning
 from stream_app.spark.job_folder import Folder
@@ -79,6 +76,7 @@ def checked_job(
     """
     source = tables.source
     reader = native_reader(source)
+    _tell_decoder(source)
     quarantine = stream.quarantine or ""
     make_local(quarantine)
     check_writable("" if tables.catalog else tables.location, stream.checkpoint, quarantine)
@@ -86,7 +84,7 @@ def checked_job(
     if is_local(stream.checkpoint):
         check_whole(Path(local_path(stream.checkpoint)))
     state = JobStateFile(open_folder(stream.checkpoint))
-    reads_first = source.starting_offsets == "earliest" and not state.state.table
+    reads_first = source.begins_at_oldest and not state.state.table
     table, first = None, MESSAGE_SCHEMA.empty_table()
     warnings = _warnings_of(stream)
     if isinstance(tables, SingleTable):
@@ -133,6 +131,17 @@ def _checked_table(
         remarks = first_remarks(only.source, seen, wanted.fields)
         warnings = column_warnings(only.name, remarks, only.full_key)
     return job_table(only, wanted, clock), warnings
+
+
+def _tell_decoder(source: SourceConfig) -> None:
+    """Log which decoder runs, for a format that has two.
+
+    Raises:
+        UsageError: the compiled decoder is wanted, and cannot be had.
+    """
+    if DECODER_OPTION in format_named(source.format).options:
+        wanted = source.format_options.get(DECODER, AUTO)
+        _LOG.info("messages are decoded by %s", decoder_in_use(wanted))
 
 
 def _check_source(source: SourceConfig) -> Mapping[str, TopicInfo]:

@@ -17,6 +17,7 @@ from stream_app.app.observe.metrics.endpoint import serving
 from stream_app.app.observe.metrics.health import POLL_S, JobHealth
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
 from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch, watching
+from stream_app.app.observe.monitoring.group_offsets import group_listeners
 from stream_app.app.observe.monitoring.watchers import watchers
 from stream_app.app.ops.quarantine.quarantine_folder import open_quarantine
 from stream_app.clock import Clock
@@ -66,6 +67,7 @@ def watched_job(config: AppConfig, clock: Clock) -> Iterator[WatchedJob]:
             watchers(
                 stream, name, clock,
                 hide=config.secrets.hide, ends_by_itself=stream.is_available_now,
+                others=stack.enter_context(group_listeners(config.source)),
             )
         )  # fmt: skip
         events = EventLog(

@@ -1,61 +1,27 @@
 """Asks the broker about the topics before Spark does: a clear error instead of a long wait.
 
-`ingest` calls it at start and for the lag. Spark retries an unreachable broker for minutes. It does
-not notice that a topic was deleted and created anew under an old checkpoint, and skips records.
-Kafka gives each topic a unique id, which reveals that. Reads metadata only, never records.
+`ingest` calls it at start and for the lag. Spark does not notice that a topic was deleted and
+created anew under an old checkpoint, and skips records. Kafka gives each topic a unique id, which
+reveals that.
 """
 
 from __future__ import annotations
 
-import re
-import socket
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
-
-from kafka import IsolationLevel, TopicPartition
-from kafka.admin import KafkaAdminClient, OffsetSpec
-from kafka.errors import KafkaError
-from kafka.structs import OffsetAndTimestamp
 
 from stream_app.app.config.source_config import SourceConfig, SourceKind
-from stream_app.app.source.bootstrap_servers import bootstrap_servers
-from stream_app.errors import SourceError, StreamAppError, WrongSourceError
+from stream_app.app.source.broker_connection import (
+    TIMEOUT_S,
+    BrokerConnection,
+    TopicInfo,
+    uncheckable,
+)
+from stream_app.errors import StreamAppError
 from stream_app.kafka.offset_ranges import Offsets
-from stream_app.kafka.security_options import security_options
-from stream_app.model.near_names import nearest
 
-TIMEOUT_S = 15.0
-_ENDS_S = 5.0
 RECREATED_FIX = "give the job a new checkpoint folder, and a new table unless its rows stay right"
 """The remedy that the job and the doctor give for a recreated topic."""
-_NEAR_TOPICS_MAX = 5
-_TOPIC_ERRORS = {3: "does not exist", 29: "may not be read by this user (Describe is not allowed)"}
-_SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-_PYTHON_NAMES = {
-    "security.protocol": "security_protocol",
-    "sasl.mechanism": "sasl_mechanism",
-    "sasl.username": "sasl_plain_username",
-    "sasl.password": "sasl_plain_password",
-    "ssl.ca.location": "ssl_cafile",
-    "ssl.certificate.location": "ssl_certfile",
-    "ssl.key.location": "ssl_keyfile",
-    "ssl.key.password": "ssl_password",
-}
-"""librdkafka's names → those of kafka-python."""
-_NOT_FROM_FILES = ("ssl.ca.pem", "ssl.certificate.pem", "ssl.keystore.location")
-_NEW_TOPIC_WAITS_S = (0.2, 0.5, 1.0, 2.0)
-_RECONNECT_BACKOFF_MAX_MS = 1000
-"""The client asks a random server; with its own 30 s, one that is down can take the whole time."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicInfo:
-    """The broker's metadata of a topic; `topic_id` is None on brokers before 2.8."""
-
-    topic_id: str | None
-    partitions: int
+_ENDS_S = 5.0
 
 
 def check_topics(
@@ -78,198 +44,6 @@ def check_topics(
     """
     with BrokerConnection(bootstrap, kafka_options or {}, timeout_s=timeout_s) as connection:
         return connection.topics(topics, pattern=pattern)
-
-
-def uncheckable(kafka_options: Mapping[str, str]) -> list[str]:
-    """Settings of Java's client that this Python client lacks; empty: the check can run.
-
-    The job can run with such settings: the caller warns, and skips the check.
-    """
-    security = security_options(kafka_options)
-    reasons = [f"{key}: {what}" for key, what in security.problems.items()]
-    mechanism = security.options.get("sasl.mechanism")
-    if mechanism is not None and mechanism not in _SASL_MECHANISMS:
-        reasons.append(f"sasl.mechanism = {mechanism}: only {', '.join(_SASL_MECHANISMS)}")
-    reasons += [
-        f"{key}: certificates are read from PEM files only (ssl.*.location)"
-        for key in _NOT_FROM_FILES
-        if key in security.options
-    ]
-    return reasons
-
-
-def client_settings(kafka_options: Mapping[str, str]) -> dict[str, Any]:
-    """Java's security settings in kafka-python's names; other settings do not matter here."""
-    options = security_options(kafka_options).options
-    settings: dict[str, Any] = {
-        name: options[key] for key, name in _PYTHON_NAMES.items() if key in options
-    }
-    if "security_protocol" in settings:
-        settings["security_protocol"] = settings["security_protocol"].upper()
-    if options.get("ssl.endpoint.identification.algorithm") == "none":
-        settings["ssl_check_hostname"] = False
-    return settings
-
-
-class BrokerConnection:
-    """A connection to ask for topics and offsets; close it after use.
-
-    Args:
-        bootstrap: ``host:port``, several separated by commas.
-        timeout_s: for connecting, and for each request.
-
-    Raises:
-        SourceError: no broker answers.
-    """
-
-    def __init__(
-        self, bootstrap: str, kafka_options: Mapping[str, str], *, timeout_s: float = TIMEOUT_S
-    ) -> None:
-        self._bootstrap = bootstrap
-        self._timeout_s = timeout_s
-        deadline = time.monotonic() + timeout_s
-        servers = reachable_servers(bootstrap, deadline)
-        left_ms = max(1000, int((deadline - time.monotonic()) * 1000))
-        try:
-            self._client = KafkaAdminClient(
-                bootstrap_servers=servers,
-                bootstrap_timeout_ms=left_ms,
-                request_timeout_ms=int(timeout_s * 1000),
-                reconnect_backoff_max_ms=_RECONNECT_BACKOFF_MAX_MS,
-                **client_settings(kafka_options),
-            )
-        except (KafkaError, OSError, ValueError, AssertionError) as error:
-            protocol = kafka_options.get("security.protocol", "PLAINTEXT")
-            raise SourceError(
-                f"{bootstrap} accepts connections but does not answer as a Kafka broker ({error})",
-                where="source.bootstrap-servers",
-                fix="is it Kafka's port? does the listener there speak source.kafka."
-                f'"security.protocol" = "{protocol}"? are user and password right?',
-            ) from error
-
-    def topics(
-        self, names: Sequence[str] = (), *, pattern: str | None = None
-    ) -> dict[str, TopicInfo]:
-        """The named topics, or those whose whole name matches the pattern.
-
-        Raises:
-            WrongSourceError: a topic is missing, or no topic matches.
-        """
-        if pattern is not None:
-            existing = self._topic_names()
-            names = [name for name in existing if re.fullmatch(pattern, name)]
-            if not names:
-                raise WrongSourceError(
-                    f"no topic at {self._bootstrap} matches {pattern!r}",
-                    where="source.topic-pattern",
-                    fix=f"topics there: {_some(existing)}",
-                )
-        for wait_s in (*_NEW_TOPIC_WAITS_S, None):
-            described = self._ask(lambda: self._client.describe_topics(list(names)))
-            readable = {topic["name"]: topic for topic in described if not topic["error_code"]}
-            absent = set(names) - readable.keys()
-            if not absent or wait_s is None or absent.isdisjoint(self._topic_names()):
-                break
-            time.sleep(wait_s)  # a topic in creation is listed before it has metadata
-        if absent:
-            raise self._missing(
-                {topic["name"]: topic["error_code"] for topic in described if topic["error_code"]}
-            )
-        return {
-            name: TopicInfo(
-                topic_id=str(topic["topic_id"]) if topic.get("topic_id") else None,
-                partitions=len(topic["partitions"]),
-            )
-            for name, topic in sorted(readable.items())
-        }
-
-    def begin_offsets(self, topics: Mapping[str, TopicInfo]) -> dict[tuple[str, int], int]:
-        """The offset of the oldest record of each (topic, partition)."""
-        return self._offsets(topics, OffsetSpec.EARLIEST)
-
-    def end_offsets(self, topics: Mapping[str, TopicInfo]) -> dict[tuple[str, int], int]:
-        """One after the newest record of each (topic, partition) that no open transaction has."""
-        return self._offsets(topics, OffsetSpec.LATEST)
-
-    def newest_times(self, topics: Mapping[str, TopicInfo]) -> dict[tuple[str, int], int]:
-        """The latest time of a record of each (topic, partition) that has any.
-
-        Milliseconds since 1970; the producer's or the broker's, as the topic is set.
-        """
-        answers = self._asked(topics, OffsetSpec.MAX_TIMESTAMP)
-        return {
-            (key.topic, key.partition): answer.timestamp
-            for key, answer in answers.items()
-            if answer.timestamp > 0
-        }
-
-    def offsets_since(
-        self, topics: Mapping[str, TopicInfo], since_ms: int
-    ) -> dict[tuple[str, int], int]:
-        """The first offset of a time, in ms since 1970, or of a later one, where there is any."""
-        offsets = self._offsets(topics, since_ms)
-        return {place: offset for place, offset in offsets.items() if offset >= 0}
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._client.close()
-
-    def __enter__(self) -> BrokerConnection:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _offsets(
-        self, topics: Mapping[str, TopicInfo], spec: OffsetSpec | int
-    ) -> dict[tuple[str, int], int]:
-        answers = self._asked(topics, spec)
-        return {(key.topic, key.partition): answer.offset for key, answer in answers.items()}
-
-    def _asked(
-        self, topics: Mapping[str, TopicInfo], spec: OffsetSpec | int
-    ) -> dict[TopicPartition, OffsetAndTimestamp]:
-        asked = {
-            TopicPartition(name, partition): spec
-            for name, topic in topics.items()
-            for partition in range(topic.partitions)
-        }
-        answers: dict[TopicPartition, OffsetAndTimestamp] = self._ask(
-            lambda: self._client.list_partition_offsets(
-                asked, IsolationLevel.READ_COMMITTED, timeout_ms=int(self._timeout_s * 1000)
-            )
-        )
-        return answers
-
-    def _topic_names(self) -> list[str]:
-        described = self._ask(lambda: self._client.describe_topics(None))
-        return sorted(topic["name"] for topic in described if not topic["is_internal"])
-
-    def _ask(self, question: Callable[[], Any]) -> Any:
-        try:
-            return question()
-        except (KafkaError, OSError) as error:
-            raise SourceError(
-                f"{self._bootstrap} does not answer any more ({error})",
-                where="source.bootstrap-servers",
-                fix="see that the broker runs, and that the address it advertises "
-                "(advertised.listeners) can be reached from here",
-            ) from error
-
-    def _missing(self, codes: Mapping[str, int]) -> WrongSourceError:
-        existing = self._topic_names()
-        said = "; ".join(
-            f"topic {name!r} {_TOPIC_ERRORS.get(code, f'cannot be read (Kafka error {code})')}"
-            for name, code in sorted(codes.items())
-        )
-        near = {match for name in codes for match in nearest(name, existing, _NEAR_TOPICS_MAX)}
-        return WrongSourceError(
-            f"{said} at {self._bootstrap}",
-            where="source.topics",
-            fix=f"did you mean {_some(sorted(near))}? or create the topic"
-            if near
-            else f"create the topic first; topics there: {_some(existing)}",
-        )
 
 
 def source_ends(source: SourceConfig, unknown: Callable[[str], None]) -> Offsets | None:
@@ -295,54 +69,6 @@ def source_ends(source: SourceConfig, unknown: Callable[[str], None]) -> Offsets
     except StreamAppError as error:
         unknown(error.what)
         return None
-
-
-def _some(names: Sequence[str], *, names_max: int = 10) -> str:
-    if not names:
-        return "none"
-    more = f" and {len(names) - names_max} more" if len(names) > names_max else ""
-    return ", ".join(names[:names_max]) + more
-
-
-def reachable_servers(bootstrap: str, deadline: float) -> list[str]:
-    """The first server that accepts connections, and those after it.
-
-    Kafka's clients retry after any error; the operating system reports it at once.
-
-    Args:
-        deadline: time by ``time.monotonic()``, in seconds.
-
-    Raises:
-        SourceError: none of them accepts a connection before the deadline.
-    """
-    servers = bootstrap_servers(bootstrap, "source.bootstrap-servers")
-    reasons: list[str] = []
-    for server, address in servers.items():
-        reason = _connection_problem(address, deadline, servers_left=len(servers) - len(reasons))
-        if reason is None:
-            return list(servers)[len(reasons) :]
-        reasons.append(f"{server}: {reason}")
-    raise SourceError(
-        "no Kafka broker can be reached: " + "; ".join(reasons),
-        where="source.bootstrap-servers",
-        fix="see that the broker runs and that HOST:PORT is right (./run.sh broker DIR starts one "
-        "for trials)",
-    )
-
-
-def _connection_problem(
-    address: tuple[str, int], deadline: float, *, servers_left: int
-) -> str | None:
-    share_s = max(0.5, (deadline - time.monotonic()) / (servers_left + 1))
-    try:
-        socket.create_connection(address, timeout=share_s).close()
-    except socket.gaierror:
-        return "the host's name is unknown"
-    except TimeoutError:
-        return f"no answer within {share_s:.0f} s"
-    except OSError as error:
-        return (error.strerror or str(error)).lower()
-    return None
 
 
 def recreated(before: Mapping[str, str | None], now: Mapping[str, TopicInfo]) -> Collection[str]:

@@ -6,22 +6,16 @@ messages. One reader has every codec of Kafka, its transactions and its logins.
 
 from __future__ import annotations
 
-import itertools
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
 import pyarrow as pa
 
 from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.source.broker_connection import TIMEOUT_S, BrokerConnection, reachable_servers
 from stream_app.app.source.kafka_reader import reader_without_spark
-from stream_app.app.source.preflight import (
-    TIMEOUT_S,
-    BrokerConnection,
-    TopicInfo,
-    reachable_servers,
-)
 from stream_app.app.source.uncompared_findings import Uncompared
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.range_reader import RangeReader
@@ -140,23 +134,13 @@ def _ranges(
     if since_ms is not None:
         # Without a message of that time or a later one there is no offset.
         lasts = {place: last for place, (_, last) in bounds.items()}
-        firsts = lasts | _offsets_since(source, furthest, since_ms)
+        times = dict.fromkeys(furthest, since_ms)
+        with BrokerConnection(source.bootstrap_servers, source.kafka_options) as connection:
+            firsts = lasts | connection.offsets_since(times)
     stops = {place: min(end, bounds[place][1]) for place, end in furthest.items()}
     return [
         OffsetRange(*place, min(firsts[place], stop), stop) for place, stop in sorted(stops.items())
     ]
-
-
-def _offsets_since(
-    source: SourceConfig, places: Iterable[Place], since_ms: int
-) -> dict[Place, int]:
-    """The first offset of the time or a later one, where there is any."""
-    topics = {
-        topic: TopicInfo(topic_id=None, partitions=max(number for _, number in own) + 1)
-        for topic, own in itertools.groupby(sorted(places), key=lambda place: place[0])
-    }
-    with BrokerConnection(source.bootstrap_servers, source.kafka_options) as connection:
-        return connection.offsets_since(topics, since_ms)
 
 
 def _note_gone(left: Uncompared, place: Place, begin: int, last: int, end: int) -> None:

@@ -40,7 +40,11 @@ def empty_files(checkpoint: Path) -> list[str]:
     files = [checkpoint / "metadata"]
     for folder in ("offsets", "commits", "sources/0"):
         files += sorted((checkpoint / folder).glob("[0-9]*"))
-    return [str(file.relative_to(checkpoint)) for file in files if _is_empty(file)]
+    return [
+        str(file.relative_to(checkpoint))
+        for file in files
+        if file.is_file() and not file.read_bytes().strip(b"\0")
+    ]
 
 
 def _clear_stale_checksums(checkpoint: Path) -> None:
@@ -55,7 +59,3 @@ def _clear_stale_checksums(checkpoint: Path) -> None:
         if name is not None and not (checksum.parent / name[1]).exists():
             checksum.unlink(missing_ok=True)
             _LOG.warning("deleted %s, a checksum whose file is gone", checksum)
-
-
-def _is_empty(file: Path) -> bool:
-    return file.is_file() and not file.read_bytes().strip(b"\0")

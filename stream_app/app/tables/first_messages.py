@@ -2,6 +2,9 @@
 
 `ingest_job` calls it before it creates the table, because a primary key cannot be changed later.
 The check is optional: when the broker is slow, the job starts without it.
+
+Messages of Debezium as JSON tell whether a row comes of the initial snapshot or of a change. So
+they show facts beyond the schema of a source table. Of other messages nothing is seen.
 """
 
 from __future__ import annotations
@@ -10,32 +13,39 @@ import itertools
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
+import orjson
 import pyarrow as pa
 
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.tables_of_job import WholeDatabase
-from stream_app.app.source.preflight import BrokerConnection, TopicInfo
+from stream_app.app.source.broker_connection import BrokerConnection, TopicInfo
 from stream_app.app.source.topic_messages import looked_at
 from stream_app.app.tables.database_tables import database_table_schema
 from stream_app.app.tables.format_setup import format_setup
-from stream_app.app.tables.seen_tables import seen_tables
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, TableTraits
 from stream_app.cdc.column_drift import INEXACT
-from stream_app.cdc.message_format import FormatSetup, Notice, SourceSurvey
+from stream_app.cdc.message_format import FormatSetup, Notice, SourceReader, SourceSurvey
 from stream_app.cdc.source_tables import of_each_origin
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError, UsageError
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.message_formats import format_named, is_read_by, likely_format, source_reader
 from stream_app.model.schema.data_type import RowType
-from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
+from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
 from stream_app.model.schema.origin import Origin
-from stream_app.planning.sync.column_remarks import TableRemark, remarks_of_existing
-from stream_app.planning.sync.partition_roots import PUBLISH_FIX, partition_roots, root_warning
+from stream_app.planning.sync.column_remarks import TableRemark, only_read, remarks_of_existing
+from stream_app.planning.sync.partition_roots import (
+    PUBLISH_FIX,
+    SeenTable,
+    partition_roots,
+    root_warning,
+)
 from stream_app.spark.ingest.source_table_check import SHARDS_REMEDY, distinct_tables, verdict_on
 
 _LOG = logging.getLogger("stream_app")
@@ -222,3 +232,56 @@ def _warn_if_all_are_left_out(sync: SyncConfig, origins: Sequence[Origin]) -> No
             "  to fix: they must fit whole names of tables, without database and schema",
             ", ".join(map(str, origins[:_NOTICES_MAX])),
         )
+
+
+_READ = "r"
+
+
+def seen_tables(parts: Mapping[Origin, pa.RecordBatch]) -> Mapping[Origin, SeenTable]:
+    """Facts in the messages of each table; tables without a row are left out."""
+    tables = {}
+    for origin, part in parts.items():
+        rows = [row for row in _rows(part) if row is not None]
+        columns = frozenset[str]().union(*(row for _, row in rows))
+        read = frozenset(
+            orjson.dumps(row, option=orjson.OPT_SORT_KEYS) for op, row in rows if op == _READ
+        )
+        if rows:
+            changed = any(op != _READ for op, _ in rows)
+            tables[origin] = SeenTable(columns=columns, read=read, is_changed=changed)
+    return tables
+
+
+def read_alone(
+    reader: SourceReader, part: pa.RecordBatch, options: MappingOptions
+) -> Iterable[TableRemark]:
+    """Columns of one table that only rows of the initial snapshot have."""
+    ops = [None if row is None else row[0] == _READ for row in _rows(part)]
+
+    def described(*, is_read: bool) -> Any:
+        at = [place for place, one in enumerate(ops) if one is is_read]
+        return reader.describe(part.take(pa.array(at, pa.int32())), options) if at else None
+
+    newest = max(np.flatnonzero([one is True for one in ops]).tolist(), default=-1)
+    if ops[newest + 1 :].count(False) == 0:
+        return []
+    return only_read(described(is_read=True), described(is_read=False))
+
+
+def _rows(part: pa.RecordBatch) -> Iterator[tuple[str, dict[str, Any]] | None]:
+    """The op and the row after each change; None: a message has none."""
+    for value in part.column("value").to_pylist():
+        yield None if value is None else _row(value)
+
+
+def _row(value: bytes) -> tuple[str, dict[str, Any]] | None:
+    try:
+        document = orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return None
+    if isinstance(document, dict) and document.keys() == {"schema", "payload"}:
+        document = document["payload"]
+    if not isinstance(document, dict):
+        return None
+    op, after = document.get("op"), document.get("after")
+    return (op, after) if isinstance(op, str) and isinstance(after, dict) else None

@@ -25,8 +25,7 @@ from stream_app.app.ops.inspect.job_status import (
 from stream_app.app.ops.inspect.table_facts import RememberedFacts
 from stream_app.app.ops.quarantine.job_replay import job_replays
 from stream_app.app.ops.quarantine.later_changes import ReadRange
-from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, open_quarantine
-from stream_app.app.ops.quarantine.record_choice import Choice
+from stream_app.app.ops.quarantine.quarantine_folder import Choice, Quarantine, open_quarantine
 from stream_app.app.ops.quarantine.replay import replay_lines
 from stream_app.app.ops.resume import resume_tables
 from stream_app.app.source.preflight import source_ends

@@ -43,7 +43,7 @@ from stream_app.app.web.actions import (
     Actions,
     offered,
 )
-from stream_app.app.web.drawings.epochs import epoch_chart
+from stream_app.app.web.drawings.bar_charts import epoch_chart
 from stream_app.app.web.drawings.trees import BUCKETS_OPEN
 from stream_app.app.web.page_version import LOOK_S, Live, PageVersion
 from stream_app.app.web.pages import escaped, page

@@ -14,16 +14,20 @@ import pyarrow as pa
 from stream_app.app.observe.events.epoch_history import CompactionsNow
 from stream_app.app.ops.inspect.bucket_trees import LevelRow, next_compactions, run_rows
 from stream_app.app.ops.inspect.compaction_history import CompactionRow, compactions_of
-from stream_app.app.ops.inspect.option_list import OptionRow, option_rows
 from stream_app.app.ops.inspect.overview import Overview, overview
-from stream_app.app.ops.inspect.views import listing
+from stream_app.app.ops.inspect.views import OptionRow, listing, option_rows
 from stream_app.app.ops.quarantine.quarantine_folder import Quarantine
 from stream_app.app.text.listing import Listing
 from stream_app.app.text.value_text import plain_texts
-from stream_app.app.web.drawings.rows import RowsChart, rows_chart
-from stream_app.app.web.drawings.snapshots import SHOWN, SnapshotChart, snapshot_chart
+from stream_app.app.web.drawings.bar_charts import (
+    SHOWN,
+    RowsChart,
+    SnapshotChart,
+    rows_chart,
+    snapshot_chart,
+)
 from stream_app.app.web.drawings.trees import BUCKETS_SHOWN, BucketTree, bucket_trees
-from stream_app.app.web.lists import PageList
+from stream_app.app.web.pages import PageList
 from stream_app.app.web.table_parts import (
     ColumnRow,
     Parts,

@@ -20,6 +20,7 @@ from stream_app.catalog.environment import (
 from stream_app.catalog.file_system_catalog import table_folder
 from stream_app.catalog.hive.hive_lock import HiveLock
 from stream_app.catalog.hive.hive_table import (
+    COMMENT,
     HiveLayout,
     Made,
     changed_table,
@@ -47,7 +48,7 @@ from stream_app.errors import StorageError, UsageError
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.model.schema.table_schema import TableSchema
-from stream_app.planning.schema.schema_changes import SchemaChange, UnsetOption
+from stream_app.planning.schema.schema_changes import SchemaChange, SetTableComment, UnsetOption
 
 _EXISTS, _GONE, _INVALID = (
     "AlreadyExistsException",
@@ -159,6 +160,8 @@ class HiveCatalog(Catalog):
         if table is None:
             return  # it was dropped a moment ago
         unset = {change.key for change in changes if isinstance(change, UnsetOption)}
+        if SetTableComment(None) in changes:
+            unset.add(COMMENT)
         changed = changed_table(table, schema, self.layout, unset)
         context = {"CASCADE": "true", "DO_NOT_UPDATE_STATS": "true"}
         self._call(

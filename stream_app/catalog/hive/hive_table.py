@@ -37,6 +37,8 @@ _INPUT_FORMAT = "org.apache.paimon.hive.mapred.PaimonInputFormat"
 _OUTPUT_FORMAT = "org.apache.paimon.hive.mapred.PaimonOutputFormat"
 _SERDE = "org.apache.paimon.hive.PaimonSerDe"
 _STORAGE_HANDLER = "org.apache.paimon.hive.PaimonStorageHandler"
+COMMENT = "comment"
+"""The parameter that has a table's comment."""
 _TYPE = {"table_type": "PAIMON", "storage_handler": _STORAGE_HANDLER}
 _LOCATION_KEY = "paimon_location"
 _HIVE_PREFIX = "hive."
@@ -195,7 +197,7 @@ def changed_table(
         TableField.STORAGE: nested(
             storage.with_fields(
                 {
-                    StorageField.COLUMNS: structs(map(_column, columns)),
+                    StorageField.COLUMNS: structs(map(hive_column, columns)),
                     StorageField.INPUT_FORMAT: text(_INPUT_FORMAT),
                     StorageField.OUTPUT_FORMAT: text(_OUTPUT_FORMAT),
                     StorageField.SERDE: nested(serde),
@@ -205,7 +207,7 @@ def changed_table(
         TableField.PARAMETERS: text_map(_parameters(table, schema, layout, unset)),
     }
     if keys:
-        partition_keys = structs(_column(schema.fields.field(key)) for key in keys)
+        partition_keys = structs(hive_column(schema.fields.field(key)) for key in keys)
         fields[TableField.PARTITION_KEYS] = partition_keys
     return table.with_fields(fields)
 
@@ -250,7 +252,7 @@ def _parameters(
         copied = properties_of(schema)
     else:
         copied = {key: value for key, value in options.items() if key.startswith(_HIVE_PREFIX)}
-    comment = {} if schema.comment is None else {"comment": schema.comment}
+    comment = {} if schema.comment is None else {COMMENT: schema.comment}
     parameters = {**table.text_map(TableField.PARAMETERS), **copied, **comment, **_TYPE}
     return {key: value for key, value in parameters.items() if key not in unset}
 
@@ -263,6 +265,7 @@ def _located(table: Struct, location: str, layout: HiveLayout) -> Struct:
     return table.with_fields({TableField.STORAGE: nested(storage)})
 
 
-def _column(field: DataField) -> Struct:
+def hive_column(field: DataField) -> Struct:
+    """A column as the metastore describes it."""
     column = Struct({1: text(field.name), 2: text(hive_type(field.data_type))})
     return column if field.description is None else column.with_fields({3: text(field.description)})

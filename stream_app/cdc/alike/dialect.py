@@ -1,4 +1,4 @@
-"""The port of a JSON format's own rules for its messages; `change_format` does the rest.
+"""The port of a JSON format's own rules for its messages; `dialect_format` does the rest.
 
 A dialect reads a message in two ways, which must agree. `parse` takes many of the same shape and
 may reject any of them as odd. `read` takes one, and its result is final.

@@ -23,17 +23,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.cdc.alike import dialect
 from stream_app.cdc.alike.changed_columns import filled_up, nulls_behind, ops_of, told_nulls
 from stream_app.cdc.alike.description import untyped
-from stream_app.cdc.alike.dialect import (
-    Change,
-    Dialect,
-    DocumentImages,
-    NoRow,
-    Parsed,
-    Table,
-    Truncate,
-)
 from stream_app.cdc.alike.dialect_format import DialectFormat
 from stream_app.cdc.alike.documents import cell_of, check_once, image_of, text_of
 from stream_app.cdc.alike.options import (
@@ -66,12 +58,12 @@ OPS = {"INSERT": CREATE, "ROW": CREATE, "UPDATE": UPDATE, "DELETE": DELETE}
 
 
 @dataclass(frozen=True, slots=True)
-class CanalDialect(Dialect):
+class CanalDialect(dialect.Dialect):
     """The dialect of Canal, whose messages have MySQL's own types."""
 
     schema_marker: bytes = b'"mysqlType":'
 
-    def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
+    def images_of(self, document: dict[str, Any]) -> dialect.DocumentImages | None:
         """See `dialect.Dialect`."""
         kind, data = document.get("type"), document.get("data")
         old = document.get("old") if kind == "UPDATE" else None
@@ -85,8 +77,8 @@ class CanalDialect(Dialect):
             if isinstance(types := document.get(name), dict)
         )
         if kind == "DELETE":
-            return DocumentImages(rows, (), names)
-        return DocumentImages(olds, rows, names)
+            return dialect.DocumentImages(rows, (), names)
+        return dialect.DocumentImages(olds, rows, names)
 
     def described(
         self, document: dict[str, Any], _key: Any, options: MappingOptions
@@ -104,14 +96,18 @@ class CanalDialect(Dialect):
         return untyped(names, document.get("pkNames"), types)
 
     def parse(
-        self, values: pa.Array, _keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind]
-    ) -> Parsed | None:
+        self,
+        values: pa.Array,
+        _keys: pa.Array | None,
+        table: dialect.Table,
+        kinds: Sequence[JsonKind],
+    ) -> dialect.Parsed | None:
         """See `dialect.Dialect`."""
         return _parse_columns(values, table, kinds)
 
     def read(
-        self, document: dict[str, Any], _key: bytes | None, table: Table
-    ) -> Change | Truncate | NoRow:
+        self, document: dict[str, Any], _key: bytes | None, table: dialect.Table
+    ) -> dialect.Change | dialect.Truncate | dialect.NoRow:
         """See `dialect.Dialect`."""
         check_once(document, _ENVELOPE)
         kind, is_ddl = text_of(document, "type"), document.get("isDdl")
@@ -120,18 +116,18 @@ class CanalDialect(Dialect):
         if kind is None:
             raise UnreadableRecordError("has no 'type'")
         if is_ddl or kind in _NO_ROWS:
-            return Truncate() if kind == "TRUNCATE" else NoRow()
+            return dialect.Truncate() if kind == "TRUNCATE" else dialect.NoRow()
         if kind not in OPS:
             raise UnreadableRecordError(f"has the unknown type {kind[:40]!r}")
         names = (text_of(document, name) or "" for name in ("database", "table"))
-        return Change(_records(document, kind, table), table_name(*names))
+        return dialect.Change(_records(document, kind, table), table_name(*names))
 
 
 def _all_objects(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(row, dict) for row in value)
 
 
-def _records(document: dict[str, Any], kind: str, table: Table) -> list[RecordImages]:
+def _records(document: dict[str, Any], kind: str, table: dialect.Table) -> list[RecordImages]:
     data = _images(document, "data", table)
     if not data:
         raise UnreadableRecordError(f"has no rows in 'data' with type {kind!r}")
@@ -150,7 +146,7 @@ def _records(document: dict[str, Any], kind: str, table: Table) -> list[RecordIm
     ]
 
 
-def _images(document: dict[str, Any], field: str, table: Table) -> list[Image]:
+def _images(document: dict[str, Any], field: str, table: dialect.Table) -> list[Image]:
     """The rows of a list, with values as their types mean them."""
     rows = document.get(field)
     if rows is None:
@@ -240,7 +236,9 @@ CANAL_JSON = DialectFormat(
 ).declared()
 
 
-def _parse_columns(values: pa.Array, table: Table, kinds: Sequence[JsonKind]) -> Parsed | None:
+def _parse_columns(
+    values: pa.Array, table: dialect.Table, kinds: Sequence[JsonKind]
+) -> dialect.Parsed | None:
     """Parse messages in one go; None when they do not parse as these kinds."""
     row = pa.struct(row_fields(table.readings, kinds))
     texts = [
@@ -299,7 +297,7 @@ def _parse_columns(values: pa.Array, table: Table, kinds: Sequence[JsonKind]) ->
         suspects=odd[message],
         tables=(database.take(message), name.take(message)) if table.reads_tables else (),
     )
-    return Parsed(images, message, odd)
+    return dialect.Parsed(images, message, odd)
 
 
 def _rows(lists: pa.Array) -> tuple[pa.Array, Int64s, Int64s]:

@@ -261,17 +261,39 @@ def _parse_flat(
 ) -> ParsedImages | None:
     readings = shape.readings
     names = {reading.name for reading in readings}
-    of_table = FLAT_FIELDS if settings.reads_tables else ()
-    wanted = [(name, pa.string()) for name in (OP_FIELD, DELETED_FIELD, _ENVELOPE_OP, *of_table)]
-    added = [field for field in wanted if field[0] not in names]
+    wanted = flat_fields(settings)
+    added = [(name, pa.string()) for name in wanted if name not in names]
     columns = parse_objects(values, pa.schema([*shape.fields, *added]))
     # Of the same name as one of the table's columns, which has a type of its own.
-    shared = [field for field in wanted if field[0] in names and field[0] != _ENVELOPE_OP]
+    shared = [(name, pa.string()) for name in wanted if name in names and name != _ENVELOPE_OP]
     others = parse_objects(values, pa.schema(shared)) if shared else []
     if columns is None or others is None:
         return None
-    rows = columns[: len(readings)]
-    extra = dict(zip(dict(added + shared), [*columns[len(readings) :], *others], strict=True))
+    texts = [name for name, _ in added + shared]
+    extra = dict(zip(texts, [*columns[len(readings) :], *others], strict=True))
+    return flat_images(values, columns[: len(readings)], extra, shape, settings)
+
+
+def flat_fields(settings: DecodeSettings) -> tuple[str, ...]:
+    """The texts that are read of a flattened record, beside the table's columns."""
+    return (OP_FIELD, DELETED_FIELD, _ENVELOPE_OP, *(FLAT_FIELDS if settings.reads_tables else ()))
+
+
+def flat_images(
+    values: pa.Array,
+    rows: Sequence[pa.Array],
+    extra: Mapping[str, pa.Array],
+    shape: RecordShape,
+    settings: DecodeSettings,
+) -> ParsedImages:
+    """The images of flattened records, which are parsed.
+
+    Args:
+        values: binary [n].
+        rows: for each of the table's columns an array [n].
+        extra: the texts [n] of `flat_fields`; without `op` where that is a column of the table.
+    """
+    readings = shape.readings
     ops: Ops = np.full(len(values), CREATE, np.uint8)
     suspects: Bools = np.zeros(len(values), np.bool_)
     is_op_told = extra[OP_FIELD].null_count < len(values)
@@ -295,7 +317,7 @@ def _parse_flat(
         kinds=shape.kinds,
         columns=rows,
         suspects=suspects,
-        tables=[extra[name] for name in of_table],
+        tables=[extra[name] for name in FLAT_FIELDS] if settings.reads_tables else (),
     )
     return ParsedImages(images, np.zeros(len(values), np.bool_), is_op_told=is_op_told)
 
@@ -308,7 +330,7 @@ def _like_envelopes(values: pa.Array, op: pa.Array | None) -> Bools:
 
 
 def _without_row(
-    values: pa.Array, rows: list[pa.Array], readings: tuple[ColumnReading, ...]
+    values: pa.Array, rows: Sequence[pa.Array], readings: tuple[ColumnReading, ...]
 ) -> Bools:
     """Where no key proves a row, and the message may be a heartbeat or similar."""
     suspects = bools_of(pc.match_substring(values, '"databaseName":'))

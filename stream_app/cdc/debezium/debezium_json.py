@@ -29,20 +29,22 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.cdc.alike.decoder import SAMPLE_ROWS, AlikeDecoder, Group
+from stream_app.cdc.alike.decoder_choice import compiled_columns
 from stream_app.cdc.alike.options import column_readings
 from stream_app.cdc.alike.outcome import DecodedRecords, Index, Outcome
-from stream_app.cdc.alike.record_shapes import shape_of
+from stream_app.cdc.alike.record_shapes import RecordShape, shape_of
 from stream_app.cdc.change_batch import DecodedBatch, change_schema, present_values
-from stream_app.cdc.columns.arrow_buffers import Bools
+from stream_app.cdc.columns.arrow_buffers import Bools, Int64s
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.json_lines import may_be_misread
 from stream_app.cdc.columns.nesting import NESTING_MAX, deep_ones
 from stream_app.cdc.debezium.columns import DecodeSettings, decode_columns, decode_framed
+from stream_app.cdc.debezium.compiled_records import CompiledShape
 from stream_app.cdc.debezium.description import describe, versions
 from stream_app.cdc.debezium.key_proof import KeyCheck, ReplicaIdentity
 from stream_app.cdc.debezium.options import (
     DECIMAL_MODE,
-    OPTIONS,
+    JSON_OPTIONS,
     SECTION,
     DebeziumOptions,
     default_encoding,
@@ -69,10 +71,15 @@ from stream_app.cdc.message_format import Format, FormatSetup, SourceReader
 
 @dataclass(slots=True)
 class FramedGroup(Group):
-    """Messages of one schema, with the frames last seen."""
+    """Messages of one schema, with the frames last seen.
+
+    Attributes:
+        compiled: None: machine code does not run here.
+    """
 
     fingerprint: str = ""
     frames: KnownFrames = field(default_factory=KnownFrames)
+    compiled: CompiledShape | None = None
 
 
 class DebeziumJson:
@@ -162,7 +169,12 @@ class DebeziumJson:
         if prefix not in self._groups:
             readings = self._read_by(self._schemas.get(prefix, {}))
             fingerprint = hashlib.sha256(prefix).hexdigest()
-            self._groups[prefix] = FramedGroup(readings, fingerprint=fingerprint)
+            parser = compiled_columns(self._options.decoder)
+            self._groups[prefix] = FramedGroup(
+                readings,
+                fingerprint=fingerprint,
+                compiled=None if parser is None else CompiledShape(parser),
+            )
         return self._groups[prefix]
 
     def ahead(self, values: pa.Array, index: Index, group: Group, outcome: Outcome) -> Bools:
@@ -171,31 +183,56 @@ class DebeziumJson:
         assert isinstance(group, FramedGroup)
         if self._settings.policy.looks_at_each:
             return left
+        decoded = None
+        if group.compiled is not None:
+            decoded = self._ahead_compiled(values, group, group.compiled)
+        if decoded is None:
+            decoded = self._ahead_framed(values, group)
+        if decoded is None:
+            return left
+        rows, records = decoded
+        left[rows] = False
+        outcome.take(records, index[rows])
+        suspects = rows[records.of.suspects]
+        if len(suspects):
+            self.one_by_one(values.take(pa.array(suspects)), index[suspects], group, outcome)
+        return left
+
+    def _ahead_compiled(
+        self, values: pa.Array, group: FramedGroup, compiled: CompiledShape
+    ) -> tuple[Int64s, DecodedRecords] | None:
+        tails = None
+        if group.shape is None or not group.shape.is_flat:
+            tails = group.frames.tails(values)
+        rows = np.arange(min(len(values), SAMPLE_ROWS)) if tails is None else tails.rows
+        shape = self._shape(values, rows, group)
+        return compiled.decode(values, tails, shape, self._settings)
+
+    def _ahead_framed(
+        self, values: pa.Array, group: FramedGroup
+    ) -> tuple[Int64s, DecodedRecords] | None:
         framed = group.frames.framed(values)
         if framed is None:
-            return left
-        if group.shape is None:
-            sample = values.take(pa.array(framed.rows[:SAMPLE_ROWS])).to_pylist()
-            group.shape, _ = shape_of(sample, group.readings, self._settings.policy, images_of)
-        has_decimals = group.shape.parses_decimals()
+            return None
+        shape = self._shape(values, framed.rows, group)
+        has_decimals = shape.parses_decimals()
         misread = deep_ones(framed.images, NESTING_MAX - 1)
         misread |= may_be_misread(framed.images, has_decimals=has_decimals)
         if misread.any():
             framed = framed.without(misread)
         rows = framed.rows
         if len(rows) == 0:
-            return left
+            return None
         part = values if len(rows) == len(values) else values.take(pa.array(rows))
-        decoded = decode_framed(part, framed, group.shape, self._settings)
-        if decoded is None:
-            return left
-        left[rows] = False
-        outcome.take(decoded, index[rows])
-        suspects = decoded.of.suspects
-        if suspects.any():
-            odd = part.filter(pa.array(suspects))
-            self.one_by_one(odd, index[rows[suspects]], group, outcome)
-        return left
+        decoded = decode_framed(part, framed, shape, self._settings)
+        return None if decoded is None else (rows, decoded)
+
+    def _shape(self, values: pa.Array, rows: Int64s, group: FramedGroup) -> RecordShape:
+        """The group's shape; learnt from the first of these rows if there is none."""
+        if group.shape is None:
+            sample = values.take(pa.array(rows[:SAMPLE_ROWS])).to_pylist()
+            group.shape, _ = shape_of(sample, group.readings, self._settings.policy, images_of)
+        return group.shape
 
     def in_columns(
         self, values: pa.Array, _index: Index, group: Group, _outcome: Outcome
@@ -232,7 +269,7 @@ DEBEZIUM_JSON = Format(
     introduction='for example `debezium."time.precision.mode" = "connect"`. They repeat the '
     "connector's configuration, which a message with the schema envelope contains. "
     "[CDC.md](CDC.md) explains each of them.",
-    options=OPTIONS,
+    options=JSON_OPTIONS,
     check=parse_options,
     make=DebeziumJson,
     survey=survey,

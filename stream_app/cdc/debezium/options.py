@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from stream_app.cdc.alike.decoder_choice import ARRAYS, DECODER, DECODER_OPTION
 from stream_app.cdc.alike.options import (
     COLUMN_OPTIONS,
     COLUMNS,
@@ -112,6 +113,9 @@ OPTIONS: tuple[Option[Any], ...] = (
     ENCODING_OPTION,
 )
 
+JSON_OPTIONS = (*OPTIONS, DECODER_OPTION)
+"""Those of ``debezium-json``."""
+
 _OLDER_VALUES = {(UNKNOWN_COLUMNS, "strict"): Reaction.QUARANTINE.value}
 _BINARY = {
     "bytes": Encoding.BASE64,
@@ -161,6 +165,11 @@ class DebeziumOptions(CheckedOptions):
         return placeholder_of(self.values.get(PLACEHOLDER_VALUE, PLACEHOLDER))
 
     @property
+    def decoder(self) -> str:
+        """See `decoder_choice`; formats without a compiled decoder have arrays."""
+        return str(self.values.get(DECODER, ARRAYS))
+
+    @property
     def quarantines_unproven(self) -> bool:
         """Whether a change whose row is not certain becomes a bad record; else it stops the job."""
         return bool(self.values[UNPROVEN_KEYS] == "quarantine")
@@ -170,7 +179,7 @@ def parse_options(
     options: Mapping[str, str],
     columns: RowType,
     name: str = "debezium-json",
-    declared: tuple[Option[Any], ...] = OPTIONS,
+    declared: tuple[Option[Any], ...] = JSON_OPTIONS,
 ) -> DebeziumOptions:
     """Check the options of a table's format.
 

@@ -163,7 +163,7 @@ def restored_images(
         if pa.types.is_list(columns[index].type):
             places = np.append(placeholder.in_lists(columns[index]), False)  # for images at -1
             suspects = suspects | places[images.before_at] | places[images.after_at]
-        if not pa.types.is_string(reading.wire_type(kind)):
+        if not pa.types.is_string(reading.wire_type(kind)) or not _is_text(columns[index].type):
             continue
         is_stand_in = placeholder.in_column(reading, columns[index])
         if is_stand_in is None:
@@ -187,6 +187,11 @@ def restored_images(
         suspects = suspects | unchanged
         columns[index] = column
     return replace(images, columns=columns, suspects=suspects, unchanged=left_out)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    """Whether values are texts or bytes still; a compiled decoder makes decimals of base64."""
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
 
 
 def is_placeholder(value: str) -> bool:

@@ -36,15 +36,14 @@ from stream_app.cdc.columns.arrow_buffers import (
     offsets_of,
     slices_of,
 )
-from stream_app.cdc.columns.byte_patterns import BytePattern, Words, byte_pattern, places_of_word
+from stream_app.cdc.columns.byte_patterns import BytePattern, byte_pattern
 from stream_app.cdc.columns.nesting import nests_too_deeply
+from stream_app.cdc.debezium.image_heads import HEAD_MIN, Heads
 from stream_app.cdc.debezium.record_reader import ROW_OPS, TABLE_FIELDS
 from stream_app.cdc.record_images import UnreadableRecordError
 from stream_app.cdc.row_assembly import Ops
 
-_START, _MIDDLE, _TAIL = b'{"before":', b',"after":', b',"source":{'
-_NULL = b"null"
-_HEAD_MIN = len(_START + _NULL + _MIDDLE + _NULL)
+_TAIL = b',"source":{'
 _LITERAL_FIELDS = frozenset({"op", "connector", *TABLE_FIELDS})
 _TOKEN = re.compile(rb'("(?:[^"\\]|\\.)*")(\s*:)?|-?[0-9][-+.0-9eE]*')
 _FRAMES_KEPT = 32
@@ -103,8 +102,7 @@ class FramedRecords:
 
     def texts(self, name: str) -> pa.DictionaryArray:
         """What the source of each record says by this name: dictionary of strings [m]."""
-        texts = pa.array([frame.source[name] for frame in self.frames], pa.string())
-        return pa.DictionaryArray.from_arrays(pa.array(self.codes), texts)
+        return texts_of(self.frames, self.codes, name)
 
     def joined_images(self) -> pa.Array:
         """The bytes of each record's images, concatenated: binary [m], copies nothing."""
@@ -126,6 +124,28 @@ class FramedRecords:
             codes=self.codes[kept],
             frames=self.frames,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FramedTails:
+    """The m records among n values that end as a known frame does.
+
+    Attributes:
+        rows, ops, codes, frames: those of `FramedRecords`.
+        lasts: int64 [m]; where each tail begins in the bytes of the values.
+    """
+
+    rows: Int64s
+    lasts: Int64s
+    ops: Ops
+    codes: Int64s
+    frames: Sequence[RecordFrame]
+
+
+def texts_of(frames: Sequence[RecordFrame], codes: Int64s, name: str) -> pa.DictionaryArray:
+    """What the source of each record says by this name: dictionary of strings [m]."""
+    texts = pa.array([frame.source[name] for frame in frames], pa.string())
+    return pa.DictionaryArray.from_arrays(pa.array(codes), texts)
 
 
 @dataclass(slots=True)
@@ -179,6 +199,30 @@ class KnownFrames:
         self._keep_the_commonest(records.codes)
         return records
 
+    def tails(self, values: pa.Array) -> FramedTails | None:
+        """The records whose tail is known or learnt here; None: too few to be worth it.
+
+        What stands before a tail is not looked at.
+
+        Args:
+            values: binary [n] without nulls.
+        """
+        data, offsets = bytes_of(values), offsets_of(values).astype(np.int64)
+        codes: Int64s = np.full(len(values), -1, np.int64)
+        for at in range(0, len(values), _BLOCK_ROWS):
+            part = codes[at : at + _BLOCK_ROWS]
+            self._match_tails(data, offsets[at : at + _BLOCK_ROWS + 1], part)
+            if 2 * np.count_nonzero(part >= 0) < len(part):
+                self._keep_the_commonest(codes[codes >= 0])
+                return None
+        rows = np.flatnonzero(codes >= 0)
+        known = codes[rows]
+        lasts = offsets[1:][rows] - np.array([len(frame.tail) for frame in self._frames])[known]
+        ops = data[lasts + np.array([frame.op_place for frame in self._frames])[known]]
+        frames = tuple(self._frames)
+        self._keep_the_commonest(known)
+        return FramedTails(rows=rows, lasts=lasts, ops=ops, codes=known, frames=frames)
+
     def _find_block(
         self, data: Bytes, offsets: Int64s, codes: Int64s, heads: Heads, ops: Ops
     ) -> None:
@@ -196,7 +240,7 @@ class KnownFrames:
     def _match_tails(self, data: Bytes, offsets: Int64s, codes: Int64s) -> None:
         """Give each value the position of its frame; learn new ones."""
         lengths, ends = np.diff(offsets), offsets[1:]
-        left = np.flatnonzero(lengths > _HEAD_MIN)
+        left = np.flatnonzero(lengths > HEAD_MIN)
         for code, frame in enumerate(self._frames):
             left = _match(frame, code, data, ends, lengths, left, codes)
         misses = 0
@@ -290,7 +334,7 @@ def _match(
     if not len(left):
         return left
     size = len(frame.tail)
-    may = lengths[left] >= size + _HEAD_MIN
+    may = lengths[left] >= size + HEAD_MIN
     starts = np.where(may, ends[left] - size, 0)
     # Few bytes tell most of the others: each tail has the comma and the op at its own distance.
     may &= (data[starts] == ord(",")) & (data[starts + 9] == ord(":"))
@@ -298,100 +342,6 @@ def _match(
     fits = frame.tail.fits(data, ends[rows] - size)
     codes[rows[fits]] = code
     return left[codes[left] < 0]
-
-
-@dataclass(frozen=True, slots=True)
-class Heads:
-    """The positions of the images of n values.
-
-    Attributes:
-        bounds: int64 [n, 4]; start and end of each image; the value's start when not known.
-        is_image: bool [n, 2]; else it is null.
-    """
-
-    bounds: Int64s
-    is_image: Bools
-
-    def find(self, data: Bytes, rows: Int64s, last: Int64s) -> Bools:
-        """Search and note the images of some values; return a mask of the successes.
-
-        The same four values, whose tails begin at `last`, counted from the start of each::
-
-            {"before":null,"after":{"k":1}T      bounds [10, 14, 23, 30]   is_image [F, T]
-            {"before":{"k":1},"after":{"k":2}T   bounds [10, 17, 26, 33]   is_image [T, T]
-            {"before":{"k":2},"after":nullT      bounds [10, 17, 26, 30]   is_image [T, F]
-            {"after":{"k":3}}                    bounds [0, 0, 0, 0]       not found
-
-        Args:
-            last: where the tail of each of the values begins.
-        """
-        word = Words(data)
-        start = self.bounds[rows, 0]
-        first = start + len(_START)
-        begins = word.at(start, b'{"before') & word.at(start + 2, b'before":')
-        no_before = _where(data[first] == ord("n"), word, start, {8: b'":null,"', 15: b'"after":'})
-        ends_null = _where(
-            data[last - 1] == ord("l"), word, last, {-8: b'er":null', -13: b',"after"'}
-        )
-        middle = np.where(no_before, first + len(_NULL), last - len(_MIDDLE + _NULL))
-        both = np.flatnonzero(begins & ~no_before & ~ends_null)
-        middle[both] = _middles(word, first[both], last[both])
-        is_whole: Bools = begins & (middle >= first)
-        middle = np.where(is_whole, middle, first)
-        behind = np.minimum(middle + len(_MIDDLE), last)
-        no_after = ends_null & (last - behind == len(_NULL))
-        is_whole &= no_before | _is_braced(data, first, middle)
-        is_whole &= no_after | _is_braced(data, behind, last)
-        self.bounds[rows[is_whole]] = np.stack([first, middle, behind, last], axis=1)[is_whole]
-        self.is_image[rows[is_whole]] = np.stack([~no_before, ~no_after], axis=1)[is_whole]
-        return is_whole
-
-
-def _where(may: Bools, word: Words, places: Int64s, texts: Mapping[int, bytes]) -> Bools:
-    """Of the places where it may be, those with all of these words so far away."""
-    rows = np.flatnonzero(may)
-    for distance, text in texts.items():
-        rows = rows[word.at(places[rows] + distance, text)]
-    has_all: Bools = np.zeros(len(may), np.bool_)
-    has_all[rows] = True
-    return has_all
-
-
-def _is_braced(data: Bytes, starts: Int64s, ends: Int64s) -> Bools:
-    braced: Bools = ends >= starts + 2
-    braced &= (data[starts] == ord("{")) & (data[ends - 1] == ord("}"))
-    return braced
-
-
-def _middles(word: Words, firsts: Int64s, lasts: Int64s) -> Int64s:
-    """Where `_MIDDLE` stands between two objects; -1: nowhere, or at several places."""
-    # Images of one row are often of one length.
-    middles = (firsts + lasts - len(_MIDDLE)) // 2
-    left = np.flatnonzero(~_is_middle(word, middles))
-    if len(left):
-        middles[left] = _middles_by_search(word.data, firsts[left], lasts[left])
-    return middles
-
-
-def _middles_by_search(data: Bytes, firsts: Int64s, lasts: Int64s) -> Int64s:
-    heads = slices_of(data, firsts, lasts)
-    offsets, copied = offsets_of(heads), bytes_of(heads)
-    places = places_of_word(copied, b"},") + 1
-    places = places[places < len(copied) - len(_MIDDLE)]
-    places = places[_is_middle(Words(copied), places)]
-    owners = np.searchsorted(offsets, places, side="right") - 1
-    single = np.bincount(owners, minlength=len(firsts))[owners] == 1
-    owners, places = owners[single], places[single]
-    middles: Int64s = np.full(len(firsts), -1, np.int64)
-    middles[owners] = places - offsets[owners] + firsts[owners]
-    return middles
-
-
-def _is_middle(word: Words, places: Int64s) -> Bools:
-    data = word.data
-    is_there: Bools = word.at(places, b',"after"') & word.at(places + 1, b'"after":')
-    is_there &= (data[places - 1] == ord("}")) & (data[places + len(_MIDDLE)] == ord("{"))
-    return is_there
 
 
 def _images(values: pa.Array, heads: Heads) -> pa.Array:

@@ -18,17 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.cdc.alike import dialect
 from stream_app.cdc.alike.changed_columns import filled_up, ops_of, told_nulls
 from stream_app.cdc.alike.description import untyped
-from stream_app.cdc.alike.dialect import (
-    Change,
-    Dialect,
-    DocumentImages,
-    NoRow,
-    Parsed,
-    Table,
-    Truncate,
-)
 from stream_app.cdc.alike.dialect_format import DialectFormat
 from stream_app.cdc.alike.documents import check_once, image_of, text_of
 from stream_app.cdc.alike.options import (
@@ -70,7 +62,7 @@ _OPTIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class DmsDialect(Dialect):
+class DmsDialect(dialect.Dialect):
     """The dialect of DMS, whose messages have neither types nor keys with rows.
 
     Attributes:
@@ -79,7 +71,7 @@ class DmsDialect(Dialect):
 
     trusts_keys: bool = False
 
-    def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
+    def images_of(self, document: dict[str, Any]) -> dialect.DocumentImages | None:
         """See `dialect.Dialect`."""
         data, metadata = document.get("data"), document.get("metadata")
         if not isinstance(data, dict) or not isinstance(metadata, dict):
@@ -87,11 +79,11 @@ class DmsDialect(Dialect):
         names = len(document) + len(data) + len(metadata)
         operation = metadata.get("operation")
         if operation == "delete":
-            return DocumentImages((data,), (), names)
+            return dialect.DocumentImages((data,), (), names)
         if operation != "update":
-            return DocumentImages((), (data,), names)
+            return dialect.DocumentImages((), (data,), names)
         before, after = _split(data)
-        return DocumentImages((before,) if before else (), (after,), names)
+        return dialect.DocumentImages((before,) if before else (), (after,), names)
 
     def described(
         self, document: dict[str, Any], _key: Any, _options: MappingOptions
@@ -106,8 +98,12 @@ class DmsDialect(Dialect):
         return untyped(_split(data)[1] if is_update else data, ())
 
     def parse(
-        self, values: pa.Array, _keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind]
-    ) -> Parsed | None:
+        self,
+        values: pa.Array,
+        _keys: pa.Array | None,
+        table: dialect.Table,
+        kinds: Sequence[JsonKind],
+    ) -> dialect.Parsed | None:
         """See `dialect.Dialect`."""
         if any(reading.name.startswith(_BEFORE) for reading in table.readings):
             return None  # which field is whose, each record tells for itself
@@ -145,11 +141,11 @@ class DmsDialect(Dialect):
             suspects=odd,
             tables=(schema, name) if table.reads_tables else (),
         )
-        return Parsed(images)
+        return dialect.Parsed(images)
 
     def read(
-        self, document: dict[str, Any], _key: bytes | None, table: Table
-    ) -> Change | Truncate | NoRow:
+        self, document: dict[str, Any], _key: bytes | None, table: dialect.Table
+    ) -> dialect.Change | dialect.Truncate | dialect.NoRow:
         """See `dialect.Dialect`."""
         check_once(document, _ENVELOPE)
         metadata = document.get("metadata")
@@ -160,17 +156,17 @@ class DmsDialect(Dialect):
         if kind != "data":
             if kind is None:
                 raise UnreadableRecordError("has no 'record-type'")
-            return Truncate() if operation == _TRUNCATE else NoRow()
+            return dialect.Truncate() if operation == _TRUNCATE else dialect.NoRow()
         if operation is None or operation not in _OPS:
             raise UnreadableRecordError(f"has the unknown operation {str(operation)[:40]!r}")
         data = document.get("data")
         if not isinstance(data, dict):
             raise UnreadableRecordError(f"has no object 'data' with operation {operation!r}")
-        return Change(
+        return dialect.Change(
             (self._record(data, _OPS[operation], table),), table_name(schema or "", name or "")
         )
 
-    def _record(self, data: dict[str, Any], op: int, table: Table) -> RecordImages:
+    def _record(self, data: dict[str, Any], op: int, table: dialect.Table) -> RecordImages:
         check_once(data, frozenset(f"{_BEFORE}{name}" for name in table.columns))
         row = _cells(data, table)
         if op == DELETE:
@@ -212,7 +208,7 @@ def _without_prefix(reading: ColumnReading, column: pa.Array) -> pa.Array:
     return column
 
 
-def _cells(data: dict[str, Any], table: Table) -> Image:
+def _cells(data: dict[str, Any], table: dialect.Table) -> Image:
     image = dict(image_of(data, "data", table.columns) or {})
     for reading in table.readings:
         cell = image.get(reading.name)
@@ -225,7 +221,9 @@ def _equal(texts: pa.Array, wanted: str) -> Bools:
     return bools_of(pc.equal(texts, wanted))
 
 
-def _are_there(table: Table, old: Sequence[pa.Array], is_update: Bools) -> tuple[Bools, Bools]:
+def _are_there(
+    table: dialect.Table, old: Sequence[pa.Array], is_update: Bools
+) -> tuple[Bools, Bools]:
     """Where a message has any value before, and where it has the whole primary key's."""
     some: Bools = np.zeros(len(is_update), np.bool_)
     proven: Bools = np.ones(len(is_update), np.bool_)
@@ -239,7 +237,7 @@ def _are_there(table: Table, old: Sequence[pa.Array], is_update: Bools) -> tuple
 
 def _befores(
     values: pa.Array,
-    table: Table,
+    table: dialect.Table,
     rows: Bools,
     old: Sequence[pa.Array],
     after: Sequence[pa.Array],

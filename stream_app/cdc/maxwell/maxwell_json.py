@@ -17,17 +17,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.cdc.alike import dialect
 from stream_app.cdc.alike.changed_columns import filled_up, nulls_behind, ops_of, told_nulls
 from stream_app.cdc.alike.description import untyped
-from stream_app.cdc.alike.dialect import (
-    Change,
-    Dialect,
-    DocumentImages,
-    NoRow,
-    Parsed,
-    Table,
-    Truncate,
-)
 from stream_app.cdc.alike.dialect_format import DialectFormat
 from stream_app.cdc.alike.documents import check_once, image_of, text_of
 from stream_app.cdc.alike.options import COLUMN_OPTIONS, ENCODING_OPTION, texts_and_numbers
@@ -52,18 +44,18 @@ _OPTIONS = (*COLUMN_OPTIONS, ENCODING_OPTION)
 
 
 @dataclass(frozen=True, slots=True)
-class MaxwellDialect(Dialect):
+class MaxwellDialect(dialect.Dialect):
     """The dialect of Maxwell, whose messages have no types."""
 
-    def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
+    def images_of(self, document: dict[str, Any]) -> dialect.DocumentImages | None:
         """See `dialect.Dialect`."""
         data, old = document.get("data"), document.get("old")
         if not isinstance(data, dict) or not (old is None or isinstance(old, dict)):
             return None
         names = len(document) + len(data) + len(old or ())
         if document.get("type") == "delete":
-            return DocumentImages((data,), (), names)
-        return DocumentImages(() if old is None else (old,), (data,), names)
+            return dialect.DocumentImages((data,), (), names)
+        return dialect.DocumentImages(() if old is None else (old,), (data,), names)
 
     def described(
         self, document: dict[str, Any], key: Any, _options: MappingOptions
@@ -75,8 +67,12 @@ class MaxwellDialect(Dialect):
         return untyped(data, document.get("primary_key_columns") or _key_names(key))
 
     def parse(
-        self, values: pa.Array, _keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind]
-    ) -> Parsed | None:
+        self,
+        values: pa.Array,
+        _keys: pa.Array | None,
+        table: dialect.Table,
+        kinds: Sequence[JsonKind],
+    ) -> dialect.Parsed | None:
         """See `dialect.Dialect`."""
         row = pa.struct(row_fields(table.readings, kinds))
         texts = [(name, pa.string()) for name in ("database", "table", "type")]
@@ -105,11 +101,11 @@ class MaxwellDialect(Dialect):
             suspects=is_odd,
             tables=(database, name) if table.reads_tables else (),
         )
-        return Parsed(images)
+        return dialect.Parsed(images)
 
     def read(
-        self, document: dict[str, Any], _key: bytes | None, table: Table
-    ) -> Change | Truncate | NoRow:
+        self, document: dict[str, Any], _key: bytes | None, table: dialect.Table
+    ) -> dialect.Change | dialect.Truncate | dialect.NoRow:
         """See `dialect.Dialect`."""
         check_once(document, _ENVELOPE)
         database, name = text_of(document, "database") or "", text_of(document, "table") or ""
@@ -117,7 +113,7 @@ class MaxwellDialect(Dialect):
         if kind is None:
             raise UnreadableRecordError("has no 'type'")
         if kind in _NO_ROWS or kind.startswith(_DDL) or (database, name) == _OWN_TABLE:
-            return NoRow()
+            return dialect.NoRow()
         if kind not in _OPS:
             raise UnreadableRecordError(f"has the unknown type {kind[:40]!r}")
         data = image_of(document.get("data"), "data", table.columns)
@@ -130,7 +126,7 @@ class MaxwellDialect(Dialect):
             raise UnreadableRecordError(f"has {what} 'old' with type {kind!r}")
         before = {**data, **(old or {})} if op in (UPDATE, DELETE) else None
         record = RecordImages(chr(op), before, None if op == DELETE else data)
-        return Change((record,), table_name(database, name))
+        return dialect.Change((record,), table_name(database, name))
 
 
 def _is_own(database: pa.Array, table: pa.Array) -> Bools:
@@ -148,10 +144,6 @@ def _told(columns: Sequence[pa.Array]) -> Told:
 _ORIGINS = OriginFields(
     pa.schema([(name, pa.string()) for name in ("database", "table", "type")]), _told
 )
-
-
-def _millis_of(columns: Sequence[pa.Array]) -> pa.Array:
-    return pc.multiply(columns[0], 1000)  # Maxwell tells seconds
 
 
 def _key_names(key: Any) -> list[str]:
@@ -172,7 +164,9 @@ MAXWELL_JSON = DialectFormat(
     dialect=lambda _: MaxwellDialect(),
     encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_ORIGINS.origins,
-    change_times=partial(change_times, pa.schema([("ts", pa.int64())]), _millis_of),
+    change_times=partial(  # Maxwell tells seconds
+        change_times, pa.schema([("ts", pa.int64())]), lambda columns: pc.multiply(columns[0], 1000)
+    ),
     has_whole_before=lambda _: True,
     signs=(frozenset({"database", "table", "type", "data"}),),
 ).declared()

@@ -19,17 +19,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.cdc.alike import dialect
 from stream_app.cdc.alike.changed_columns import filled_up, ops_of, rows_with, told_nulls
 from stream_app.cdc.alike.description import untyped
-from stream_app.cdc.alike.dialect import (
-    Change,
-    Dialect,
-    DocumentImages,
-    NoRow,
-    Parsed,
-    Table,
-    Truncate,
-)
 from stream_app.cdc.alike.dialect_format import DialectFormat
 from stream_app.cdc.alike.documents import JsonNumber, check_once, image_of, text_of
 from stream_app.cdc.alike.options import (
@@ -69,7 +61,7 @@ _OPTIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class OggDialect(Dialect):
+class OggDialect(dialect.Dialect):
     """The dialect of GoldenGate, whose messages have no types.
 
     Attributes:
@@ -78,7 +70,7 @@ class OggDialect(Dialect):
 
     takes_nulls: bool = False
 
-    def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
+    def images_of(self, document: dict[str, Any]) -> dialect.DocumentImages | None:
         """See `dialect.Dialect`."""
         before, after = document.get("before"), document.get("after")
         if not all(image is None or isinstance(image, dict) for image in (before, after)):
@@ -87,9 +79,9 @@ class OggDialect(Dialect):
         kind = document.get("op_type")
         befores = () if before is None or kind == "I" else (_unmarked(before),)
         if after is None or kind == "D":
-            return DocumentImages(befores, (), names)
+            return dialect.DocumentImages(befores, (), names)
         whole = {**befores[0], **_unmarked(after)} if befores else _unmarked(after)
-        return DocumentImages(befores, (whole,), names)
+        return dialect.DocumentImages(befores, (whole,), names)
 
     def described(
         self, document: dict[str, Any], _key: Any, _options: MappingOptions
@@ -100,8 +92,12 @@ class OggDialect(Dialect):
         return untyped(names, document.get("primary_keys"))
 
     def parse(
-        self, values: pa.Array, _keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind]
-    ) -> Parsed | None:
+        self,
+        values: pa.Array,
+        _keys: pa.Array | None,
+        table: dialect.Table,
+        kinds: Sequence[JsonKind],
+    ) -> dialect.Parsed | None:
         """See `dialect.Dialect`."""
         row = pa.struct(row_fields(table.readings, kinds))
         texts = [(name, pa.string()) for name in ("table", "op_type")]
@@ -129,13 +125,13 @@ class OggDialect(Dialect):
             suspects=odd,
             tables=(name,) if table.reads_tables else (),
         )
-        return Parsed(images)
+        return dialect.Parsed(images)
 
     def _whole(
         self,
         values: pa.Array,
         updates: Bools,
-        table: Table,
+        table: dialect.Table,
         old: list[pa.Array],
         new: list[pa.Array],
         odd: Bools,
@@ -162,13 +158,13 @@ class OggDialect(Dialect):
         return filled_up(new, old, nulls)
 
     def read(
-        self, document: dict[str, Any], _key: bytes | None, table: Table
-    ) -> Change | Truncate | NoRow:
+        self, document: dict[str, Any], _key: bytes | None, table: dialect.Table
+    ) -> dialect.Change | dialect.Truncate | dialect.NoRow:
         """See `dialect.Dialect`."""
         check_once(document, _ENVELOPE)
         name, kind = text_of(document, "table") or "", text_of(document, "op_type")
         if kind == _TRUNCATE:
-            return Truncate()
+            return dialect.Truncate()
         if kind is None:
             raise UnreadableRecordError("has no 'op_type'")
         if kind not in _OPS:
@@ -191,10 +187,10 @@ class OggDialect(Dialect):
                     "set source.ogg.compressed-updates = 'null'"
                 )
             record = RecordImages("u", before, _updated(before or {}, after or {}, table))
-        return Change((record,), name)
+        return dialect.Change((record,), name)
 
 
-def _updated(before: Image, after: Image, table: Table) -> Image:
+def _updated(before: Image, after: Image, table: dialect.Table) -> Image:
     for name in sorted(table.keys):
         if before.get(name, NULL_CELL)[0] is JsonKind.NULL:
             raise UnreadableRecordError(
@@ -204,11 +200,13 @@ def _updated(before: Image, after: Image, table: Table) -> Image:
     return {**before, **after}
 
 
-def _lacking(before: Mapping[str, Any], after: Mapping[str, Any], table: Table) -> str:
+def _lacking(before: Mapping[str, Any], after: Mapping[str, Any], table: dialect.Table) -> str:
     return min(table.columns - before.keys() - after.keys(), default="")
 
 
-def _lacks_values(before: Mapping[str, Any], after: Mapping[str, Any], table: Table) -> bool:
+def _lacks_values(
+    before: Mapping[str, Any], after: Mapping[str, Any], table: dialect.Table
+) -> bool:
     """Whether an update is compressed, and a column of the table is in neither image."""
     if table.columns.issubset(after) or not _lacking(before, after, table):
         return False
@@ -226,7 +224,7 @@ def _is_same(one: Any, other: Any) -> bool:
     return isinstance(one, str | None) and isinstance(other, str | None) and one == other
 
 
-def _image(document: dict[str, Any], field: str, table: Table) -> Image | None:
+def _image(document: dict[str, Any], field: str, table: dialect.Table) -> Image | None:
     value = document.get(field)
     if isinstance(value, dict) and any(name.endswith(_MARK) for name in value):
         check_once(value, frozenset(name for name in value if name.endswith(_MARK)))

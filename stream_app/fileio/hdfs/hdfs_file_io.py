@@ -343,10 +343,6 @@ def hdfs_file_io(location: str, options: Mapping[str, str]) -> HdfsFileIO:
     return file_io
 
 
-def _name(place: str) -> str:
-    return place.rpartition("/")[2]
-
-
 def _sync_and_close(writer: FileWriter) -> None:
     # Files in erasure coding cannot be synced; they lie on several machines' disks all the same.
     with contextlib.suppress(NotImplementedError):

@@ -27,8 +27,13 @@ from stream_app.filestore.data.rolling_file_writer import (
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.format.deletion_vector import live_rows
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
+from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.option import Option
-from stream_app.model.options.table_options import CHANGELOG_FILE_PREFIX, DATA_FILE_PREFIX
+from stream_app.model.options.table_options import (
+    CHANGELOG_FILE_PREFIX,
+    DATA_FILE_PREFIX,
+    FILE_FORMAT,
+)
 from stream_app.model.schema.table_schema import TableSchema
 
 
@@ -52,7 +57,8 @@ class BucketFiles:
 
     def data_writer(self, *, level: int, source: FileSource) -> RollingFileWriter:
         """A writer of key-value data files."""
-        made = self._new_files(DATA_FILE_PREFIX, level, source)
+        options = self.schema.core_options.at_level(level)
+        made = self._new_files(DATA_FILE_PREFIX, level, source, options)
         return RollingFileWriter(made, lambda _: KeyValueFile(made))
 
     def changelog_writer(self, *, level: int = 0) -> RollingFileWriter:
@@ -100,13 +106,21 @@ class BucketFiles:
             return path_beside(self.folder, file.external_path)
         return f"{self.folder}/{file.file_name}"
 
-    def _new_files(self, prefix_option: Option[str], level: int, source: FileSource) -> NewFiles:
-        prefix = self.schema.core_options[prefix_option]
+    def _new_files(
+        self,
+        prefix_option: Option[str],
+        level: int,
+        source: FileSource,
+        options: CoreOptions | None = None,
+    ) -> NewFiles:
+        options = options or self.schema.core_options
+        prefix, suffix = options[prefix_option], options[FILE_FORMAT]
         return NewFiles(
             file_io=self.file_io,
             schema=self.schema,
+            options=options,
             folder=self.folder,
-            new_name=lambda: f"{prefix}{self._writer_id}-{next(self._numbers)}.parquet",
+            new_name=lambda: f"{prefix}{self._writer_id}-{next(self._numbers)}.{suffix}",
             creation_time_ms=lambda: local_wall_clock_ms(self.clock),
             level=level,
             source=source,

@@ -12,20 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from stream_app.errors import CorruptFileError, StreamAppError, UnsupportedTableError
 from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.data.row_group_filter import RowGroupChoice
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
-from stream_app.format.arrow_schema import arrow_type
+from stream_app.format.arrow_schema import stored_fields
 from stream_app.format.casting.arrays import CastError
 from stream_app.format.casting.rules import can_be_read_as, read_as
+from stream_app.format.data_files.data_file_format import RowGroups
+from stream_app.format.data_files.registry import DATA_FILE_FORMATS, format_of_file
 from stream_app.format.deletion_vector import live_rows
-from stream_app.format.key_value_parquet import check_footer, conform, placed_batches
+from stream_app.format.key_value_parquet import conform
 from stream_app.mergetree.file_access import KeyValueFileReader
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.schema.data_type import DataField, RowType
@@ -72,12 +72,13 @@ class DataFileReader:
 
         Raises:
             CorruptFileError: missing, of another size than its metadata says, or unreadable.
-            UnsupportedTableError: no Parquet file, or a column's type was changed to one that its
-                values do not fit.
+            UnsupportedTableError: a file of another format, or a column's type was changed to one
+                that its values do not fit.
         """
-        if not file.file_name.endswith(".parquet"):
+        file_format = format_of_file(file.file_name)
+        if file_format is None:
             raise UnsupportedTableError(
-                f"data file {file.file_name} is no Parquet file",
+                f"data file {file.file_name} is none of {', '.join(DATA_FILE_FORMATS)}",
                 where=path,
                 fix="compact the table with the engine that wrote it, after setting "
                 "'file.format' = 'parquet'",
@@ -85,27 +86,24 @@ class DataFileReader:
         self._check_size(path, file)
         try:
             stored = self._stored_columns(file.schema_id)
-            system = [field.name for field in self._system_fields]
-            names = system + [column.name for column in stored if column]
+            columns = [column for column in stored if column]
             with self.file_io.open_input(path) as source:
-                chosen = partial(self._row_groups, file=file, stored=stored)
-                for place, batch in placed_batches(source, names, self.batch_rows, chosen):
+                batches = file_format.placed_batches(
+                    source,
+                    self._system_fields,
+                    columns,
+                    file.row_count,
+                    self.batch_rows,
+                    self._chosen(stored),
+                )
+                for place, batch in batches:
                     yield place, self._as_of_today(batch, stored)
         except StreamAppError as error:
             raise type(error)(error.what, where=path, fix=error.fix) from error
 
-    def _row_groups(
-        self, footer: pq.FileMetaData, *, file: DataFileMeta, stored: Sequence[DataField | None]
-    ) -> Sequence[int]:
-        """The row groups to read, for a file that matches its manifest entry."""
-        check_footer(footer, [*self._system_fields, *self._stored_fields(stored)], file.row_count)
-        # For a single group the manifest's statistics suffice.
-        if self.row_groups is None or footer.num_row_groups == 1:
-            return range(footer.num_row_groups)
-        return self.row_groups.row_groups(footer, zip(self.columns, stored, strict=True))
-
-    def _stored_fields(self, stored: Sequence[DataField | None]) -> list[pa.Field]:
-        return [pa.field(column.name, arrow_type(column.data_type)) for column in stored if column]
+    def _chosen(self, stored: Sequence[DataField | None]) -> RowGroups | None:
+        choice, columns = self.row_groups, list(zip(self.columns, stored, strict=True))
+        return None if choice is None else lambda footer: choice.row_groups(footer, columns)
 
     @property
     def _system_fields(self) -> list[pa.Field]:
@@ -157,7 +155,8 @@ class DataFileReader:
     ) -> pa.RecordBatch:
         """First convert to the types of the file's schema, which its bytes may lack."""
         system = self._system_fields
-        batch = conform(batch, pa.schema([*system, *self._stored_fields(stored)]))
+        there = stored_fields(column for column in stored if column)
+        batch = conform(batch, pa.schema([*system, *there]))
         given, present = batch.columns[: len(system)], iter(batch.columns[len(system) :])
         wanted = list(self.layout_schema)[len(system) :]
         columns = [

@@ -12,7 +12,7 @@ from stream_app.filestore.data.stats_filter import stats_by_name
 from stream_app.format.binary_row import deserialize_row
 from stream_app.format.column_stats import UNKNOWN_STATS, ColumnStats
 from stream_app.model.data_file_meta import DataFileMeta, SimpleStats
-from stream_app.model.schema.data_type import DataField, RowType
+from stream_app.model.schema.data_type import DataField, RowType, TypeRoot
 from stream_app.model.schema.table_schema import TableSchema
 
 
@@ -70,8 +70,12 @@ class FileStats:
             if before is None and missing_is_null:
                 asked.append((column, None))
             elif before is not None and before.name in by_column:
+                stats = by_column[before.name]
+                # Java tells the bounds of CHAR in ORC with blanks that the values lack.
+                if before.data_type.root is TypeRoot.CHAR and file.file_name.endswith(".orc"):
+                    stats = ColumnStats(null_count=stats.null_count)
                 asked.append((column, before))
-                stored.append(by_column[before.name])
+                stored.append(stats)
         return stats_by_name(asked, stored, file.row_count)
 
 

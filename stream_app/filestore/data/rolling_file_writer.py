@@ -13,22 +13,22 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from stream_app.errors import MergeError
 from stream_app.fileio.file_io import FileIO
 from stream_app.format.arrow_schema import arrow_schema, key_value_file_schema
 from stream_app.format.binary_row import serialize_arrow_row
-from stream_app.format.column_stats import key_stats, stats_from_footer
-from stream_app.format.key_value_parquet import parquet_writer
+from stream_app.format.column_stats import StatsSource, key_stats, value_stats
+from stream_app.format.data_files.registry import DATA_FILE_FORMATS
 from stream_app.model.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta, FileSource
+from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.table_options import (
     DATA_FILE_THIN_MODE,
+    FILE_FORMAT,
     METADATA_STATS_MODE,
     WRITE_BUFFER_SIZE,
 )
@@ -49,6 +49,7 @@ class NewFiles:
     """The settings of all files that one writer makes.
 
     Attributes:
+        options: the table's, with those of the files' level.
         folder: the bucket's folder.
         new_name: gives names of new files.
         creation_time_ms: gives the local wall clock as if it were UTC, as Paimon stores it.
@@ -56,6 +57,7 @@ class NewFiles:
 
     file_io: FileIO
     schema: TableSchema
+    options: CoreOptions
     folder: str
     new_name: Callable[[], str]
     creation_time_ms: Callable[[], int]
@@ -74,8 +76,8 @@ class OpenDataFile(ABC):
         self._file_schema = file_schema
         self._path = f"{made.folder}/{self.name}"
         self._sink = made.file_io.open_output(self._path)
-        self._writer: pq.ParquetWriter = parquet_writer(
-            self._sink, file_schema, made.schema.core_options
+        self._writer = DATA_FILE_FORMATS[made.options[FILE_FORMAT]].open_sink(
+            self._sink, file_schema, made.options
         )
 
     @property
@@ -86,7 +88,7 @@ class OpenDataFile(ABC):
     def write(self, rows: pa.Table) -> None:
         """Write one row group."""
         table = pa.Table.from_arrays(self.columns_of(rows), schema=self._file_schema)
-        self._writer.write_table(table, row_group_size=rows.num_rows)
+        self._writer.write(table)
         self.row_count += rows.num_rows
         for column in self.made.schema.fields:
             is_float = column.data_type.root in FLOAT_ROOTS
@@ -100,7 +102,7 @@ class OpenDataFile(ABC):
         size = self.size
         self._sink.close()
         self.made.file_io.sync(self._path)
-        return self.describe(size, self._writer.writer.metadata)
+        return self.describe(size, self._writer.statistics())
 
     def abort(self) -> None:
         """Close without finishing, and delete; an error here must not hide the cause."""
@@ -118,7 +120,7 @@ class OpenDataFile(ABC):
         """Count written rows."""
 
     @abstractmethod
-    def describe(self, size: int, footer: Any) -> DataFileMeta:
+    def describe(self, size: int, statistics: StatsSource) -> DataFileMeta:
         """The metadata of the whole file."""
 
 
@@ -210,15 +212,15 @@ class RowDataFile(OpenDataFile):
     def count(self, rows: pa.Table) -> None:
         """Do nothing: only the number of rows matters."""
 
-    def describe(self, size: int, footer: Any) -> DataFileMeta:
+    def describe(self, size: int, statistics: StatsSource) -> DataFileMeta:
         """Describe a file without a key.
 
         A column with NaN has no statistics at all, because Spark answers MIN and MAX from existing
         ones even with unknown bounds.
         """
         schema = self.made.schema
-        value_stats, value_stats_columns = stats_from_footer(
-            footer,
+        of_values, value_stats_columns = value_stats(
+            statistics,
             [(column.name, column.data_type) for column in schema.fields],
             leave_out=self.nan_columns,
             mode=schema.core_options[METADATA_STATS_MODE],
@@ -230,7 +232,7 @@ class RowDataFile(OpenDataFile):
             min_key=EMPTY_ROW,
             max_key=EMPTY_ROW,
             key_stats=EMPTY_STATS,
-            value_stats=value_stats,
+            value_stats=of_values,
             value_stats_cols=value_stats_columns,
             min_sequence_number=self._first_sequence_number,
             max_sequence_number=self._first_sequence_number + self.row_count - 1,
@@ -287,12 +289,12 @@ class KeyValueFile(OpenDataFile):
         self._min_key = self._min_key or serialize_arrow_row(keys, types, 0)
         self._max_key = serialize_arrow_row(keys, types, rows.num_rows - 1)
 
-    def describe(self, size: int, footer: Any) -> DataFileMeta:
+    def describe(self, size: int, statistics: StatsSource) -> DataFileMeta:
         """Describe a file with statistics of the key and of all columns."""
         prefix = "" if self._thin else KEY_PREFIX
         assert self._sequence_range is not None
-        value_stats, value_stats_columns = stats_from_footer(
-            footer,
+        of_values, value_stats_columns = value_stats(
+            statistics,
             [(column.name, column.data_type) for column in self._schema.fields],
             skip=self.nan_columns,
             mode=self._schema.core_options[METADATA_STATS_MODE],
@@ -303,8 +305,10 @@ class KeyValueFile(OpenDataFile):
             row_count=self.row_count,
             min_key=self._min_key,
             max_key=self._max_key,
-            key_stats=key_stats(footer, [(prefix + key.name, key.data_type) for key in self._keys]),
-            value_stats=value_stats,
+            key_stats=key_stats(
+                statistics, [(prefix + key.name, key.data_type) for key in self._keys]
+            ),
+            value_stats=of_values,
             value_stats_cols=value_stats_columns,
             min_sequence_number=self._sequence_range[0],
             max_sequence_number=self._sequence_range[1],

@@ -34,6 +34,7 @@ from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.iceberg_options import (
     CATALOG_LOCATION,
     HADOOP_CATALOG,
+    HIVE_CATALOG,
     METADATA_ICEBERG_MANIFEST_COMPRESSION,
     METADATA_ICEBERG_STORAGE,
     METADATA_ICEBERG_STORAGE_LOCATION,
@@ -42,7 +43,22 @@ from stream_app.model.options.iceberg_options import (
 
 _T = TypeVar("_T")
 _DATABASE, _PUFFIN = ".db", ".puffin"
+_IN_CATALOG = (HADOOP_CATALOG, HIVE_CATALOG, REST_CATALOG)
 _VERSION = re.compile(r"v(\d{1,18})\.metadata\.json", re.ASCII)
+
+_ID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_METADATA = re.compile(rf"(?:v\d{{1,18}}|00000-{_ID})\.metadata\.json", re.ASCII)
+_OTHER = re.compile(rf"{_ID}-m\d+\.avro|snap-\d+-{_ID}\.avro|.+\.puffin", re.ASCII)
+
+
+def is_metadata_file(name: str) -> bool:
+    """Whether a file of the folder is a version's, or one by which a catalog was begun."""
+    return _METADATA.fullmatch(name) is not None
+
+
+def is_writers_file(name: str) -> bool:
+    """Whether a writer of Paimon makes files of such a name; others leave them alone."""
+    return is_metadata_file(name) or _OTHER.fullmatch(name) is not None
 
 
 def iceberg_folder(table: str, options: CoreOptions) -> str:
@@ -55,7 +71,7 @@ def iceberg_folder(table: str, options: CoreOptions) -> str:
         UnsupportedTableError: the table lies in no database of a warehouse.
     """
     storage = options[METADATA_ICEBERG_STORAGE]
-    default = CATALOG_LOCATION if storage in (HADOOP_CATALOG, REST_CATALOG) else None
+    default = CATALOG_LOCATION if storage in _IN_CATALOG else None
     if (options[METADATA_ICEBERG_STORAGE_LOCATION] or default) != CATALOG_LOCATION:
         return f"{table}/metadata"
     warehouse, database, name = ["", "", *table.rsplit("/", 2)][-3:]
@@ -104,6 +120,11 @@ class IcebergFiles:
     def version_path(self, version: int) -> str:
         """The path of a version's file."""
         return f"{self.folder}/v{version}.metadata.json"
+
+    def version_at(self, path: str) -> int | None:
+        """The number of the version whose file has a path; None: it lies in another folder."""
+        match = _VERSION.fullmatch(path.removeprefix(f"{self.folder}/"))
+        return int(match[1]) if match else None
 
     def read_version(self, version: int) -> IcebergMetadata | None:
         """A version; None when its file is gone.

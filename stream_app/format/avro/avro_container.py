@@ -16,7 +16,7 @@ import bz2
 import hashlib
 import io
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import fastavro
@@ -64,10 +64,6 @@ def _same(data: bytes) -> bytes:
 def _deflate(data: bytes) -> bytes:
     compressor = zlib.compressobj(wbits=_RAW_DEFLATE)
     return compressor.compress(data) + compressor.flush()
-
-
-def _inflate(data: bytes) -> bytes:
-    return zlib.decompress(data, wbits=_RAW_DEFLATE)
 
 
 def _zstd(data: bytes) -> bytes:
@@ -120,7 +116,7 @@ _COMPRESS: dict[str, Callable[[bytes], bytes]] = {
 _DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "zstandard": _unzstd,
     "null": _same,
-    "deflate": _inflate,
+    "deflate": lambda data: zlib.decompress(data, wbits=_RAW_DEFLATE),
     "snappy": _unsnappy,
     "bzip2": bz2.decompress,
 }
@@ -184,8 +180,17 @@ def read_records(data: bytes) -> list[dict[str, Any]]:
     Raises:
         CorruptFileError: the bytes are no complete Avro container file.
     """
+    return [record for block in record_blocks(data) for record in block]
+
+
+def record_blocks(data: bytes) -> Iterator[list[dict[str, Any]]]:
+    """The records of each block, by the file's own schema.
+
+    Raises:
+        CorruptFileError: the bytes are no complete Avro container file.
+    """
     try:
-        return _read(data)
+        yield from _read(data)
     except Exception as error:
         # fastavro and the codecs raise whatever their decoders come upon, so no narrower list of
         # exceptions would be complete.
@@ -196,7 +201,7 @@ def read_records(data: bytes) -> list[dict[str, Any]]:
         ) from error
 
 
-def _read(data: bytes) -> list[dict[str, Any]]:
+def _read(data: bytes) -> Iterator[list[dict[str, Any]]]:
     if data[: len(_MAGIC)] != _MAGIC:
         raise ValueError("it does not begin as one")
     source = io.BytesIO(data)
@@ -205,7 +210,6 @@ def _read(data: bytes) -> list[dict[str, Any]]:
     schema = fastavro.parse_schema(orjson.loads(meta["avro.schema"]))
     decompress = _DECOMPRESS[meta.get("avro.codec", b"null").decode()]
     digest = _digest_of(meta["avro.schema"])
-    records: list[Any] = []
     while source.tell() < len(data):
         block: Any = fastavro.schemaless_reader(source, _BLOCK, None)
         if block["sync"] != header["sync"]:
@@ -213,12 +217,13 @@ def _read(data: bytes) -> list[dict[str, Any]]:
         content = decompress(block["data"])
         digest.update(content)
         rest = io.BytesIO(content)
-        for _ in range(block["count"]):
-            records.append(fastavro.schemaless_reader(rest, schema, None))
+        records: list[Any] = [
+            fastavro.schemaless_reader(rest, schema, None) for _ in range(block["count"])
+        ]
         if rest.tell() < len(content):
             raise ValueError("a block holds more than its records")
+        yield records
     # In hexadecimal digits, for PyPaimon takes all metadata for text.
     actual = digest.hexdigest().encode()
     if meta.get(_DIGEST, actual) != actual:
         raise ValueError("it is not what was written: its digest is another")
-    return records

@@ -9,7 +9,7 @@ Source: Paimon `format/avro/AvroSchemaConverter.java`, `format/FileFormat.java#m
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +20,8 @@ from stream_app.errors import CorruptFileError, UnsupportedTableError
 from stream_app.format.avro.avro_container import read_records
 
 AvroField = dict[str, object]
+Way = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+"""How a value is encoded, and decoded."""
 
 
 def required(name: str, avro_type: object) -> AvroField:
@@ -36,6 +38,69 @@ def manifest_schema(fields: list[AvroField]) -> dict[str, object]:
     """The schema of a file with such records."""
     namespace = "org.apache.paimon.avro.generated"
     return {"type": "record", "name": "record", "namespace": namespace, "fields": fields}
+
+
+def _list_or_none(values: tuple[Any, ...] | None) -> list[Any] | None:
+    return None if values is None else list(values)
+
+
+def _tuple_or_none(values: list[Any] | None) -> tuple[Any, ...] | None:
+    return None if values is None else tuple(values)
+
+
+LIST: Way = (list, lambda values: tuple(values or ()))
+OPTIONAL_LIST: Way = (_list_or_none, _tuple_or_none)
+_AS_IT_IS: Way = (lambda value: value, lambda value: value)
+
+
+class RecordCodec:
+    """Turns values of a class into records, and back.
+
+    A value has its field's name in lower case, without the underscore before it.
+
+    Attributes:
+        known: the names of the fields.
+    """
+
+    def __init__(
+        self,
+        fields: Sequence[AvroField],
+        *,
+        names: Mapping[str, str] | None = None,
+        ways: Mapping[str, Way] | None = None,
+    ) -> None:
+        """Arrange the fields of a record.
+
+        Args:
+            names: by its field, a value that has another name.
+            ways: by its field, a value that is not stored as it is.
+        """
+        places = {str(field["name"]): field for field in fields}
+        self.known = frozenset(places)
+        self._places = [
+            (
+                name,
+                (names or {}).get(name, name[1:].lower()),
+                "default" in field or name in (ways or {}),
+                *(ways or {}).get(name, _AS_IT_IS),
+            )
+            for name, field in places.items()
+        ]
+
+    def record(self, value: object) -> dict[str, Any]:
+        """The record of a value."""
+        return {field: encode(getattr(value, name)) for field, name, _, encode, _ in self._places}
+
+    def values(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of a record, by name.
+
+        Raises:
+            KeyError: a required field is missing.
+        """
+        return {
+            name: decode(record.get(field) if may_lack else record[field])
+            for field, name, may_lack, _, decode in self._places
+        }
 
 
 _PARQUET, _ORC = b"PAR1", b"ORC"

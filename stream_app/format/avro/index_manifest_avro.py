@@ -16,7 +16,9 @@ import fastavro
 from stream_app.errors import CorruptFileError
 from stream_app.format.avro.avro_container import write_records
 from stream_app.format.avro.avro_schema import (
+    OPTIONAL_LIST,
     AvroField,
+    RecordCodec,
     check_known,
     manifest_schema,
     optional,
@@ -39,15 +41,13 @@ def _record(name: str, fields: list[AvroField]) -> dict[str, object]:
     return {"type": "record", "name": f"record_{name}", "fields": fields}
 
 
-_RANGE = _record(
-    "_DELETIONS_VECTORS_RANGES",
-    [
-        required("f0", "string"),
-        required("f1", "int"),
-        required("f2", "int"),
-        optional("_CARDINALITY", "long"),
-    ],
-)
+_RANGE_FIELDS = [
+    required("f0", "string"),
+    required("f1", "int"),
+    required("f2", "int"),
+    optional("_CARDINALITY", "long"),
+]
+_RANGE = RecordCodec(_RANGE_FIELDS, names={"f0": "data_file_name", "f1": "offset", "f2": "length"})
 _GLOBAL_INDEX_FIELDS = [
     required("_ROW_RANGE_START", "long"),
     required("_ROW_RANGE_END", "long"),
@@ -56,6 +56,39 @@ _GLOBAL_INDEX_FIELDS = [
     optional("_INDEX_META", "bytes"),
 ]
 _SOURCE_META = optional("_SOURCE_META", "bytes")
+_GLOBAL_INDEX = RecordCodec(
+    [*_GLOBAL_INDEX_FIELDS, _SOURCE_META], ways={"_EXTRA_FIELD_IDS": OPTIONAL_LIST}
+)
+_FILE_FIELDS = [
+    required("_INDEX_TYPE", "string"),
+    required("_FILE_NAME", "string"),
+    required("_FILE_SIZE", "long"),
+    required("_ROW_COUNT", "long"),
+    optional(
+        "_DELETIONS_VECTORS_RANGES",
+        {"type": "array", "items": ["null", _record("_DELETIONS_VECTORS_RANGES", _RANGE_FIELDS)]},
+    ),
+    optional("_EXTERNAL_PATH", "string"),
+]
+
+
+def _ranges(metas: Sequence[DeletionVectorMeta] | None) -> list[dict[str, Any]] | None:
+    return None if metas is None else list(map(_RANGE.record, metas))
+
+
+def _deletion_vectors(
+    records: list[dict[str, Any]] | None,
+) -> tuple[DeletionVectorMeta, ...] | None:
+    if records is None:
+        return None
+    return tuple(DeletionVectorMeta(**_RANGE.values(record)) for record in records)
+
+
+_FILE = RecordCodec(
+    _FILE_FIELDS,
+    names={"_DELETIONS_VECTORS_RANGES": "deletion_vectors"},
+    ways={"_DELETIONS_VECTORS_RANGES": (_ranges, _deletion_vectors)},
+)
 
 
 def _schema(global_index_fields: list[AvroField]) -> dict[str, object]:
@@ -65,12 +98,7 @@ def _schema(global_index_fields: list[AvroField]) -> dict[str, object]:
             required("_KIND", "int"),
             required("_PARTITION", "bytes"),
             required("_BUCKET", "int"),
-            required("_INDEX_TYPE", "string"),
-            required("_FILE_NAME", "string"),
-            required("_FILE_SIZE", "long"),
-            required("_ROW_COUNT", "long"),
-            optional("_DELETIONS_VECTORS_RANGES", {"type": "array", "items": ["null", _RANGE]}),
-            optional("_EXTERNAL_PATH", "string"),
+            *_FILE_FIELDS,
             optional("_GLOBAL_INDEX", _record("_GLOBAL_INDEX", global_index_fields)),
         ]
     )
@@ -79,13 +107,7 @@ def _schema(global_index_fields: list[AvroField]) -> dict[str, object]:
 INDEX_MANIFEST_SCHEMA = _schema(_GLOBAL_INDEX_FIELDS)
 """Avro schema of an index manifest."""
 
-_KNOWN = frozenset(
-    {
-        *("_VERSION", "_KIND", "_PARTITION", "_BUCKET", "_INDEX_TYPE", "_FILE_NAME", "_FILE_SIZE"),
-        *("_ROW_COUNT", "_DELETIONS_VECTORS_RANGES", "_EXTERNAL_PATH", "_GLOBAL_INDEX"),
-    }
-)
-_KNOWN_OF_GLOBAL = frozenset(str(field["name"]) for field in (*_GLOBAL_INDEX_FIELDS, _SOURCE_META))
+_KNOWN = _FILE.known | {"_VERSION", "_KIND", "_PARTITION", "_BUCKET", "_GLOBAL_INDEX"}
 
 _PARSED = fastavro.parse_schema(INDEX_MANIFEST_SCHEMA)
 _PARSED_WITH_SOURCE = fastavro.parse_schema(_schema([*_GLOBAL_INDEX_FIELDS, _SOURCE_META]))
@@ -109,42 +131,14 @@ def encode_index_manifest(entries: Sequence[IndexManifestEntry], *, codec: str) 
 
 def _entry_record(entry: IndexManifestEntry) -> dict[str, Any]:
     file = entry.index_file
-    vectors = file.deletion_vectors
+    index = file.global_index
     return {
         "_VERSION": _VERSION,
         "_KIND": int(entry.kind),
         "_PARTITION": entry.partition,
         "_BUCKET": entry.bucket,
-        "_INDEX_TYPE": file.index_type,
-        "_FILE_NAME": file.file_name,
-        "_FILE_SIZE": file.file_size,
-        "_ROW_COUNT": file.row_count,
-        "_DELETIONS_VECTORS_RANGES": None if vectors is None else list(map(_range_record, vectors)),
-        "_EXTERNAL_PATH": file.external_path,
-        "_GLOBAL_INDEX": None
-        if file.global_index is None
-        else _global_index_record(file.global_index),
-    }
-
-
-def _range_record(meta: DeletionVectorMeta) -> dict[str, Any]:
-    return {
-        "f0": meta.data_file_name,
-        "f1": meta.offset,
-        "f2": meta.length,
-        "_CARDINALITY": meta.cardinality,
-    }
-
-
-def _global_index_record(meta: GlobalIndexMeta) -> dict[str, Any]:
-    ids = meta.extra_field_ids
-    return {
-        "_ROW_RANGE_START": meta.row_range_start,
-        "_ROW_RANGE_END": meta.row_range_end,
-        "_INDEX_FIELD_ID": meta.index_field_id,
-        "_EXTRA_FIELD_IDS": None if ids is None else list(ids),
-        "_INDEX_META": meta.index_meta,
-        "_SOURCE_META": meta.source_meta,
+        **_FILE.record(file),
+        "_GLOBAL_INDEX": None if index is None else _GLOBAL_INDEX.record(index),
     }
 
 
@@ -181,37 +175,10 @@ def _unexpected(what: str) -> CorruptFileError:
 
 
 def _index_file(record: dict[str, Any]) -> IndexFileMeta:
-    ranges = record.get("_DELETIONS_VECTORS_RANGES")
-    global_index = record.get("_GLOBAL_INDEX")
+    index = record.get("_GLOBAL_INDEX")
     return IndexFileMeta(
-        index_type=record["_INDEX_TYPE"],
-        file_name=record["_FILE_NAME"],
-        file_size=record["_FILE_SIZE"],
-        row_count=record["_ROW_COUNT"],
-        deletion_vectors=None if ranges is None else tuple(map(_deletion_vector, ranges)),
-        external_path=record.get("_EXTERNAL_PATH"),
-        global_index=None if global_index is None else _global_index(global_index),
+        **_FILE.values(record),
+        global_index=None if index is None else GlobalIndexMeta(**_GLOBAL_INDEX.values(index)),
         unknown_fields=unknown_fields(record, _KNOWN)
-        + unknown_fields(global_index or {}, _KNOWN_OF_GLOBAL),
-    )
-
-
-def _deletion_vector(record: dict[str, Any]) -> DeletionVectorMeta:
-    return DeletionVectorMeta(
-        data_file_name=record["f0"],
-        offset=record["f1"],
-        length=record["f2"],
-        cardinality=record.get("_CARDINALITY"),
-    )
-
-
-def _global_index(record: dict[str, Any]) -> GlobalIndexMeta:
-    ids = record.get("_EXTRA_FIELD_IDS")
-    return GlobalIndexMeta(
-        row_range_start=record["_ROW_RANGE_START"],
-        row_range_end=record["_ROW_RANGE_END"],
-        index_field_id=record["_INDEX_FIELD_ID"],
-        extra_field_ids=None if ids is None else tuple(ids),
-        index_meta=record.get("_INDEX_META"),
-        source_meta=record.get("_SOURCE_META"),
+        + unknown_fields(index or {}, _GLOBAL_INDEX.known),
     )

@@ -18,7 +18,10 @@ import fastavro
 from stream_app.errors import CorruptFileError
 from stream_app.format.avro.avro_container import write_records
 from stream_app.format.avro.avro_schema import (
+    LIST,
+    OPTIONAL_LIST,
     AvroField,
+    RecordCodec,
     check_known,
     manifest_schema,
     optional,
@@ -36,13 +39,17 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
 
 
+_STATS_FIELDS = [
+    required("_MIN_VALUES", "bytes"),
+    required("_MAX_VALUES", "bytes"),
+    optional("_NULL_COUNTS", {"type": "array", "items": ["null", "long"]}),
+]
+_STATS = RecordCodec(_STATS_FIELDS, ways={"_NULL_COUNTS": LIST})
+_STATS_WAY = (_STATS.record, lambda record: SimpleStats(**_STATS.values(record)))
+
+
 def _stats(parent: str, name: str) -> AvroField:
-    fields = [
-        required("_MIN_VALUES", "bytes"),
-        required("_MAX_VALUES", "bytes"),
-        optional("_NULL_COUNTS", {"type": "array", "items": ["null", "long"]}),
-    ]
-    return required(name, {"type": "record", "name": f"{parent}_{name}", "fields": fields})
+    return required(name, {"type": "record", "name": f"{parent}_{name}", "fields": _STATS_FIELDS})
 
 
 _STRINGS = {"type": "array", "items": "string"}
@@ -70,6 +77,31 @@ _FILE_FIELDS = [
     optional("_FIRST_ROW_ID", "long"),
     optional("_WRITE_COLS", _STRINGS),
 ]
+
+
+def _millis(value: datetime.datetime | int | None) -> int | None:
+    if isinstance(value, datetime.datetime):
+        return (value - _EPOCH) // _MILLISECOND
+    return value
+
+
+_FILE = RecordCodec(
+    _FILE_FIELDS,
+    names={"_CREATION_TIME": "creation_time_ms", "_EMBEDDED_FILE_INDEX": "embedded_index"},
+    ways={
+        "_KEY_STATS": _STATS_WAY,
+        "_VALUE_STATS": _STATS_WAY,
+        "_EXTRA_FILES": LIST,
+        # A plain number: fastavro would shift a datetime without zone by the local zone.
+        "_CREATION_TIME": (lambda millis: millis, _millis),
+        "_FILE_SOURCE": (
+            lambda source: None if source is None else int(source),
+            lambda number: None if number is None else FileSource(number),
+        ),
+        "_VALUE_STATS_COLS": OPTIONAL_LIST,
+        "_WRITE_COLS": OPTIONAL_LIST,
+    },
+)
 
 MANIFEST_SCHEMA = manifest_schema(
     [
@@ -99,20 +131,14 @@ _LIST_FIELDS = [
     optional("_MAX_ROW_ID", "long"),
 ]
 
-_LIST_NAMES = {
-    name: name[1:].lower()
-    for name in (str(field["name"]) for field in _LIST_FIELDS)
-    if name not in ("_VERSION", "_PARTITION_STATS")
-}
-"""By its field, a value's name in `ManifestFileMeta`."""
+_LIST = RecordCodec(_LIST_FIELDS[1:], ways={"_PARTITION_STATS": _STATS_WAY})
 
 MANIFEST_LIST_SCHEMA = manifest_schema(_LIST_FIELDS)
 """Avro schema of a manifest list."""
 
 _KNOWN = frozenset({"_VERSION", "_KIND", "_PARTITION", "_BUCKET", "_TOTAL_BUCKETS", "_FILE"})
-_KNOWN_OF_FILE = frozenset(str(field["name"]) for field in _FILE_FIELDS)
 # PyPaimon 2.1 notes by how many buckets a manifest's files were placed; absent means unknown.
-_KNOWN_OF_LIST = frozenset({"_TOTAL_BUCKETS", *(str(field["name"]) for field in _LIST_FIELDS)})
+_KNOWN_OF_LIST = _LIST.known | {"_VERSION", "_TOTAL_BUCKETS"}
 
 _PARSED_MANIFEST = fastavro.parse_schema(MANIFEST_SCHEMA)
 _PARSED_MANIFEST_LIST = fastavro.parse_schema(MANIFEST_LIST_SCHEMA)
@@ -133,49 +159,11 @@ def encode_manifest(entries: Sequence[ManifestEntry], *, codec: str) -> bytes:
             "_PARTITION": entry.partition,
             "_BUCKET": entry.bucket,
             "_TOTAL_BUCKETS": entry.total_buckets,
-            "_FILE": _file_record(entry.file),
+            "_FILE": _FILE.record(entry.file),
         }
         for entry in entries
     ]
     return write_records(_PARSED_MANIFEST, records, codec=codec)
-
-
-def _file_record(file: DataFileMeta) -> dict[str, Any]:
-    return {
-        "_FILE_NAME": file.file_name,
-        "_FILE_SIZE": file.file_size,
-        "_ROW_COUNT": file.row_count,
-        "_MIN_KEY": file.min_key,
-        "_MAX_KEY": file.max_key,
-        "_KEY_STATS": _stats_record(file.key_stats),
-        "_VALUE_STATS": _stats_record(file.value_stats),
-        "_MIN_SEQUENCE_NUMBER": file.min_sequence_number,
-        "_MAX_SEQUENCE_NUMBER": file.max_sequence_number,
-        "_SCHEMA_ID": file.schema_id,
-        "_LEVEL": file.level,
-        "_EXTRA_FILES": list(file.extra_files),
-        # A plain number: fastavro would shift a datetime without zone by the local zone.
-        "_CREATION_TIME": file.creation_time_ms,
-        "_DELETE_ROW_COUNT": file.delete_row_count,
-        "_EMBEDDED_FILE_INDEX": file.embedded_index,
-        "_FILE_SOURCE": None if file.file_source is None else int(file.file_source),
-        "_VALUE_STATS_COLS": _optional_list(file.value_stats_cols),
-        "_EXTERNAL_PATH": file.external_path,
-        "_FIRST_ROW_ID": file.first_row_id,
-        "_WRITE_COLS": _optional_list(file.write_cols),
-    }
-
-
-def _stats_record(stats: SimpleStats) -> dict[str, Any]:
-    return {
-        "_MIN_VALUES": stats.min_values,
-        "_MAX_VALUES": stats.max_values,
-        "_NULL_COUNTS": list(stats.null_counts),
-    }
-
-
-def _optional_list(names: tuple[str, ...] | None) -> list[str] | None:
-    return None if names is None else list(names)
 
 
 def decode_manifest(data: bytes) -> list[ManifestEntry]:
@@ -209,55 +197,14 @@ def _entry(record: dict[str, Any]) -> ManifestEntry:
             partition=record["_PARTITION"],
             bucket=record["_BUCKET"],
             total_buckets=record["_TOTAL_BUCKETS"],
-            file=_file(record["_FILE"], unknown_fields(record, _KNOWN)),
+            file=DataFileMeta(
+                **_FILE.values(record["_FILE"]),
+                unknown_fields=unknown_fields(record, _KNOWN)
+                + unknown_fields(record["_FILE"], _FILE.known),
+            ),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise _unexpected(f"{type(error).__name__}: {error}") from error
-
-
-def _file(record: dict[str, Any], unknown: tuple[str, ...]) -> DataFileMeta:
-    source = record.get("_FILE_SOURCE")
-    return DataFileMeta(
-        file_name=record["_FILE_NAME"],
-        file_size=record["_FILE_SIZE"],
-        row_count=record["_ROW_COUNT"],
-        min_key=record["_MIN_KEY"],
-        max_key=record["_MAX_KEY"],
-        key_stats=_simple_stats(record["_KEY_STATS"]),
-        value_stats=_simple_stats(record["_VALUE_STATS"]),
-        min_sequence_number=record["_MIN_SEQUENCE_NUMBER"],
-        max_sequence_number=record["_MAX_SEQUENCE_NUMBER"],
-        schema_id=record["_SCHEMA_ID"],
-        level=record["_LEVEL"],
-        extra_files=tuple(record.get("_EXTRA_FILES") or ()),
-        creation_time_ms=_millis(record.get("_CREATION_TIME")),
-        delete_row_count=record.get("_DELETE_ROW_COUNT"),
-        embedded_index=record.get("_EMBEDDED_FILE_INDEX"),
-        file_source=None if source is None else FileSource(source),
-        value_stats_cols=_optional_tuple(record.get("_VALUE_STATS_COLS")),
-        external_path=record.get("_EXTERNAL_PATH"),
-        first_row_id=record.get("_FIRST_ROW_ID"),
-        write_cols=_optional_tuple(record.get("_WRITE_COLS")),
-        unknown_fields=unknown + unknown_fields(record, _KNOWN_OF_FILE),
-    )
-
-
-def _simple_stats(record: dict[str, Any]) -> SimpleStats:
-    return SimpleStats(
-        min_values=record["_MIN_VALUES"],
-        max_values=record["_MAX_VALUES"],
-        null_counts=tuple(record.get("_NULL_COUNTS") or ()),
-    )
-
-
-def _millis(value: datetime.datetime | int | None) -> int | None:
-    if isinstance(value, datetime.datetime):
-        return (value - _EPOCH) // _MILLISECOND
-    return value
-
-
-def _optional_tuple(names: list[str] | None) -> tuple[str, ...] | None:
-    return None if names is None else tuple(names)
 
 
 def encode_manifest_list(metas: Sequence[ManifestFileMeta], *, codec: str) -> bytes:
@@ -268,14 +215,7 @@ def encode_manifest_list(metas: Sequence[ManifestFileMeta], *, codec: str) -> by
     """
     for meta in metas:
         check_known(meta.unknown_fields, meta.file_name)
-    records = [
-        {
-            "_VERSION": _VERSION,
-            "_PARTITION_STATS": _stats_record(meta.partition_stats),
-            **{field: getattr(meta, name) for field, name in _LIST_NAMES.items()},
-        }
-        for meta in metas
-    ]
+    records = [{"_VERSION": _VERSION, **_LIST.record(meta)} for meta in metas]
     return write_records(_PARSED_MANIFEST_LIST, records, codec=codec)
 
 
@@ -290,11 +230,8 @@ def decode_manifest_list(data: bytes) -> list[ManifestFileMeta]:
 
 def _manifest_file_meta(record: dict[str, Any]) -> ManifestFileMeta:
     try:
-        values = {name: record[field] for field, name in _LIST_NAMES.items() if field in record}
         return ManifestFileMeta(
-            **values,
-            partition_stats=_simple_stats(record["_PARTITION_STATS"]),
-            unknown_fields=unknown_fields(record, _KNOWN_OF_LIST),
+            **_LIST.values(record), unknown_fields=unknown_fields(record, _KNOWN_OF_LIST)
         )
     except (KeyError, TypeError) as error:
         raise _unexpected(f"{type(error).__name__}: {error}") from error

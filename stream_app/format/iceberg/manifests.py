@@ -249,10 +249,12 @@ def partition_summaries(
     summaries = []
     for index, field in enumerate(partition_type):
         values = [entry.file.partition[index] for entry in entries]
-        bounds: list[Any] = [value for value in values if value is not None]
+        numbers: list[Any] = [value for value in values if value is not None]
+        bounds = [value for value in numbers if value == value]  # noqa: PLR0124 - but NaN
         summaries.append(
             PartitionSummary(
-                contains_null=len(bounds) < len(values),
+                contains_null=len(numbers) < len(values),
+                contains_nan=len(bounds) < len(numbers),
                 lower=single_value(min(bounds), field.data_type) if bounds else None,
                 upper=single_value(max(bounds), field.data_type) if bounds else None,
             )
@@ -288,7 +290,7 @@ def _list_record(manifest: IcebergManifest) -> dict[str, Any]:
         "partitions": [
             {
                 "contains_null": summary.contains_null,
-                "contains_nan": None,
+                "contains_nan": summary.contains_nan,
                 "lower_bound": summary.lower,
                 "upper_bound": summary.upper,
             }
@@ -321,6 +323,7 @@ def _manifest(record: dict[str, Any]) -> IcebergManifest:
         partitions=tuple(
             PartitionSummary(
                 contains_null=one["contains_null"],
+                contains_nan=one["contains_nan"],
                 lower=one["lower_bound"],
                 upper=one["upper_bound"],
             )

@@ -106,6 +106,9 @@ def decode_metadata(data: bytes, version: int) -> IcebergMetadata:
 
 def _metadata(document: Mapping[str, Any], version: int) -> IcebergMetadata:
     fields = document["partition-specs"][0]["fields"]
+    snapshots = tuple(map(_snapshot, document["snapshots"]))
+    # Paimon's Java leaves the number out, and keeps those of older snapshots.
+    used = [(one.first_row_id or 0) + (one.added_rows or 0) for one in snapshots]
     return IcebergMetadata(
         version=version,
         format_version=document["format-version"],
@@ -114,7 +117,7 @@ def _metadata(document: Mapping[str, Any], version: int) -> IcebergMetadata:
         schemas={schema["schema-id"]: schema for schema in document["schemas"]},
         last_column_id=document["last-column-id"],
         partition_fields=tuple((one["name"], one["source-id"]) for one in fields),
-        snapshots=tuple(map(_snapshot, document["snapshots"])),
+        snapshots=snapshots,
         tags={
             name: reference["snapshot-id"]
             for name, reference in (document.get("refs") or {}).items()
@@ -125,7 +128,7 @@ def _metadata(document: Mapping[str, Any], version: int) -> IcebergMetadata:
             (one["metadata-file"], one["timestamp-ms"])
             for one in document.get("metadata-log") or ()
         ),
-        next_row_id=document.get("next-row-id") or 0,
+        next_row_id=max([document.get("next-row-id") or 0, *used]),
     )
 
 

@@ -122,12 +122,18 @@ class WindowBefore:
     also_alone: bool = False
 
 
+def leave_level_0(sections: Sequence[Section]) -> bool:
+    """Whether the sections have a file of level 0."""
+    files = (file for section in sections for run in section for file in run.files)
+    return any(file.level == 0 for file in files)
+
+
 class BeforeRows(Protocol):
     """Knows the rows of a bucket as followers have seen them."""
 
     def tells(self, sections: Sequence[Section], output_level: int, /) -> bool:
-        """Whether a rewrite of these sections writes a changelog."""
-        ...
+        """Whether a rewrite of sections writes a changelog; by default if they leave level 0."""
+        return output_level != 0 and leave_level_0(sections)
 
     def upgrade(self, file: DataFileMeta, output_level: int, /) -> Upgrade:
         """The treatment of a file that overlaps no other and moves to `output_level`."""
@@ -138,14 +144,8 @@ class BeforeRows(Protocol):
         ...
 
 
-def leave_level_0(sections: Sequence[Section]) -> bool:
-    """Whether the sections have a file of level 0."""
-    files = (file for section in sections for run in section for file in run.files)
-    return any(file.level == 0 for file in files)
-
-
 @dataclass(frozen=True, slots=True)
-class FullCompactionChangelog:
+class FullCompactionChangelog(BeforeRows):
     """``changelog-producer = full-compaction``: the changes since the last full compaction.
 
     Only a full compaction writes the highest level. So followers have seen exactly the rows there,
@@ -175,7 +175,7 @@ _NUMBER = "_NUMBER"
 
 
 @dataclass(frozen=True, slots=True)
-class FirstRowChangelog:
+class FirstRowChangelog(BeforeRows):
     """``merge-engine = first-row``: rows of level 0 whose key is new.
 
     Readers do not merge the levels above 0 of such a table. So no key may be on two of them: a row
@@ -187,10 +187,6 @@ class FirstRowChangelog:
 
     max_level: int
     above: RowsAbove
-
-    def tells(self, sections: Sequence[Section], output_level: int, /) -> bool:
-        """Whether rows leave level 0."""
-        return output_level != 0 and leave_level_0(sections)
 
     def upgrade(self, file: DataFileMeta, output_level: int, /) -> Upgrade:
         """Rewrite a file of level 0 if one of its keys may lie above."""
@@ -218,7 +214,7 @@ class FirstRowChangelog:
 
 
 @dataclass(frozen=True, slots=True)
-class LookupChangelog:
+class LookupChangelog(BeforeRows):
     """``changelog-producer = lookup``: the changes that level 0 brings, whenever it is compacted.
 
     A key's former row is that of the lowest level above 0: in the compaction, or further up. Where
@@ -239,10 +235,6 @@ class LookupChangelog:
     keeps_newest: bool
     deletes_found: bool = False
     asks_for_keys: bool = False
-
-    def tells(self, sections: Sequence[Section], output_level: int, /) -> bool:
-        """Whether rows leave level 0."""
-        return output_level != 0 and leave_level_0(sections)
 
     def upgrade(self, file: DataFileMeta, output_level: int, /) -> Upgrade:
         """Write a changelog for level 0; rows further up may have to be merged in first."""

@@ -19,7 +19,7 @@ means 1 %.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from stream_app.mergetree.compact.compact_strategy import PickTime
@@ -28,6 +28,23 @@ from stream_app.model.compact_request import CompactUnit
 from stream_app.model.data_file_meta import DataFileMeta
 
 Runs = tuple[LevelSortedRun, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunSize:
+    """A sorted run as the rules see it."""
+
+    level: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """The `count` newest runs, and the level to which their merge goes."""
+
+    count: int
+    output_level: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,54 +59,55 @@ class UniversalCompaction:
 
     def pick(self, num_levels: int, runs: Runs, time: PickTime) -> CompactUnit | None:
         """The next unit, or None when nothing is due."""
+        early = self.early.pick(num_levels, runs, time) if self.early else None
+        if early or len(runs) < self.run_count_trigger:
+            return early
+        picked = self.pick_sizes(num_levels, sizes_of(runs), self.ratio_at(time))
+        return None if picked is None else _unit_of(runs, picked)
+
+    def pick_sizes(self, num_levels: int, runs: Sequence[RunSize], ratio: int) -> Picked | None:
+        """What rules 1 to 3 pick of runs of these sizes, newest first; None: nothing.
+
+        Args:
+            ratio: see `ratio_at`.
+        """
+        if len(runs) < self.run_count_trigger or not runs:
+            return None
         max_level = num_levels - 1
-        ratio = self.ratio_at(time)
-        return (
-            (self.early.pick(num_levels, runs, time) if self.early else None)
-            or self._pick_for_size_amplification(max_level, runs)
-            or self._pick_for_size_ratio(max_level, runs, ratio)
-            or self._pick_for_run_count(max_level, runs, ratio)
-        )
+        newer, oldest = sum(run.size for run in runs[:-1]), runs[-1].size
+        if newer * 100 > self.max_size_amplification_percent * oldest:
+            return Picked(len(runs), max_level, "size amplification")
+        count = extend_by_ratio(runs, 1, ratio)
+        if count > 1:
+            return picked_runs(runs, max_level, count, "size ratio")
+        if len(runs) == self.run_count_trigger:
+            return None
+        least = len(runs) - self.run_count_trigger + 1
+        return picked_runs(runs, max_level, extend_by_ratio(runs, least, ratio), "run count")
 
     def ratio_at(self, time: PickTime) -> int:
         """The percentage by which the next run may be larger at this hour."""
         return self.size_ratio + (self.off_peak.ratio_at(time.hour) if self.off_peak else 0)
 
-    def _pick_for_size_amplification(self, max_level: int, runs: Runs) -> CompactUnit | None:
-        if len(runs) < self.run_count_trigger or not runs:
-            return None
-        newer = sum(run.run.total_size for run in runs[:-1])
-        oldest = runs[-1].run.total_size
-        if newer * 100 <= self.max_size_amplification_percent * oldest:
-            return None
-        return _unit_of_runs(max_level, runs, "size amplification")
 
-    def _pick_for_size_ratio(self, max_level: int, runs: Runs, ratio: int) -> CompactUnit | None:
-        if len(runs) < self.run_count_trigger:
-            return None
-        count = extend_by_ratio(runs, 1, ratio)
-        return create_unit(runs, max_level, count, "size ratio") if count > 1 else None
-
-    def _pick_for_run_count(self, max_level: int, runs: Runs, ratio: int) -> CompactUnit | None:
-        if len(runs) <= self.run_count_trigger:
-            return None
-        least = len(runs) - self.run_count_trigger + 1
-        return create_unit(runs, max_level, extend_by_ratio(runs, least, ratio), "run count")
+def sizes_of(runs: Runs) -> list[RunSize]:
+    """The runs as the rules see them."""
+    return [RunSize(run.level, run.run.total_size) for run in runs]
 
 
-def extend_by_ratio(runs: Runs, count: int, ratio: int) -> int:
+def extend_by_ratio(runs: Sequence[RunSize], count: int, ratio: int) -> int:
     """The number of runs to take: the `count` newest, and more while the next fits by `ratio`."""
-    size = sum(run.run.total_size for run in runs[:count])
+    size = sum(run.size for run in runs[:count])
     for run in runs[count:]:
         # Integers, not Paimon's doubles: the same up to some 70 TB, exact beyond.
-        if size * (100 + ratio) < run.run.total_size * 100:
+        if size * (100 + ratio) < run.size * 100:
             break
-        size += run.run.total_size
+        size += run.size
         count += 1
     return count
 
 
-def create_unit(runs: Runs, max_level: int, count: int, reason: str) -> CompactUnit:
+def picked_runs(runs: Sequence[RunSize], max_level: int, count: int, reason: str) -> Picked:
     """Take the `count` newest runs and find the level to which their merge goes.
 
     That is the level just below the next older run. It is never level 0: there, more runs are
@@ -104,7 +122,7 @@ def create_unit(runs: Runs, max_level: int, count: int, reason: str) -> CompactU
                 break
     if count == len(runs):
         output_level = max_level
-    return _unit_of_runs(output_level, runs[:count], reason)
+    return Picked(count, output_level, reason)
 
 
 def pick_full(
@@ -233,8 +251,13 @@ class ForceUpLevel0Compaction:
         early = self.max_interval is not None and time.idle_flushes < self.max_interval
         if not level0 or (early and not time.rests):
             return None
-        count = extend_by_ratio(runs, level0, self.universal.ratio_at(time))
-        return create_unit(runs, num_levels - 1, count, LEVEL0_UPWARDS)
+        sizes = sizes_of(runs)
+        count = extend_by_ratio(sizes, level0, self.universal.ratio_at(time))
+        return _unit_of(runs, picked_runs(sizes, num_levels - 1, count, LEVEL0_UPWARDS))
+
+
+def _unit_of(runs: Runs, picked: Picked) -> CompactUnit:
+    return _unit_of_runs(picked.output_level, runs[: picked.count], picked.reason)
 
 
 def _unit_of_runs(output_level: int, runs: tuple[LevelSortedRun, ...], reason: str) -> CompactUnit:

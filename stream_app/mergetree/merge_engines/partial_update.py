@@ -1,15 +1,19 @@
 """Each column keeps its newest value that is not null.
 
 The columns of a sequence group take a row's values, nulls too, unless the row is older than the
-last one that they took (`sequence_groups`).
+last one that they took. Paimon compares each row with the sequence that its group has so far. Here
+a row is in sequence when its rank equals the running maximum of its key's ranks. A row whose
+sequence is null does nothing to its group.
 
-Source: Paimon `mergetree/compact/PartialUpdateMergeFunction.java`.
+Source: Paimon `mergetree/compact/PartialUpdateMergeFunction.java` (`updateWithSequenceGroup`,
+`retractWithSequenceGroup`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -17,16 +21,204 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.errors import MergeError
-from stream_app.mergetree.key_value_batch import KeyValueLayout, Mask
+from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask
 from stream_app.mergetree.merge_engines.aggregates.registry import folded
 from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Op, Steps
-from stream_app.mergetree.merge_engines.key_segments import KeySegments, key_segments
-from stream_app.mergetree.merge_engines.sequence_groups import grouped_steps
+from stream_app.mergetree.merge_engines.key_segments import KeySegments, key_segments, with_kept
+from stream_app.mergetree.merge_engines.ordered_values import sequence_ranks
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.model.row_kind import RowKind
-from stream_app.model.schema.merge_rules import LAST_NON_NULL, ColumnAggregate, MergeRules
+from stream_app.model.schema.merge_rules import (
+    LAST_NON_NULL,
+    LAST_VALUE,
+    ColumnAggregate,
+    MergeRules,
+    SequenceGroup,
+)
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.model.schema.undone_rows import OF_PARTIAL_UPDATE
+
+_Ops = npt.NDArray[np.int8]
+_OpsOf = Callable[[Mask, Mask, Mask], _Ops]
+"""Makes the steps from three masks, bool [steps]: has a sequence, is late, adds."""
+_NEWEST_OR_NULL = ColumnAggregate(function=LAST_VALUE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupedSteps:
+    """The steps of the groups of all segments.
+
+    A step more begins each segment whose first row is a delete: Paimon gives a row the values of
+    its first delete, and only then applies it.
+
+    Attributes:
+        plain: the steps, all of which add.
+        adds: bool [steps], rows of kind +I and +U.
+        begins: bool [steps], which give all columns the values of their row.
+        in_sequence: of each group, which steps are not older than the ones before: bool [steps].
+        has_sequence: of each group, which rows have a sequence that is not null.
+        kept: the places of steps that give all columns the values of their row, each alone.
+        is_removed: bool [segments], whether the last row removes the whole row.
+    """
+
+    plain: Steps
+    adds: Mask
+    begins: Mask
+    kept: Indices
+    is_removed: Mask
+    ignores_delete: bool
+    has_sequence: Mapping[SequenceGroup, Mask] = field(default_factory=dict)
+    in_sequence: Mapping[SequenceGroup, Mask] = field(default_factory=dict)
+    _made: dict[tuple[SequenceGroup, _OpsOf], Steps] = field(default_factory=dict)
+
+    @cached_property
+    def free(self) -> Steps:
+        """The steps of columns without a group, on which deletes have no effect."""
+        return self._steps(np.where(self.adds, np.int8(Op.ADD), np.int8(Op.SKIP)))
+
+    def value(
+        self, column: pa.Array, name: str, group: SequenceGroup, how: ColumnAggregate | None
+    ) -> Folded:
+        """One value a segment of a column of a group."""
+        if name in group.sequence or (how is None and self.adds.all()):
+            return folded(column, self._of_group(group, _in_sequence_alone), _NEWEST_OR_NULL)
+        if how is None:
+            return folded(column, self._of_group(group, _cleared), _NEWEST_OR_NULL)
+        return folded(column, self._of_group(group, _aggregated), how)
+
+    def _of_group(self, group: SequenceGroup, ops_of: _OpsOf) -> Steps:
+        """The steps of the group's columns of one kind, made once for all of them."""
+        if (group, ops_of) not in self._made:
+            ops = ops_of(self.has_sequence[group], ~self.in_sequence[group], self.adds)
+            if self.ignores_delete:
+                ops[~self.adds] = Op.SKIP
+            self._made[group, ops_of] = self._steps(ops)
+        return self._made[group, ops_of]
+
+    def _steps(self, ops: _Ops) -> Steps:
+        ops[self.begins] = Op.SET
+        return self.plain.doing(with_kept(ops, self.kept))
+
+
+def _in_sequence_alone(has: Mask, late: Mask, adds: Mask) -> _Ops:
+    """Columns of the sequence take each row that is in sequence, of any kind."""
+    del adds
+    return (late | ~has) * np.int8(Op.SKIP)
+
+
+def _cleared(has: Mask, late: Mask, adds: Mask) -> _Ops:
+    """Columns that follow take each row that is in sequence; a delete clears them."""
+    return np.where(
+        has & ~late, np.where(adds, np.int8(Op.ADD), np.int8(Op.CLEAR)), np.int8(Op.SKIP)
+    )
+
+
+def _aggregated(has: Mask, late: Mask, adds: Mask) -> _Ops:
+    """Columns with a function include late rows as well; a delete is undone, late or not."""
+    taken = np.where(late, np.int8(Op.ADD_OLDER), np.int8(Op.ADD))
+    return np.where(has, np.where(adds, taken, np.int8(Op.TAKE_BACK)), np.int8(Op.SKIP))
+
+
+def grouped_steps(
+    keys: KeySegments, kinds: npt.NDArray[np.int8], rules: MergeRules
+) -> GroupedSteps:
+    """The steps of a window's keys.
+
+    Args:
+        kinds: int8 [m], of `keys.rows`.
+    """
+    retracts = (kinds & 1).astype(np.bool_)
+    rows, starts, begins = keys.rows, keys.starts, np.zeros(len(kinds), np.bool_)
+    twice = starts[retracts[starts] & keys.is_merged]
+    if len(twice):
+        times = np.ones(len(rows), np.int64)
+        times[twice] = 2
+        rows, kinds = np.repeat(rows, times), np.repeat(kinds, times)
+        retracts = np.repeat(retracts, times)
+        added = np.zeros(len(keys.rows), np.int64)
+        added[twice] = 1
+        starts = starts + np.cumsum(added)[starts] - added[starts]
+        begins = np.zeros(len(rows), np.bool_)
+        begins[starts[retracts[starts] & keys.is_merged]] = True
+    twice_too = Steps(rows, starts, merges_alone=keys.also_alone)
+    steps = twice_too if len(twice) else keys.plain
+    ranks = {
+        group: sequence_ranks([keys.batch.column(name) for name in group.sequence])[rows]
+        for group in rules.groups
+        if all(name in keys.batch.schema.names for name in group.sequence)
+    }
+    counts = ~retracts | begins if rules.ignores_delete else np.ones(len(rows), np.bool_)
+    removers = [] if rules.ignores_delete else [g for g in ranks if g.removes_record]
+    base = _removals(steps, ranks, removers, (kinds == RowKind.DELETE) & ~begins)
+    parts = _parts(steps, base)
+    begins = begins.copy()
+    begins[base[base >= 0]] = True
+    return GroupedSteps(
+        plain=steps,
+        adds=~retracts,
+        begins=begins,
+        kept=starts[np.flatnonzero(~keys.is_merged)],
+        is_removed=base == steps.ends,
+        ignores_delete=rules.ignores_delete,
+        has_sequence={group: rank > 0 for group, rank in ranks.items()},
+        in_sequence={group: _in_sequence(rank, parts, counts) for group, rank in ranks.items()},
+    )
+
+
+def _removals(
+    steps: Steps,
+    ranks: Mapping[SequenceGroup, Indices],
+    removers: list[SequenceGroup],
+    is_delete: Mask,
+) -> Indices:
+    """The place of the last delete of each segment that removes the whole row, -1 without one.
+
+    A removal begins the sequences of all groups anew, so the next is looked for behind it. One
+    group needs no second look: its own sequence is not lower after a removal.
+    """
+    base = np.full(len(steps.starts), -1, dtype=np.int64)
+    everywhere = np.ones(len(steps.rows), np.bool_)
+    while removers and is_delete.any():
+        parts = _parts(steps, base)
+        removes = np.zeros(len(steps.rows), np.bool_)
+        for group in removers:
+            rank = ranks[group]
+            removes |= is_delete & (rank > 0) & _in_sequence(rank, parts, everywhere)
+        removes &= steps.places > np.repeat(base, steps.lengths)
+        if len(removers) == 1:
+            return steps.last(removes)
+        if not removes.any():
+            break
+        first = steps.first(removes)
+        base = np.where(first < len(steps.rows), first, base)
+    return base
+
+
+def _parts(steps: Steps, base: Indices) -> Indices:
+    """Numbers that rise where a sequence restarts: at each segment, and at its removal."""
+    begins = np.zeros(len(steps.rows), np.int64)
+    begins[steps.starts] = 1
+    begins[base[base >= 0]] = 1
+    return np.cumsum(begins)
+
+
+def _in_sequence(ranks: Indices, parts: Indices, counts: Mask) -> Mask:
+    """The mask of ranks that are not below any earlier one in their part: bool [n].
+
+    Args:
+        ranks: int64 [n]; 0: no sequence.
+        parts: int64 [n], rising.
+        counts: which are taken; the others change nothing.
+    """
+    width = int(ranks.max()) + 1 if len(ranks) else 1
+    if int(parts[-1] if len(parts) else 0) * width >= 1 << 62:
+        distinct, ranks = np.unique(np.append(ranks, 0), return_inverse=True)
+        width, ranks = len(distinct), ranks.reshape(-1)[:-1]
+    # The part is in the high digits, so the running maximum restarts with each part.
+    numbers = parts * width + np.where(counts, ranks, 0)
+    in_order: Mask = numbers == np.maximum.accumulate(numbers)
+    return in_order
+
 
 _NEWEST = ColumnAggregate(function=LAST_NON_NULL)
 

@@ -85,9 +85,14 @@ class IcebergEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionSummary:
-    """The range of a partition column in a manifest; None: no value, or null everywhere."""
+    """The range of a partition column in a manifest; None: no value, or null everywhere.
+
+    Attributes:
+        contains_nan: None: an older writer did not say.
+    """
 
     contains_null: bool
+    contains_nan: bool | None
     lower: bytes | None
     upper: bytes | None
 
@@ -162,6 +167,7 @@ class IcebergMetadata:
         snapshots: oldest first; the last one is the current one.
         tags: name → number of a snapshot in `snapshots`.
         older_files: paths of earlier versions that were left, with their times.
+        next_row_id: above those of all rows, in version 3.
     """
 
     version: int

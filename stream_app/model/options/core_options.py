@@ -53,7 +53,13 @@ from stream_app.model.options.paimon_option_keys import (
     PREFIXES,
     VALUE_CHECKS,
 )
-from stream_app.model.options.table_options import BUCKET
+from stream_app.model.options.table_options import (
+    BUCKET,
+    FILE_COMPRESSION,
+    FILE_COMPRESSION_PER_LEVEL,
+    FILE_FORMAT,
+    FILE_FORMAT_PER_LEVEL,
+)
 from stream_app.model.table_kind import is_writable
 
 _DECLARING = (
@@ -264,6 +270,15 @@ class CoreOptions:
     def columns(self, option: Option[str]) -> tuple[str, ...]:
         """The value of an option that lists columns."""
         return tuple(part.strip() for part in self[option].split(",") if part.strip())
+
+    def at_level(self, level: int) -> CoreOptions:
+        """The options of new data files of a level, in a table with a primary key."""
+        given = {
+            FILE_FORMAT.key: self[FILE_FORMAT_PER_LEVEL].get(level),
+            FILE_COMPRESSION.key: self[FILE_COMPRESSION_PER_LEVEL].get(level),
+        }
+        of_level = {key: word for key, word in given.items() if word is not None}
+        return CoreOptions({**self.raw, **of_level}) if of_level else self
 
     @property
     def bucket(self) -> int:

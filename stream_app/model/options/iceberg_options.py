@@ -10,8 +10,11 @@ from stream_app.model.options.option import BOOLEAN, CHOICE, INTEGER, TEXT, Opti
 DISABLED = "disabled"
 TABLE_LOCATION = "table-location"
 HADOOP_CATALOG = "hadoop-catalog"
+HIVE_CATALOG = "hive-catalog"
 REST_CATALOG = "rest-catalog"
 CATALOG_LOCATION = "catalog-location"
+HIVE_CLIENT = "org.apache.hadoop.hive.metastore.HiveMetaStoreClient"
+GLUE_CLIENT = "com.amazonaws.glue.catalog.metastore.AWSCatalogMetastoreClient"
 REST_PREFIX = "metadata.iceberg.rest."
 """Begins the settings of an Iceberg REST catalog, which its client names."""
 
@@ -21,9 +24,10 @@ METADATA_ICEBERG_STORAGE = Option(
     DISABLED,
     "Where each commit also publishes the table as an Iceberg table over the same files: "
     "table-location (in the table's folder), hadoop-catalog (below iceberg/ in the warehouse, "
-    "which is the warehouse of an Iceberg catalog of type hadoop) or rest-catalog (there, and an "
-    "Iceberg REST catalog gets each version; metadata.iceberg.rest.uri is its address).",
-    only=(DISABLED, TABLE_LOCATION, HADOOP_CATALOG, "hive-catalog", REST_CATALOG),
+    "which is the warehouse of an Iceberg catalog of type hadoop), hive-catalog (there, and a Hive "
+    "metastore names each version) or rest-catalog (there, and an Iceberg REST catalog gets each "
+    "version; metadata.iceberg.rest.uri is its address).",
+    only=(DISABLED, TABLE_LOCATION, HADOOP_CATALOG, HIVE_CATALOG, REST_CATALOG),
 )
 METADATA_ICEBERG_DATABASE = Option(
     "metadata.iceberg.database",
@@ -86,4 +90,53 @@ METADATA_ICEBERG_MANIFEST_COMPRESSION = Option(
     "snappy",
     "Codec of Iceberg's manifests; null is none.",
     only=("snappy", "zstd", "deflate", "null"),
+)
+METADATA_ICEBERG_URI = Option(
+    "metadata.iceberg.uri",
+    TEXT,
+    "",
+    "The Hive metastore of hive-catalog: thrift://HOST:PORT. Default: that of hive-site.xml.",
+)
+METADATA_ICEBERG_HIVE_CONF_DIR = Option(
+    "metadata.iceberg.hive-conf-dir",
+    TEXT,
+    "",
+    "The driver's folder with the hive-site.xml of hive-catalog. Default: that of the variable "
+    "HIVE_CONF_DIR.",
+)
+METADATA_ICEBERG_HIVE_CLIENT_CLASS = Option(
+    "metadata.iceberg.hive-client-class",
+    TEXT,
+    HIVE_CLIENT,
+    "The client of hive-catalog, by the name of Paimon's class: that of a Hive metastore, or that "
+    "of AWS Glue (" + GLUE_CLIENT + "), whose region and keys the driver's environment has.",
+)
+METADATA_ICEBERG_HIVE_SKIP_UPDATE_STATS = Option(
+    "metadata.iceberg.hive-skip-update-stats",
+    BOOLEAN,
+    False,
+    "The Hive metastore of hive-catalog counts no files and bytes of the table.",
+)
+METADATA_ICEBERG_GLUE_SKIP_ARCHIVE = Option(
+    "metadata.iceberg.glue.skip-archive",
+    BOOLEAN,
+    False,
+    "Glue keeps no older version of the table's entry.",
+)
+METADATA_ICEBERG_SQL_URI = Option(
+    "metadata.iceberg.sql.uri",
+    TEXT,
+    "",
+    "The database of an Iceberg catalog of type jdbc or sql that names each version, beside "
+    "table-location or hadoop-catalog: jdbc:postgresql://HOST:PORT/DATABASE?user=me, jdbc:mysql:…, "
+    "jdbc:mariadb:… or jdbc:sqlite:FILE. The driver's environment has the password (PGPASSWORD, "
+    "MYSQL_PWD).",
+    is_own=True,
+)
+METADATA_ICEBERG_SQL_CATALOG_NAME = Option(
+    "metadata.iceberg.sql.catalog-name",
+    TEXT,
+    "iceberg",
+    "The name of that catalog in its database.",
+    is_own=True,
 )

@@ -10,8 +10,9 @@ Source: Paimon `options/OptionsUtils.java`, `options/MemorySize.java`, `utils/Ti
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from stream_app.errors import UsageError
@@ -118,6 +119,19 @@ def parse_exact_columns(text: str) -> str:
     return text
 
 
+def parse_by_level(text: str, only: Collection[str]) -> Mapping[int, str]:
+    """``0:orc,5:parquet`` → a word for each of some levels, in any case."""
+    words: dict[int, str] = {}
+    for entry in text.split(","):
+        level, colon, word = (part.strip() for part in entry.partition(":"))
+        if not colon or not level.isdecimal():
+            raise ValueError(f"is no list such as '0:{next(iter(only))}'")
+        if word.lower() not in only:
+            raise ValueError(f"names {word!r}, which is none of {', '.join(only)}")
+        words[int(level)] = word.lower()
+    return words
+
+
 @dataclass(frozen=True, slots=True)
 class OptionKind(Generic[Parsed_co]):
     """The kind of value in an option's text.
@@ -143,6 +157,11 @@ BOOLEAN = OptionKind("boolean", parse_boolean)
 TEXT = OptionKind("text", str)
 CHOICE = OptionKind("text", str.lower)
 """Names that Paimon compares without regard to case."""
+
+
+def by_level(only: Collection[str]) -> OptionKind[Mapping[int, str]]:
+    """The kind of options that give levels one of some words."""
+    return OptionKind("map", partial(parse_by_level, only=only))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,11 @@ import enum
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from stream_app.model.options.iceberg_options import (
+    GLUE_CLIENT,
+    HIVE_CLIENT,
+    METADATA_ICEBERG_STORAGE,
+)
 from stream_app.model.options.option import is_true
 
 
@@ -94,7 +99,11 @@ _STALE_INDEX = "a compaction would leave the key index stale"
 _NOBODY_CALLS = "nothing is called after our commits"
 _NOBODY_MARKS = "no partition is marked as done"
 _ICEBERG = "its Iceberg catalog would stay behind, and name files that an expiry deletes"
-_ICEBERG_STORAGES = ("disabled", "table-location", "hadoop-catalog", "rest-catalog")
+_SEVERAL = Asked("several, by semicolons", lambda value: ";" in value)
+_ICEBERG_CLIENTS = Asked(
+    f"other than {HIVE_CLIENT} and {GLUE_CLIENT}",
+    lambda value: value not in (HIVE_CLIENT, GLUE_CLIENT),
+)
 
 REFUSALS: tuple[OptionRefusal, ...] = (
     OptionRefusal("batch-scan-mode", _other_than("none"), _READ, _PART, may_go=True),
@@ -114,17 +123,22 @@ REFUSALS: tuple[OptionRefusal, ...] = (
     OptionRefusal("fields.*.map.storage-layout", _other_than("default"), _ROWS),
     OptionRefusal("fields.*.nested-key-null-strategy", _SET, _ROWS),
     OptionRefusal("fields.*.nested-sequence-field", _SET, _ROWS),
-    OptionRefusal("file.compression.per.level", _SET, _WRITE),
     OptionRefusal("file.compression.per.level.", _SET, _WRITE),
-    OptionRefusal("file.format.per.level", _SET, _WRITE),
     OptionRefusal("file.format.per.level.", _SET, _WRITE),
     OptionRefusal("incremental-between", _ANY, _READ, _PART, may_go=True),
     OptionRefusal("incremental-between-timestamp", _ANY, _READ, _PART, may_go=True),
     OptionRefusal("incremental-to-auto-tag", _ANY, _READ, _PART, may_go=True),
     OptionRefusal("index-file-in-data-file-dir", _TRUE, _WRITE),
     OptionRefusal("lock.enabled", _TRUE, _WRITE),
+    OptionRefusal("metadata.iceberg.database", _SEVERAL, _VERSIONS, _ICEBERG, may_go=True),
+    OptionRefusal("metadata.iceberg.hadoop-conf-dir", _SET, _VERSIONS, _ICEBERG, may_go=True),
     OptionRefusal(
-        "metadata.iceberg.storage", _other_than(*_ICEBERG_STORAGES), _VERSIONS, _ICEBERG, True
+        "metadata.iceberg.hive-client-class",
+        *(_ICEBERG_CLIENTS, _VERSIONS, _ICEBERG, True),
+    ),
+    OptionRefusal(
+        "metadata.iceberg.storage",
+        *(_other_than(*METADATA_ICEBERG_STORAGE.only), _VERSIONS, _ICEBERG, True),
     ),
     OptionRefusal("partition.end-input-to-done", _TRUE, _WRITE, _NOBODY_MARKS, may_go=True),
     OptionRefusal("partition.idle-time-to-done", _SET, _WRITE, _NOBODY_MARKS, may_go=True),

@@ -111,8 +111,8 @@ blob-external-storage-field blob-external-storage-path blob-field blob-view-fiel
 chain-table.chain-partition-keys changelog-file.compression changelog-file.format
 changelog-file.stats-mode clustering.columns clustering.incremental.mode clustering.strategy
 commit.callbacks commit.user-prefix data-file.external-paths data-file.external-paths.specific-fs
-data-file.external-paths.strategy data-file.external-paths.weights file.compression.per.level
-file.format.per.level format-table.commit-hive-sync-url format-table.file.compression
+data-file.external-paths.strategy data-file.external-paths.weights
+format-table.commit-hive-sync-url format-table.file.compression
 format-table.implementation full-text-index.search-mode global-index.column-update-action
 global-index.external-path global-index.search-mode incremental-between
 incremental-between-scan-mode incremental-between-timestamp incremental-to-auto-tag local-cache.dir
@@ -322,10 +322,7 @@ VALUE_CHECKS: dict[str, Callable[[str], object]] = {
 """Checks of values beyond their type; a wrong value closes the table to Paimon."""
 
 _ICEBERG = """
-metadata.iceberg.glue.skip-archive metadata.iceberg.hadoop-conf-dir
-metadata.iceberg.hive-client-class metadata.iceberg.hive-conf-dir
-metadata.iceberg.hive-skip-update-stats metadata.iceberg.manifest-legacy-version
-metadata.iceberg.uri
+metadata.iceberg.hadoop-conf-dir metadata.iceberg.manifest-legacy-version
 """
 
 PAIMON_KEYS = CORE_KEYS.keys() | frozenset(f"{_OLDER} {_ENGINES} {_ICEBERG}".split())

@@ -19,6 +19,7 @@ from stream_app.model.options.option import (
     TEXT,
     Option,
     OptionKind,
+    by_level,
     parse_exact_columns,
     parse_stats_mode,
 )
@@ -122,15 +123,27 @@ IGNORE_DELETE = Option(
 IGNORE_UPDATE_BEFORE = Option(
     "ignore-update-before", BOOLEAN, False, "Drop -U records before they are written."
 )
-FILE_FORMAT = Option(
-    "file.format", CHOICE, "parquet", "Format of new data files.", only=("parquet",)
+_FORMATS = ("parquet", "orc")
+_CODECS = ("zstd", "none", "uncompressed", "gzip", "lz4", "snappy")
+FILE_FORMAT = Option("file.format", CHOICE, "parquet", "Format of new data files.", only=_FORMATS)
+FILE_FORMAT_PER_LEVEL = Option(
+    "file.format.per.level",
+    by_level(_FORMATS),
+    {},
+    "Formats of data files of some levels, such as `0:orc,5:parquet`, in tables with a key.",
 )
 FILE_COMPRESSION = Option(
     "file.compression",
     CHOICE,
     "zstd",
     "Codec of data files.",
-    only=("zstd", "none", "uncompressed", "gzip", "lz4", "snappy"),
+    only=_CODECS,
+)
+FILE_COMPRESSION_PER_LEVEL = Option(
+    "file.compression.per.level",
+    by_level(_CODECS),
+    {},
+    "Codecs of data files of some levels, such as `0:lz4,5:zstd`, in tables with a key.",
 )
 FILE_COMPRESSION_ZSTD_LEVEL = Option(
     "file.compression.zstd-level", INTEGER, 1, "zstd level of data files.", minimum=1, maximum=22

@@ -14,7 +14,11 @@ from stream_app.model.options.iceberg_options import (
     METADATA_ICEBERG_FORMAT_VERSION,
     METADATA_ICEBERG_STORAGE,
 )
-from stream_app.model.options.table_options import DELETION_VECTORS_BITMAP64
+from stream_app.model.options.table_options import (
+    DELETION_VECTORS_BITMAP64,
+    FILE_FORMAT,
+    FILE_FORMAT_PER_LEVEL,
+)
 from stream_app.model.schema.data_type import (
     TIMESTAMP_ROOTS,
     DataField,
@@ -121,6 +125,9 @@ def iceberg_problems(
             f"{METADATA_ICEBERG_FORMAT_VERSION.key} = {_VECTORS_VERSION} and "
             f"{DELETION_VECTORS_BITMAP64.key} = true"
         )
+    formats = {core[FILE_FORMAT], *core[FILE_FORMAT_PER_LEVEL].values()} - {FILE_FORMAT.default}
+    if formats:
+        yield f"Iceberg's readers get Parquet files alone, and not {', '.join(sorted(formats))}"
     for column in columns:
         for scalar in column.data_type.scalars():
             if scalar.root is TypeRoot.TIME:

@@ -188,7 +188,9 @@ def schema_problems(
         problems += [
             f"{what} names {key!r}, which is no column" for key in keys if key not in names
         ]
-        problems += [f"{what} names {key!r} twice" for key in _repeated(keys)]
+        problems += [
+            f"{what} names {key!r} twice" for key in dict.fromkeys(keys) if keys.count(key) > 1
+        ]
     if primary_keys:
         problems += _key_problems(columns, primary_keys, partition_keys, options)
     else:
@@ -280,7 +282,3 @@ def _append_problems(
     if core.writes_changelog:
         problems.append("changelog-producer needs primary-keys: appended rows are their own log")
     return problems
-
-
-def _repeated(names: tuple[str, ...]) -> list[str]:
-    return [name for name in dict.fromkeys(names) if names.count(name) > 1]

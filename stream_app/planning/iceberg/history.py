@@ -32,9 +32,10 @@ def next_version(base: IcebergMetadata | None, snapshot_id: int) -> int:
 
 
 def operation(*, has_added: bool, has_removed: bool, keeps_rows: bool) -> str:
-    """What a snapshot does, as Iceberg calls it.
+    """What a snapshot does, as Iceberg calls it. Readers of new rows alone take those of "append".
 
     Args:
+        has_removed: whether files or rows of older snapshots have gone.
         keeps_rows: whether the files hold the rows that they replace.
     """
     if not has_removed:

@@ -26,27 +26,11 @@ from stream_app.model.schema.data_type import (
 )
 from stream_app.model.schema.iceberg_schema import iceberg_change_problem
 from stream_app.model.schema.table_schema import TableSchema, schema_problems
+from stream_app.planning.schema import schema_changes
 from stream_app.planning.schema.option_changes import (
     renamed_in_options,
     set_problem,
     unset_problem,
-)
-from stream_app.planning.schema.schema_changes import (
-    AddColumn,
-    ChangeNullability,
-    ChangeType,
-    ColumnPlace,
-    DropColumn,
-    DropPrimaryKey,
-    MoveColumn,
-    Position,
-    RenameColumn,
-    SchemaChange,
-    SetColumnComment,
-    SetColumnDefault,
-    SetOption,
-    SetTableComment,
-    UnsetOption,
 )
 
 _NO_EXPLICIT_CASTS = "disable-explicit-type-casting"
@@ -70,7 +54,7 @@ class Casting:
 
 def altered(
     schema: TableSchema,
-    changes: Sequence[SchemaChange],
+    changes: Sequence[schema_changes.SchemaChange],
     casting: Casting,
     *,
     has_snapshots: bool,
@@ -130,37 +114,39 @@ class _Altering:
         self.options = dict(schema.options)
         self.comment = schema.comment
 
-    def apply(self, change: SchemaChange) -> None:  # noqa: C901, PLR0912 - one line for each kind
+    def apply(self, change: schema_changes.SchemaChange) -> None:  # noqa: C901, PLR0912 - one line for each kind
         """Make one change.
 
         Raises:
             UsageError: it is not possible.
         """
         match change:
-            case SetOption(key, value):
-                self._set_option(key, value)
-            case UnsetOption(key):
+            case schema_changes.SetOption(key, value):
+                problem = set_problem(self.options, key, value, has_snapshots=self._has_snapshots)
+                self._refuse(problem)
+                self.options[key] = value
+            case schema_changes.UnsetOption(key):
                 self._refuse(unset_problem(self.options, key, has_snapshots=self._has_snapshots))
                 del self.options[key]
-            case SetTableComment(comment):
+            case schema_changes.SetTableComment(comment):
                 self.comment = comment
-            case AddColumn():
+            case schema_changes.AddColumn():
                 self._add(change)
-            case RenameColumn(name, new_name):
+            case schema_changes.RenameColumn(name, new_name):
                 self._rename(name, new_name)
-            case DropColumn(name):
+            case schema_changes.DropColumn(name):
                 self._drop(name)
-            case ChangeType(name, data_type):
+            case schema_changes.ChangeType(name, data_type):
                 self._change_type(name, data_type)
-            case ChangeNullability(name, nullable):
+            case schema_changes.ChangeNullability(name, nullable):
                 self._change_nullability(name, nullable=nullable)
-            case SetColumnComment(name, comment):
+            case schema_changes.SetColumnComment(name, comment):
                 self._put(name, replace(self._column(name), description=comment))
-            case SetColumnDefault(name, value):
+            case schema_changes.SetColumnDefault(name, value):
                 self._set_default(name, value)
-            case MoveColumn(name, position):
+            case schema_changes.MoveColumn(name, position):
                 self._move(name, position)
-            case DropPrimaryKey():
+            case schema_changes.DropPrimaryKey():
                 self._refuse("rows have the key already" if self._has_snapshots else None)
                 self.primary_keys = ()
 
@@ -181,11 +167,7 @@ class _Altering:
     def _put(self, name: str, column: DataField) -> None:
         self.fields[self._index(name)] = column
 
-    def _set_option(self, key: str, value: str) -> None:
-        self._refuse(set_problem(self.options, key, value, has_snapshots=self._has_snapshots))
-        self.options[key] = value
-
-    def _add(self, change: AddColumn) -> None:
+    def _add(self, change: schema_changes.AddColumn) -> None:
         if any(column.name == change.name for column in self.fields):
             raise _refused(f"there is a column {change.name!r} already")
         if not change.data_type.nullable:
@@ -198,7 +180,7 @@ class _Altering:
         self.highest_field_id = RowType((column,)).highest_id
         self.fields.insert(self._insertion(change.position), column)
 
-    def _insertion(self, position: Position | None) -> int:
+    def _insertion(self, position: schema_changes.Position | None) -> int:
         """The index at which a column is added."""
         match position:
             case None:
@@ -206,12 +188,12 @@ class _Altering:
                 if keys and is_on(self.options, _BEFORE_PARTITION):
                     return min(self._index(key) for key in keys)
                 return len(self.fields)
-            case Position(ColumnPlace.FIRST):
+            case schema_changes.Position(schema_changes.ColumnPlace.FIRST):
                 return 0
-            case Position(ColumnPlace.LAST):
+            case schema_changes.Position(schema_changes.ColumnPlace.LAST):
                 return len(self.fields)
-            case Position(place, of):
-                return self._index(of) + (place is ColumnPlace.AFTER)
+            case schema_changes.Position(place, of):
+                return self._index(of) + (place is schema_changes.ColumnPlace.AFTER)
 
     def _rename(self, name: str, new_name: str) -> None:
         self._index(name)
@@ -233,7 +215,7 @@ class _Altering:
 
     def _change_type(self, name: str, data_type: DataType) -> None:
         column = self._column(name)
-        self._check_not_key(name, "its type cannot change")
+        self._check_not_key(name)
         was = column.data_type
         wanted = data_type.as_nullable() if was.nullable else data_type.not_null()
         if was.is_nested or wanted.is_nested:
@@ -250,14 +232,14 @@ class _Altering:
         self._check_default(column.default_value, wanted, name)
         self._put(name, replace(column, data_type=wanted))
 
-    def _check_not_key(self, name: str, why: str) -> None:
+    def _check_not_key(self, name: str) -> None:
         for what, keys in (
             ("primary key", self.primary_keys),
             ("partition key", self._old.partition_keys),
             ("bucket key", CoreOptions(self.options).columns(BUCKET_KEY)),
         ):
             if name in keys:
-                raise _refused(f"{name!r} is a column of the {what}: {why}")
+                raise _refused(f"{name!r} is a column of the {what}: its type cannot change")
 
     def _change_nullability(self, name: str, *, nullable: bool) -> None:
         was = self._column(name).data_type
@@ -281,7 +263,7 @@ class _Altering:
         if problem is not None:
             raise _refused(f"the default {value!r} of {name!r} is no {data_type}: {problem}")
 
-    def _move(self, name: str, position: Position) -> None:
+    def _move(self, name: str, position: schema_changes.Position) -> None:
         column = self._column(name)
         if position.of == name:
             raise _refused(f"the column {name!r} cannot be moved beside itself")

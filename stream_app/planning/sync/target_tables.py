@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from stream_app.model.schema.origin import Origin
 
@@ -50,18 +49,6 @@ class SyncRules:
     merge_shards: bool = True
     case_sensitive: bool = True
 
-    @cached_property
-    def _mapping(self) -> Mapping[str, str]:
-        return _by_lower_case(self.table_mapping)
-
-    @cached_property
-    def _prefixes(self) -> Mapping[str, str]:
-        return _by_lower_case(self.table_prefix_db)
-
-    @cached_property
-    def _suffixes(self) -> Mapping[str, str]:
-        return _by_lower_case(self.table_suffix_db)
-
     @property
     def may_collide(self) -> bool:
         """Whether two source tables may share a name without being meant to be one table."""
@@ -78,11 +65,11 @@ class SyncRules:
         """The name of the table: by the mapping, else by the database's affixes, else by all's."""
         own = origin.table if self.merge_shards else f"{origin.database}_{origin.table}"
         for known_as in (str(origin), own):
-            if (mapped := self._mapping.get(known_as.lower())) is not None:
+            if (mapped := _by_lower_case(self.table_mapping).get(known_as.lower())) is not None:
                 return self._cased(mapped)
         database = origin.database.lower()
-        prefix = self._prefixes.get(database, self.table_prefix)
-        suffix = self._suffixes.get(database, self.table_suffix)
+        prefix = _by_lower_case(self.table_prefix_db).get(database, self.table_prefix)
+        suffix = _by_lower_case(self.table_suffix_db).get(database, self.table_suffix)
         return f"{prefix}{self._cased(own)}{suffix}"
 
     def _cased(self, name: str) -> str:

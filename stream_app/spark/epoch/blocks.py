@@ -83,9 +83,9 @@ class Block:
     table: int
     kind: BlockKind
     where: Where
-    first_offset: int
-    rows: int
     data: pa.Buffer
+    first_offset: int = 0
+    rows: int = 0
     partition: bytes = b""
     bucket: int = 0
     keeps_order: bool = True

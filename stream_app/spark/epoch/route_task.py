@@ -53,7 +53,7 @@ def route_in_task(
                 if table == NEWCOMERS:
                     yield from router.newcomers(where, part)
                 elif table == UNREADABLE:
-                    yield _bad_block(UNREADABLE, where, part)
+                    yield _block_of(BlockKind.BAD_RECORDS, UNREADABLE, where, part)
                 elif plan.tables[table] is not None:
                     yield from router.take(table, where, part, sources)
     yield from router.finish()
@@ -126,14 +126,7 @@ class _Router:
         """Pass on some messages of tables that the job must still create."""
         if self._newcomers_bytes < _NEWCOMERS_BYTES:
             self._newcomers_bytes += messages.nbytes
-            yield Block(
-                table=NEWCOMERS,
-                kind=BlockKind.NEWCOMERS,
-                where=where,
-                first_offset=messages.column("offset")[0].as_py(),
-                rows=messages.num_rows,
-                data=messages.serialize(),
-            )
+            yield _block_of(BlockKind.NEWCOMERS, NEWCOMERS, where, messages)
 
     def _failure(self, table: int, where: Where, error: Exception) -> Block:
         """End a table's part and drop its rows; the other tables go on."""
@@ -144,8 +137,6 @@ class _Router:
             table=table,
             kind=BlockKind.FAILURE,
             where=where,
-            first_offset=0,
-            rows=0,
             data=pa.py_buffer(failure_bytes(error)),
         )
 
@@ -170,7 +161,7 @@ class _Router:
             gathered.last_offset = last
             self._gathered_bytes += rows.nbytes
         if bad.num_rows:
-            yield _bad_block(table, where, bad)
+            yield _block_of(BlockKind.BAD_RECORDS, table, where, bad)
         counts = replace(counts_of_batch(where, messages, decoded, sources), decode_s=decode_s)
         self._counts[table] = self._counts[table].plus(counts)
 
@@ -188,8 +179,6 @@ class _Router:
                 table=table,
                 kind=BlockKind.COUNTS,
                 where=("", 0),
-                first_offset=0,
-                rows=0,
                 data=pa.py_buffer(counts.to_bytes()),
             )
 
@@ -229,14 +218,14 @@ class _Router:
             )
 
 
-def _bad_block(table: int, where: Where, bad: pa.RecordBatch) -> Block:
+def _block_of(kind: BlockKind, table: int, where: Where, messages: pa.RecordBatch) -> Block:
     return Block(
         table=table,
-        kind=BlockKind.BAD_RECORDS,
+        kind=kind,
         where=where,
-        first_offset=bad.column("offset")[0].as_py(),
-        rows=bad.num_rows,
-        data=bad.serialize(),
+        first_offset=messages.column("offset")[0].as_py(),
+        rows=messages.num_rows,
+        data=messages.serialize(),
     )
 
 
@@ -245,7 +234,7 @@ def by_source_partition(batch: pa.RecordBatch) -> Iterator[tuple[Where, pa.Recor
     if not batch.num_rows:
         return
     batch = pa.RecordBatch.from_arrays(
-        [_as_type(batch.column(field.name), field.type) for field in MESSAGE_SCHEMA],
+        [batch.column(field.name).cast(field.type) for field in MESSAGE_SCHEMA],
         schema=MESSAGE_SCHEMA,
     )
     codes = batch.column("partition").to_numpy().astype(np.int64)
@@ -257,7 +246,3 @@ def by_source_partition(batch: pa.RecordBatch) -> Iterator[tuple[Where, pa.Recor
     for start, stop in itertools.pairwise(starts):
         where = batch.column("topic")[start].as_py(), batch.column("partition")[start].as_py()
         yield where, batch.slice(start, stop - start)
-
-
-def _as_type(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    return column if column.type == wanted else column.cast(wanted)

@@ -2,7 +2,7 @@
 
 A job of one table ends with the table's error, and waits for its compactions (`StoppingTables`). A
 job of many holds a table back that fails or must wait, and the others go on (`HoldingTables`); a
-held table catches up later (`catch_up`). `epoch_committer` calls this under its lock; to decode, it
+held table catches up later. `epoch_committer` calls this under its lock; to decode, it
 reads `feeds` without it.
 """
 

@@ -22,6 +22,7 @@ from stream_app.model.data_split import DataSplit
 from stream_app.model.options.stream_options import CONSUMER_ID, CONSUMER_IGNORE_PROGRESS
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.read.stream_step import stream_start
+from stream_app.table.analyze.analysis import analyze, analyzed_columns
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import (
     POLL_SECONDS,
@@ -32,14 +33,14 @@ from stream_app.table.follow.changelog_follow import (
 )
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.follow.stream_scan import start_of_table
-from stream_app.table.opening import open_named_table
-from stream_app.table.read.incremental_range import Bound
+from stream_app.table.opening import open_for_writing, open_named_table
+from stream_app.table.read.incremental_range import Bound, ScanMode, SnapshotPair, SnapshotRange
 from stream_app.table.read.incremental_range import between as range_between
 from stream_app.table.read.incremental_range import between_timestamps as range_between_timestamps
 from stream_app.table.read.incremental_range import scan_mode as scan_mode_of
 from stream_app.table.read.incremental_read import IncrementalRead
 from stream_app.table.read.interleaved import interleaved
-from stream_app.table.read.projection import ROW_TABLES
+from stream_app.table.read.projection import ROW_TABLES, RowTable
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
 from stream_app.table.read.system_tables import SYSTEM_TABLES, check_system_table
@@ -161,16 +162,7 @@ class PaimonTable:
             UnsupportedTableError, CorruptFileError: as `read`.
         """
         mode = scan_mode_of(scan_mode)
-        if (between is None) == (between_timestamps is None):
-            raise UsageError(
-                "this read needs a range: two versions or two times",
-                fix="give between=(3, 7), between=('tag1', 'tag2') or between_timestamps=(…, …)",
-            )
-        if between is not None:
-            wanted = range_between(self.store, *between, mode)
-        else:
-            assert between_timestamps is not None
-            wanted = range_between_timestamps(self.store, *between_timestamps, mode)
+        wanted = _range(self.store, between, between_timestamps, mode)
         read = IncrementalRead(
             self.store, _names(columns), _filter(where, self.store), row_kind=row_kind
         )
@@ -255,12 +247,29 @@ class PaimonTable:
         store, chosen = at_version(self.store, version)
         if name in SYSTEM_TABLES:
             return SYSTEM_TABLES[name](store, chosen)
-        shown = ROW_TABLES[name]
-        read = SplitRead(store, row_kind=shown.row_kind)
-        scan = SplitScan(store, least_level=shown.least_level(store))
-        streams = [partial(read.read, split) for split in scan.splits(chosen)]
-        batches = map(shown.batch, interleaved(streams, _threads(None, None)))
-        return pa.Table.from_batches(batches, shown.schema(read.schema))
+        return _shown_rows(ROW_TABLES[name], store, chosen)
+
+    def analyze(
+        self, *, columns: Sequence[str] | None = None, threads: int | None = None
+    ) -> int | None:
+        """Publish statistics of the newest version, as Spark's ANALYZE; the snapshot's number.
+
+        ``system("statistics")`` has them. None: the table has no snapshot.
+
+        Args:
+            columns: that get statistics; None: all that are not nested.
+            threads: as `read`.
+
+        Raises:
+            UsageError: an unknown or a nested column.
+            UnsupportedTableError: the table uses what we do not read rightly, or cannot write.
+            CorruptFileError: a file is missing or damaged.
+            CommitError: other writers won every race; nothing has changed.
+        """
+        store = open_for_writing(self.store)
+        chosen = analyzed_columns(store.schema, _names(columns))
+        snapshot = analyze(store, chosen, threads=_threads(threads, None))
+        return snapshot.snapshot_id if snapshot else None
 
     def splits(
         self,
@@ -336,6 +345,30 @@ def first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Rec
     while left and (batch := next(batches, None)) is not None:
         yield batch.slice(0, left)
         left -= min(left, batch.num_rows)
+
+
+def _range(
+    store: FileStoreTable,
+    between: tuple[Bound, Bound] | None,
+    between_timestamps: tuple[Timestamp, Timestamp] | None,
+    mode: ScanMode,
+) -> SnapshotRange | SnapshotPair | None:
+    if between is not None and between_timestamps is None:
+        return range_between(store, *between, mode)
+    if between_timestamps is not None and between is None:
+        return range_between_timestamps(store, *between_timestamps, mode)
+    raise UsageError(
+        "this read needs a range: two versions or two times",
+        fix="give between=(3, 7), between=('tag1', 'tag2') or between_timestamps=(…, …)",
+    )
+
+
+def _shown_rows(shown: RowTable, store: FileStoreTable, chosen: Snapshot | None) -> pa.Table:
+    read = SplitRead(store, row_kind=shown.row_kind)
+    scan = SplitScan(store, least_level=shown.least_level(store))
+    streams = [partial(read.read, split) for split in scan.splits(chosen)]
+    batches = map(shown.batch, interleaved(streams, _threads(None, None)))
+    return pa.Table.from_batches(batches, shown.schema(read.schema))
 
 
 def _names(columns: Sequence[str] | None) -> tuple[str, ...] | None:

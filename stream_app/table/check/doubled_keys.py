@@ -1,28 +1,38 @@
-"""Finds keys with two rows where each must have one: in several partitions, or above level 0.
+"""Finds keys with two rows where each must have one, and an index of keys that would lead to them.
 
 Where a key has one row in all partitions, each partition is sound by itself, and readers show all
 rows of a key. Only the key columns are read. The keys wait on local disk, and are compared by
-parts: memory does not grow with the table.
+parts: memory does not grow with the table. Above level 0 a key may have one row in a bucket, too.
+
+With ``bucket = -1`` a hash belongs to one bucket of its partition, and the bucket of a row has the
+hash of its key. If not, the next change of the key would go to another bucket, and the key would
+have two rows.
 
 Paimon does not look. What must hold: `crosspartition/GlobalIndexAssigner.java`,
-`table/source/MergeTreeSplitGenerator.java` (``deletionVectorsEnabled``, FIRST_ROW).
+`table/source/MergeTreeSplitGenerator.java` (``deletionVectorsEnabled``, FIRST_ROW),
+`index/PartitionIndex.java`, `index/DynamicBucketIndexMaintainer.java`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+from stream_app.errors import CorruptFileError
 from stream_app.filestore.data.data_file_reader import LiveRowsReader
+from stream_app.format.bucket_hash import hash_columns
+from stream_app.format.hash_index import Hashes
 from stream_app.local_disk import scratch_folder
 from stream_app.mergetree.interval_partition import Section, partition_into_sections
 from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.finding import Finding, FindingKind
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.finding import Finding, FindingKind, unreadable
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.key_index.index_rule import IndexRule, index_rule
 from stream_app.table.file_store_table import FileStoreTable
@@ -34,6 +44,7 @@ from stream_app.table.map_in_threads import map_in_threads, thread_count
 from stream_app.table.read.split_scan import by_bucket
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.versions.index_manifests import index_manifest
 
 PART_ROWS = 1 << 20
 """Rows whose keys are compared at a time."""
@@ -205,3 +216,80 @@ class DoubleKeys:
                     example = ", ".join(f"{name} = {values[name]}" for name in keys.names)
                 count += extra
         return count, example
+
+
+_FIX = (
+    "roll the table back to a snapshot or tag before it: stream-app rollback-to; or let Paimon "
+    "write the partition anew (INSERT OVERWRITE)"
+)
+
+
+def hash_index_findings(table: FileStoreTable) -> Iterator[Finding]:
+    """Problems of the index; memory is four bytes for each key of a partition.
+
+    Raises:
+        UnsupportedTableError: a data file has a format that stream_app does not read.
+    """
+    try:
+        latest = table.snapshots.latest()
+    except CorruptFileError:
+        return  # the check of snapshots tells it
+    if latest is None:
+        return
+    files: dict[bytes, dict[int, list[DataFileMeta]]] = defaultdict(lambda: defaultdict(list))
+    try:
+        index = index_manifest(table, latest.index_manifest).hashes
+        for entry in FileStoreScan(table).live(latest):
+            files[entry.partition][entry.bucket].append(entry.file)
+        for partition in sorted(files.keys() | index.keys()):
+            hashes = {
+                bucket: table.hash_index_files.read(entry)
+                for bucket, entry in index.get(partition, {}).items()
+            }
+            where = table.paths.partition_folder(partition)
+            yield from _repeated(hashes, where)
+            yield from _unknown(table, partition, files[partition], hashes)
+    except CorruptFileError as error:
+        if table.snapshots.exists(latest.snapshot_id):
+            yield unreadable(error, table.location)
+
+
+def _repeated(hashes: Mapping[int, Hashes], where: str) -> Iterator[Finding]:
+    if not hashes:
+        return
+    distinct, counts = np.unique(np.concatenate([*hashes.values()]), return_counts=True)
+    repeated = distinct[counts > 1]
+    if not len(repeated):
+        return
+    buckets = [bucket for bucket, of_bucket in sorted(hashes.items()) if repeated[0] in of_bucket]
+    yield _finding(
+        f"the index has {len(repeated)} hashes of keys twice, such as {repeated[0]} of bucket "
+        + " and ".join(map(str, buckets)),
+        where,
+    )
+
+
+def _unknown(
+    table: FileStoreTable,
+    partition: bytes,
+    files: Mapping[int, Sequence[DataFileMeta]],
+    hashes: Mapping[int, Hashes],
+) -> Iterator[Finding]:
+    keys = table.schema.key_type
+    for bucket, of_bucket in sorted(files.items()):
+        access = table.bucket_files(partition, bucket, columns=keys, system=())
+        known = hashes.get(bucket, np.empty(0, np.int32))
+        unknown = sum(
+            int(np.count_nonzero(~np.isin(hash_columns(batch.columns, keys.types), known)))
+            for file in of_bucket
+            for batch in access.read(file)
+        )
+        if unknown:
+            yield _finding(
+                f"{unknown} rows have keys that the bucket's index lacks",
+                table.paths.bucket(partition, bucket),
+            )
+
+
+def _finding(what: str, where: str) -> Finding:
+    return Finding(kind=FindingKind.HASH_INDEX, what=what, where=where, fix=_FIX)

@@ -108,8 +108,13 @@ class MetadataCheck:
             self._live = None
             yield _unreadable(version)
             return
-        if snapshot.schema_id not in self._presence.schemas():
-            yield _without_schema(snapshot.schema_id, version.path)
+        if (schema_id := snapshot.schema_id) not in self._presence.schemas():
+            yield Finding(
+                kind=FindingKind.SCHEMA,
+                what=f"schema {schema_id}, of which the version is, is missing",
+                where=version.path,
+                fix=f"restore schema/schema-{schema_id} from a backup",
+            )
         if version.kind is VersionKind.CHANGELOG:
             yield from self._long_lived(snapshot, version)
         elif version.kind is VersionKind.TAG:
@@ -117,7 +122,13 @@ class MetadataCheck:
             # Names of lists are unique, so they decide whether the tag is that snapshot.
             is_same = same is not None and same.delta_manifest_list == snapshot.delta_manifest_list
             if same is not None and not is_same:
-                yield _other_snapshot(version)
+                yield Finding(
+                    kind=FindingKind.SNAPSHOTS,
+                    what="the tag is of another snapshot than the one that has its number",
+                    where=version.path,
+                    fix="delete the tag: the table was rolled back behind it: "
+                    "stream-app delete-tag",
+                )
             if not is_same:  # else the snapshot's own turn checks it
                 self._live = None
                 yield from self._live_files(snapshot, version)
@@ -279,15 +290,6 @@ class MetadataCheck:
             )
 
 
-def _without_schema(schema_id: int, where: str) -> Finding:
-    return Finding(
-        kind=FindingKind.SCHEMA,
-        what=f"schema {schema_id}, of which the version is, is missing",
-        where=where,
-        fix=f"restore schema/schema-{schema_id} from a backup",
-    )
-
-
 def _gained(entry: ManifestEntry) -> int:
     return entry.file.row_count if entry.kind is FileKind.ADD else -entry.file.row_count
 
@@ -300,15 +302,6 @@ def _of_delta(entry: ManifestEntry, where: str) -> Finding:
         what=f"the snapshot {what}: {entry.file.file_name} at level {entry.file.level}",
         where=where,
         fix=_ROLL_BACK,
-    )
-
-
-def _other_snapshot(version: NamedVersion) -> Finding:
-    return Finding(
-        kind=FindingKind.SNAPSHOTS,
-        what="the tag is of another snapshot than the one that has its number",
-        where=version.path,
-        fix="delete the tag: the table was rolled back behind it: stream-app delete-tag",
     )
 
 

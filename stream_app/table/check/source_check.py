@@ -8,7 +8,7 @@ Only tables with a primary key are compared: the newest row of each key.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -41,44 +41,23 @@ class SourceCheck:
         index: name of the index manifest of the snapshot that is compared, by which keys have their
             buckets; None: there is no index.
         view: the table of `compared_rows.as_compared`, whose key and buckets both sides have.
+        source: the changes so far.
     """
 
     table: FileStoreTable
     folder: str
     index: str | None = None
     view: FileStoreTable = field(init=False)
-    _state: RowsOnDisk = field(init=False)
+    source: RowsOnDisk = field(init=False)
 
     def __post_init__(self) -> None:
         self.view = as_compared(self.table)
-        self._state = RowsOnDisk(self.view, f"{self.folder}/source")
+        self.source = RowsOnDisk(self.view, f"{self.folder}/source")
 
     @property
     def assigner(self) -> BucketAssigner:
-        """Assigns changes to the buckets of `add`."""
+        """Assigns changes to the buckets of `source`."""
         return bucket_assigner(self.view, self.index)
-
-    def add(self, buckets: Iterable[tuple[bytes, int, pa.RecordBatch]]) -> None:
-        """Add changes (`_VALUE_KIND` and the table's columns) by partition and bucket."""
-        self._state.add(buckets)
-
-    def empty(self) -> None:
-        """Forget all rows: the source has deleted them."""
-        self._state.empty()
-
-    @property
-    def refused(self) -> list[pa.RecordBatch]:
-        """See `RowsOnDisk.refused`."""
-        return self._state.refused
-
-    @property
-    def buckets(self) -> Collection[BucketId]:
-        """The buckets with a change of the source."""
-        return self._state.buckets
-
-    def expected(self, bucket: BucketId, *, keep_deletes: bool = False) -> Iterator[pa.RecordBatch]:
-        """The newest row of each key of the source; see `diff_read.merged_rows`."""
-        return self._state.rows(bucket, keep_deletes=keep_deletes)
 
     def stored(
         self, snapshot: Snapshot | None, without: pa.RecordBatch | None = None
@@ -103,8 +82,8 @@ class SourceCheck:
             CorruptFileError: a file of the table cannot be read.
         """
         stored = self.stored(snapshot)
-        for bucket in sorted({*self.buckets, *stored.buckets}):
-            differ = compared(self.view, self.expected(bucket), stored.rows(bucket))
+        for bucket in sorted({*self.source.buckets, *stored.buckets}):
+            differ = compared(self.view, self.source.rows(bucket), stored.rows(bucket))
             if differ is not None:
                 yield from self._findings(bucket, differ)
 

@@ -24,8 +24,8 @@ from stream_app.planning.compact.waiting_rows import unseen_by, waiting_fix, wai
 from stream_app.table.check.changelog_check import ChangelogCheck
 from stream_app.table.check.data_file_facts import file_facts
 from stream_app.table.check.dependent_versions import FileNeeds, file_needs
-from stream_app.table.check.doubled_keys import DoubleKeys, across_findings
-from stream_app.table.check.hash_index_check import hash_index_findings
+from stream_app.table.check.doubled_keys import DoubleKeys, across_findings, hash_index_findings
+from stream_app.table.check.iceberg_check import iceberg_findings
 from stream_app.table.check.metadata_check import FileInUse, MetadataCheck, Progress
 from stream_app.table.check.table_replay import plan_replay
 from stream_app.table.file_store_table import FileStoreTable
@@ -132,6 +132,7 @@ class TableCheck:
         yield from self._one(table, looked_into, "")
         if table.branch:
             return
+        yield from iceberg_findings(table)
         for name in branch_names(table.file_io, table.location):
             self.report.branches += 1
             try:
@@ -177,13 +178,14 @@ class TableCheck:
             if path not in seen and entry.holds_deletion_vectors:
                 yield from rows.vectors(path, entry, snapshot)
         if table.kind.indexes_hashes:
-            yield from rows.hashes()
+            yield from rows.unless_unsupported("index of keys", hash_index_findings(table))
         looked_into |= {*metadata.files, *metadata.vectors}
         # The checks above have found such files.
         with contextlib.suppress(CorruptFileError, FileNotFoundError):
             if (latest := table.snapshots.latest()) is not None:
                 yield from DoubleKeys(table, latest).findings()
-                yield from rows.keys_across(latest)
+                across = across_findings(table, latest)
+                yield from rows.unless_unsupported("keys in several partitions", across)
         yield from self._replay(table, name)
 
     def _replay(self, table: FileStoreTable, name: str) -> Iterator[Finding]:
@@ -258,18 +260,11 @@ class _FileChecks:
 
         return self._while_it_is_there(file.path, look)
 
-    def hashes(self) -> list[Finding]:
+    def unless_unsupported(self, what: str, findings: Iterator[Finding]) -> list[Finding]:
         try:
-            return list(hash_index_findings(self.table))
+            return list(findings)
         except UnsupportedTableError as error:
-            self.report.left_out.append(f"index of keys: {error.what}")
-            return []
-
-    def keys_across(self, latest: Snapshot) -> list[Finding]:
-        try:
-            return list(across_findings(self.table, latest))
-        except UnsupportedTableError as error:
-            self.report.left_out.append(f"keys in several partitions: {error.what}")
+            self.report.left_out.append(f"{what}: {error.what}")
             return []
 
     def vectors(self, path: str, entry: IndexManifestEntry, snapshot: Snapshot) -> list[Finding]:

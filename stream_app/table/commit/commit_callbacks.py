@@ -1,21 +1,69 @@
 """What follows each published snapshot: the catalog's partitions, and Iceberg's metadata.
 
-A callback never fails the commit. Its problem stays until the job has made good for it.
+A callback never fails the commit. Its problem stays until the job has made good for it. The
+snapshot is published by then. So a catalog that does not answer delays its list of partitions
+(``metastore.partitioned-table``) to the next commit, and a warning says so.
 
-Source: Paimon `table/sink/CommitCallback.java`, whose errors fail the commit.
+Source: Paimon `table/sink/CommitCallback.java`, whose errors fail the commit;
+`metastore/AddPartitionCommitCallback.java`.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from stream_app.catalog.environment import CatalogPartition
+from stream_app.errors import StorageError
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.options.table_options import METASTORE_PARTITIONED_TABLE
 from stream_app.model.snapshot import Snapshot
-from stream_app.table.commit.listed_partitions import ListedPartitions
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.publisher import IcebergPublisher
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class ListedPartitions:
+    """The partitions of one committer that are in the catalog's list, and those that must be."""
+
+    _listed: set[bytes] = field(default_factory=set)
+    _due: set[bytes] = field(default_factory=set)
+
+    @property
+    def are_due(self) -> bool:
+        """Whether the catalog did not take partitions."""
+        return bool(self._due)
+
+    def add(self, table: FileStoreTable, changes: Sequence[BucketChange]) -> None:
+        """Add the partitions that a commit has given files."""
+        is_listed = bool(table.schema.partition_keys) and table.options[METASTORE_PARTITIONED_TABLE]
+        if table.branch or not is_listed:
+            return
+        self._due |= {change.partition for change in changes if change.added} - self._listed
+        if not self._due:
+            return
+        try:
+            table.environment.add_partitions([_described(table, one) for one in sorted(self._due)])
+        except StorageError as error:
+            _LOG.warning(
+                "the catalog's list of %s lacks %d partitions until the next commit: %s",
+                table.label,
+                len(self._due),
+                error,
+            )
+            return
+        self._listed |= self._due
+        self._due.clear()
+
+
+def _described(table: FileStoreTable, partition: bytes) -> CatalogPartition:
+    folder = table.paths.partition_folder(partition).removeprefix(f"{table.location}/")
+    return CatalogPartition(tuple(table.paths.partition_spec(partition).values()), folder)
+
 
 _IDLE_WAIT_S, _MOST_IDLE_WAIT_S = 10.0, 600.0
 """Waits between two looks of an idle job: the first, which doubles, and the longest."""

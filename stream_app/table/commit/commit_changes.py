@@ -32,12 +32,14 @@ class CommitChanges:
         changelog: of changelog files.
         index: of the index files that bucket changes name; also DELETEs first.
         look_ups: where compactions of buckets have looked rows up.
+        statistics: name of their file; None: those of the latest snapshot, while they hold.
     """
 
     entries: tuple[ManifestEntry, ...]
     changelog: tuple[ManifestEntry, ...] = ()
     index: tuple[IndexManifestEntry, ...] = ()
     look_ups: tuple[tuple[BucketId, LookUp], ...] = ()
+    statistics: str | None = None
 
     @property
     def record_count(self) -> int:

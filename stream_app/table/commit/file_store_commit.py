@@ -11,8 +11,8 @@ Source: Paimon `operation/FileStoreCommitImpl.java`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 from stream_app.catalog.environment import Statistics
@@ -20,7 +20,6 @@ from stream_app.errors import CommitConflictError, CommitError, CorruptFileError
 from stream_app.fileio.file_io import UnsyncedError
 from stream_app.format.avro.avro_schema import check_known
 from stream_app.model.bucket_change import ManifestCommittable
-from stream_app.model.job_epoch import EPOCHS_PROPERTY, JobEpoch
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.options.table_options import (
     COMMIT_MAX_RETRIES,
@@ -28,14 +27,9 @@ from stream_app.model.options.table_options import (
     COMMIT_MIN_RETRY_WAIT,
     COMMIT_TIMEOUT,
 )
-from stream_app.model.snapshot import (
-    BATCH_COMMIT_IDENTIFIER,
-    SOURCE_END_PROPERTY,
-    CommitKind,
-    Snapshot,
-)
-from stream_app.planning.commit.job_epochs import carried, encode_epochs
+from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.commit.retry_wait import retry_wait_s
+from stream_app.table.commit.carried_statistics import CarriedStatistics
 from stream_app.table.commit.commit_callbacks import CommitCallbacks
 from stream_app.table.commit.commit_changes import CommitChanges, changed, overwritten
 from stream_app.table.commit.commit_conflicts import CommitConflicts
@@ -47,7 +41,7 @@ from stream_app.table.commit.metadata_files import (
     NewestManifests,
     compacted_index,
 )
-from stream_app.table.commit.recorded_epochs import epochs_as_of
+from stream_app.table.commit.recorded_epochs import epochs_as_of, with_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.version import VERSION
@@ -101,11 +95,13 @@ class FileStoreCommit:
     history: CommitHistory
     callbacks: CommitCallbacks = field(init=False)
     _conflicts: CommitConflicts = field(init=False)
+    _statistics: CarriedStatistics = field(init=False)
     _manifests: NewestManifests = field(default_factory=NewestManifests)
     _knows_earliest_hint: bool = False
 
     def __post_init__(self) -> None:
         self._conflicts = CommitConflicts(self.table)
+        self._statistics = CarriedStatistics(self.table)
         self.callbacks = CommitCallbacks(self.table)
 
     def commit_appends(
@@ -213,6 +209,20 @@ class FileStoreCommit:
         """Delete all rows of the table, in one snapshot; otherwise as `drop_partitions`."""
         return self.overwrite(ManifestCommittable(identifier=identifier))
 
+    def commit_statistics(self, name: str, identifier: int) -> Snapshot:
+        """Publish a file of statistics by its name, in an ANALYZE snapshot that changes no row.
+
+        Args:
+            identifier: as `drop_partitions`.
+
+        Raises:
+            CommitError: other writers won every race, or time is up; nothing is committed.
+        """
+        changes = CommitChanges(entries=(), statistics=name)
+        nothing = ManifestCommittable(identifier=identifier)
+        kind = CommitKind.ANALYZE
+        return self._publish(_Commit(kind=kind, committable=nothing, changes=lambda _: changes))
+
     def _publish(self, commit: _Commit) -> Snapshot:
         files = CommitFiles(self.table, self._manifests)
         try:
@@ -299,43 +309,43 @@ class FileStoreCommit:
         is_compact = commit.kind is CommitKind.COMPACT
         computed = compacted_index(self.table, latest, changes.entries) if is_compact else ()
         lists = files.write(latest, changes, computed)
-        return _with_epochs(self._snapshot(commit, changes, latest, lists, schema_id), epochs)
+        return with_epochs(_snapshot(self, commit, changes, latest, lists, schema_id), epochs)
 
-    def _snapshot(
-        self,
-        commit: _Commit,
-        changes: CommitChanges,
-        latest: Snapshot | None,
-        lists: CommitLists,
-        schema_id: int,
-    ) -> Snapshot:
-        committable = commit.committable
-        same_schema = latest is not None and latest.schema_id == schema_id
-        return Snapshot(
-            snapshot_id=1 if latest is None else latest.snapshot_id + 1,
-            schema_id=schema_id,
-            base_manifest_list=lists.base[0],
-            base_manifest_list_size=lists.base[1],
-            delta_manifest_list=lists.delta[0],
-            delta_manifest_list_size=lists.delta[1],
-            changelog_manifest_list=lists.changelog[0] if lists.changelog else None,
-            changelog_manifest_list_size=lists.changelog[1] if lists.changelog else None,
-            index_manifest=lists.index,
-            commit_user=self.history.commit_user,
-            commit_identifier=committable.identifier,
-            commit_kind=commit.kind,
-            time_millis=self.table.clock.now_ms(),
-            total_record_count=_total_records(self.table, latest) + changes.record_count,
-            delta_record_count=changes.record_count,
-            changelog_record_count=sum(entry.file.row_count for entry in changes.changelog)
-            if lists.changelog
-            else None,
-            watermark=_latest_watermark(committable.watermark, latest),
-            statistics=latest.statistics if latest and same_schema else None,
-            properties=committable.properties,
-            next_row_id=(latest.next_row_id if latest else None) or 0,
-            writer_version=f"stream_app-{VERSION}",
-        )
+
+def _snapshot(
+    committer: FileStoreCommit,
+    commit: _Commit,
+    changes: CommitChanges,
+    latest: Snapshot | None,
+    lists: CommitLists,
+    schema_id: int,
+) -> Snapshot:
+    committable = commit.committable
+    return Snapshot(
+        snapshot_id=1 if latest is None else latest.snapshot_id + 1,
+        schema_id=schema_id,
+        base_manifest_list=lists.base[0],
+        base_manifest_list_size=lists.base[1],
+        delta_manifest_list=lists.delta[0],
+        delta_manifest_list_size=lists.delta[1],
+        changelog_manifest_list=lists.changelog[0] if lists.changelog else None,
+        changelog_manifest_list_size=lists.changelog[1] if lists.changelog else None,
+        index_manifest=lists.index,
+        commit_user=committer.history.commit_user,
+        commit_identifier=committable.identifier,
+        commit_kind=commit.kind,
+        time_millis=committer.table.clock.now_ms(),
+        total_record_count=_total_records(committer.table, latest) + changes.record_count,
+        delta_record_count=changes.record_count,
+        changelog_record_count=sum(entry.file.row_count for entry in changes.changelog)
+        if lists.changelog
+        else None,
+        watermark=_latest_watermark(committable.watermark, latest),
+        statistics=changes.statistics or committer._statistics.of(latest, schema_id),
+        properties=committable.properties,
+        next_row_id=(latest.next_row_id if latest else None) or 0,
+        writer_version=f"stream_app-{VERSION}",
+    )
 
 
 def _fixed(changes: CommitChanges, check: OnTop | None, latest: Snapshot | None) -> CommitChanges:
@@ -378,20 +388,6 @@ def _is_published(table: FileStoreTable, snapshot: Snapshot, statistics: Statist
         if not is_there(snapshots, snapshot):
             raise
         return True
-
-
-def _with_epochs(snapshot: Snapshot, before: Mapping[str, JobEpoch]) -> Snapshot:
-    """The snapshot with the newest epoch of each job among its properties."""
-    epochs, properties = dict(before), dict(snapshot.properties or {})
-    is_batch = snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
-    if snapshot.commit_kind is CommitKind.APPEND and not is_batch:
-        epochs[snapshot.commit_user] = JobEpoch(
-            identifier=snapshot.commit_identifier,
-            time_millis=snapshot.time_millis,
-            source_end=properties.get(SOURCE_END_PROPERTY),
-        )
-    properties[EPOCHS_PROPERTY] = encode_epochs(carried(epochs, snapshot.time_millis))
-    return replace(snapshot, properties=properties)
 
 
 def _latest_watermark(given: int | None, latest: Snapshot | None) -> int | None:

@@ -6,13 +6,19 @@ starts. The rules: `planning.commit.job_epochs`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import chain
 
 from stream_app.filestore.versions.snapshot_manager import SnapshotManager
 from stream_app.model.job_epoch import EPOCHS_PROPERTY, JobEpoch
-from stream_app.model.snapshot import Snapshot
-from stream_app.planning.commit.job_epochs import epoch_of_user, epochs_of
+from stream_app.model.snapshot import (
+    BATCH_COMMIT_IDENTIFIER,
+    SOURCE_END_PROPERTY,
+    CommitKind,
+    Snapshot,
+)
+from stream_app.planning.commit.job_epochs import carried, encode_epochs, epoch_of_user, epochs_of
 
 
 def epochs_as_of(snapshots: SnapshotManager, newest: Snapshot | None) -> dict[str, JobEpoch]:
@@ -40,6 +46,20 @@ def newest_epoch(snapshots: SnapshotManager, commit_user: str) -> JobEpoch | Non
 def newest_epochs(snapshots: SnapshotManager) -> dict[str, JobEpoch]:
     """The newest epoch of each job, by commit user; as `newest_epoch`."""
     return epochs_of(_newest_first(snapshots))
+
+
+def with_epochs(snapshot: Snapshot, before: Mapping[str, JobEpoch]) -> Snapshot:
+    """The snapshot with the newest epoch of each job among its properties."""
+    epochs, properties = dict(before), dict(snapshot.properties or {})
+    is_batch = snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
+    if snapshot.commit_kind is CommitKind.APPEND and not is_batch:
+        epochs[snapshot.commit_user] = JobEpoch(
+            identifier=snapshot.commit_identifier,
+            time_millis=snapshot.time_millis,
+            source_end=properties.get(SOURCE_END_PROPERTY),
+        )
+    properties[EPOCHS_PROPERTY] = encode_epochs(carried(epochs, snapshot.time_millis))
+    return replace(snapshot, properties=properties)
 
 
 def _newest_first(snapshots: SnapshotManager) -> Iterable[Snapshot]:

@@ -95,6 +95,13 @@ class AppendCompactCoordinator:
     def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
         """Does nothing: the planner finds files by itself."""
 
+    def adapt(self, freshness: int) -> None:
+        """Leaves the rules alone: files without a key are no sorted runs."""
+
+    def policy_of(self, bucket: BucketId) -> str | None:  # noqa: ARG002
+        """None, see `adapt`."""
+        return None
+
     def restrict(self, partitions: Collection[bytes]) -> None:
         """Compact in these partitions only."""
         if self._partitions != frozenset(partitions):

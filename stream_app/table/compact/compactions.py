@@ -88,6 +88,18 @@ class Compactions(Protocol):
         """Compact in these partitions only."""
         ...
 
+    def adapt(self, freshness: int) -> None:
+        """Choose each bucket's rules by its sizes, where the table's options leave them open.
+
+        Args:
+            freshness: sorted runs of a bucket beyond which its writes wait.
+        """
+        ...
+
+    def policy_of(self, bucket: BucketId) -> str | None:
+        """The rules that were chosen for a bucket, with the reason; None: the table's options."""
+        ...
+
     def trigger(self, *, rests: bool = False) -> int:
         """Start the compactions that are due; returns how many were started.
 

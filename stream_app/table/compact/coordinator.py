@@ -28,6 +28,7 @@ from stream_app.model.options.compaction_options import (
 )
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.compact.waiting_rows import SeenAt, counted_rows, waiting_rows
+from stream_app.table.compact.auto_policy import AutoPolicy
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.failures import CompactionFailures, DroppedCompactions
 from stream_app.table.compact.metrics import (
@@ -78,6 +79,7 @@ class CompactCoordinator:
     _filled_at: dict[BucketId, float] = field(init=False, default_factory=dict)
     _newest: tuple[float, int] = field(init=False, default=(-math.inf, 0))
     _partitions: frozenset[bytes] | None = field(init=False, default=None)
+    _policy: AutoPolicy | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.failures = CompactionFailures(self.table.clock)
@@ -120,6 +122,14 @@ class CompactCoordinator:
         """Compact in these partitions only."""
         self._partitions = frozenset(partitions)
 
+    def adapt(self, freshness: int) -> None:
+        """See `Compactions.adapt`."""
+        self._policy = AutoPolicy(self.table, freshness)
+
+    def policy_of(self, bucket: BucketId) -> str | None:
+        """See `Compactions.policy_of`."""
+        return None if self._policy is None else self._policy.text_of(bucket)
+
     def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
         """Forget buckets that another writer changed. Running compactions continue."""
         known = {bucket for bucket in buckets if bucket in self._managers}
@@ -136,6 +146,8 @@ class CompactCoordinator:
         for change in changes:
             for file in change.added:
                 self._managers[change.bucket_id].add_new_file(file)
+                if self._policy is not None:
+                    self._policy.note_flush(change.bucket_id, file.file_size)
                 rows += file.row_count
         self._note_filled((change.bucket_id for change in changes), rows=rows)
 
@@ -156,6 +168,8 @@ class CompactCoordinator:
             is_chosen = self._partitions is None or bucket[0] in self._partitions
             if not is_chosen or self.failures.must_wait(bucket):
                 continue
+            if self._policy is not None and manager.running is None:
+                self._policy.fit(bucket, manager)
             at_rest = rests or self._rests(bucket)
             if manager.trigger_compaction(self.executor, local_ms=local_ms, rests=at_rest):
                 self._since[bucket] = self.age_clock.steady_seconds()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple
 
 from stream_app.mergetree.levels import Levels
@@ -191,10 +191,5 @@ class CompactionTally:
             present,
             # Every started compaction is in exactly one of these counts.
             begun=ended + present.unfinished + present.finished,
-            completed=self.completed,
-            bytes_in=self.bytes_in,
-            bytes_out=self.bytes_out,
-            seconds=self.seconds,
-            flushed_bytes=self.flushed_bytes,
-            waited_s=self.waited_s,
+            **asdict(self),
         )

@@ -32,6 +32,7 @@ class CompactionReport:
         files_out, bytes_out: output.
         upgraded: files that changed their level without being read.
         seconds: the work's duration, without waiting.
+        policy: the bucket's rules where the job has chosen them, with the reason.
     """
 
     partition: str
@@ -45,9 +46,12 @@ class CompactionReport:
     bytes_out: int
     upgraded: int
     seconds: float
+    policy: str | None = None
 
 
-def compaction_report(partition: str, unit: CompactUnit, change: BucketChange) -> CompactionReport:
+def compaction_report(
+    partition: str, unit: CompactUnit, change: BucketChange, policy: str | None = None
+) -> CompactionReport:
     """The report of a finished compaction."""
     after = {file.file_name for file in change.added}
     read = [file for file in change.removed if file.file_name not in after]
@@ -63,6 +67,7 @@ def compaction_report(partition: str, unit: CompactUnit, change: BucketChange) -
         bytes_out=sum(file.file_size for file in change.written),
         upgraded=len(change.removed) - len(read),
         seconds=round(change.seconds, 3),
+        policy=policy,
     )
 
 
@@ -70,7 +75,11 @@ def reports_as_property(reports: Sequence[CompactionReport]) -> dict[str, str]:
     """The snapshot property that holds the reports."""
     if not reports:
         return {}
-    text = json.dumps([asdict(report) for report in reports[:_REPORTS_MAX]], separators=(",", ":"))
+    recorded = [asdict(report) for report in reports[:_REPORTS_MAX]]
+    for one in recorded:
+        if one["policy"] is None:
+            del one["policy"]
+    text = json.dumps(recorded, separators=(",", ":"))
     return {COMPACTIONS_PROPERTY: text}
 
 

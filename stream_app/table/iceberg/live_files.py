@@ -8,6 +8,8 @@ from stream_app.model.iceberg.metadata import IcebergFile
 from stream_app.planning.iceberg.visible_files import VisibleChanges
 from stream_app.table.file_store_table import FileStoreTable
 
+_PARQUET = ".parquet"
+
 
 def iceberg_files(
     table: FileStoreTable, changes: VisibleChanges, first_row_id: int | None
@@ -18,7 +20,7 @@ def iceberg_files(
         first_row_id: of the first file; None: the format has no such numbers.
 
     Raises:
-        UnsupportedTableError: a file has rows that delete others.
+        UnsupportedTableError: a file has rows that delete others, or is not Parquet.
     """
     schema_of, files = table.known_schemas(), dict[str, IcebergFile]()
     for path, entry in changes.added.items():
@@ -28,6 +30,12 @@ def iceberg_files(
                 "which Iceberg's readers would take for rows",
                 where=path,
                 fix="compact the table whole (stream-app compact --full)",
+            )
+        if not path.endswith(_PARQUET):
+            raise UnsupportedTableError(
+                "the file is not Parquet, and Iceberg's readers get Parquet files alone",
+                where=path,
+                fix="let a compaction write it anew: stream-app compact --full",
             )
         files[path] = iceberg_file(entry, path, schema_of(entry.file.schema_id), first_row_id)
         if first_row_id is not None:

@@ -5,22 +5,78 @@ Source: Paimon `iceberg/IcebergMetadataCommitterFactory.java`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from typing import Protocol
 
 from stream_app.errors import UnsupportedTableError
+from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
 from stream_app.model.iceberg.metadata import IcebergMetadata
-from stream_app.model.options.iceberg_options import METADATA_ICEBERG_STORAGE, REST_CATALOG
+from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.iceberg_options import (
+    DISABLED,
+    GLUE_CLIENT,
+    HIVE_CATALOG,
+    METADATA_ICEBERG_HIVE_CLIENT_CLASS,
+    METADATA_ICEBERG_SQL_URI,
+    METADATA_ICEBERG_STORAGE,
+    REST_CATALOG,
+)
 from stream_app.table.file_store_table import FileStoreTable
 
-_CLIENTS = {REST_CATALOG: "stream_app.table.iceberg.rest_catalog"}
-"""By ``metadata.iceberg.storage``: the module whose `open_catalog_table` talks to the catalog."""
+
+@dataclass(frozen=True, slots=True)
+class CatalogKind:
+    """A kind of catalog.
+
+    Attributes:
+        module: its `open_catalog_table` talks to the catalog.
+        extra: of stream_app, which brings the libraries.
+        names_files: it names a version's file; the others get its content.
+    """
+
+    module: str
+    extra: str
+    names_files: bool = True
+
+
+_REST = CatalogKind("stream_app.table.iceberg.rest_catalog", "iceberg", names_files=False)
+_HIVE = CatalogKind("stream_app.table.iceberg.hive_pointer", "hive")
+_GLUE = CatalogKind("stream_app.table.iceberg.glue_pointer", "aws")
+_SQL = CatalogKind("stream_app.table.iceberg.sql_pointer", "jdbc")
+
+
+def catalog_kind(options: CoreOptions) -> CatalogKind | None:
+    """The kind of catalog that gets the versions; None: they are files only."""
+    storage = options[METADATA_ICEBERG_STORAGE]
+    if storage == REST_CATALOG:
+        return _REST
+    if storage == HIVE_CATALOG:
+        is_glue = options[METADATA_ICEBERG_HIVE_CLIENT_CLASS] == GLUE_CLIENT
+        return _GLUE if is_glue else _HIVE
+    return _SQL if options[METADATA_ICEBERG_SQL_URI] and storage != DISABLED else None
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogState:
+    """What a catalog has of a table.
+
+    Attributes:
+        files: the paths of metadata files that it names, the newest first.
+        snapshot_id: of its newest snapshot; None: the newest file is gone.
+    """
+
+    files: tuple[str, ...]
+    snapshot_id: int | None
 
 
 class CatalogClient(Protocol):
     """A table in a catalog of Iceberg."""
+
+    def state(self) -> CatalogState | None:
+        """What the catalog has; None: it does not have the table."""
 
     def bring_up_to(self, metadata: IcebergMetadata) -> None:
         """Make it the published version."""
@@ -28,15 +84,29 @@ class CatalogClient(Protocol):
 
 @dataclass
 class PublishedCatalog:
-    """What a catalog of Iceberg knows of one table.
-
-    Attributes:
-        folder: of Iceberg's metadata.
-    """
+    """What a catalog of Iceberg knows of one table."""
 
     table: FileStoreTable
-    folder: str
+    files: IcebergFiles
     _newest: IcebergMetadata | None = None
+
+    def state(self) -> CatalogState | None:
+        """What the catalog has of the table; None: there is no catalog, or no such table.
+
+        Raises:
+            StreamAppError, OSError: as `bring_up_to`.
+        """
+        return None if self._client is None else self._client.state()
+
+    def stays_from(self, paths: Sequence[str]) -> int:
+        """From where on versions' files stay, oldest first: readers open the one that it names.
+
+        Before the first success nobody knows which one that is, so all of them stay.
+        """
+        if self._kind is None or not self._kind.names_files:
+            return len(paths)
+        newest = self._newest and self.files.version_path(self._newest.version)
+        return paths.index(newest) if newest in paths else 0
 
     def bring_up_to(self, metadata: IcebergMetadata | None) -> None:
         """Give the catalog a version that it lacks; nothing where no catalog is asked for.
@@ -45,7 +115,7 @@ class PublishedCatalog:
             metadata: None: another writer has published meanwhile, and does it.
 
         Raises:
-            UnsupportedTableError: PyIceberg is not installed, or a setting is missing.
+            UnsupportedTableError: a library is not installed, or a setting is missing.
             StreamAppError, OSError: the catalog refuses it, or does not answer.
         """
         if metadata is None or metadata == self._newest or self._client is None:
@@ -53,18 +123,29 @@ class PublishedCatalog:
         self._client.bring_up_to(metadata)
         self._newest = metadata
 
+    @property
+    def _kind(self) -> CatalogKind | None:
+        return catalog_kind(self.table.options)
+
     @cached_property
     def _client(self) -> CatalogClient | None:
-        module = _CLIENTS.get(self.table.options[METADATA_ICEBERG_STORAGE])
-        if module is None:
+        kind, options = self._kind, self.table.options
+        if kind is None:
             return None
+        if kind is not _SQL and options[METADATA_ICEBERG_SQL_URI]:
+            raise UnsupportedTableError(
+                f"{METADATA_ICEBERG_STORAGE.key} = {options[METADATA_ICEBERG_STORAGE]} and "
+                f"{METADATA_ICEBERG_SQL_URI.key} name two Iceberg catalogs",
+                where=self.table.location,
+                fix=f"take one out, or set {METADATA_ICEBERG_STORAGE.key} = hadoop-catalog",
+            )
         try:
-            client = import_module(module)
+            client = import_module(kind.module)
         except ImportError as error:
             raise UnsupportedTableError(
-                f"PyIceberg, which talks to Iceberg's catalogs, is not installed ({error})",
+                f"a library that talks to the Iceberg catalog is not installed ({error})",
                 where=self.table.location,
-                fix="pip install 'stream_app[iceberg]'",
+                fix=f"pip install 'stream_app[{kind.extra}]'",
             ) from error
-        opened: CatalogClient = client.open_catalog_table(self.table, self.folder)
+        opened: CatalogClient = client.open_catalog_table(self.table, self.files)
         return opened

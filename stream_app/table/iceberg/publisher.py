@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -24,8 +24,6 @@ from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
 from stream_app.format.iceberg.manifests import ManifestKind
 from stream_app.format.iceberg.metadata_json import partition_fields_json
 from stream_app.model.iceberg.metadata import (
-    MARK,
-    EntryStatus,
     IcebergManifest,
     IcebergMetadata,
     IcebergSnapshot,
@@ -44,8 +42,8 @@ from stream_app.model.options.table_options import (
 )
 from stream_app.model.schema.iceberg_schema import iceberg_problems
 from stream_app.model.schema.table_schema import TableSchema
-from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.planning.iceberg.history import next_version, operation
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.iceberg.history import next_version
 from stream_app.planning.iceberg.manifest_merge import MergeRule
 from stream_app.planning.iceberg.visible_files import (
     VisibleLevels,
@@ -53,6 +51,7 @@ from stream_app.planning.iceberg.visible_files import (
     visible_levels,
 )
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.iceberg.catalog_numbers import ANY_NUMBERS, CatalogAheadError, LeastNumbers
 from stream_app.table.iceberg.live_files import iceberg_files
 from stream_app.table.iceberg.manifest_writer import LiveKeys, ManifestWriter
 from stream_app.table.iceberg.published_catalog import PublishedCatalog
@@ -64,7 +63,7 @@ from stream_app.table.iceberg.version_history import (
     schema_json,
     schemas_of,
 )
-from stream_app.table.iceberg.version_steps import VersionStep, VersionSteps
+from stream_app.table.iceberg.version_steps import VersionStep, VersionSteps, summary
 
 _LOG = logging.getLogger(__name__)
 _VISIBLE = "paimon.visible-from-level"
@@ -103,7 +102,7 @@ class IcebergPublisher:
 
     @cached_property
     def _catalog(self) -> PublishedCatalog:
-        return PublishedCatalog(self.table, self.files.folder)
+        return PublishedCatalog(self.table, self.files)
 
     @cached_property
     def _keys(self) -> LiveKeys:
@@ -125,10 +124,6 @@ class IcebergPublisher:
     def _table_uuid(self) -> str:
         return str(uuid.UUID(self.table.identity()[:32], version=4))
 
-    @cached_property
-    def _has_vectors(self) -> bool:
-        return publishes_vectors(self.table.options)
-
     @property
     def _format_version(self) -> int:
         return self.table.options[METADATA_ICEBERG_FORMAT_VERSION]
@@ -147,13 +142,22 @@ class IcebergPublisher:
 
     def _publish(self, snapshot: Snapshot) -> None:
         self.bring_up_to(snapshot)
-        self._catalog.bring_up_to(self._published)
+        self._give_to_catalog(snapshot)
 
     def _catch_up(self) -> None:
         latest = self.table.snapshots.latest()
         if latest is not None:
             self.bring_up_to(latest)
             self._refresh()
+            self._give_to_catalog(latest)
+
+    def _give_to_catalog(self, snapshot: Snapshot) -> None:
+        """Give the published version to the catalog; once more where that has greater numbers."""
+        try:
+            self._catalog.bring_up_to(self._published)
+        except CatalogAheadError as ahead:
+            step = self._steps.afresh(self._published, snapshot, is_same=True)
+            self._write(step, snapshot, ahead.least)
             self._catalog.bring_up_to(self._published)
 
     def _try_to(self, publish: Callable[[], None], what: str) -> None:
@@ -206,7 +210,7 @@ class IcebergPublisher:
         snapshots, tags = self._tags.history(base.snapshots)
         if (snapshots, tags) == (base.snapshots, base.tags):
             return
-        older = older_files(self.files, base, self.table.options)
+        older = older_files(self.files, base, self.table.options, self._catalog)
         version = base.version + 1
         renewed = replace(base, version=version, snapshots=snapshots, tags=tags, older_files=older)
         if self.files.publish(renewed):
@@ -215,7 +219,7 @@ class IcebergPublisher:
     def _finish(self, base: IcebergMetadata | None, metadata: IcebergMetadata) -> None:
         """A version is published: delete what only the one before needed."""
         self._published = metadata
-        if clean(self.files, base, metadata) and self._has_vectors:
+        if clean(self.files, base, metadata) and publishes_vectors(self.table.options):
             self._vector_files.delete_unused()
 
     def _newest(self) -> IcebergMetadata | None:
@@ -237,15 +241,17 @@ class IcebergPublisher:
             and base.properties.get(_VISIBLE) == str(self._levels.least)
         )
 
-    def _write(self, step: VersionStep, snapshot: Snapshot) -> bool:
-        version = next_version(step.base, snapshot.snapshot_id)
+    def _write(
+        self, step: VersionStep, snapshot: Snapshot, least: LeastNumbers = ANY_NUMBERS
+    ) -> bool:
+        version = max(next_version(step.base, snapshot.snapshot_id), least.sequence_number)
         has_lineage = self._format_version >= _ROW_LINEAGE_VERSION
-        next_row_id = step.base.next_row_id if step.base else 0
+        next_row_id = max(step.base.next_row_id if step.base else 0, least.row_id)
         schema = _schema(self.table, snapshot.schema_id)
         writer = ManifestWriter(
             files=self.files,
             keys=self._keys,
-            kind=self._kind(schema),
+            kind=_manifest_kind(schema, self._format_version),
             rule=_merge_rule(self.table.options),
             snapshot_id=snapshot.snapshot_id,
             sequence_number=version,
@@ -262,7 +268,7 @@ class IcebergPublisher:
             time_millis=max([snapshot.time_millis, *(one.time_millis for one in step.kept)]),
             manifest_list=self.files.write_list(manifests, snapshot.snapshot_id),
             schema_id=snapshot.schema_id,
-            summary=_summary(
+            summary=summary(
                 *(step, snapshot, writer, manifests),
                 merges_by_key=self.table.kind.merges_by_key,
             ),
@@ -279,19 +285,11 @@ class IcebergPublisher:
         self._finish(step.base, metadata)
         return True
 
-    def _kind(self, schema: TableSchema) -> ManifestKind:
-        return ManifestKind(
-            format_version=self._format_version,
-            schema=schema_json(schema),
-            partition_type=schema.partition_type,
-            partition_fields=partition_fields_json(_partition_fields(schema)),
-        )
-
     def _vectors(
         self, writer: ManifestWriter, step: VersionStep, snapshot: Snapshot
     ) -> list[IcebergManifest]:
         """The manifests of the snapshot's deletion vectors."""
-        if not self._has_vectors:
+        if not publishes_vectors(self.table.options):
             return []
         vectors = self._vector_files.of(snapshot)
         older = [one for one in step.manifests if one.content is ManifestContent.DELETES]
@@ -321,9 +319,18 @@ class IcebergPublisher:
             snapshots=snapshots,
             tags=tags,
             properties={_VISIBLE: str(self._levels.least), **_NO_GARBAGE_COLLECTION, **comment},
-            older_files=older_files(self.files, base, self.table.options),
+            older_files=older_files(self.files, base, self.table.options, self._catalog),
             next_row_id=next_row_id,
         )
+
+
+def _manifest_kind(schema: TableSchema, format_version: int) -> ManifestKind:
+    return ManifestKind(
+        format_version=format_version,
+        schema=schema_json(schema),
+        partition_type=schema.partition_type,
+        partition_fields=partition_fields_json(_partition_fields(schema)),
+    )
 
 
 def _schema(table: FileStoreTable, schema_id: int) -> TableSchema:
@@ -343,38 +350,6 @@ def _schema(table: FileStoreTable, schema_id: int) -> TableSchema:
 
 def _partition_fields(schema: TableSchema) -> tuple[tuple[str, int], ...]:
     return tuple((field.name, field.field_id) for field in schema.partition_type)
-
-
-def _summary(
-    step: VersionStep,
-    snapshot: Snapshot,
-    writer: ManifestWriter,
-    manifests: Sequence[IcebergManifest],
-    *,
-    merges_by_key: bool,
-) -> dict[str, str]:
-    """What Iceberg's readers show of a snapshot, with the mark of Paimon's."""
-    data = [one for one in manifests if one.content is ManifestContent.DATA]
-    written = [one for one in writer.written if one.content is ManifestContent.DATA]
-    added, deleted = EntryStatus.ADDED, EntryStatus.DELETED
-    counts = {
-        "added-data-files": sum(one.files[added] for one in written),
-        "added-records": sum(one.rows[added] for one in written),
-        "deleted-data-files": sum(one.files[deleted] for one in written),
-        "deleted-records": sum(one.rows[deleted] for one in written),
-        "total-data-files": sum(one.live_files for one in data),
-        "total-records": sum(one.live_rows for one in data),
-        "total-delete-files": sum(one.live_files for one in manifests if one not in data),
-        "paimon.snapshot-id": snapshot.snapshot_id,
-    }
-    keeps_rows = snapshot.commit_kind is CommitKind.COMPACT and not merges_by_key
-    kind = operation(
-        has_added=bool(step.changes.added),
-        has_removed=bool(step.changes.removed),
-        keeps_rows=keeps_rows,
-    )
-    texts = {name: str(count) for name, count in counts.items()}
-    return {"operation": kind, **texts, MARK: snapshot.delta_manifest_list}
 
 
 def _merge_rule(options: CoreOptions) -> MergeRule:

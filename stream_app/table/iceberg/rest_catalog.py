@@ -12,9 +12,11 @@ Source: Paimon `iceberg/IcebergRestMetadataCommitter.java`; Iceberg's REST speci
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -51,18 +53,21 @@ from requests.adapters import HTTPAdapter
 from requests.exceptions import RequestException
 
 from stream_app.errors import StreamAppError, UnsupportedTableError
+from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
 from stream_app.format.iceberg.metadata_json import encode_metadata
-from stream_app.model.iceberg.metadata import IcebergMetadata
+from stream_app.model.iceberg.metadata import IcebergMetadata, IcebergSnapshot
 from stream_app.model.options.iceberg_options import (
-    METADATA_ICEBERG_DATABASE,
     METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX,
     METADATA_ICEBERG_STORAGE,
-    METADATA_ICEBERG_TABLE,
     REST_CATALOG,
     REST_PREFIX,
 )
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.iceberg.catalog_numbers import CatalogAheadError, LeastNumbers
+from stream_app.table.iceberg.pointer import another_table, name_in_catalog
+from stream_app.table.iceberg.published_catalog import CatalogState
 
+_LOG = logging.getLogger(__name__)
 _NAME = "rest"
 """PyIceberg's name of the catalog, as in ``PYICEBERG_CATALOG__REST__TOKEN``."""
 _MAIN = "main"
@@ -104,15 +109,12 @@ class RestCatalogTable:
 
     table: FileStoreTable
     folder: str
+    _left_out: set[str] = field(default_factory=set)
 
-    @cached_property
+    @property
     def identifier(self) -> tuple[str, str]:
         """Its database and name in the catalog."""
-        options, (database, _, name) = self.table.options, self.table.label.rpartition(".")
-        return (
-            options[METADATA_ICEBERG_DATABASE] or database,
-            options[METADATA_ICEBERG_TABLE] or name,
-        )
+        return name_in_catalog(self.table)
 
     @cached_property
     def _catalog(self) -> Catalog:
@@ -136,16 +138,42 @@ class RestCatalogTable:
             _NAME, **{**settings, "py-catalog-impl": f"{__name__}.TimedRestCatalog"}
         )
 
+    def state(self) -> CatalogState | None:
+        """See `CatalogClient.state`.
+
+        Raises:
+            StreamAppError: the catalog has another table of this name, refuses it or does not
+                answer.
+        """
+        try:
+            with self._errors():
+                there = self._catalog.load_table(self.identifier)
+        except NoSuchTableError:
+            return None
+        if there.metadata.location != self.table.location:
+            raise another_table(".".join(self.identifier))
+        older = tuple(one.metadata_file for one in reversed(there.metadata.metadata_log))
+        newest = there.metadata.current_snapshot_id
+        return CatalogState((there.metadata_location, *older), newest)
+
     def bring_up_to(self, metadata: IcebergMetadata) -> None:
         """Make the catalog's table the published version.
 
         Raises:
+            CatalogAheadError: another program has written to the table there, or metadata was lost.
             StreamAppError: the catalog refuses it, has another table of its name, or other
                 writers commit all the time; or it does not answer.
             OSError: its first metadata file cannot be written.
         """
-        try:
+        with self._errors():
             self._bring_up_to(metadata)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except NoSuchTableError:
+            raise
         except (RESTError, ValidationError, RequestException) as error:
             raise StreamAppError(
                 f"the Iceberg catalog does not take it: {type(error).__name__}: {error}",
@@ -187,12 +215,13 @@ class RestCatalogTable:
 
     def _commit(self, there: Table, metadata: IcebergMetadata) -> None:
         if str(there.metadata.table_uuid) != metadata.table_uuid:
-            raise StreamAppError(
-                "the Iceberg catalog has another table of this name",
-                where=".".join(self.identifier),
-                fix=f"drop it there, or choose another name by {METADATA_ICEBERG_TABLE.key}",
-            )
-        updates = tuple(_updates(there.metadata, metadata, self._properties(metadata)))
+            raise another_table(".".join(self.identifier))
+        if least := _least_numbers(there.metadata, metadata.current):
+            raise CatalogAheadError(least, where=".".join(self.identifier))
+        tags = self._possible_tags(there.metadata, metadata)
+        updates = tuple(
+            _updates(there.metadata, replace(metadata, tags=tags), self._properties(metadata))
+        )
         if updates:
             requirements = (
                 AssertTableUUID(uuid=there.metadata.table_uuid),
@@ -202,10 +231,53 @@ class RestCatalogTable:
             )  # fmt: skip
             self._catalog.commit_table(there, requirements, updates)
 
+    def _possible_tags(self, there: TableMetadata, metadata: IcebergMetadata) -> dict[str, int]:
+        """The tags of snapshots that the catalog has or gets; the log names the others once."""
+        has = _common(there, metadata)
+        gets = {one.snapshot_id for one in metadata.snapshots if _is_taken(one, there, metadata)}
+        possible = {name: number for name, number in metadata.tags.items() if number in has | gets}
+        for name in sorted(metadata.tags.keys() - possible.keys() - self._left_out):
+            _LOG.warning(
+                "the Iceberg catalog's %s has no tag %r: it has lost snapshot %d, and takes no "
+                "older snapshots; to get both, drop the table there (not its files)",
+                *(".".join(self.identifier), name, metadata.tags[name]),
+            )
+            self._left_out.add(name)
+        return possible
 
-def open_catalog_table(table: FileStoreTable, folder: str) -> RestCatalogTable:
+
+def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> RestCatalogTable:
     """The table of a REST catalog whose metadata lies in a folder."""
-    return RestCatalogTable(table, folder)
+    return RestCatalogTable(table, files.folder)
+
+
+def _common(there: TableMetadata, metadata: IcebergMetadata) -> set[int]:
+    """The snapshots that a catalog has; after a rollback another one may have a number."""
+    lists = {one.snapshot_id: one.manifest_list for one in metadata.snapshots}
+    return {
+        one.snapshot_id
+        for one in there.snapshots
+        if one.manifest_list == lists.get(one.snapshot_id)
+    }
+
+
+def _is_taken(snapshot: IcebergSnapshot, there: TableMetadata, metadata: IcebergMetadata) -> bool:
+    """Whether a catalog takes a snapshot: its sequence number is above the newest one there.
+
+    It gets the newest snapshot anyway, which has such a number; else the server says what is wrong.
+    """
+    is_newest = snapshot.snapshot_id == metadata.current.snapshot_id
+    return is_newest or snapshot.sequence_number > there.last_sequence_number
+
+
+def _least_numbers(there: TableMetadata, current: IcebergSnapshot) -> LeastNumbers | None:
+    """What the numbers of a snapshot must be; None: it is there, or they are great enough."""
+    if any(one.manifest_list == current.manifest_list for one in there.snapshots):
+        return None
+    least = LeastNumbers(there.last_sequence_number + 1, getattr(there, "next_row_id", None) or 0)
+    first_row_id = least.row_id if current.first_row_id is None else current.first_row_id
+    is_behind = current.sequence_number < least.sequence_number or first_row_id < least.row_id
+    return least if is_behind else None
 
 
 def _updates(
@@ -213,11 +285,7 @@ def _updates(
 ) -> Iterator[TableUpdate]:
     """The changes that lead from what a catalog has to a version."""
     ours = {one["snapshot-id"]: one for one in orjson.loads(encode_metadata(metadata))["snapshots"]}
-    same = {
-        one.snapshot_id
-        for one in there.snapshots
-        if one.snapshot_id in ours and one.manifest_list == ours[one.snapshot_id]["manifest-list"]
-    }
+    same = _common(there, metadata)
     # What leaves goes first: after a rollback another snapshot has its number.
     gone = [one.snapshot_id for one in there.snapshots if one.snapshot_id not in same]
     replaced = [number for number in gone if number in ours]
@@ -280,12 +348,12 @@ def _snapshot_updates(
     ours: Mapping[int, Mapping[str, Any]],
     same: set[int],
 ) -> Iterator[TableUpdate]:
-    """New snapshots. Sequence numbers ascend: the catalog takes only numbers above its newest."""
-    numbers, current = _schema_numbers(there, metadata), metadata.current.snapshot_id
-    for number, document in ours.items():
-        is_later = document["sequence-number"] > there.last_sequence_number
-        if number in same or not (is_later or number == current):
+    """New snapshots."""
+    numbers = _schema_numbers(there, metadata)
+    for snapshot in metadata.snapshots:
+        if snapshot.snapshot_id in same or not _is_taken(snapshot, there, metadata):
             continue
+        document = ours[snapshot.snapshot_id]
         here = {
             "schema-id": numbers[document["schema-id"]][1],
             # A catalog's times ascend too; a rollback publishes a snapshot of long ago.

@@ -18,6 +18,7 @@ from stream_app.model.schema.iceberg_schema import iceberg_schema
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.iceberg.history import kept_snapshots
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.iceberg.published_catalog import PublishedCatalog
 
 
 @dataclass(slots=True)
@@ -50,7 +51,10 @@ class TaggedSnapshots:
 
 
 def older_files(
-    files: IcebergFiles, base: IcebergMetadata | None, options: CoreOptions
+    files: IcebergFiles,
+    base: IcebergMetadata | None,
+    options: CoreOptions,
+    catalog: PublishedCatalog,
 ) -> tuple[tuple[str, int], ...]:
     """The older metadata files that stay beside the version after `base`, oldest first."""
     if base is None:
@@ -59,7 +63,8 @@ def older_files(
     older = (*base.older_files, newest)
     if not options[METADATA_ICEBERG_DELETE_AFTER_COMMIT_ENABLED]:
         return older
-    return older[max(0, len(older) - options[METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX]) :]
+    asked_for = max(0, len(older) - options[METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX])
+    return older[min(asked_for, catalog.stays_from([path for path, _ in older])) :]
 
 
 def clean(files: IcebergFiles, base: IcebergMetadata | None, metadata: IcebergMetadata) -> bool:
@@ -76,15 +81,15 @@ def clean(files: IcebergFiles, base: IcebergMetadata | None, metadata: IcebergMe
     dropped = [one.manifest_list for one in base.snapshots if one.manifest_list not in lists]
     if not dropped:
         return False
-    used = {manifest.path for path in lists for manifest in _manifests(files, path)}
+    used = {manifest.path for path in lists for manifest in manifests_of(files, path)}
     for path in dropped:
-        manifests = _manifests(files, path)
+        manifests = manifests_of(files, path)
         files.delete(manifest.path for manifest in manifests if manifest.path not in used)
         files.delete([path])
     return True
 
 
-def _manifests(files: IcebergFiles, path: str) -> list[IcebergManifest]:
+def manifests_of(files: IcebergFiles, path: str) -> list[IcebergManifest]:
     """The manifests of a list; none when an earlier deletion ended behind the list."""
     try:
         return files.read_list(path)

@@ -1,6 +1,9 @@
 """The way from a published version of Iceberg's metadata to a snapshot of Paimon.
 
-`publisher` takes the changes since, and the snapshot's live files when they do not lead there.
+`publisher` takes the changes since, and the snapshot's live files when they do not lead there. At
+the end a step has a summary, which Iceberg's readers show.
+
+Source: Iceberg's table specification, "Optional Snapshot Summary Fields".
 """
 
 from __future__ import annotations
@@ -10,15 +13,24 @@ from dataclasses import dataclass
 
 from stream_app.errors import CorruptFileError
 from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
-from stream_app.model.iceberg.metadata import IcebergManifest, IcebergMetadata, IcebergSnapshot
+from stream_app.model.iceberg.metadata import (
+    MARK,
+    EntryStatus,
+    IcebergManifest,
+    IcebergMetadata,
+    IcebergSnapshot,
+    ManifestContent,
+)
 from stream_app.model.manifest_entry import ManifestEntry
-from stream_app.model.snapshot import Snapshot
+from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.planning.iceberg.history import operation
 from stream_app.planning.iceberg.visible_files import (
     VisibleChanges,
     VisibleLevels,
     visible_changes,
 )
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.iceberg.manifest_writer import ManifestWriter
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
@@ -30,12 +42,14 @@ class VersionStep:
         base: the version before; None: there is none of this table.
         manifests: of `base`, as far as its files are carried over.
         kept: snapshots of `base` that stay in the history.
+        replaces: whether its files are all of the version, in place of those of `kept`.
     """
 
     base: IcebergMetadata | None
     manifests: Sequence[IcebergManifest]
     kept: Sequence[IcebergSnapshot]
     changes: VisibleChanges
+    replaces: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +90,51 @@ class VersionSteps:
             is_same: whether `base` tells of this table; then what Paimon still has of its history
                 goes on.
         """
+        tagged = {tag.snapshot.delta_manifest_list for tag in self.table.tags.tags()}
         kept = [
             one
             for one in (base.snapshots if base is not None and is_same else ())
-            if one.snapshot_id < snapshot.snapshot_id and self.is_there(one)
+            if one.snapshot_id < snapshot.snapshot_id and (self.is_there(one) or one.mark in tagged)
         ]
         changes = self._changes(FileStoreScan(self.table).live(snapshot))
-        return VersionStep(base=base, manifests=(), kept=kept, changes=changes)
+        return VersionStep(base=base, manifests=(), kept=kept, changes=changes, replaces=bool(kept))
 
     def _changes(self, entries: Iterable[ManifestEntry]) -> VisibleChanges:
         return visible_changes(entries, self.levels, self._path)
 
     def _path(self, entry: ManifestEntry) -> str:
         return self.table.paths.data_file(entry.partition, entry.bucket, entry.file)
+
+
+def summary(
+    step: VersionStep,
+    snapshot: Snapshot,
+    writer: ManifestWriter,
+    manifests: Sequence[IcebergManifest],
+    *,
+    merges_by_key: bool,
+) -> dict[str, str]:
+    """Operation and counts of a step's snapshot, with the mark of Paimon's."""
+    data = [one for one in manifests if one.content is ManifestContent.DATA]
+    written = [one for one in writer.written if one.content is ManifestContent.DATA]
+    added, deleted = EntryStatus.ADDED, EntryStatus.DELETED
+    counts = {
+        "added-data-files": sum(one.files[added] for one in written),
+        "added-records": sum(one.rows[added] for one in written),
+        "deleted-data-files": sum(one.files[deleted] for one in written),
+        "deleted-records": sum(one.rows[deleted] for one in written),
+        "total-data-files": sum(one.live_files for one in data),
+        "total-records": sum(one.live_rows for one in data),
+        "total-delete-files": sum(one.live_files for one in manifests if one not in data),
+        "paimon.snapshot-id": snapshot.snapshot_id,
+    }
+    follows = bool(step.kept) and step.kept[-1].snapshot_id == snapshot.snapshot_id - 1
+    keeps_rows = follows and snapshot.commit_kind is CommitKind.COMPACT and not merges_by_key
+    has_vectors = any(one.files[added] for one in writer.written if one not in written)
+    kind = operation(
+        has_added=bool(step.changes.added),
+        has_removed=bool(step.changes.removed) or has_vectors or step.replaces,
+        keeps_rows=keeps_rows,
+    )
+    texts = {name: str(count) for name, count in counts.items()}
+    return {"operation": kind, **texts, MARK: snapshot.delta_manifest_list}

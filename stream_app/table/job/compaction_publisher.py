@@ -90,7 +90,8 @@ class CompactionPublisher:
 
     def _report(self, compaction: FinishedCompaction) -> CompactionReport:
         partition = self.table.paths.partition(compaction.change.partition)
-        return compaction_report(partition, compaction.unit, compaction.change)
+        policy = self.coordinator.policy_of(compaction.bucket)
+        return compaction_report(partition, compaction.unit, compaction.change, policy)
 
 
 def _files(compaction: FinishedCompaction) -> set[str]:

@@ -33,7 +33,7 @@ _MOVES_NOTHING = (CommitKind.COMPACT, CommitKind.ANALYZE)
 
 
 class IndexState(Protocol):
-    """The index of one table, as far as its job knows."""
+    """The index of one table, as far as its job knows; by default it follows from the rows."""
 
     @property
     def basis(self) -> IndexBasis:
@@ -43,16 +43,16 @@ class IndexState(Protocol):
     @property
     def is_needed(self) -> bool:
         """Whether the table has an index; without one everything fits."""
-        ...
+        return True
 
     @property
     def properties(self) -> dict[str, str]:
         """The properties about the index in each snapshot of an epoch."""
-        ...
+        return {}
 
-    def fits(self, basis: IndexBasis) -> bool:
+    def fits(self, basis: IndexBasis) -> bool:  # noqa: ARG002 - a default
         """Whether routed rows can be written with the index that is known now."""
-        ...
+        return True
 
     def stands(
         self, basis: IndexBasis, changes: Iterable[BucketChange], newest: Snapshot | None
@@ -72,7 +72,7 @@ class IndexState(Protocol):
 
     def note(self, basis: IndexBasis, changes: Iterable[BucketChange]) -> None:
         """Note that an epoch of this job is committed."""
-        ...
+        del basis, changes
 
 
 def index_state(table: FileStoreTable, history: CommitHistory) -> IndexState:
@@ -82,11 +82,12 @@ def index_state(table: FileStoreTable, history: CommitHistory) -> IndexState:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyIndexState:
+class KeyIndexState(IndexState):
     """The index state of a table whose keys find their rows in any partition.
 
-    Rows are routed by their keys alone. They are placed when they are written, by the snapshot that
-    the job knows then. When another writer has committed rows since, a key may be elsewhere.
+    Rows are routed by their keys alone: a share is a function of the key. They are placed when they
+    are written, by the snapshot that the job knows then. When another writer has committed rows
+    since, a key may be elsewhere.
 
     Attributes:
         history: the newest snapshot that the job knows.
@@ -103,18 +104,9 @@ class KeyIndexState:
         return IndexBasis(snapshot_id=0 if newest is None else newest.snapshot_id)
 
     @property
-    def is_needed(self) -> bool:
-        """See `IndexState.is_needed`."""
-        return True
-
-    @property
     def properties(self) -> dict[str, str]:
         """The number of shares in which rows found their buckets."""
         return {KEY_SHARES_PROPERTY: str(self.rule.shares)}
-
-    def fits(self, basis: IndexBasis) -> bool:  # noqa: ARG002
-        """See `IndexState.fits`; a share is a function of the key."""
-        return True
 
     def stands(
         self,
@@ -139,9 +131,6 @@ class KeyIndexState:
                 fix="start the job again: it writes the epoch's rows anew. Let only one job write "
                 "a table whose keys lack partition columns",
             )
-
-    def note(self, basis: IndexBasis, changes: Iterable[BucketChange]) -> None:
-        """Do nothing; see `IndexState.note`: the index follows from the table."""
 
     def _mover(self, basis: IndexBasis, latest: Snapshot | None) -> str | None:
         """What has changed rows above the basis, in words; None: nothing."""
@@ -211,7 +200,7 @@ def _grew_alike(
 
 
 @dataclass(slots=True)
-class HashIndexState:
+class HashIndexState(IndexState):
     """The index of hashes of one table. Tables of other kinds have none, so everything fits.
 
     Attributes:
@@ -231,11 +220,6 @@ class HashIndexState:
     def is_needed(self) -> bool:
         """Whether the table is of the kind."""
         return self.table.kind.indexes_hashes
-
-    @property
-    def properties(self) -> dict[str, str]:
-        """No properties: the index manifest has everything."""
-        return {}
 
     def fits(self, basis: IndexBasis) -> bool:
         """Whether routed rows have the buckets that the newest index gives them."""

@@ -96,6 +96,7 @@ class TableJob:
         executor_of: makes what runs the table's compactions.
         stopping: whether the job shall end.
         takes_repeats: whether records that the table has from another job are stored again.
+        freshness: see `Compactions.adapt`; None: the table's options are the rules.
         identifier: of all commits, in a job without epochs; None: each has that of its epoch.
         upkeep: of the table; it runs before the first epoch too.
 
@@ -108,6 +109,7 @@ class TableJob:
     stopping: Callable[[], bool] = lambda: False
     takes_repeats: bool = False
     identifier: int | None = None
+    freshness: int | None = None
     upkeep: TableMaintenance = field(init=False)
     _commit: StreamTableCommit | None = field(init=False, default=None)
     _idle_callbacks: CommitCallbacks = field(init=False)
@@ -305,9 +307,12 @@ class TableJob:
 
     def _committer(self, commit_user: str) -> StreamTableCommit:
         executor = self.executor_of(self.table)
-        return StreamTableCommit(
+        commit = StreamTableCommit(
             self.table, commit_user, executor, self.identifier, stopping=self.stopping
         )
+        if self.freshness is not None:
+            commit.state.coordinator.adapt(self.freshness)
+        return commit
 
     @property
     def committer(self) -> StreamTableCommit:

@@ -17,7 +17,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from stream_app.errors import StreamAppError
 from stream_app.model.options.compaction_options import WRITE_ONLY
@@ -67,14 +67,8 @@ class MaintenanceMetrics:
 
     def plus(self, other: MaintenanceMetrics) -> MaintenanceMetrics:
         """The sum of both."""
-        return MaintenanceMetrics(
-            snapshots_expired=self.snapshots_expired + other.snapshots_expired,
-            partitions_expired=self.partitions_expired + other.partitions_expired,
-            files=self.files + other.files,
-            bytes=self.bytes + other.bytes,
-            failures=self.failures + other.failures,
-            seconds=self.seconds + other.seconds,
-        )
+        more = asdict(other)
+        return MaintenanceMetrics(**{name: was + more[name] for name, was in asdict(self).items()})
 
 
 @dataclass(slots=True)

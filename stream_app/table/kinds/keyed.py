@@ -1,10 +1,12 @@
 """Tables with a primary key: an LSM tree in each bucket.
 
 The buckets are fixed; or with ``bucket = -1`` they come as keys come, and an index has the hashes.
+Where keys find their rows in any partition, an index of keys places each row: a share of the keys
+stands for a bucket until the task that writes it has placed its rows.
 
 Source: Paimon `operation/KeyValueFileStoreWrite.java#createWriter`, `#createCompactManager`,
 `#createRewriter`, `index/DynamicBucketIndexMaintainer.java`,
-`deletionvectors/BucketedDvMaintainer.java`.
+`deletionvectors/BucketedDvMaintainer.java`, `crosspartition/GlobalIndexAssigner.java`.
 """
 
 from __future__ import annotations
@@ -47,9 +49,12 @@ from stream_app.model.options.table_options import (
     WRITE_BUFFER_SPILLABLE,
 )
 from stream_app.model.snapshot import Snapshot
+from stream_app.planning.key_index.index_rule import IndexRule, index_rule
 from stream_app.table.compact.coordinator import CompactCoordinator, bucket_managers
 from stream_app.table.compact.record_expiry import has_expired_rows, record_level_expire
 from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
+from stream_app.table.key_index.key_indexes import KeyIndexes
+from stream_app.table.key_index.placed_write import KeyShares, PlacedWrite
 from stream_app.table.kinds.kind_parts import TableKind, WriteBasis
 from stream_app.table.versions.deletion_vectors import index_changes
 from stream_app.table.versions.lookup_reader import LookupReader, keys_of_files, lookup_copies
@@ -254,14 +259,12 @@ def _planned_compactions(
     return [request for request in due if request is not None]
 
 
-def _table_write(table: FileStoreTable, basis: WriteBasis) -> TableWrite:
-    return TableWrite(table, _bucket_writer, next_sequence_number=basis.next_sequence_number)
-
-
 KEYED_KIND = TableKind(
     bucket_assigner=lambda table, _: FixedBuckets(table.schema),
     bucket_writer=_bucket_writer,
-    table_write=_table_write,
+    table_write=lambda table, basis: TableWrite(
+        table, _bucket_writer, next_sequence_number=basis.next_sequence_number
+    ),
     compactions=lambda table, executor: CompactCoordinator(table, executor, bucket_managers),
     planned_compactions=_planned_compactions,
     rewrite=rewrite_keyed,
@@ -278,3 +281,27 @@ def _indexed_write(table: FileStoreTable, basis: WriteBasis) -> TableWrite:
 
 
 DYNAMIC_KEYED_KIND = replace(KEYED_KIND, bucket_assigner=DynamicBuckets, table_write=_indexed_write)
+
+
+def _placed_write(table: FileStoreTable, basis: WriteBasis) -> PlacedWrite:
+    assert table.is_emptied or basis.snapshot_id is not None, "keys find their rows in a version"
+    return PlacedWrite(
+        table,
+        KEYED_KIND.bucket_writer,
+        KeyIndexes.of(table, _rule(table)),
+        next_sequence_number=basis.next_sequence_number,
+        snapshot_id=basis.snapshot_id or 0,
+    )
+
+
+def _rule(table: FileStoreTable) -> IndexRule:
+    rule = index_rule(table.schema)
+    assert rule is not None, "the kind has an index"
+    return rule
+
+
+PLACED_KEYED_KIND = replace(
+    KEYED_KIND,
+    bucket_assigner=lambda table, _: KeyShares(table.schema, _rule(table)),
+    table_write=_placed_write,
+)

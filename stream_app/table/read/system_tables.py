@@ -16,6 +16,7 @@ import orjson
 from stream_app.clock import wall_clock_ms
 from stream_app.errors import UsageError
 from stream_app.filestore.versions.branches import branch_root
+from stream_app.filestore.versions.statistics_files import StatisticsFiles
 from stream_app.format.json_object import JsonObject
 from stream_app.format.schema_json import field_objects
 from stream_app.model.near_names import unknown_name
@@ -164,8 +165,7 @@ _AGGREGATION_FIELDS = SystemTable(
 def _statistics(table: FileStoreTable, snapshot: Snapshot | None) -> list[JsonObject]:
     if snapshot is None or snapshot.statistics is None:
         return []
-    data = table.file_io.read_bytes(table.paths.statistics(snapshot.statistics))
-    return [JsonObject.decode(data, what="a file of statistics")]
+    return [StatisticsFiles(table.file_io, table.paths).read(snapshot.statistics)]
 
 
 _STATISTICS = SystemTable(

@@ -22,15 +22,16 @@ from stream_app.table.upkeep.expire_snapshots import (
     Expiry,
     add_changelog,
     add_dropped,
-    add_manifest_lists,
     first_wanted,
     readable,
     time_of,
     versions_before,
 )
-from stream_app.table.upkeep.file_deletion import FileCollector, FilesToDelete, delete_files
-from stream_app.table.upkeep.protected_versions import (
+from stream_app.table.upkeep.file_deletion import (
+    FileCollector,
+    FilesToDelete,
     LiveFilesCache,
+    delete_files,
     live_files_cache,
     protected_versions,
 )
@@ -102,5 +103,5 @@ class ExpireChangelogs:
             # They are deleted, unless flushed files were the changelog when the snapshot expired.
             # That is possible beside changelog files, because the producer may have changed.
             add_dropped(collector, changelog, protected, self._cache)
-            add_manifest_lists(collector, changelog)
+            collector.add_manifest_lists(changelog)
         return collector.files

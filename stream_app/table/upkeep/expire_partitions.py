@@ -80,7 +80,6 @@ class PartitionExpiry:
 
     partitions: tuple[DatedPartition, ...]
     undated: int
-    batch_size: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +128,6 @@ class ExpirePartitions:
         return PartitionExpiry(
             partitions=tuple(self._too_old(dated)[: self.retention.at_most]),
             undated=sum(partition.time_ms is None for partition in dated),
-            batch_size=self.retention.batch_size,
         )
 
     def execute(self, expiry: PartitionExpiry) -> Iterator[DroppedPartitions]:
@@ -141,7 +139,7 @@ class ExpirePartitions:
             CommitError: others won every race; what was not dropped is found again next time.
         """
         user = f"expire-partitions-{uuid.uuid4()}"
-        for batch in batches(list(expiry.partitions), expiry.batch_size):
+        for batch in batches(list(expiry.partitions), self.retention.batch_size):
             dropped = self._drop(user, batch)
             if dropped is not None:
                 yield dropped

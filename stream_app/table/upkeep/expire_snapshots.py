@@ -42,10 +42,12 @@ from stream_app.table.upkeep.announcements import (
     whole_or_staying,
     withdraw_what_is_over,
 )
-from stream_app.table.upkeep.file_deletion import FileCollector, FilesToDelete, delete_files
-from stream_app.table.upkeep.protected_versions import (
+from stream_app.table.upkeep.file_deletion import (
+    FileCollector,
+    FilesToDelete,
     LiveFilesCache,
     ProtectedVersions,
+    delete_files,
     live_files_cache,
     protected_versions,
 )
@@ -295,7 +297,7 @@ class ExpireSnapshots:
             if not config.is_changelog_longer:
                 add_changelog(collector, snapshot, protected)
             if not keeps_lists:
-                add_manifest_lists(collector, snapshot)
+                collector.add_manifest_lists(snapshot)
             collector.add_indexes(snapshot)
         return collector.files
 
@@ -384,9 +386,3 @@ def add_changelog(
     collector.reads.prefetch([name], with_manifests=True)
     collector.add_changelog_files(collector.reads.added_entries(name))
     collector.add_manifest_list(name, snapshot.changelog_manifest_list_size)
-
-
-def add_manifest_lists(collector: FileCollector, snapshot: Snapshot) -> None:
-    """The lists of a version's data files, and their manifests."""
-    collector.add_manifest_list(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
-    collector.add_manifest_list(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)

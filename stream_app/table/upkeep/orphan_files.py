@@ -6,8 +6,8 @@ long-lived changelogs, of the table and of its branches. When a version cannot b
 nothing is deleted, because its files cannot be determined.
 
 A writer's files are named by nothing until they are committed; their age alone keeps them, so it is
-judged with care (`time_of_age`). The search ignores files outside of the table's folder, and
-folders that are not Paimon's.
+judged with care (`time_of_age`). The search ignores folders that are not Paimon's, and files
+outside of the table's folder, except its metadata for Iceberg (`iceberg_orphans`).
 
 Source: Paimon `operation/OrphanFilesClean.java`, `operation/LocalOrphanFilesClean.java`; Paimon
 ignores missing manifests.
@@ -21,10 +21,12 @@ from dataclasses import dataclass
 
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.store_time import store_now_ms
+from stream_app.filestore.iceberg.iceberg_files import is_writers_file
 from stream_app.filestore.versions.branches import branch_roots
 from stream_app.model.snapshot import Snapshot, VersionKind
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.map_in_threads import map_in_threads, thread_count
+from stream_app.table.upkeep.iceberg_orphans import IcebergLeftovers
 from stream_app.table.versions.version_files import (
     NamedVersion,
     brought_back_from_tag,
@@ -166,6 +168,9 @@ def plan_orphans(table: FileStoreTable, older_than_millis: int) -> OrphanPlan:
     candidates = [candidate for root in roots for candidate in _of_version_folders(table, root)]
     for folder in _METADATA:
         candidates += _files(table, f"{table.location}/{folder}")
+    published = IcebergLeftovers.of(table)
+    of_iceberg = [] if published is None else _of_iceberg(table, published.files.folder)
+    candidates += of_iceberg
     folders: dict[str, int] = {}
     data, threads = list(_data_folders(table, folders)), thread_count(table)
     candidates += [
@@ -180,6 +185,8 @@ def plan_orphans(table: FileStoreTable, older_than_millis: int) -> OrphanPlan:
         for version in versions_below(table.file_io, root):
             reads.add(version, is_branchs=root != table.location)
             versions += 1
+    if published is not None:
+        reads.names |= published.used({candidate.name for candidate in of_iceberg})
     removable = orphans(old, reads.names, older_than_millis)
     going = {file.path for file in removable}
     left = {one.path.rpartition("/")[0] for one in candidates if one.path not in going}
@@ -281,6 +288,14 @@ def _of_version_folders(table: FileStoreTable, root: str) -> Iterator[Candidate]
         for candidate in _files(table, f"{root}/{folder}".rstrip("/")):
             if may_be_cleaned(folder, candidate.name):
                 yield candidate
+
+
+def _of_iceberg(table: FileStoreTable, folder: str) -> list[Candidate]:
+    return [
+        candidate
+        for candidate in _files(table, folder)
+        if is_writers_file(candidate.name) or is_temporary(candidate.name)
+    ]
 
 
 def _files(table: FileStoreTable, folder: str) -> list[Candidate]:

@@ -26,16 +26,16 @@ Source: Paimon `table/RollbackHelper.java`, which leaves the files of step 6, an
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.filestore.versions.announcements import RollbackAnnouncement
-from stream_app.model.consumer import Consumer
 from stream_app.model.manifest_entry import FileKind
 from stream_app.model.options.expire_options import SNAPSHOT_CLEAN_EMPTY_DIRECTORIES
 from stream_app.model.options.stream_options import CONSUMER_EXPIRATION_TIME
 from stream_app.model.snapshot import Snapshot
+from stream_app.planning.upkeep.rollback_numbers import RollbackNumbers, rollback_numbers
 from stream_app.planning.upkeep.unused_files import FileKey, unprotected
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.publisher import IcebergPublisher
@@ -45,66 +45,19 @@ from stream_app.table.upkeep.announcements import (
     holding_rollbacks,
     withdraw_rollbacks,
 )
-from stream_app.table.upkeep.expire_snapshots import add_changelog, add_manifest_lists
-from stream_app.table.upkeep.file_deletion import FileCollector, FilesToDelete, delete_files
-from stream_app.table.upkeep.protected_versions import ProtectedVersions, protected_versions
+from stream_app.table.upkeep.expire_snapshots import add_changelog
+from stream_app.table.upkeep.file_deletion import (
+    FileCollector,
+    FilesToDelete,
+    ProtectedVersions,
+    delete_files,
+    protected_versions,
+)
 from stream_app.table.upkeep.tags import add_live_files
 from stream_app.table.versions.manifest_reads import ManifestReads
 from stream_app.table.versions.time_travel import Version, snapshot_of
 
 _LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RollbackNumbers:
-    """The versions that a rollback deletes and changes.
-
-    Attributes:
-        snapshots, changelogs: numbers, in the order of their deletion: the newest first.
-        tags: names, likewise.
-        is_restored: whether the target is no snapshot any more, so that its file is written again.
-        consumers: those that are ahead of the target, which the rollback would cut.
-    """
-
-    target: int
-    snapshots: tuple[int, ...]
-    changelogs: tuple[int, ...]
-    tags: tuple[str, ...]
-    is_restored: bool
-    consumers: tuple[Consumer, ...]
-
-    def is_empty(self) -> bool:
-        """Whether the table is at the target already."""
-        return not (self.snapshots or self.changelogs or self.tags or self.is_restored)
-
-
-def rollback_numbers(
-    target: int,
-    *,
-    snapshots: Iterable[int],
-    changelogs: Iterable[int],
-    tags: Mapping[str, int],
-    consumers: Iterable[Consumer] = (),
-) -> RollbackNumbers:
-    """The numbers of everything newer than the target, which a rollback deletes.
-
-    The newest are deleted first, so that the remaining snapshots are always consecutive. Only
-    before an expired target there may be a gap, until the rollback is done.
-    """
-    numbers = set(snapshots)
-    is_restored = target not in numbers
-    # What is a snapshot again needs no changelog that outlives it.
-    last = target - 1 if is_restored else target
-    return RollbackNumbers(
-        target=target,
-        snapshots=tuple(sorted((n for n in numbers if n > target), reverse=True)),
-        changelogs=tuple(sorted((n for n in changelogs if n > last), reverse=True)),
-        tags=tuple(
-            sorted((name for name in tags if tags[name] > target), key=lambda n: (-tags[n], n))
-        ),
-        is_restored=is_restored,
-        consumers=tuple(consumer for consumer in consumers if consumer.next_snapshot > target + 1),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,7 +306,7 @@ def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) ->
     for version in (*snapshots, *changelogs):
         _add_new(collector, version, protected, needed)
     for version in (*snapshots, *tagged, *changelogs):
-        add_manifest_lists(collector, version)
+        collector.add_manifest_lists(version)
         collector.add_indexes(version)
     return collector.files
 

@@ -37,8 +37,12 @@ from stream_app.planning.upkeep.tag_creation import SnapshotTime, TagRules, tag_
 from stream_app.planning.upkeep.unused_files import FileKey, file_key, nearest_numbers, unprotected
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.announcements import is_announced, is_rolled_back
-from stream_app.table.upkeep.file_deletion import FileCollector, FilesToDelete, delete_files
-from stream_app.table.upkeep.protected_versions import protected_versions
+from stream_app.table.upkeep.file_deletion import (
+    FileCollector,
+    FilesToDelete,
+    delete_files,
+    protected_versions,
+)
 from stream_app.table.versions.manifest_reads import ManifestReads
 from stream_app.table.versions.time_travel import numbered_snapshot
 
@@ -215,11 +219,7 @@ def _files(
         collector.keep_metadata_of(changelogs, may_be_gone=True)
     for version in going:
         add_live_files(collector, version, needed)
-        for name, size in (
-            (version.base_manifest_list, version.base_manifest_list_size),
-            (version.delta_manifest_list, version.delta_manifest_list_size),
-        ):
-            collector.add_manifest_list(name, size)
+        collector.add_manifest_lists(version)
         collector.add_indexes(version)
     return collector.files
 

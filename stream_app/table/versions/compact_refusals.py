@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.casting.rules import can_be_read_as
+from stream_app.format.data_files.registry import DATA_FILE_FORMATS, format_of_file
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import ManifestEntry
@@ -31,12 +32,13 @@ class CompactableFiles:
         """Check that a live file can be read and rewritten.
 
         Raises:
-            UnsupportedTableError: it is not a Parquet file, or its columns do not fit those that
-                the table had when it was opened.
+            UnsupportedTableError: its format is another, or its columns do not fit those that the
+                table had when it was opened.
         """
-        if not file.file_name.endswith(".parquet") and not self._leaves_compaction:
+        if format_of_file(file.file_name) is None and not self._leaves_compaction:
             raise UnsupportedTableError(
-                f"data file {file.file_name} is no Parquet file, and could not be compacted",
+                f"data file {file.file_name} is none of {', '.join(DATA_FILE_FORMATS)}, and "
+                "could not be compacted",
                 where=self.table.location,
                 fix="with the engine that wrote it, set 'file.format' = 'parquet' and compact the "
                 "table fully with 'compaction.force-rewrite-all-files' = 'true'",

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import TracebackType
-from typing import Protocol
+from typing import Protocol, cast
 
 import pyarrow as pa
 
 from stream_app.fileio.background_sync import BackgroundSync
+from stream_app.fileio.file_io import FileIO
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.index_file_meta import IndexManifestEntry
@@ -58,7 +59,7 @@ class TableWrite:
         bucket_index: BucketIndexes | None = None,
     ) -> None:
         self._sync = BackgroundSync(table.file_io)
-        self._table = replace(table, file_io=self._sync)
+        self._table = replace(table, file_io=cast(FileIO, self._sync))
         self._bucket_writer = bucket_writer
         self._bucket_index = bucket_index
         self._index: BucketIndex | None = None

@@ -12,7 +12,7 @@ import json
 import shlex
 from pathlib import Path
 
-from stream_app.app.cli.arguments.alter_arguments import schema_changes
+from stream_app.app.cli.verbs.upkeep.alter import schema_changes
 from stream_app.catalog.rest.rest_connection import merged_options
 from stream_app.catalog.rest.schema_change_json import change_object
 from stream_app.model.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta

@@ -9,10 +9,9 @@ import pytest
 
 from stream_app.errors import WrongSourceError
 from stream_app.kafka.client_options import READING_OPTIONS, client_options
-from stream_app.kafka.jaas import JaasError, read_jaas
-from stream_app.kafka.job_offsets import JobOffsets
 from stream_app.kafka.next_offsets import first_offsets, next_end, offsets_text, vanished
 from stream_app.kafka.offset_ranges import (
+    JobOffsets,
     OffsetRange,
     Offsets,
     cut,
@@ -20,6 +19,7 @@ from stream_app.kafka.offset_ranges import (
     ranges_between,
     shared_out,
 )
+from stream_app.kafka.security_options import JaasError, read_jaas
 from tests.support.datadriven import Case, files, run_file
 
 

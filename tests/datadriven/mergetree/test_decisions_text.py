@@ -24,8 +24,9 @@ from stream_app.mergetree.compact.universal_compaction import (
     OffPeakHours,
     Runs,
     UniversalCompaction,
-    create_unit,
     pick_full,
+    picked_runs,
+    sizes_of,
 )
 from stream_app.mergetree.interval_partition import partition_into_sections, runs_by_age
 from stream_app.mergetree.levels import Levels
@@ -157,13 +158,12 @@ def full(case: Case) -> str:
 def output_level(case: Case) -> str:
     """Take 1, 2, … of the newest runs: how many it becomes, into which level."""
     runs = runs_of(case.input)
-    units = [
-        create_unit(runs, int(case.args["levels"]) - 1, count, "")
-        for count in range(1, len(runs) + 1)
-    ]
+    highest = int(case.args["levels"]) - 1
+    picks = [picked_runs(sizes_of(runs), highest, count, "") for count in range(1, len(runs) + 1)]
     return "\n".join(
-        f"{count} → {len(unit.files)} into level {unit.output_level}"
-        for count, unit in enumerate(units, 1)
+        f"{count} → {sum(len(run.run.files) for run in runs[: picked.count])} "
+        f"into level {picked.output_level}"
+        for count, picked in enumerate(picks, 1)
     )
 
 

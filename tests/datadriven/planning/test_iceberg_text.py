@@ -15,7 +15,11 @@ from stream_app.model.iceberg.metadata import (
 )
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.planning.iceberg.history import kept_snapshots, next_version, operation
+from stream_app.planning.iceberg.history import (
+    kept_snapshots,
+    next_version,
+    operation,
+)
 from stream_app.planning.iceberg.manifest_merge import (
     MergeRule,
     entries_of_manifest,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from stream_app.app.cli.arguments.alter_arguments import CHANGES, schema_changes
+from stream_app.app.cli.verbs.upkeep.alter import CHANGES, schema_changes
 from stream_app.errors import UsageError
 from stream_app.format.casting.rules import can_be_read_as
 from stream_app.model.schema.data_type import STRING, parse_columns, parse_data_type

@@ -8,6 +8,7 @@ from pathlib import Path
 from stream_app.model.consumer import Consumer
 from stream_app.model.options.option import parse_duration_ms
 from stream_app.model.tag import Tag
+from stream_app.planning.upkeep.rollback_numbers import rollback_numbers
 from stream_app.planning.upkeep.tag_creation import (
     SnapshotTime,
     TagPeriods,
@@ -22,7 +23,6 @@ from stream_app.planning.upkeep.tag_creation import (
 )
 from stream_app.planning.upkeep.unused_files import nearest_numbers
 from stream_app.table.upkeep.orphan_files import Candidate, emptied_folders, may_be_cleaned, orphans
-from stream_app.table.upkeep.rollback import rollback_numbers
 from tests.support.datadriven import Case, run_file
 from tests.support.snapshots import a_snapshot
 

@@ -25,7 +25,9 @@ def configured(bench: JobBench, *topics: str, **source: int | bool) -> Mapping[s
 def test_a_checkpoint_is_both_readers(bench: JobBench) -> None:
     topic = bench.topic(change(key, "a") for key in range(10))
     configured(bench, topic, max_offsets_per_trigger=4)
-    assert "the native reader reads the topics" in bench.run().output
+    told = bench.run().output
+    assert "the native reader reads the topics" in told
+    assert told.count("messages are decoded by ") == 1
     assert [event["messages"] for event in bench.events("progress")] == [4, 4, 2]
     bench.send(topic, [change(key, "b", "a") for key in range(5)])
     output = bench.run(SPARK).output

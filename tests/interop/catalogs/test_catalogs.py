@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,14 @@ from stream_app.catalog.jdbc.jdbc_catalog import JdbcCatalog
 from stream_app.catalog.registry import catalog_of
 from stream_app.clock import SystemClock
 from stream_app.errors import CommitError, UnsupportedTableError, UsageError
-from stream_app.model.schema.data_type import STRING, parse_columns
+from stream_app.model.schema.data_type import STRING, RowType, parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
-from stream_app.planning.schema.schema_changes import AddColumn
+from stream_app.planning.schema.schema_changes import (
+    AddColumn,
+    SetColumnComment,
+    SetTableComment,
+)
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.opening import (
     create_or_open_in_catalog,
@@ -134,6 +139,33 @@ def test_java_lists_reads_alters_and_continues_a_table(
     assert paimon_java.read(theirs) == [{"k": 1}]
 
 
+def test_comments_of_tables_and_columns_are_seen_by_java(
+    catalog: Catalog, options: Mapping[str, str], paimon_java: PaimonJava
+) -> None:
+    columns = parse_columns("k STRING NOT NULL, v STRING")
+    schema = new_table_schema(
+        columns=RowType(tuple(replace(one, description=f"the {one.name}") for one in columns)),
+        primary_keys=("k",), partition_keys=(), options={"bucket": "1"}, comment="the orders",
+        time_millis=SystemClock().now_ms(),
+    )  # fmt: skip
+    table = create_or_open_in_catalog(catalog, ORDERS, schema, SystemClock())
+    theirs = NamedTable(catalog=options, database="shop", table="orders")
+    assert paimon_java.comments(theirs) == {"": "the orders", "k": "the k", "v": "the v"}
+    alter_table(
+        table,
+        [
+            SetTableComment("all orders"),
+            SetColumnComment("v", None),
+            AddColumn(name="n", data_type=STRING, comment="how many"),
+        ],
+    )
+    assert paimon_java.comments(theirs) == {
+        "": "all orders", "k": "the k", "v": None, "n": "how many",
+    }  # fmt: skip
+    alter_table(open_in_catalog(catalog, ORDERS), [SetTableComment(None)])
+    assert paimon_java.comments(theirs)[""] is None
+
+
 @pytest.mark.parametrize("options", ["sqlite", "hive", "rest"], indirect=True)
 def test_new_tables_have_the_catalog_s_defaults_as_java_s_have(
     options: Mapping[str, str], paimon_java: PaimonJava
@@ -233,11 +265,34 @@ def test_a_path_is_no_way_around_the_catalog(catalog: Catalog) -> None:
     assert open_for_altering(open_in_catalog(catalog, ORDERS)).schema == table.schema
 
 
-@pytest.mark.parametrize("options", ["sqlite"], indirect=True)
-def test_a_folder_with_another_table_is_refused(
-    options: Mapping[str, str], catalog: Catalog
+@pytest.mark.parametrize("options", ["sqlite", "hive"], indirect=True)
+def test_a_folder_with_another_table_is_refused_until_it_is_registered(
+    options: Mapping[str, str], catalog: Catalog, paimon_java: PaimonJava
 ) -> None:
     other = catalog_of({"warehouse": options["warehouse"]}, SystemClock())
-    orders_of(other)
+    orders_of(other).commit(("+I", {"k": "a", "v": "1"}))
     with pytest.raises(UsageError, match="a table that the catalog does not know"):
         orders_of(catalog)
+    theirs = NamedTable(catalog=options, database="shop", table="orders")
+    paimon_java.adopt(theirs)
+    assert_goes_on(catalog, theirs, paimon_java)
+
+
+@pytest.mark.parametrize("options", ["rest"], indirect=True)
+def test_a_table_at_a_path_is_registered_at_a_server(
+    options: Mapping[str, str], catalog: Catalog, paimon_java: PaimonJava, tmp_path: Path
+) -> None:
+    other = catalog_of({"warehouse": str(tmp_path / "other")}, SystemClock())
+    plain = orders_of(other)
+    plain.commit(("+I", {"k": "a", "v": "1"}))
+    theirs = NamedTable(catalog=options, database="shop", table="orders")
+    paimon_java.adopt(theirs, f"file:{plain.path}")
+    assert_goes_on(catalog, theirs, paimon_java)
+
+
+def assert_goes_on(catalog: Catalog, theirs: NamedTable, paimon_java: PaimonJava) -> None:
+    """A job writes the table behind its first snapshot, and Java behind the job."""
+    ours = SmallTable(open_in_catalog(catalog, ORDERS), _epoch=1)
+    ours.commit(("+I", {"k": "b", "v": "2"}))
+    paimon_java.write(theirs, [("+I", {"k": "c", "v": "3"})], identifier=0)
+    assert sorted(row["k"] for row in paimon_java.read(theirs)) == ["a", "b", "c"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,15 @@ from stream_app.catalog.identifier import Identifier
 from stream_app.catalog.registry import catalog_of
 from stream_app.clock import SystemClock
 from stream_app.errors import CommitError, UsageError
-from stream_app.model.schema.data_type import STRING, parse_columns
+from stream_app.model.schema.data_type import STRING, RowType, parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
-from stream_app.planning.schema.schema_changes import AddColumn, SetOption, UnsetOption
+from stream_app.planning.schema.schema_changes import (
+    AddColumn,
+    SetColumnComment,
+    SetOption,
+    SetTableComment,
+    UnsetOption,
+)
 from stream_app.table.opening import create_or_open_in_catalog, open_in_catalog
 from stream_app.table.schema.alter import alter_table
 from tests.support.named_table import NamedTable
@@ -136,6 +143,33 @@ def test_a_table_is_described_as_paimons_java_describes_it(
     altered = described(hive_table(metastore, Identifier("shop", "java")))
     assert described(hive_table(metastore)) == altered
     assert altered["columns"][-1] == ("more", "string")
+
+
+def test_comments_are_in_the_metastore(metastore: HiveMetastore, options: dict[str, str]) -> None:
+    catalog = catalog_with(options)
+    schema = new_table_schema(
+        columns=RowType(
+            tuple(replace(one, description=f"a {one.name}") for one in parse_columns(KEYS))
+        ),
+        primary_keys=("k", "dt", "n"), partition_keys=("dt", "n"), options=OPTIONS,
+        time_millis=SystemClock().now_ms(), comment="orders",
+    )  # fmt: skip
+    table = create_or_open_in_catalog(catalog, ORDERS, schema, SystemClock())
+    made = {"k": "a k", "dt": "a dt", "n": "a n"}
+    assert comments(hive_table(metastore)) == ("orders", made)
+    more = AddColumn(name="more", data_type=STRING, comment="and more")
+    alter_table(table, [SetTableComment("of a shop"), SetColumnComment("k", None), more])
+    known = {"dt": "a dt", "n": "a n", "more": "and more"}
+    assert comments(hive_table(metastore)) == ("of a shop", known)
+    alter_table(open_in_catalog(catalog, ORDERS), [SetTableComment(None)])
+    assert comments(hive_table(metastore)) == (None, known)
+
+
+def comments(table: Struct) -> tuple[str | None, dict[str, str]]:
+    """The table's, and those of its columns that have one."""
+    columns = [*table.struct(TableField.STORAGE).structs(StorageField.COLUMNS), *table.structs(8)]
+    of_columns = {one.text(1): one.text(3) for one in columns if one.text(3)}
+    return table.text_map(TableField.PARAMETERS).get("comment"), of_columns
 
 
 @WITH_JAVA

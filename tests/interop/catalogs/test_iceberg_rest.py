@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import socket
 import subprocess
 import sys
@@ -17,14 +18,19 @@ import pytest
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import NoSuchTableError
 
+from stream_app.clock import SystemClock
 from stream_app.model.schema.data_type import STRING
-from stream_app.planning.schema.schema_changes import AddColumn, RenameColumn
+from stream_app.planning.schema.schema_changes import AddColumn, RenameColumn, SetTableComment
 from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.opening import open_table
 from stream_app.table.schema.alter import alter_table
+from stream_app.table.upkeep.orphan_files import plan_orphans
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
 from stream_app.table.upkeep.tags import create_tag, new_tag
+from tests.support.iceberg_history import KINDS, IcebergHistory
+from tests.support.iceberg_reader import IcebergReader
 from tests.support.normal_rows import normal_rows
+from tests.support.paimon_java import PaimonJava
 from tests.support.random_changes import RandomChanges
 from tests.support.small_table import SmallTable, small_table
 from tests.support.table_writer import TableWriter, by_content, read_rows
@@ -104,6 +110,16 @@ def test_random_epochs_are_seen_in_the_catalog(
     assert sum(name.name.endswith(".metadata.json") for name in files) <= 5
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_random_history_is_seen_in_the_catalog(
+    tmp_path: Path, server: IcebergRest, iceberg: IcebergReader, seed: int, kind: str
+) -> None:
+    """tests/soak has 500 steps."""
+    history = IcebergHistory(tmp_path, iceberg, kind, random.Random(seed), server.uri)
+    for _ in range(30):
+        history.step()
+
+
 def test_columns_tags_and_rollbacks_reach_the_catalog(
     tmp_path: Path, server: IcebergRest, catalog: Catalog
 ) -> None:
@@ -118,6 +134,7 @@ def test_columns_tags_and_rollbacks_reach_the_catalog(
         [
             AddColumn(name="note", data_type=STRING, comment="of the clerk"),
             RenameColumn("v", "value"),
+            SetTableComment("what was sold"),
         ],
     )
     altered = SmallTable(open_table(table.path), _epoch=1)
@@ -125,7 +142,10 @@ def test_columns_tags_and_rollbacks_reach_the_catalog(
     altered.compact()
     assert_same(catalog, altered)
     there = catalog.load_table(table.table.label)
-    assert [field.name for field in there.schema().fields] == ["id", "value", "note"]
+    assert [(field.name, field.doc) for field in there.schema().fields] == [
+        ("id", None), ("value", None), ("note", "of the clerk"),
+    ]  # fmt: skip
+    assert there.properties["comment"] == "what was sold"
     assert there.refs()["monday"].snapshot_id == newest.snapshot_id
     assert there.scan(snapshot_id=newest.snapshot_id).to_arrow().to_pylist() == [{"id": 1, "v": 10}]
 
@@ -135,6 +155,33 @@ def test_columns_tags_and_rollbacks_reach_the_catalog(
     again = SmallTable(open_table(table.path), _epoch=2)
     again.commit(("+I", {"id": 3, "value": 30, "note": None}))
     again.compact()
+    assert_same(catalog, again)
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_after_a_commit_of_paimon_s_java_the_catalog_follows(
+    tmp_path: Path, server: IcebergRest, catalog: Catalog, paimon_java: PaimonJava, version: str
+) -> None:
+    """Java's library writes files alone, and no numbers of rows; those of version 3 never fall."""
+    options = {"metadata.iceberg.format-version": version}
+    table = a_table(tmp_path, server.uri, "id INT", options=options)
+    table.commit(("+I", {"id": 1}), ("+I", {"id": 2}))
+    table.commit(("+I", {"id": 3}))
+    paimon_java.write(table.path, [("+I", {"id": 4})], identifier=1)
+    again = SmallTable(open_table(table.path), _epoch=2)
+    again.commit(("+I", {"id": 5}))
+    assert_same(catalog, again)
+
+
+def test_metadata_that_was_lost_comes_back_into_the_catalog(
+    tmp_path: Path, server: IcebergRest, catalog: Catalog
+) -> None:
+    table = a_table(tmp_path, server.uri, "id INT", options=VECTORS)
+    table.commit(("+I", {"id": 1}), ("+I", {"id": 2}))
+    table.commit(("+I", {"id": 3}))
+    shutil.rmtree(tmp_path / "wh" / "iceberg")
+    again = SmallTable(open_table(table.path), _epoch=2)
+    again.commit(("+I", {"id": 5}))
     assert_same(catalog, again)
 
 
@@ -149,6 +196,44 @@ def test_a_catalog_that_was_away_catches_up(
     back = SmallTable(moved, _epoch=1)
     back.commit(("+I", {"id": 2}))
     assert_same(catalog, back)
+
+
+def test_a_tag_whose_snapshot_the_catalog_lacks_is_left_out_until_it_can_come(
+    tmp_path: Path, server: IcebergRest, catalog: Catalog, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = a_table(tmp_path, server.uri, "id INT")
+    for number in (1, 2):
+        table.commit(("+I", {"id": number}))
+    there = catalog.load_table(table.table.label)
+    with there.maintenance.expire_snapshots() as expiry:
+        expiry.by_id(1)  # another engine's upkeep
+    assert create_tag(table.table, new_tag(table.table, "monday", 1))
+    assert create_tag(table.table, new_tag(table.table, "tuesday", 2))
+    for number in (3, 4):
+        table.commit(("+I", {"id": number}))
+        assert_same(catalog, table)
+    assert catalog.load_table(table.table.label).refs().keys() == {"main", "tuesday"}
+    assert caplog.text.count("has no tag 'monday': it has lost snapshot 1") == 1
+    assert "do not see" not in caplog.text
+    catalog.drop_table(table.table.label)
+    table.commit(("+I", {"id": 5}))
+    assert catalog.load_table(table.table.label).refs().keys() == {"main", "monday", "tuesday"}
+
+
+def test_orphans_go_and_what_the_catalog_names_stays(
+    tmp_path: Path, server: IcebergRest, catalog: Catalog, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = a_table(tmp_path, server.uri, "id INT")
+    table.commit(("+I", {"id": 1}))
+    folder = tmp_path / "wh" / "iceberg" / table.table.label.replace(".", "/") / "metadata"
+    [registered] = folder.glob("00000-*.metadata.json")
+    crashed = folder / f"00000-{uuid.uuid4()}.metadata.json"
+    crashed.write_bytes(registered.read_bytes())
+    later = SystemClock().now_ms() + 3_600_000
+    assert [one.path for one in plan_orphans(table.table, later).files] == [str(crashed)]
+    away = table.table.with_options({"metadata.iceberg.rest.uri": "http://127.0.0.1:9"})
+    assert plan_orphans(away, later).files == ()
+    assert "metadata files of Iceberg stay, since a catalog may name them" in caplog.text
 
 
 def test_another_table_of_the_name_is_left_alone(

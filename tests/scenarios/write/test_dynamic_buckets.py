@@ -285,7 +285,7 @@ def test_a_single_append_and_the_check_of_a_source_know_the_buckets(tmp_path: Pa
             rows,
         ]
     )
-    check.add(bucket_assigner(table, check.index).assign(whole))
+    check.source.add(bucket_assigner(table, check.index).assign(whole))
     assert list(check.findings(latest_of(table))) == []
 
 

@@ -65,6 +65,7 @@ import org.apache.paimon.table.source.StreamTableScan;
 import org.apache.paimon.table.source.TableRead;
 import org.apache.paimon.table.source.TableScan;
 import org.apache.paimon.types.DataField;
+import org.apache.paimon.types.DataType;
 import org.apache.paimon.types.DataTypeJsonParser;
 import org.apache.paimon.types.RowKind;
 import org.apache.paimon.types.RowType;
@@ -140,8 +141,29 @@ public final class PaimonServer {
                     described.withArray("types").addArray().add(column.name()).add(type);
                 }
                 return described;
+            case "adopt":
+                try (Catalog catalog = catalog(request)) {
+                    if (present(request, "folder")) {
+                        catalog.createDatabase(request.get("database").asText(), true);
+                        catalog.registerTable(
+                                identifier(request), request.get("folder").asText());
+                    } else {
+                        catalog.repairTable(identifier(request));
+                    }
+                }
+                return JSON.createObjectNode();
+            case "comments":
+                ObjectNode comments = JSON.createObjectNode();
+                Table commented = table(request);
+                comments.put("", commented.comment().orElse(null));
+                for (DataField column : commented.rowType().getFields()) {
+                    comments.put(column.name(), column.description());
+                }
+                return comments;
             case "statistics":
                 return statistics(request);
+            case "column_statistics":
+                return columnStatistics(request);
             case "branch":
                 FileStoreTable branched = storeTable(request);
                 branched.createBranch(
@@ -538,6 +560,39 @@ public final class PaimonServer {
                     new Statistics(snapshot, table.schema().id(), 6L, 100L, ofColumns));
         }
         return latest(table);
+    }
+
+    private static ObjectNode columnStatistics(JsonNode request) throws Exception {
+        FileStoreTable table = storeTable(request);
+        Statistics statistics = table.statistics().orElse(null);
+        ObjectNode answer = JSON.createObjectNode();
+        if (statistics == null) {
+            return answer;
+        }
+        answer.put("snapshot", statistics.snapshotId()).put("schema", statistics.schemaId());
+        answer.put("rows", statistics.mergedRecordCount().getAsLong());
+        answer.put("bytes", statistics.mergedRecordSize().getAsLong());
+        ObjectNode columns = answer.putObject("columns");
+        for (DataField field : table.rowType().getFields()) {
+            ColStats<?> known = statistics.colStats().get(field.name());
+            if (known == null) {
+                continue;
+            }
+            RowType bounds =
+                    RowType.of(
+                            new DataType[] {field.type().nullable(), field.type().nullable()},
+                            new String[] {"min", "max"});
+            GenericRow values =
+                    GenericRow.of(known.min().orElse(null), known.max().orElse(null));
+            ObjectNode column = Values.encodeNamed(values, bounds);
+            column.put("id", known.colId());
+            known.distinctCount().ifPresent(count -> column.put("distinct", count));
+            known.nullCount().ifPresent(count -> column.put("nulls", count));
+            known.avgLen().ifPresent(length -> column.put("average", length));
+            known.maxLen().ifPresent(length -> column.put("longest", length));
+            columns.set(field.name(), column);
+        }
+        return answer;
     }
 
     private static ObjectNode rollback(JsonNode request) throws Exception {

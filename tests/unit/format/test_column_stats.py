@@ -13,7 +13,7 @@ import pytest
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import deserialize_row
-from stream_app.format.column_stats import key_stats, stats_from_footer
+from stream_app.format.column_stats import FooterStats, key_stats, value_stats
 from stream_app.format.key_value_parquet import parquet_writer
 from stream_app.model.data_file_meta import EMPTY_STATS
 from stream_app.model.options.core_options import CoreOptions
@@ -40,7 +40,7 @@ def footer_of(columns: RowType, *groups: list[list[Any]]) -> pq.FileMetaData:
 def described(footer: pq.FileMetaData, columns: RowType, **how: Any) -> Described:
     """Name → (min, max, null count) of the columns that are not left out."""
     pairs = list(zip(columns.names, columns.types, strict=True))
-    stats, names = stats_from_footer(footer, pairs, **how)
+    stats, names = value_stats(FooterStats(footer), pairs, **how)
     kept = columns.names if names is None else names
     types = columns.project(kept).types
     return dict(
@@ -161,7 +161,7 @@ def test_columns_without_statistics_are_left_out() -> None:
     columns = row_type(("a", "INT"), ("b", "TIMESTAMP(9)"), ("c", "TIMESTAMP(3)"), ("d", "INT"))
     footer = footer_of(columns, [[1], [5], [MILLI], [2]])
     pairs = list(zip(columns.names, columns.types, strict=True))
-    stats, names = stats_from_footer(footer, [*pairs, ("absent", columns.types[0])])
+    stats, names = value_stats(FooterStats(footer), [*pairs, ("absent", columns.types[0])])
     assert names == ("a", "c", "d")
     assert stats.null_counts == (0, 0, 0)
     expected = {"a": (1, 1, 0), "c": (MILLI, MILLI, 0), "d": (2, 2, 0)}
@@ -171,14 +171,17 @@ def test_columns_without_statistics_are_left_out() -> None:
 def test_nothing_left_out_is_none() -> None:
     columns = row_type(("a", "INT"))
     pairs = [("a", columns.types[0])]
-    assert stats_from_footer(footer_of(columns, [[1]]), pairs)[1] is None
-    assert stats_from_footer(footer_of(columns, [[1]]), pairs, mode="none") == (EMPTY_STATS, ())
+    assert value_stats(FooterStats(footer_of(columns, [[1]])), pairs)[1] is None
+    assert value_stats(FooterStats(footer_of(columns, [[1]])), pairs, mode="none") == (
+        EMPTY_STATS,
+        (),
+    )
 
 
 def test_key_statistics_have_all_columns() -> None:
     columns = row_type(("_KEY_a", "STRING NOT NULL"), ("_KEY_b", "TIMESTAMP(9) NOT NULL"))
     footer = footer_of(columns, [["x" * 200, "y"], [1, 2]])
-    stats = key_stats(footer, list(zip(columns.names, columns.types, strict=True)))
+    stats = key_stats(FooterStats(footer), list(zip(columns.names, columns.types, strict=True)))
     assert deserialize_row(stats.min_values, columns.types) == ("x" * 128, None)
     assert deserialize_row(stats.max_values, columns.types) == ("y", None)
     assert stats.null_counts == (0, 0)

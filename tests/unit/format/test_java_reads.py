@@ -19,7 +19,7 @@ from stream_app.format.avro.manifest_avro import (
 )
 from stream_app.format.binary_row import serialize_arrow_row, serialize_row
 from stream_app.format.bucket_hash import bucket_of
-from stream_app.format.column_stats import key_stats, stats_from_footer
+from stream_app.format.column_stats import FooterStats, key_stats, value_stats
 from stream_app.format.key_value_parquet import parquet_writer
 from stream_app.format.partition_path import partition_path
 from stream_app.format.schema_json import decode_schema, encode_schema
@@ -129,8 +129,9 @@ class HandMadeTable:
         key_columns = [rows[column].combine_chunks() for column in keys.names]
         prefix = "" if self.thin else "_KEY_"
         key_pairs = zip([prefix + column for column in keys.names], keys.types, strict=True)
-        stats, names = stats_from_footer(
-            footer, list(zip(self.schema.fields.names, self.schema.fields.types, strict=True))
+        stats, names = value_stats(
+            FooterStats(footer),
+            list(zip(self.schema.fields.names, self.schema.fields.types, strict=True)),
         )
         file = DataFileMeta(
             file_name=name,
@@ -138,7 +139,7 @@ class HandMadeTable:
             row_count=len(rows),
             min_key=serialize_arrow_row(key_columns, keys.types, 0),
             max_key=serialize_arrow_row(key_columns, keys.types, len(rows) - 1),
-            key_stats=key_stats(footer, list(key_pairs)),
+            key_stats=key_stats(FooterStats(footer), list(key_pairs)),
             value_stats=stats,
             value_stats_cols=names,
             min_sequence_number=0,

@@ -22,7 +22,7 @@ from stream_app.format.avro.manifest_avro import (
 )
 from stream_app.format.binary_row import deserialize_row, serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of
-from stream_app.format.column_stats import key_stats, stats_from_footer
+from stream_app.format.column_stats import FooterStats, key_stats, value_stats
 from stream_app.format.key_value_parquet import conform, parquet_writer
 from stream_app.format.partition_path import partition_path
 from stream_app.format.schema_json import decode_schema, encode_schema
@@ -197,16 +197,19 @@ def test_data_files_are_described_as_by_java(file: JavaFile) -> None:
         for name, data_type in zip(key_type.names, key_type.types, strict=True)
     ]
     footer = pq.read_metadata(io.BytesIO(file.content))
-    assert key_stats(footer, key_columns) == meta.key_stats
+    assert key_stats(FooterStats(footer), key_columns) == meta.key_stats
     # Java takes NaN for the largest value; we would rather not know.
     if not any("nan" in map(str, column.to_pylist()) for column in table.columns):
-        assert stats_from_footer(footer, columns) == (meta.value_stats, meta.value_stats_cols)
+        assert value_stats(FooterStats(footer), columns) == (
+            meta.value_stats,
+            meta.value_stats_cols,
+        )
 
     sink = io.BytesIO()
     with parquet_writer(sink, table.schema, file.schema.core_options) as writer:
         writer.write_table(table)
     ours = pq.read_metadata(io.BytesIO(sink.getvalue()))
-    assert key_stats(ours, key_columns) == meta.key_stats
+    assert key_stats(FooterStats(ours), key_columns) == meta.key_stats
 
 
 @pytest.mark.parametrize("file", ALL_FILES)

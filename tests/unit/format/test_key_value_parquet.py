@@ -11,7 +11,7 @@ import pytest
 
 from stream_app.errors import CorruptFileError
 from stream_app.format.arrow_schema import arrow_schema, key_value_file_schema
-from stream_app.format.column_stats import stats_from_footer
+from stream_app.format.column_stats import FooterStats, value_stats
 from stream_app.format.key_value_parquet import (
     BATCH_BYTES,
     check_footer,
@@ -106,8 +106,8 @@ def test_statistics_beside_nanoseconds_are_those_without() -> None:
     names = ("ms", "us", "ltz")
     types = {field.name: field.data_type for field in parse_columns(COLUMNS)}
     found = [
-        stats_from_footer(
-            pq.ParquetFile(io.BytesIO(written(each))).metadata,
+        value_stats(
+            FooterStats(pq.ParquetFile(io.BytesIO(written(each))).metadata),
             [(name, types[name]) for name in names],
         )
         for each in (batch, batch.drop_columns(["ns"]))

@@ -1,8 +1,16 @@
-"""Draws the terminal: the list of tables, and below it the details of one."""
+"""Draws the terminal: the list of tables, and below it the details of one. Reads single keys.
+
+A key is read without waiting for the end of a line.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+import select
+import termios
+import tty
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -12,7 +20,6 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from stream_app.app.cli.top.keyboard import DOWN, PAGE_DOWN, PAGE_UP, UP
 from stream_app.app.ops.inspect.bucket_trees import next_compactions
 from stream_app.app.ops.inspect.compaction_history import compactions_of
 from stream_app.app.ops.inspect.job_status import EMPTY, READY, WAITING, TableStatus, in_short
@@ -217,3 +224,42 @@ def _details(site: Site, name: str) -> list[Text]:
     if due:
         planned_text = f"{len(due)} compaction{'s are' if len(due) > 1 else ' is'} due: {due[0]}"
     return [*lines, Text(f"  next: {planned_text}", style="dim")]
+
+
+UP, DOWN, PAGE_UP, PAGE_DOWN = "up", "down", "page up", "page down"
+_NAMES = {
+    b"\x1b[A": UP, b"\x1bOA": UP, b"k": UP,
+    b"\x1b[B": DOWN, b"\x1bOB": DOWN, b"j": DOWN,
+    b"\x1b[5~": PAGE_UP, b"\x1b[6~": PAGE_DOWN, b" ": PAGE_DOWN,
+}  # fmt: skip
+_LONGEST = 32
+
+
+@contextmanager
+def keys_of(terminal: int) -> Iterator[Callable[[float], str | None]]:
+    """Within the block each key of a terminal arrives at once, without an echo.
+
+    Args:
+        terminal: its file descriptor.
+
+    Yields:
+        What waits so many seconds for a key: its name or letter; None: there was none. The end of
+        the input is ``q``.
+    """
+    before = termios.tcgetattr(terminal)
+    tty.setcbreak(terminal)
+
+    def wait(seconds: float) -> str | None:
+        ready, _, _ = select.select([terminal], [], [], seconds)
+        if not ready:
+            return None
+        data = os.read(terminal, _LONGEST)
+        if not data:
+            return "q"
+        # Of keys that arrive together the first one counts, unless all are one key's sequence.
+        return _NAMES.get(data) or _NAMES.get(data[:1]) or data[:1].decode(errors="replace")
+
+    try:
+        yield wait
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)

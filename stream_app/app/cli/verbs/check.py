@@ -55,6 +55,7 @@ checks of every snapshot, tag and changelog of the table and of its branches:
                bucket and partition of each row, statistics, deletion vectors
   waiting-rows rows that readers, or followers of the changelog, get only when their compaction is
                committed; a job that runs compacts them
+  iceberg      its readers, by the catalog that the table's options name, find the newest snapshot
   changes      they lead to the table's rows: the changelog, or without one the flushed rows,
                replayed on top of the oldest version; without a key: compactions keep the number
                of rows
@@ -71,9 +72,9 @@ examples:
   stream-app check --conf conf/shop-database.toml
   stream-app check warehouse/shop.db/orders --source-kafka 127.0.0.1:9092/shop.public.orders
 
-exit codes: 0 no finding; 1 findings; 3 the only findings are what was not compared, and rows that
-wait for a compaction"""
-_NOTHING_WRONG = {FindingKind.NOT_COMPARED, FindingKind.WAITING_ROWS}
+exit codes: 0 no finding; 1 findings; 3 the only findings are what was not compared, rows that wait
+for a compaction, and what Iceberg's readers lack"""
+_NOTHING_WRONG = {FindingKind.NOT_COMPARED, FindingKind.WAITING_ROWS, FindingKind.ICEBERG}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

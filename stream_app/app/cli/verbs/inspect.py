@@ -19,9 +19,8 @@ from stream_app.app.ops.inspect.bucket_trees import (
 )
 from stream_app.app.ops.inspect.compaction_history import CompactionRow, compaction_rows
 from stream_app.app.ops.inspect.files import BucketChoice
-from stream_app.app.ops.inspect.option_list import OptionRow, option_rows
 from stream_app.app.ops.inspect.overview import Overview, overview, overview_lines
-from stream_app.app.ops.inspect.views import VIEWS, listing
+from stream_app.app.ops.inspect.views import VIEWS, OptionRow, listing, option_rows
 from stream_app.app.text.listing import Listing
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot

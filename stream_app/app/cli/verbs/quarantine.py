@@ -22,12 +22,13 @@ from stream_app.app.ops.check.of_database import paths_of
 from stream_app.app.ops.quarantine.job_replay import job_replays
 from stream_app.app.ops.quarantine.quarantine_folder import (
     DROPPED,
+    Choice,
     Mark,
     Quarantine,
     QuarantinedRecord,
+    offset_range,
     open_quarantine,
 )
-from stream_app.app.ops.quarantine.record_choice import Choice, offset_range
 from stream_app.app.ops.quarantine.replay import replay_lines
 from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.app.text.listing import DRY_RUN, NOTHING, counted, time_text
@@ -233,7 +234,8 @@ def _list(args: argparse.Namespace, records: _Records) -> Iterator[str]:
     elif not summaries:
         yield f"no record waits in {records.quarantine.location}"
     else:
-        yield from text_lines(columns, ([*map(_cell, summary.values())] for summary in summaries))
+        rows = [[it if it is None else str(it) for it in summary.values()] for summary in summaries]
+        yield from text_lines(columns, rows)
 
 
 def _summaries(records: Sequence[QuarantinedRecord]) -> list[dict[str, object]]:
@@ -257,10 +259,6 @@ def _summary(
         "first": time_text(min(times, default=None)),
         "last": time_text(max(times, default=None)),
     }
-
-
-def _cell(value: object) -> str | None:
-    return None if value is None else str(value)
 
 
 def _show(args: argparse.Namespace, records: _Records) -> Iterator[str]:

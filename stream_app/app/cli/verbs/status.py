@@ -79,7 +79,9 @@ def run(args: argparse.Namespace) -> int:
     status = JobStatus(
         tables_of_job=config.tables,
         checkpoint=checkpoint,
-        ends=source_ends(config.source, _lag_is_unknown),
+        ends=source_ends(
+            config.source, lambda why: print(f"the lag is unknown: {why}", file=sys.stderr)
+        ),
         now_ms=SystemClock().now_ms(),
     )
     rows = list(status.tables())
@@ -102,7 +104,3 @@ def run(args: argparse.Namespace) -> int:
         if row.reason is not None:
             print(f"\n{row.reason}")
     return FAILED if not is_there or any(row.state in _TROUBLES for row in rows) else 0
-
-
-def _lag_is_unknown(why: str) -> None:
-    print(f"the lag is unknown: {why}", file=sys.stderr)

@@ -85,7 +85,9 @@ def site_of(args: argparse.Namespace) -> Site:
         UsageError: the warehouse is not there, or the configuration is wrong.
     """
     if args.conf is not None:
-        return _job_site(args)
+        config = load_config(args.conf, args.set, os.environ)
+        checkpoint = checkpoint_of(config.tables, fix="show the warehouse instead, by --warehouse")
+        return JobSite(config, checkpoint, SystemClock())
     options = file_io_options(os.environ)
     warehouse, files = file_io_of(args.warehouse or WAREHOUSE, options)
     if not files.exists(warehouse):
@@ -96,9 +98,3 @@ def site_of(args: argparse.Namespace) -> Site:
         )
     secrets = Secrets(environment_secrets(os.environ))
     return WarehouseSite(warehouse, files, options, SystemClock(), secrets)
-
-
-def _job_site(args: argparse.Namespace) -> Site:
-    config = load_config(args.conf, args.set, os.environ)
-    checkpoint = checkpoint_of(config.tables, fix="show the warehouse instead, by --warehouse")
-    return JobSite(config, checkpoint, SystemClock())

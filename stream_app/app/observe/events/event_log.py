@@ -35,7 +35,7 @@ from stream_app.cdc.column_drift import Column, DriftKind
 from stream_app.cdc.message_format import Format
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError
-from stream_app.kafka.job_offsets import JobOffsets
+from stream_app.kafka.offset_ranges import JobOffsets
 from stream_app.log_facts import about
 from stream_app.message_formats import DEFAULT_FORMAT, FORMATS
 from stream_app.spark.epoch.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, ColumnSighting
@@ -150,8 +150,9 @@ class EventLog:
         )
 
     def progress(self, progress: SourceProgress) -> None:
-        """Spark has finished an epoch."""
+        """The job has finished an epoch."""
         self.idle(progress)
+        self.listeners.tell(lambda listener: listener.progress(progress))
         with about(table=self._name, epoch=progress.epoch, offsets=progress.end_offsets):
             _LOG.info(
                 "epoch %d: lag %s, next offsets %s",

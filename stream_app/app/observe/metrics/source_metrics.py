@@ -11,8 +11,7 @@ from prometheus_client import Gauge
 
 from stream_app.app.observe.metrics.health import POLL_S, SourceState
 from stream_app.clock import Clock
-from stream_app.kafka.job_offsets import JobOffsets
-from stream_app.kafka.offset_ranges import Offsets
+from stream_app.kafka.offset_ranges import JobOffsets, Offsets
 from stream_app.spark.epoch.decode_counts import PartitionEnd, Where
 from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.stream.running_stream import SourceProgress

@@ -10,6 +10,7 @@ from typing import TypeVar
 from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.job.table_job import IdleReport
 
 _LOG = logging.getLogger(__name__)
@@ -31,6 +32,9 @@ class JobListener:
 
     def quarantined(self, table: str, quarantined: Quarantined) -> None:
         """Messages without a table were quarantined; those of a table come with its epoch."""
+
+    def progress(self, progress: SourceProgress) -> None:
+        """An epoch is finished: each table has it, or is held back."""
 
     def held(self, table: str, waiting: HeldTable | None) -> None:
         """A table is held back, or has all epochs again."""

@@ -4,18 +4,21 @@
 2. Read the topics up to there. Decode them as the job does, into separate files.
 3. Compare both states, bucket by bucket: the differences are the changes. Where a key may be in any
    partition, the rows of a key that is in several are deleted, and its row is written anew.
-4. Write them as one snapshot on that of step 1, or on compactions above it. Quarantined records
-   among the messages are done with (`covered_records`).
+4. Write them as one snapshot on that of step 1, or on compactions above it.
 
 A run that is interrupted has changed nothing. A second run finds no difference.
+
+Quarantined records among the messages are done with: the backfill replaces their replay. Messages
+are seen only once, while they are read. So a record is covered only if the topic has the same
+message. Its mark is written before the commit and counts with it, as a replay's does.
 """
 
 from __future__ import annotations
 
 import itertools
 import uuid
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,16 +26,22 @@ import pyarrow as pa
 
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.ops.backfill.covered_records import CoveredRecords
 from stream_app.app.ops.check.source_replay import (
     fill,
     incomparable,
     own_messages,
     table_end,
 )
-from stream_app.app.ops.quarantine.quarantine_folder import Quarantine
+from stream_app.app.ops.quarantine.quarantine_folder import (
+    BACKFILLED,
+    Identity,
+    Mark,
+    Quarantine,
+    QuarantinedRecord,
+)
 from stream_app.app.source.topic_messages import topic_messages
 from stream_app.app.source.uncompared_findings import Uncompared
+from stream_app.cdc.change_batch import whole_messages
 from stream_app.cdc.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import SourceError, UnsupportedTableError, UsageError
 from stream_app.local_disk import scratch_folder
@@ -53,6 +62,77 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.single_append import SingleAppend
 from stream_app.table.versions.waiting_row_count import waiting_line
 from stream_app.table.write.bucket_assigner import BucketRows
+
+_Where = tuple[str, int]
+
+
+@dataclass(slots=True)
+class CoveredRecords:
+    """The records in some folders that a backfill also reads from the topics.
+
+    Attributes:
+        folders: in which records of the table may wait.
+    """
+
+    folders: Sequence[Quarantine]
+    _waiting: list[frozenset[Identity]] = field(init=False, default_factory=list)
+    _read_again: set[Identity] = field(init=False, default_factory=set)
+
+    def watched(
+        self, batches: Iterable[pa.RecordBatch], committed: Collection[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """Pass messages on, and note those that wait in a folder.
+
+        Args:
+            batches: of `MESSAGE_SCHEMA`.
+            committed: commit users that have a commit in the table.
+        """
+        self._waiting = [
+            frozenset(record.identity for record in folder.waiting(committed))
+            for folder in self.folders
+        ]
+        wanted = frozenset[Identity]().union(*self._waiting)
+        offsets: dict[_Where, list[int]] = defaultdict(list)
+        for topic, partition, offset, _ in wanted:
+            offsets[topic, partition].append(offset)
+        for batch in batches:
+            if offsets:
+                self._read_again |= wanted.intersection(_identities(batch, offsets))
+            yield batch
+
+    @property
+    def count(self) -> int:
+        """The number of covered records."""
+        return len(self._read_again)
+
+    def mark(self, name: str, user: str, snapshot: int | None = None) -> None:
+        """Note that the records are done with.
+
+        Args:
+            name, user, snapshot: as in `Mark`.
+        """
+        for folder, waiting in zip(self.folders, self._waiting, strict=True):
+            if covered := sorted(waiting & self._read_again):
+                outcomes = (BACKFILLED,) * len(covered)
+                records = tuple(covered)
+                folder.write_mark(
+                    Mark(
+                        name=name, records=records, outcomes=outcomes, user=user, snapshot=snapshot
+                    )
+                )
+
+
+def _identities(batch: pa.RecordBatch, offsets: dict[_Where, list[int]]) -> Iterator[Identity]:
+    """The identities of the messages at these places, of which there are few."""
+    batch = whole_messages(batch)
+    is_there = np.isin(
+        batch.column("offset").to_numpy(), np.unique(np.concatenate([*offsets.values()]))
+    )
+    for row in batch.filter(pa.array(is_there)).to_pylist():
+        if row["offset"] in offsets.get((row["topic"], row["partition"]), ()):
+            of_message = {key: row[key] for key in ("topic", "partition", "offset", "key", "value")}
+            yield QuarantinedRecord(file="", timestamp=None, reason="", **of_message).identity
+
 
 _USER = "backfill-"
 
@@ -212,9 +292,9 @@ class _Changes:
     def parts(self) -> Iterator[BucketRows]:
         """The changes, bucket after bucket; counts them."""
         present = self.state.stored(self.snapshot, self._doubled)
-        buckets = {*self.state.buckets, *(present.buckets if self.is_whole else ())}
+        buckets = {*self.state.source.buckets, *(present.buckets if self.is_whole else ())}
         for bucket in sorted(buckets):
-            expected = self.state.expected(bucket, keep_deletes=True)
+            expected = self.state.source.rows(bucket, keep_deletes=True)
             for differing in differences(self.state.view.layout(), present.rows(bucket), expected):
                 yield from self._counted(bucket, self._as_changes(differing))
 

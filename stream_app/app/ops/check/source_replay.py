@@ -78,7 +78,7 @@ class Filling:
         changes = decoded.changes
         if decoded.truncated is not None:  # the source empties its table: what was so far is void
             self._waiting, self.waiting_rows = [], 0
-            self._check.empty()
+            self._check.source.empty()
             changes = changes.behind(decoded.truncated)
         rows = with_messages(changes, messages)
         self._waiting.append(rows)
@@ -88,14 +88,14 @@ class Filling:
     def flush(self) -> None:
         """Write the waiting changes into a sorted run of each bucket."""
         if self.waiting_rows:
-            self._check.add(self._assigner.assign(concat_rows(self._waiting)))
+            self._check.source.add(self._assigner.assign(concat_rows(self._waiting)))
         self._waiting, self.waiting_rows = [], 0
 
     def finish(self) -> None:
         """Write the rest; rows that the writer refuses are bad records."""
         self.flush()
-        if self._check.refused:
-            self._left.see_bad(bad_records_of_refused(self._check.refused))
+        if refused := self._check.source.refused:
+            self._left.see_bad(bad_records_of_refused(refused))
 
 
 def fill(

@@ -20,11 +20,7 @@ from stream_app.app.ops.doctor.observation import (
     problem,
     warning,
 )
-from stream_app.app.source.preflight import (
-    BrokerConnection,
-    TopicInfo,
-    uncheckable,
-)
+from stream_app.app.source.broker_connection import BrokerConnection, TopicInfo, uncheckable
 from stream_app.app.source.topic_messages import looked_at
 from stream_app.app.tables.first_messages import other_format
 from stream_app.clock import Clock

@@ -27,6 +27,7 @@ from stream_app.app.ops.doctor.observation import (
 from stream_app.app.ops.doctor.tables import (
     columns_of_source,
     held_tables,
+    iceberg_readers,
     newest_snapshot,
     refused,
     tables_of_database,
@@ -206,6 +207,7 @@ class Examination:
         newest = "no snapshot yet" if latest is None else f"snapshot {latest.snapshot_id}"
         yield fine("table", f"{table.location} fits the configuration: {newest}")
         yield from newest_snapshot(table)
+        yield from iceberg_readers(table)
 
     def _merging(self, schema: TableSchema) -> Iterator[Observation]:
         for change in changes_that_fail(self.config.source.format, schema):

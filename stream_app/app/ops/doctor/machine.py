@@ -66,15 +66,9 @@ def memory(spark: Mapping[str, str], total: int, buffer: int, cores: int) -> Ite
         yield heap
         return
     local_master = _LOCAL_THREADS.match(spark.get("spark.master", "local[*]"))
-    tasks = (
-        0
-        if local_master is None
-        else int(local_master[1])
-        if (local_master[1] or "").isdecimal()
-        else cores
-    )
-    if local_master is not None and not local_master[1]:
-        tasks = 1
+    tasks = 0
+    if local_master is not None:
+        tasks = cores if local_master[1] == "*" else int(local_master[1] or 1)
     needs = f"{size_text(heap)} for Spark's JVM"
     if tasks:
         needs += f" and {tasks} write buffers of {size_text(buffer)}"

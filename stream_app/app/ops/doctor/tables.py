@@ -11,14 +11,13 @@ import pyarrow as pa
 
 from stream_app.app.config.tables_of_job import SingleTable, TablesOfJob
 from stream_app.app.ops.doctor.observation import Observation, fine, observed, problem, warning
-from stream_app.app.source.preflight import TopicInfo
-from stream_app.app.tables.first_messages import first_messages_of_all
+from stream_app.app.source.broker_connection import TopicInfo
+from stream_app.app.tables.first_messages import first_messages_of_all, read_alone, seen_tables
 from stream_app.app.tables.job_catalog import open_job_table
-from stream_app.app.tables.seen_tables import read_alone, seen_tables
 from stream_app.cdc.column_drift import INEXACT
 from stream_app.cdc.lowered_decode import Describe, LoweredDescription
 from stream_app.cdc.source_tables import of_each_origin
-from stream_app.errors import TableNotFoundError
+from stream_app.errors import StreamAppError, TableNotFoundError
 from stream_app.model.schema.origin import Origin
 from stream_app.model.schema.source_table import SourceTable
 from stream_app.planning.sync.column_remarks import (
@@ -30,6 +29,7 @@ from stream_app.planning.sync.partition_roots import PUBLISH_FIX, partition_root
 from stream_app.spark.ingest.job_state import state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.iceberg.reader_lag import LAG_FIX, reader_lag
 from stream_app.table.opening import open_for_writing
 from stream_app.table.versions.file_presence import FilePresence
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -63,6 +63,24 @@ def newest_snapshot(table: FileStoreTable) -> Iterator[Observation]:
         )
 
 
+def iceberg_readers(table: FileStoreTable, name: str = "") -> Iterator[Observation]:
+    """What Iceberg's readers find, by the catalog that the table's options name.
+
+    An error is a warning: the job runs, and publishes later.
+    """
+    of = f"{name}: " if name else ""
+    try:
+        lag = reader_lag(table)
+    except StreamAppError as error:
+        where = f" ({error.where})" if error.where else ""
+        yield warning("iceberg", f"{of}{error.what}{where}", error.fix)
+        return
+    if lag is not None and lag.is_behind:
+        yield warning("iceberg", f"{of}{lag.text}", LAG_FIX)
+    elif lag is not None:
+        yield fine("iceberg", f"{of}{lag.text}")
+
+
 def tables_of_database(tables: TablesOfJob, paths: Mapping[str, str]) -> Iterator[Observation]:
     """Each table that a job of a whole database has met, by its name.
 
@@ -79,9 +97,10 @@ def tables_of_database(tables: TablesOfJob, paths: Mapping[str, str]) -> Iterato
                 return
             open_for_writing(table)
             yield from newest_snapshot(table)
+            yield from iceberg_readers(table, table.name)
 
         for seen in observed("table", look):
-            bad += 1
+            bad += seen.part == "table"
             yield seen
     if not bad:
         verdict = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from itertools import islice
 from typing import Any
 
 from stream_app.app.ops.inspect.files import EVERYTHING, BucketChoice
@@ -75,8 +76,30 @@ def compactions_of(
     return sorted(rows, key=lambda row: (row.partition, row.bucket))
 
 
+_SNAPSHOTS_ASKED = 20
+
+
+def chosen_rules(table: FileStoreTable, latest: Snapshot | None) -> str | None:
+    """The rules that a job chose by ``compaction-policy``, and why; None: nothing tells of any.
+
+    The newest snapshot with reports of compactions tells, if it is among the newest 20. Of its
+    buckets the one with the largest compaction speaks for the others.
+    """
+    for snapshot in islice(table.snapshots.backwards(), _SNAPSHOTS_ASKED) if latest else ():
+        reports = reports_of_property(snapshot.properties)
+        if reports:
+            chosen = [report for report in reports if report.policy is not None]
+            if not chosen:
+                return None
+            one = max(chosen, key=lambda report: report.bytes_in)
+            others = len({(report.partition, report.bucket) for report in chosen}) - 1
+            where = f"{one.partition} bucket {one.bucket}".strip()
+            return f"{where}: {one.policy}" + (f"; and {others} more buckets" if others else "")
+    return None
+
+
 def _row_of(snapshot: Snapshot, report: CompactionReport) -> CompactionRow:
-    facts = {field.name: getattr(report, field.name) for field in fields(report)}
+    facts = {one.name: getattr(report, one.name) for one in fields(report) if one.name != "policy"}
     return _row(snapshot, **facts | {"levels": _levels_text(report.levels)})
 
 

@@ -88,7 +88,11 @@ class JobStatus:
         """
         looked_at, newest_ms = self._all()
         statuses = (self._told(one, facts, newest_ms) for one, facts in looked_at)
-        return itertools.chain(statuses, self._refused())
+        refused = (
+            TableStatus(table=str(origin), state=REFUSED, reason=why)
+            for origin, why in self.refused().items()
+        )
+        return itertools.chain(statuses, refused)
 
     def table(self, name: str, newest_ms: int | None) -> TableStatus | None:
         """The status of one table; None: the job has not met it.
@@ -99,7 +103,7 @@ class JobStatus:
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
-        job = self._state()
+        job = state_of(self.checkpoint)
         path = self.paths(job).get(name)
         if path is None:
             return None
@@ -114,7 +118,7 @@ class JobStatus:
         return self._all()[1]
 
     def _all(self) -> tuple[list[tuple[TableStatus, TableFacts]], int | None]:
-        job = self._state()
+        job = state_of(self.checkpoint)
         ends = self._ends_by_table(job)
         looked_at = [
             self._look(name, path, job, ends) for name, path in sorted(self.paths(job).items())
@@ -124,17 +128,13 @@ class JobStatus:
         ]
         return looked_at, max(times, default=None)
 
-    def _refused(self) -> Iterator[TableStatus]:
-        for origin, why in self.refused().items():
-            yield TableStatus(table=str(origin), state=REFUSED, reason=why)
-
     def refused(self) -> Mapping[Origin, str]:
         """Source tables that the job should store but does not → why.
 
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
-        return refused_tables(self._state(), self.tables_of_job.rules)
+        return refused_tables(state_of(self.checkpoint), self.tables_of_job.rules)
 
     def warnings(self) -> Sequence[JobWarning]:
         """The warnings of the job.
@@ -142,10 +142,7 @@ class JobStatus:
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
-        return self._state().warnings
-
-    def _state(self) -> JobState:
-        return state_of(self.checkpoint)
+        return state_of(self.checkpoint).warnings
 
     def _told(self, one: TableStatus, facts: TableFacts, newest_ms: int | None) -> TableStatus:
         """The status with its freshness, to which epochs without rows for the table count too."""
@@ -193,7 +190,7 @@ class JobStatus:
         Args:
             job: the tables' state in the checkpoint; None: it is read.
         """
-        job = job or self._state()
+        job = job or state_of(self.checkpoint)
         return self.tables_of_job.paths([*job.origins.values(), *job.held, *job.newest])
 
     def positions(self) -> dict[str, Offsets]:
@@ -202,7 +199,7 @@ class JobStatus:
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
-        job, positions = self._state(), {}
+        job, positions = state_of(self.checkpoint), {}
         for name, path in self.paths(job).items():
             with contextlib.suppress(StreamAppError, OSError):
                 table = open_job_table(self.tables_of_job, path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from stream_app.app.ops.inspect.compaction_history import chosen_rules
 from stream_app.app.ops.inspect.files import live_files
 from stream_app.app.ops.inspect.table_facts import sorted_runs_max
 from stream_app.app.ops.inspect.views import columns_text
@@ -35,6 +36,7 @@ class Overview:
     Attributes:
         rows_in_files: versions of rows; fewer keys are live while runs are not merged.
         runs_max: sorted runs of the bucket that has most of them.
+        compaction_policy: the rules that a job chose, and why; None: the table's options are.
         waiting_rows: rows of the shown snapshot that wait for a compaction; see `TableStatus`.
         iceberg: what Iceberg's readers do not see yet; None: nothing, or they have no metadata.
         bucket_advice: problems with the sizes of buckets, and the remedy.
@@ -55,6 +57,7 @@ class Overview:
     partitions: int
     runs_max: int
     compaction_trigger: int
+    compaction_policy: str | None
     waiting_rows: int
     iceberg: str | None
     bucket_advice: str | None
@@ -82,6 +85,7 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
         partitions=len({entry.partition for entry in entries}),
         runs_max=sorted_runs_max(entries),
         compaction_trigger=table.options.compaction_trigger,
+        compaction_policy=chosen_rules(table, snapshot),
         waiting_rows=rows_that_wait(table, snapshot, entries),
         iceberg=_unseen_by_iceberg(table, entries),
         bucket_advice=_bucket_advice(table, entries),
@@ -106,6 +110,8 @@ def overview_lines(table: Overview) -> list[str]:
         pairs["sorted runs"] = (
             f"at most {table.runs_max} in a bucket; compaction begins at {table.compaction_trigger}"
         )
+    if table.compaction_policy:
+        pairs["chosen rules"] = table.compaction_policy
     if table.waiting_rows:
         pairs["waiting"] = waiting_text(table.waiting_rows)
     if table.iceberg:

@@ -1,4 +1,4 @@
-"""Reads the records of a quarantine's files, and keeps the marks of finished records.
+"""Reads the records of a quarantine's files, selects some, and keeps the marks of finished ones.
 
 `spark.ingest.quarantine_writer` writes the files. A mark is a file beside them, ``mark-….json``,
 that names records by place and content. So it holds for a record that a repeated epoch writes
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
@@ -276,3 +277,62 @@ def _in_order(name: str) -> tuple[int, str]:
     """The files in the order of epochs."""
     number = name.removeprefix("epoch-").partition(".")[0]
     return (int(number) if number.isdigit() else -1, name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Conditions on records; None and empty: any record.
+
+    Attributes:
+        reasons: kinds.
+        offsets: the first and the last one.
+        since_ms, until_ms: of the records' own times; a record without one is outside of any.
+    """
+
+    reasons: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    partition: int | None = None
+    offsets: tuple[int, int] | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether no condition is given."""
+        return self == Choice()
+
+    def chosen(self, records: Iterable[QuarantinedRecord]) -> list[QuarantinedRecord]:
+        """The selected records, in their order."""
+        return [record for record in records if self._means(record)]
+
+    def _means(self, record: QuarantinedRecord) -> bool:
+        first, last = self.offsets or (record.offset, record.offset)
+        return (
+            (not self.reasons or record.kind in self.reasons)
+            and (not self.topics or record.topic in self.topics)
+            and self.partition in (None, record.partition)
+            and first <= record.offset <= last
+            and self._in_time(record.timestamp)
+        )
+
+    def _in_time(self, millis: int | None) -> bool:
+        if self.since_ms is None and self.until_ms is None:
+            return True
+        if millis is None:
+            return False
+        after = self.since_ms is None or millis >= self.since_ms
+        return after and (self.until_ms is None or millis < self.until_ms)
+
+
+def offset_range(text: str) -> tuple[int, int]:
+    """Parse ``17`` or ``17..42``.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    match = re.fullmatch(r"(\d{1,18})(?:\.\.(\d{1,18}))?", text)
+    if match is None or int(match[2] or match[1]) < int(match[1]):
+        raise UsageError(
+            f"--offset {text} is no range", fix="write 17, or 17..42 with the last one"
+        )
+    return int(match[1]), int(match[2] or match[1])

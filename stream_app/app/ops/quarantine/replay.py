@@ -27,12 +27,12 @@ from stream_app.app.ops.quarantine.later_changes import LaterChanges, ReadRange,
 from stream_app.app.ops.quarantine.quarantine_folder import (
     OVERTAKEN,
     REPLAYED,
+    Choice,
     Mark,
     Quarantine,
     QuarantinedRecord,
     same_places,
 )
-from stream_app.app.ops.quarantine.record_choice import Choice
 from stream_app.app.text.listing import DRY_RUN, NOTHING, counted
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import MessageFormat

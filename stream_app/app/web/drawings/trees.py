@@ -93,7 +93,8 @@ def _tree(
     partition, bucket = at
     lines = []
     by_level = groupby(runs, key=lambda run: run.level)
-    largest = max(sum(run.bytes for run in runs if run.level == level) for level in _levels(runs))
+    levels = {run.level for run in runs}
+    largest = max(sum(run.bytes for run in runs if run.level == level) for level in levels)
     for level, those in by_level:
         lines.append(_line(level, list(those), largest, planned, work))
     return BucketTree(
@@ -115,10 +116,6 @@ def _work_text(work: CompactionUnderWay) -> str:
         f"{'compacting' if work.is_running else 'waits for a thread'}: {work.reason}, "
         f"levels {levels} → {work.output_level}, {work.files} files, {size_text(work.bytes)}"
     )
-
-
-def _levels(runs: Sequence[LevelRow]) -> set[int]:
-    return {run.level for run in runs}
 
 
 def _line(

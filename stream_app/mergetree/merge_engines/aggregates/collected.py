@@ -1,11 +1,15 @@
-"""``collect``: the elements of all arrays in one.
+"""``collect``, ``merge_map``, ``nested_update`` and ``nested_partial_update``: elements of columns.
 
-Where Paimon uses a hash set, the order of elements is that in which they came.
+Where Paimon uses a hash set, the order of elements is that in which they came. It holds maps and
+small tables in hash maps; here an element stands where its key came first.
 
-Source: Paimon `mergetree/compact/aggregate/FieldCollectAgg.java`.
+Source: Paimon `mergetree/compact/aggregate/FieldCollectAgg.java`, `FieldMergeMapAgg.java`,
+`FieldNestedUpdateAgg.java`, `FieldNestedPartialUpdateAgg.java`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +24,10 @@ from stream_app.mergetree.merge_engines.aggregates.elements import (
     standing,
     taken,
 )
+from stream_app.mergetree.merge_engines.aggregates.limited_elements import limited_update
 from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Op, Steps
-from stream_app.mergetree.value_codes import value_codes
-from stream_app.model.schema.merge_rules import ColumnAggregate
+from stream_app.mergetree.value_codes import row_codes, value_codes
+from stream_app.model.schema.merge_rules import NO_LIMIT, ColumnAggregate
 
 
 def collected(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
@@ -81,3 +86,86 @@ def _left_over(of_pair: Indices, undoes: Mask) -> Indices:
     behind = np.repeat(adds[ends], ends - starts + 1) - adds
     kept = is_add & (behind < np.repeat(left, ends - starts + 1))
     return np.sort(order[np.flatnonzero(kept)])
+
+
+def merged_maps(column: pa.Array, steps: Steps, _: ColumnAggregate) -> Folded:
+    """The newest value of each key; undoing a map takes its keys away, whatever their values."""
+
+    def choose(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
+        codes = value_codes(nested.children[0].take(pa.array(elements.at)))
+        return taken(nested, _newest(elements, pairs(elements.segments, codes)), count)
+
+    return folded_elements(column, steps, choose)
+
+
+def updated_rows(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
+    """The rows that are not null: all, or the newest of each ``nested-key``.
+
+    Undoing an array takes away the rows of its keys, or without a key the equal ones.
+    """
+    if how.count_limit != NO_LIMIT:
+        return limited_update(column, steps, how)
+
+    def choose(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
+        elements, rows = _without_nulls(nested, elements)
+        if how.nested_key:
+            kept = _newest(elements, pairs(elements.segments, key_codes(rows, how.nested_key)))
+        elif elements.undoes.any():
+            stands = standing(elements, pairs(elements.segments, value_codes(rows)))
+            kept = elements.where(stands).in_order()
+        else:
+            kept = elements.in_order()
+        return taken(nested, kept, count)
+
+    return folded_elements(column, steps, choose)
+
+
+def partially_updated_rows(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
+    """For each ``nested-key`` a row with the newest value of each field that is not null."""
+    steps.refuse_take_back("nested_partial_update")
+
+    def choose(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
+        elements, _ = _without_nulls(nested, elements)
+        elements = elements.in_order()
+        rows = nested.children[0].take(pa.array(elements.at))
+        of_pair = pairs(elements.segments, key_codes(rows, how.nested_key))
+        firsts = first_of_each(of_pair)
+        chosen = of_pair[firsts]
+        fields = [_newest_values(values, of_pair, chosen) for values in rows.flatten()]
+        made = pa.StructArray.from_arrays(fields, fields=list(rows.type))
+        return nested.made((made,), elements.segments[firsts], count)
+
+    return folded_elements(column, steps, choose)
+
+
+def key_codes(rows: pa.Array, nested_key: Sequence[str]) -> Indices:
+    """A number for the key of each row: int64 [n]."""
+    return row_codes([value_codes(rows.field(name)) for name in nested_key], len(rows))
+
+
+def _without_nulls(nested: NestedColumn, elements: Elements) -> tuple[Elements, pa.Array]:
+    rows = nested.children[0].take(pa.array(elements.at))
+    if rows.null_count:
+        valid = np.flatnonzero(rows.is_valid().to_numpy(zero_copy_only=False))
+        return elements.where(valid), rows.take(pa.array(valid))
+    return elements, rows
+
+
+def _newest(elements: Elements, of_pair: Indices) -> Elements:
+    """The newest element of each remaining pair, at the place of the oldest one."""
+    stands = np.flatnonzero(standing(elements, of_pair))
+    elements, of_pair = elements.where(stands), of_pair[stands]
+    order = np.lexsort((elements.rank, elements.segments))
+    ordered, of_pair = elements.where(order), of_pair[order]
+    firsts = first_of_each(of_pair)
+    last = np.zeros(int(of_pair.max(initial=-1)) + 1, np.int64)
+    last[of_pair] = np.arange(len(of_pair))  # of several numbers for one place the last one stays
+    return ordered.where(last[of_pair[firsts]])
+
+
+def _newest_values(values: pa.Array, of_pair: Indices, chosen: Indices) -> pa.Array:
+    last = np.full(int(of_pair.max(initial=-1)) + 1, -1, dtype=np.int64)
+    valid = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+    last[of_pair[valid]] = valid
+    places = last[chosen]
+    return values.take(pa.array(places, mask=places < 0))

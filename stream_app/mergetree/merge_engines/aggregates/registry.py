@@ -22,8 +22,8 @@ from stream_app.mergetree.merge_engines.aggregates.chosen_values import (
     last_value,
     smallest,
 )
-from stream_app.mergetree.merge_engines.aggregates.collected import collected
-from stream_app.mergetree.merge_engines.aggregates.keyed_elements import (
+from stream_app.mergetree.merge_engines.aggregates.collected import (
+    collected,
     merged_maps,
     partially_updated_rows,
     updated_rows,

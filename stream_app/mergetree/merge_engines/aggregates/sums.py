@@ -1,10 +1,12 @@
 """``sum`` and ``product``, with Java's arithmetic.
 
 Whole numbers overflow silently, floating-point numbers add up one after the other, and a decimal
-that overflows becomes null.
+that overflows becomes null. Decimals are whole numbers of their last digit: those of up to 18
+digits are int64. Longer ones are Python integers in an array of objects, whose operations NumPy
+applies to all of them.
 
 Source: Paimon 1.4 `mergetree/compact/aggregate/FieldSumAgg.java`, `FieldProductAgg.java`,
-`utils/DecimalUtils.java`, `data/Decimal.java`.
+`utils/DecimalUtils.java`, `data/Decimal.java#fromBigDecimal`; Java's `BigDecimal`.
 """
 
 from __future__ import annotations
@@ -16,8 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.errors import MergeError
-from stream_app.mergetree.key_value_batch import Mask
-from stream_app.mergetree.merge_engines.aggregates import decimals
+from stream_app.mergetree.key_value_batch import Indices, Mask
 from stream_app.mergetree.merge_engines.aggregates.chosen_values import nearest_valid
 from stream_app.mergetree.merge_engines.aggregates.combined_values import counted
 from stream_app.mergetree.merge_engines.aggregates.steps import Op, Steps
@@ -28,6 +29,87 @@ from stream_app.mergetree.merge_engines.ordered_values import (
     valid_rows,
 )
 from stream_app.model.schema.merge_rules import ColumnAggregate
+
+STORED_AS_INT32 = 9
+"""Digits of decimals that Parquet files hold in 32 bits."""
+COMPACT_PRECISION = 18
+"""Digits that fit into 64 bits."""
+_ENDS_WITHIN = 10**130
+"""Digits within which every finite quotient of two 38-digit numbers ends."""
+Integers = npt.NDArray[Any]
+"""Python integers, object [n]."""
+
+
+def _limbs(column: pa.Array) -> Indices:
+    """Low and high 64 bits: int64 [n, 2]; anything for nulls."""
+    values = np.frombuffer(column.buffers()[1], np.int64).reshape(-1, 2)
+    limbs: Indices = values[column.offset : column.offset + len(column)]
+    return limbs
+
+
+def compact_integers(column: pa.Array) -> Indices:
+    """Decimals of up to 18 digits: int64 [n]."""
+    return np.ascontiguousarray(_limbs(column)[:, 0])
+
+
+def integers(column: pa.Array) -> Integers:
+    """Decimals of any precision: object [n]."""
+    limbs = _limbs(column)
+    low = limbs[:, 0].astype(np.uint64).astype(object)
+    whole: Integers = limbs[:, 1].astype(object) * (1 << 64) + low
+    return whole
+
+
+def from_compact_integers(values: Indices, has: Mask, kind: pa.DataType) -> pa.Array:
+    """int64 [n] → decimals; null where not `has`. A value may have more digits than the type."""
+    limbs = np.stack([values, values >> 63], axis=1)
+    return _from_limbs(limbs, has, kind)
+
+
+def from_integers(values: Integers, has: Mask, kind: pa.DataType) -> pa.Array:
+    """Python integers → decimals; null where not `has`."""
+    values = np.where(has, values, 0)
+    low = (values & ((1 << 64) - 1)).astype(np.uint64).view(np.int64)
+    return _from_limbs(np.stack([low, (values >> 64).astype(np.int64)], axis=1), has, kind)
+
+
+def _from_limbs(limbs: Indices, has: Mask, kind: pa.DataType) -> pa.Array:
+    validity = pa.array(has).buffers()[1]
+    data = pa.py_buffer(np.ascontiguousarray(limbs))
+    return pa.Array.from_buffers(kind, len(has), [validity, data])
+
+
+def overflows(values: Integers, kind: pa.DataType, *, is_sum: bool) -> Mask:
+    """Which results become null. Java does not check sums of up to 18 digits but for 64 bits."""
+    digits_max = 10**kind.precision
+    bound = 1 << 63 if is_sum and kind.precision <= COMPACT_PRECISION else digits_max
+    return np.asarray(np.abs(values) >= bound, np.bool_)
+
+
+def product(one: Integers, other: Integers, scale: int) -> Integers:
+    """Products at the same scale, rounded half up (away from zero)."""
+    return _rounded(one * other, 10**scale)
+
+
+def quotient(dividend: Integers, divisor: Integers, scale: int) -> Integers:
+    """Quotients at the same scale, rounded half up.
+
+    Raises:
+        MergeError: a divisor is zero, or a quotient has no end (1 ÷ 3), which Java refuses.
+    """
+    if (divisor == 0).any() or ((dividend * _ENDS_WITHIN) % divisor != 0).any():
+        raise MergeError(
+            "the aggregate function product cannot undo a row: a decimal quotient has no end",
+            fix="set fields.<column>.ignore-retract = true",
+        )
+    sign = np.where(divisor < 0, -1, 1).astype(object)
+    return _rounded(dividend * 10**scale * sign, np.abs(divisor))
+
+
+def _rounded(numerator: Integers, denominator: Any) -> Integers:
+    magnitude: Integers = (2 * np.abs(numerator) + denominator) // (2 * denominator)
+    return np.where(numerator < 0, -magnitude, magnitude)
+
 
 _NOTHING = -0.0
 """A neutral summand: it leaves each number as it is; 0.0 would turn -0.0 into 0.0."""
@@ -130,38 +212,38 @@ def _whole_quotient(dividend: _Values, divisor: _Values, divides: Mask) -> _Valu
 
 def _decimal_sum(column: pa.Array, steps: Steps, counts: Mask, minus: Mask) -> pa.Array:
     kind = column.type
-    if kind.precision <= decimals.COMPACT_PRECISION:
-        values = np.where(counts, decimals.compact_integers(column)[steps.rows], 0)
+    if kind.precision <= COMPACT_PRECISION:
+        values = np.where(counts, compact_integers(column)[steps.rows], 0)
         # A sum of 18 digits that nobody checks; below this bound no partial sum leaves 64 bits.
         if np.abs(values.astype(np.float64)).sum() < 9e18:
             total = steps.sums(np.where(minus, -values, values))
-            if kind.precision <= decimals.STORED_AS_INT32:
+            if kind.precision <= STORED_AS_INT32:
                 total = total.astype(np.int32).astype(np.int64)  # as Paimon's writer cuts it
-            return decimals.from_compact_integers(total, steps.any(counts), kind)
-    whole = decimals.integers(column)[steps.rows]
+            return from_compact_integers(total, steps.any(counts), kind)
+    whole = integers(column)[steps.rows]
     result = np.zeros(len(steps.starts), object)
     has = np.zeros(len(steps.starts), np.bool_)
     for segments, places in steps.rounds(counts):
         signed = np.where(minus[places], -whole[places], whole[places])
         added = np.where(has[segments], result[segments] + signed, signed)
         result[segments] = added
-        has[segments] = ~decimals.overflows(added, kind, is_sum=True)
-    return decimals.from_integers(result, has, kind)
+        has[segments] = ~overflows(added, kind, is_sum=True)
+    return from_integers(result, has, kind)
 
 
 def _decimal_product(column: pa.Array, steps: Steps, counts: Mask, minus: Mask) -> pa.Array:
     kind = column.type
-    whole = decimals.integers(column)[steps.rows]
+    whole = integers(column)[steps.rows]
     result = np.zeros(len(steps.starts), object)
     has = np.zeros(len(steps.starts), np.bool_)
     for segments, places in steps.rounds(counts):
         given, before, had = whole[places], result[segments], has[segments]
         divides = minus[places]
         ones = np.where(divides & had, given, 1)
-        quotient = decimals.quotient(before, ones, kind.scale)
-        product = decimals.product(before, given, kind.scale)
-        new = np.where(had, np.where(divides, quotient, product), given)
+        divided = quotient(before, ones, kind.scale)
+        multiplied = product(before, given, kind.scale)
+        new = np.where(had, np.where(divides, divided, multiplied), given)
         takes = had | ~divides
         result[segments] = np.where(takes, new, before)
-        has[segments] = takes & ~decimals.overflows(result[segments], kind, is_sum=False)
-    return decimals.from_integers(result, has, kind)
+        has[segments] = takes & ~overflows(result[segments], kind, is_sum=False)
+    return from_integers(result, has, kind)

@@ -304,6 +304,7 @@ def test_a_configuration_of_another_table_is_refused(
         ((), 0),
         ((FindingKind.NOT_COMPARED,), 3),
         ((FindingKind.WAITING_ROWS,), 3),
+        ((FindingKind.ICEBERG,), 3),
         ((FindingKind.NOT_COMPARED, FindingKind.WAITING_ROWS), 3),
         ((FindingKind.WAITING_ROWS, FindingKind.BUCKET), 1),
         ((FindingKind.NOT_COMPARED, FindingKind.SOURCE), 1),

@@ -14,8 +14,7 @@ import pytest
 from rich.console import Console
 
 from stream_app.app.cli.main import main
-from stream_app.app.cli.top.keyboard import DOWN, PAGE_DOWN, PAGE_UP, UP
-from stream_app.app.cli.top.screen import View, detail_of, screen
+from stream_app.app.cli.top.screen import DOWN, PAGE_DOWN, PAGE_UP, UP, View, detail_of, screen
 from stream_app.app.ops.inspect.job_status import HELD, READY, TableStatus
 from stream_app.app.web.site import WarehouseSite
 from stream_app.clock import SystemClock

@@ -9,7 +9,7 @@ from threading import Lock
 import pytest
 
 from stream_app.app.config.sync_config import OneSetting
-from stream_app.app.job.unmet_tables import UnmetTables
+from stream_app.app.job.ingest_job import UnmetTables
 from stream_app.spark.ingest.job_state import state_of
 from tests.support.database_job import DatabaseJob
 from tests.support.database_topic import creates

@@ -13,7 +13,7 @@ from stream_app.app.config.secrets import Secrets
 from stream_app.app.observe.metrics.endpoint import serving
 from stream_app.app.observe.metrics.health import JobHealth, SourceState, source_problems
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
-from stream_app.kafka.job_offsets import JobOffsets
+from stream_app.kafka.offset_ranges import JobOffsets
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress

@@ -12,8 +12,7 @@ import pytest
 from stream_app.app.cli.main import main
 from stream_app.app.config.sync_config import OneSetting
 from stream_app.app.ops.quarantine.job_replay import job_replays
-from stream_app.app.ops.quarantine.quarantine_folder import open_quarantine
-from stream_app.app.ops.quarantine.record_choice import Choice
+from stream_app.app.ops.quarantine.quarantine_folder import Choice, open_quarantine
 from stream_app.app.ops.quarantine.replay import Replayed
 from stream_app.spark.ingest.held_tables import resume
 from tests.support.database_job import DatabaseJob

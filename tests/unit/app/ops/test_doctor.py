@@ -123,6 +123,27 @@ def test_a_table_that_fits_is_told_with_its_snapshot(job: Job) -> None:
     assert seen.what.endswith("fits the configuration: snapshot 1")
 
 
+def test_what_icebergs_readers_find_is_told(job: Job, caplog: pytest.LogCaptureFixture) -> None:
+    database = job.folder / "catalog.db"
+    options = {
+        "metadata.iceberg.storage": "hadoop-catalog",
+        "metadata.iceberg.sql.uri": f"jdbc:sqlite:{database}",
+    }
+    table = job.table(**options)
+    assert job.seen("iceberg") == []
+    database.mkdir()  # nobody can open it
+    table.commit(("+I", {"k": 1, "v": "a"}))
+    assert "do not see snapshot 1" in caplog.text
+    away = only(job.seen("iceberg"))
+    assert (away.level, "unable to open" in away.what) == (Level.WARNING, True)
+    database.rmdir()
+    behind = only(job.seen("iceberg"))
+    assert behind.level is Level.WARNING
+    assert behind.what == ("the Iceberg catalog has no snapshot, and the table has snapshot 1")
+    table.commit(("+I", {"k": 2, "v": "a"}))
+    assert only(job.seen("iceberg")).what == "the Iceberg catalog has snapshot 2"
+
+
 def test_a_checkpoint_of_another_table_is_a_problem(job: Job) -> None:
     table = job.table().table
     folder = Folder(str(job.folder / "checkpoint"), table.file_io)

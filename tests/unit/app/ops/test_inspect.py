@@ -18,8 +18,7 @@ from stream_app.app.ops.inspect.bucket_trees import (
     not_due,
     run_rows,
 )
-from stream_app.app.ops.inspect.option_list import option_rows
-from stream_app.app.ops.inspect.views import listing
+from stream_app.app.ops.inspect.views import listing, option_rows
 from stream_app.app.text.listing import size_text, time_text
 from stream_app.table.opening import open_table
 from tests.support.plain_object import plain_object

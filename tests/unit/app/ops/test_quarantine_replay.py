@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_app.app.ops.quarantine.later_changes import Where
-from stream_app.app.ops.quarantine.quarantine_folder import REPLAYED, Mark, open_quarantine
-from stream_app.app.ops.quarantine.record_choice import Choice
+from stream_app.app.ops.quarantine.quarantine_folder import REPLAYED, Choice, Mark, open_quarantine
 from stream_app.app.ops.quarantine.replay import Replay, Replayed
 from stream_app.cdc.change_batch import bad_records
 from stream_app.cdc.insert_only import InsertOnly

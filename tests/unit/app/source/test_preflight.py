@@ -7,13 +7,13 @@ import time
 
 import pytest
 
-from stream_app.app.source.preflight import (
+from stream_app.app.source.broker_connection import (
     TopicInfo,
     client_settings,
     reachable_servers,
-    recreated,
     uncheckable,
 )
+from stream_app.app.source.preflight import recreated
 from stream_app.errors import SourceError
 
 JAAS = (

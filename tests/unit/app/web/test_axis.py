@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stream_app.app.web.drawings.axis import HEIGHT, Axis, linear_axis, log_axis, short_number
+from stream_app.app.web.drawings.bar_charts import HEIGHT, Axis, linear_axis, log_axis, short_number
 
 
 def told(axis: Axis) -> list[str]:

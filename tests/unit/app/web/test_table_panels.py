@@ -11,7 +11,7 @@ import pytest
 
 from stream_app.app.observe.events.epoch_history import CompactionsNow
 from stream_app.app.ops.quarantine.quarantine_folder import open_quarantine
-from stream_app.app.web.drawings.rows import SPANS, rows_chart
+from stream_app.app.web.drawings.bar_charts import SPANS, rows_chart
 from stream_app.app.web.pages import page
 from stream_app.app.web.site import WarehouseSite
 from stream_app.app.web.table_page import FoundRows, rows_of, table_page

@@ -8,8 +8,7 @@ import pytest
 
 from stream_app.app.ops.quarantine.quarantine_folder import QuarantinedRecord
 from stream_app.app.text.listing import Listing
-from stream_app.app.web.lists import PageList, short_times
-from stream_app.app.web.pages import ENVIRONMENT, block, payload
+from stream_app.app.web.pages import ENVIRONMENT, PageList, block, payload, short_times
 from stream_app.app.web.table_parts import QuarantinedKind
 
 

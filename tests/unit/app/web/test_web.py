@@ -17,8 +17,7 @@ from stream_app.app.config.secrets import HIDDEN, Secrets
 from stream_app.app.observe.events.epoch_history import EpochHistory
 from stream_app.app.ops.quarantine.quarantine_folder import open_quarantine
 from stream_app.app.text.listing import age_text
-from stream_app.app.web.drawings.epochs import epoch_chart
-from stream_app.app.web.drawings.snapshots import SHOWN
+from stream_app.app.web.drawings.bar_charts import SHOWN, epoch_chart
 from stream_app.app.web.serving import answers_to, serving
 from stream_app.app.web.site import WarehouseSite
 from stream_app.app.web.table_page import QUERY_ROWS_MAX, changes_of, table_page

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stream_app.cdc.alike.change_format import ChangeFormat
 from stream_app.cdc.alike.decoder import Group
+from stream_app.cdc.alike.dialect_format import ChangeFormat
 from stream_app.cdc.alike.options import OnTruncate
 from stream_app.cdc.alike.outcome import Outcome
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch

@@ -14,7 +14,7 @@ from pyspark.sql.types import IntegerType, LongType, StructType
 from stream_app.errors import CheckpointError, StreamAppError, TableNotFoundError, UsageError
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
-from stream_app.spark.read.batch_reader import BatchReader
+from stream_app.spark.read.data_source import BatchReader
 from stream_app.table.opening import create_or_open
 from stream_app.table.read.projection import ROW_TABLES
 from stream_app.table.read.system_tables import SYSTEM_TABLES

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql.datasource import InputPartition
 
 from stream_app.planning.upkeep.expire_range import expire_config
-from stream_app.spark.read.batch_reader import BatchReader
+from stream_app.spark.read.data_source import BatchReader
 from stream_app.spark.read.stream_reader import StreamReader
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from tests.support.small_table import TIME_MS, SmallTable, StandingClock, small_table

@@ -1,18 +1,186 @@
-"""``stream-app alter``: changes columns, options and comments of a table in one new schema."""
+"""``stream-app alter``: changes columns, options and comments of a table in one new schema.
+
+The command line names the changes in their order.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
-from stream_app.app.cli.arguments.alter_arguments import add_schema_changes, schema_changes
 from stream_app.app.cli.arguments.table import named_table
 from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments, run_upkeep
+from stream_app.errors import UsageError
 from stream_app.model.options.core_options import lasting_refusals
-from stream_app.planning.schema.schema_changes import schema_differences
+from stream_app.model.schema.data_type import parse_data_type
+from stream_app.planning.schema import schema_changes as change
 from stream_app.table.opening import open_for_altering
 from stream_app.table.schema.alter import alter_table, next_schema
+
+_NAME = r"\s*(?:`([^`]+)`|\"([^\"]+)\"|([^\s`\"]+))"
+_NAME_AND_REST = re.compile(_NAME + r"\s+(.+?)\s*", re.DOTALL)
+_POSITION = re.compile(
+    rf"(?P<rest>.*?)\s*\b(?:(?P<end>FIRST|LAST)|(?P<side>BEFORE|AFTER){_NAME})\s*",
+    re.DOTALL | re.IGNORECASE,
+)
+_COMMENT = re.compile(r"(?P<type>.+?)\s+COMMENT\s+'(?P<text>(?:[^']|'')*)'\s*", re.I | re.DOTALL)
+
+
+def parse_add_column(text: str) -> change.AddColumn:
+    """``x DECIMAL(12,2) COMMENT 'text' AFTER y``."""
+    name, rest = _name_and_rest(text, "x INT AFTER y")
+    rest, position = _split_position(rest)
+    comment = None
+    if match := _COMMENT.fullmatch(rest):
+        rest, comment = match["type"], match["text"].replace("''", "'")
+    return change.AddColumn(
+        name=name, data_type=parse_data_type(rest), comment=comment, position=position
+    )
+
+
+def parse_change_type(text: str) -> change.ChangeType:
+    """``x BIGINT``."""
+    name, rest = _name_and_rest(text, "x BIGINT")
+    data_type = parse_data_type(rest)
+    if not data_type.nullable:
+        raise UsageError(
+            f"a change of the type leaves nulls as they are: {text!r}",
+            fix="give the type without NOT NULL; --not-null and --nullable change the rest",
+        )
+    return change.ChangeType(name, data_type)
+
+
+def parse_move(text: str) -> change.MoveColumn:
+    """``x FIRST`` or ``x AFTER y``."""
+    name, rest = _name_and_rest(text, "x AFTER y")
+    rest, position = _split_position(rest)
+    if position is None or rest:
+        raise _unreadable(text, "x FIRST, x LAST, x BEFORE y or x AFTER y")
+    return change.MoveColumn(name, position)
+
+
+def _name_and_rest(text: str, example: str) -> tuple[str, str]:
+    match = _NAME_AND_REST.fullmatch(text)
+    if match is None:
+        raise _unreadable(text, example)
+    return match[1] or match[2] or match[3], match[4]
+
+
+def _split_position(text: str) -> tuple[str, change.Position | None]:
+    match = _POSITION.fullmatch(text)
+    if match is None:
+        return text, None
+    if match["end"]:
+        return match["rest"], change.Position(change.ColumnPlace(match["end"].lower()))
+    of = match[4] or match[5] or match[6]
+    return match["rest"], change.Position(change.ColumnPlace(match["side"].lower()), of)
+
+
+def _pair(text: str, example: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not (sign and name.strip()):
+        raise _unreadable(text, example)
+    return name.strip(), value.strip()
+
+
+def _unreadable(text: str, example: str) -> UsageError:
+    return UsageError(f"cannot read the change {text!r}", fix=f"write it like {example}")
+
+
+CHANGES: dict[str, tuple[str, str, Callable[[str], change.SchemaChange]]] = {
+    "--add-column": (
+        "'X TYPE'",
+        "add a column; may end in COMMENT 'text' and FIRST, BEFORE Y or AFTER Y",
+        parse_add_column,
+    ),
+    "--rename-column": (
+        "X=Y",
+        "rename a column; its values stay",
+        lambda text: change.RenameColumn(*_pair(text, "old=new")),
+    ),
+    "--drop-column": ("X", "drop a column", change.DropColumn),
+    "--change-type": ("'X TYPE'", "give a column another type", parse_change_type),
+    "--nullable": ("X", "let a column be null", lambda text: change.ChangeNullability(text, True)),
+    "--not-null": (
+        "X",
+        "forbid nulls in a column",
+        lambda text: change.ChangeNullability(text, False),
+    ),
+    "--move-column": ("'X AFTER Y'", "move a column: FIRST, LAST, BEFORE Y, AFTER Y", parse_move),
+    "--comment-column": (
+        "X=TEXT",
+        "comment a column; an empty text removes the comment",
+        lambda text: change.SetColumnComment(*_or_none(text, "x=a text")),
+    ),
+    "--default": (
+        "X=VALUE",
+        "give a column a default value; an empty one removes it",
+        lambda text: change.SetColumnDefault(*_or_none(text, "x=0")),
+    ),
+    "--comment": ("TEXT", "comment the table", lambda text: change.SetTableComment(text or None)),
+    "--set": (
+        "KEY=VALUE",
+        "set an option",
+        lambda text: change.SetOption(*_pair(text, "num-levels=6")),
+    ),
+    "--unset": ("KEY", "take an option back to its default", change.UnsetOption),
+}
+"""Each argument: its value, its meaning, and how it is read."""
+_DROP_KEY = "--drop-primary-key"
+
+
+def _or_none(text: str, example: str) -> tuple[str, str | None]:
+    name, value = _pair(text, example)
+    return name, value or None
+
+
+class _Append(argparse.Action):
+    """Collects the changes of all arguments in one list, in their order."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,  # noqa: ARG002 - argparse passes it
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        assert option_string is not None, "these arguments have names"
+        given = [*getattr(namespace, self.dest), (option_string, values)]
+        setattr(namespace, self.dest, given)
+
+
+def add_schema_changes(parser: argparse.ArgumentParser) -> None:
+    """Add an argument for each kind of change."""
+    group = parser.add_argument_group("changes, made in their order as one version")
+    for name, (value, meaning, _) in CHANGES.items():
+        group.add_argument(
+            name, metavar=value, help=meaning, action=_Append, dest="changes", default=[]
+        )
+    group.add_argument(
+        _DROP_KEY,
+        help="make a table without a key of an empty one",
+        action=_Append,
+        dest="changes",
+        nargs=0,
+    )
+
+
+def schema_changes(given: Sequence[tuple[str, Any]]) -> list[change.SchemaChange]:
+    """The changes that a parser collected.
+
+    Raises:
+        UsageError: there is none, or one cannot be read.
+    """
+    if not given:
+        raise UsageError("no change is given", fix=f"give one of {', '.join(CHANGES)}, {_DROP_KEY}")
+    return [
+        change.DropPrimaryKey() if name == _DROP_KEY else CHANGES[name][2](value)
+        for name, value in given
+    ]
+
 
 DESCRIPTION = "Change a table's columns, options and comments, as one new schema."
 EPILOG = """\
@@ -49,4 +217,4 @@ def run(args: argparse.Namespace) -> int:
         yield f"the table has schema {alter_table(table, changes).schema_id}"
 
     is_empty = new.schema_id == table.schema.schema_id
-    return run_upkeep(args, schema_differences(table.schema, new), do, is_empty=is_empty)
+    return run_upkeep(args, change.schema_differences(table.schema, new), do, is_empty=is_empty)

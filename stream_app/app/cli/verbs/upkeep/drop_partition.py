@@ -6,12 +6,13 @@ import argparse
 from collections.abc import Iterator
 
 from stream_app.app.cli.arguments.table import named_table
-from stream_app.app.cli.verbs.upkeep.dropped_rows import committer, dropped_rows
+from stream_app.app.cli.verbs.upkeep.dropped_rows import dropped_rows
 from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments, run_upkeep
 from stream_app.app.ops.inspect.files import BucketChoice
 from stream_app.app.text.listing import counted
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from stream_app.table.commit.batch_commit import batch_committer
 from stream_app.table.compact.compacted_buckets import parse_partition
 from stream_app.table.opening import open_for_writing
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     plan = dropped_rows(table, admitted, "no partition " + " or ".join(args.partitions))
 
     def do() -> Iterator[str]:
-        commit = committer(table)
+        commit = batch_committer(table)
         snapshot = commit.drop_partitions(partitions, BATCH_COMMIT_IDENTIFIER)
         yield f"dropped {counted(len(partitions), 'partition')} in snapshot {snapshot.snapshot_id}"
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from stream_app.app.text.listing import counted, size_text
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import ManifestEntry
-from stream_app.table.commit.commit_history import CommitHistory
-from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
 
 
@@ -32,9 +29,3 @@ def dropped_rows(
         rows = counted(sum(file.row_count for file in files), "row")
         size = size_text(sum(file.file_size for file in files))
         yield f"{name}: {counted(len(files), 'file')}, {rows} in files, {size}"
-
-
-def committer(table: FileStoreTable) -> FileStoreCommit:
-    """A committer with a user of its own, beside the table's jobs."""
-    history = CommitHistory(table, str(uuid.uuid4()), table.snapshots.latest())
-    return FileStoreCommit(table, history)

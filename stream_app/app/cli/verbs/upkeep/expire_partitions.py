@@ -34,28 +34,33 @@ examples:
 The table's options partition.… are the defaults. The files are deleted when the snapshots expire
 that still have the partitions: see `stream-app expire-snapshots`."""
 _OPTIONS = {
-    "--expiration-time": ("D", "age from which on a partition is dropped, e.g. 30d"),
-    "--strategy": ("S", "source of its age: values-time or update-time"),
-    "--timestamp-formatter": ("F", "form of the time in its values, e.g. yyyyMMdd"),
-    "--timestamp-pattern": ("P", "how its values combine to a time, e.g. '$year-$month-$day'"),
-    "--max-num": ("N", "most partitions to drop"),
-    "--batch-size": ("N", "partitions to drop in one snapshot"),
+    "--expiration-time": (
+        "expiration-time",
+        "D",
+        "age from which on a partition is dropped, e.g. 30d",
+    ),
+    "--strategy": ("expiration-strategy", "S", "source of its age: values-time or update-time"),
+    "--timestamp-formatter": (
+        "timestamp-formatter",
+        "F",
+        "form of the time in its values, e.g. yyyyMMdd",
+    ),
+    "--timestamp-pattern": (
+        "timestamp-pattern",
+        "P",
+        "how its values combine to a time, e.g. '$year-$month-$day'",
+    ),
+    "--max-num": ("expiration-max-num", "N", "most partitions to drop"),
+    "--batch-size": ("expiration-batch-size", "N", "partitions to drop in one snapshot"),
 }
-_KEYS = {
-    "expiration_time": "partition.expiration-time",
-    "strategy": "partition.expiration-strategy",
-    "timestamp_formatter": "partition.timestamp-formatter",
-    "timestamp_pattern": "partition.timestamp-pattern",
-    "max_num": "partition.expiration-max-num",
-    "batch_size": "partition.expiration-batch-size",
-}
+"""Each argument: the option ``partition.…`` that it overrides, its value and its meaning."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
     add_upkeep_arguments(parser)
-    for name, (metavar, meaning) in _OPTIONS.items():
-        parser.add_argument(name, metavar=metavar, help=meaning)
+    for name, (option, metavar, meaning) in _OPTIONS.items():
+        parser.add_argument(name, dest=f"partition.{option}", metavar=metavar, help=meaning)
 
 
 _COLUMNS = (
@@ -91,12 +96,11 @@ def run(args: argparse.Namespace) -> int:
         TableNotFoundError: there is no such table.
         UnsupportedTableError: we cannot write it.
     """
-    if args.expiration_time is not None:
-        duration_argument("--expiration-time", args.expiration_time)
-    given = {key: getattr(args, name) for name, key in _KEYS.items()}
-    table = open_for_writing(named_table(args.table)).with_options(
-        {key: value for key, value in given.items() if value is not None}
-    )
+    keys = [f"partition.{option}" for option, _, _ in _OPTIONS.values()]
+    given = {key: value for key in keys if (value := getattr(args, key)) is not None}
+    if "partition.expiration-time" in given:
+        duration_argument("--expiration-time", given["partition.expiration-time"])
+    table = open_for_writing(named_table(args.table)).with_options(given)
     retention = partition_retention(table.options)
     if not table.schema.partition_keys:
         raise UsageError(
@@ -110,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
             where=table.location,
             fix="give --expiration-time, or set the table's option 'partition.expiration-time'",
         )
-    _check_pattern(args.timestamp_pattern, table.schema.partition_keys)
+    _check_pattern(given.get("partition.timestamp-pattern"), table.schema.partition_keys)
     expire = ExpirePartitions(table, retention)
 
     expiry = expire.plan()

@@ -6,9 +6,10 @@ import argparse
 from collections.abc import Iterator
 
 from stream_app.app.cli.arguments.table import named_table
-from stream_app.app.cli.verbs.upkeep.dropped_rows import committer, dropped_rows
+from stream_app.app.cli.verbs.upkeep.dropped_rows import dropped_rows
 from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments, run_upkeep
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from stream_app.table.commit.batch_commit import batch_committer
 from stream_app.table.opening import open_for_writing
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
@@ -38,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     plan = dropped_rows(table, live, "no row in the table")
 
     def do() -> Iterator[str]:
-        snapshot = committer(table).truncate(BATCH_COMMIT_IDENTIFIER)
+        snapshot = batch_committer(table).truncate(BATCH_COMMIT_IDENTIFIER)
         yield f"truncated the table in snapshot {snapshot.snapshot_id}"
 
     return run_upkeep(args, plan, do, is_empty=not live)

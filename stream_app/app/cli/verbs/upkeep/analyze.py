@@ -1,0 +1,64 @@
+"""``stream-app analyze``: publishes statistics of a table for the planners of engines."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+
+from stream_app.app.cli.arguments.table import named_table
+from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments, run_upkeep
+from stream_app.app.text.listing import counted
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.analyze.analysis import analyze, analyzed_columns
+from stream_app.table.opening import open_for_writing
+
+DESCRIPTION = "Publish a table's number of rows and bytes, and statistics of its columns."
+EPILOG = """\
+The command reads the newest version once, and commits what Spark's ANALYZE commits: distinct
+values (exactly up to 65,535, else about), nulls, least and greatest values, and lengths. Planners
+of Spark and Flink use them. Later commits carry them on until the schema changes. Jobs continue.
+Columns that are not named lose the statistics that they had.
+
+examples:
+  stream-app analyze warehouse/shop.db/orders
+  stream-app analyze warehouse/shop.db/orders --columns id,customer
+  stream-app inspect warehouse/shop.db/orders statistics"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    add_upkeep_arguments(parser)
+    parser.add_argument(
+        "--columns", metavar="A,B", help="these columns; default: all that are not nested"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Analyze the table.
+
+    Raises:
+        UsageError: an unknown or a nested column is named.
+        UnsupportedTableError: stream_app cannot read or write the table.
+        CommitError: others won every race.
+    """
+    table = open_for_writing(named_table(args.table))
+    names = None if args.columns is None else [part.strip() for part in args.columns.split(",")]
+    columns = analyzed_columns(table.schema, names)
+    newest = table.snapshots.latest()
+
+    def do() -> Iterator[str]:
+        snapshot = analyze(table, columns, threads=os.cpu_count() or 1)
+        assert snapshot is not None, "a table keeps its newest snapshot"
+        yield f"analyzed the table in snapshot {snapshot.snapshot_id}"
+
+    plan = _plan_lines(newest, [column.name for column in columns])
+    return run_upkeep(args, plan, do, is_empty=newest is None)
+
+
+def _plan_lines(newest: Snapshot | None, names: list[str]) -> Iterator[str]:
+    if newest is None:
+        yield "the table has no snapshot"
+        return
+    yield f"snapshot {newest.snapshot_id} is read: {counted(len(names), 'column')}"
+    yield f"  {', '.join(names)}"

@@ -1,0 +1,114 @@
+"""Commits the job's offsets to a consumer group, for tools that watch a group's lag.
+
+The job itself goes on from its checkpoint. So a group that is behind, or that cannot be written,
+holds nothing back.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.observe.monitoring.listener import JobListener
+from stream_app.app.source.broker_connection import BrokerConnection
+from stream_app.app.source.first_offsets import check_client
+from stream_app.errors import StreamAppError
+from stream_app.kafka.offset_ranges import Offsets
+from stream_app.spark.stream.running_stream import SourceProgress
+
+_LOG = logging.getLogger("stream_app")
+PAUSE_S = 1.0
+"""Least seconds between two commits; a group gets the newest offsets alone."""
+PAUSE_AFTER_ERROR_S = 30.0
+LAST_WAIT_S = 10.0
+"""Seconds that an ending job waits for its last commit."""
+
+
+@contextmanager
+def group_listeners(source: SourceConfig) -> Iterator[Sequence[JobListener]]:
+    """Commit a job's offsets to the group of its configuration, if it has one, in the block.
+
+    Raises:
+        UsageError: the client that commits lacks a setting of `source.kafka_options`.
+    """
+    if source.group_id is None:
+        yield ()
+        return
+    check_client(source)
+    group = GroupOffsets(source, source.group_id)
+    group.begin()
+    try:
+        yield (group,)
+    finally:
+        group.end()
+
+
+@dataclass(slots=True)
+class GroupOffsets(JobListener):
+    """Commits from a thread of its own, after epochs.
+
+    Attributes:
+        group: the name of the consumer group, which has no members.
+    """
+
+    source: SourceConfig
+    group: str
+    _newest: Offsets | None = None
+    _committed: Offsets | None = None
+    _has_more: threading.Event = field(default_factory=threading.Event)
+    _ended: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+    _connection: BrokerConnection | None = None
+    _warned: str = ""
+
+    def begin(self) -> None:
+        """Start committing."""
+        self._thread = threading.Thread(target=self._commit_all, name="group", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Commit the newest offsets, and stop."""
+        self._ended.set()
+        self._has_more.set()
+        if self._thread is not None:
+            self._thread.join(LAST_WAIT_S)
+
+    def progress(self, progress: SourceProgress) -> None:
+        """Note the offsets behind an epoch."""
+        self._newest = progress.end_offsets
+        self._has_more.set()
+
+    def _commit_all(self) -> None:
+        with ExitStack() as connections:
+            is_last = False
+            while not is_last:
+                self._has_more.wait()
+                self._has_more.clear()
+                is_last = self._ended.is_set()
+                self._ended.wait(PAUSE_S if self._commit(connections) else PAUSE_AFTER_ERROR_S)
+
+    def _commit(self, connections: ExitStack) -> bool:
+        """Commit the newest offsets if the group lacks them; False: it is to be tried again."""
+        newest = self._newest
+        if newest is None or newest == self._committed:
+            return True
+        try:
+            if self._connection is None:
+                self._connection = connections.enter_context(
+                    BrokerConnection(self.source.bootstrap_servers, self.source.kafka_options)
+                )
+            self._connection.commit_group(self.group, newest)
+        except StreamAppError as error:
+            if error.what != self._warned:
+                self._warned = error.what
+                _LOG.warning("group %s is behind, and the job goes on: %s", self.group, error)
+            connections.close()
+            self._connection = None
+            self._has_more.set()
+            return False
+        self._committed, self._warned = newest, ""
+        return True

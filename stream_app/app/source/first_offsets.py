@@ -1,0 +1,109 @@
+"""Where a new job begins: by the time of messages, or where a consumer group is.
+
+`ingest_job` asks when the checkpoint is new. Readers get offsets, whatever the configuration says.
+
+Source: Kafka's ListOffsets and OffsetFetch requests; Flink `OffsetsInitializer` for what a
+partition without such a message or without an offset begins at.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.source.broker_connection import BrokerConnection, uncheckable
+from stream_app.errors import UsageError, WrongSourceError
+from stream_app.kafka.next_offsets import offsets_text
+
+_LOG = logging.getLogger("stream_app")
+Place = tuple[str, int]
+_BY_TIMES = "source.starting-offsets-by-timestamp"
+
+
+def first_offsets_of(source: SourceConfig) -> str:
+    """What ``source.starting-offsets`` would say: a word, or offsets as JSON.
+
+    A partition without a message of the time or a later one begins at its end. One without an
+    offset of the group begins at `starting_offsets`.
+
+    Raises:
+        SourceError: the broker does not answer.
+        UsageError: the client that asks lacks a setting of `source.kafka_options`.
+        WrongSourceError: times do not name each topic and partition.
+    """
+    if not (source.begins_at_times or source.begins_at_group):
+        return source.starting_offsets
+    check_client(source)
+    with BrokerConnection(source.bootstrap_servers, source.kafka_options) as connection:
+        topics = connection.topics(source.topics, pattern=source.topic_pattern)
+        # Ends first: a message that comes now must not lie before the begin.
+        offsets = connection.end_offsets(topics)
+        if source.begins_at_times:
+            offsets |= connection.offsets_since(_times(source, offsets))
+        else:
+            if source.starting_offsets == "earliest":
+                offsets = connection.begin_offsets(topics)
+            group = source.group_id or ""
+            known = connection.group_offsets(group, offsets)
+            offsets |= known
+            if len(known) < len(offsets):
+                _LOG.info(
+                    "group %s has no offset of %d of %d partitions: they begin at the %s message",
+                    group, len(offsets) - len(known), len(offsets), source.starting_offsets,
+                )  # fmt: skip
+    first: dict[str, dict[str, int]] = {}
+    for (topic, partition), offset in offsets.items():
+        first.setdefault(topic, {})[str(partition)] = offset
+    text = offsets_text(first)
+    _LOG.info("the job begins at the offsets %s", text)
+    return text
+
+
+def check_client(source: SourceConfig) -> None:
+    """Check that times and groups can be asked for.
+
+    Raises:
+        UsageError: the client that asks lacks a setting of `source.kafka_options`.
+    """
+    if reasons := uncheckable(source.kafka_options):
+        raise UsageError(
+            f"the broker cannot be asked for times and groups, because of {', '.join(reasons)}",
+            where="source.kafka",
+            fix="leave out source.group-id and times, and give offsets as JSON in "
+            "source.starting-offsets",
+        )
+
+
+def _times(source: SourceConfig, places: Collection[Place]) -> dict[Place, int]:
+    """The time of each partition, in milliseconds since 1970."""
+    if source.starting_timestamp is not None:
+        return dict.fromkeys(places, source.starting_timestamp)
+    wanted = source.starting_offsets_by_timestamp or {}
+    times: dict[Place, int] = {}
+    for topic, partition in places:
+        of_topic = wanted.get(topic)
+        time = of_topic.get(str(partition)) if isinstance(of_topic, Mapping) else of_topic
+        if time is not None:
+            times[topic, partition] = time
+    problems = [f"{place[0]}/{place[1]} has no time" for place in sorted(set(places) - set(times))]
+    problems += [f"{place} is not there" for place in _named(wanted) - _named_of(places)]
+    if problems:
+        raise WrongSourceError(
+            f"the times do not fit the topics: {', '.join(sorted(problems))}",
+            where=_BY_TIMES,
+            fix="name each topic once, with a time or with a time for each of its partitions",
+        )
+    return times
+
+
+def _named(wanted: Mapping[str, int | Mapping[str, int]]) -> set[str]:
+    return {
+        f"{topic}/{partition}" if partition else topic
+        for topic, times in wanted.items()
+        for partition in (times if isinstance(times, Mapping) else ("",))
+    }
+
+
+def _named_of(places: Collection[Place]) -> set[str]:
+    return {topic for topic, _ in places} | {f"{topic}/{number}" for topic, number in places}

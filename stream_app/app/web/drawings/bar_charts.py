@@ -1,0 +1,323 @@
+"""Bar charts of pages: the newest epochs, rows over time, and the newest snapshots.
+
+Heights are pixels, from the top of a drawing `HEIGHT` high. Places across are shares of the
+chart's width in percent. The axis of snapshots is logarithmic, so that small epochs can be seen
+beside a first load.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from stream_app.app.observe.events.epoch_history import PastEpoch
+from stream_app.app.text.listing import time_text
+from stream_app.model.consumer import Consumer
+from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.model.tag import Tag
+from stream_app.spark.epoch.epoch_seconds import parts_text
+
+HEIGHT = 96
+_LEAST = 2.0
+"""Least pixels of a bar for a value, so that it can be seen."""
+_TICKS = 4
+_TOP = 7.0
+"""Pixels above the highest line, for its label."""
+_ROOM = HEIGHT - _TOP
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A line across the chart, and the value that it stands for."""
+
+    y: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The axis of one chart.
+
+    Attributes:
+        share: a value → the share of the axis that its bar fills, 0 to 1.
+        ticks: from the lowest to the highest.
+    """
+
+    share: Callable[[float], float]
+    ticks: tuple[Tick, ...]
+
+    def height(self, value: float) -> float:
+        """Pixels of a value's bar; zero has none."""
+        return round(max(_LEAST, _ROOM * self.share(value)), 1) if value > 0 else 0.0
+
+
+def linear_axis(most: float, text: Callable[[float], str]) -> Axis:
+    """An axis of equal steps, up to a round number that is not below the largest value."""
+    step = _round_step(most / 3) if most > 0 else 1.0
+    top = step * max(1, math.ceil(most / step - 1e-9))
+    values = [step * index for index in range(1, round(top / step) + 1)]
+    return _axis(lambda value: value / top, values, text)
+
+
+def log_axis(most: float, text: Callable[[float], str]) -> Axis:
+    """An axis with a step for each power of ten; 1 is one step above zero."""
+    power = max(1, math.ceil(math.log10(max(1.0, most)) - 1e-9))
+    every = math.ceil((power + 1) / _TICKS)
+    values = [10.0**exponent for exponent in range(power, -1, -every)][::-1]
+    return _axis(lambda value: (math.log10(max(1.0, value)) + 1) / (power + 1), values, text)
+
+
+def _axis(
+    share: Callable[[float], float], values: list[float], text: Callable[[float], str]
+) -> Axis:
+    ticks = [Tick(round(HEIGHT - _ROOM * share(value), 1), text(value)) for value in values]
+    return Axis(share, tuple(ticks))
+
+
+def _round_step(least: float) -> float:
+    """The smallest of 1, 2 and 5 times a power of ten that is not below a number."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9))
+
+
+def short_number(value: float) -> str:
+    """``1500`` → ``1.5k``: a number that fits beside a chart."""
+    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:g}{unit}"
+    return f"{value:g}"
+
+
+SPANS = 40
+_LEAST_MS = 1000
+"""Least length of a span; before a shorter history there are spans without rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """A bar, and the text that explains it."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    title: str
+
+
+def _placed(index: int, step: float, height: float) -> dict[str, float]:
+    return {
+        "x": round(index * step, 2),
+        "y": round(HEIGHT - height, 1),
+        "width": round(0.8 * step, 2),
+        "height": height,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsChart:
+    """The spans, oldest first; those without rows have no bar.
+
+    Attributes:
+        ticks: of the axis of rows a second.
+        first, last: the times at both ends, as texts.
+        rows: of all spans.
+    """
+
+    bars: tuple[Bar, ...]
+    ticks: tuple[Tick, ...]
+    first: str
+    last: str
+    rows: int
+
+
+def rows_chart(snapshots: Sequence[Snapshot]) -> RowsChart | None:
+    """The chart of some snapshots; compactions bring no rows. None: fewer than two spans
+    have rows, which is no history.
+
+    Args:
+        snapshots: newest first.
+    """
+    brought = [
+        (one.time_millis, max(0, one.delta_record_count or 0))
+        for one in snapshots
+        if one.commit_kind is not CommitKind.COMPACT
+    ]
+    if not brought:
+        return None
+    first, last = min(brought)[0], max(brought)[0]
+    span_ms = max(_LEAST_MS, (last - first) // (SPANS - 1) + 1)
+    begin = last - (SPANS - 1) * span_ms
+    sums = [0] * SPANS
+    for time, rows in brought:
+        sums[(time - begin) // span_ms] += rows
+    if sum(map(bool, sums)) < 2:
+        return None
+    a_second = 1000 / span_ms
+    axis = linear_axis(max(sums) * a_second, short_number)
+    step = 100 / SPANS
+    bars = []
+    for index, rows in enumerate(sums):
+        if rows:
+            from_ms = time_text(begin + index * span_ms)
+            bars.append(
+                Bar(
+                    **_placed(index, step, axis.height(rows * a_second)),
+                    title=f"{rows:,} rows in {span_ms / 1000:,.1f} s from {from_ms} on",
+                )
+            )
+    return RowsChart(
+        bars=tuple(bars),
+        ticks=axis.ticks,
+        first=_to_the_second(begin),
+        last=_to_the_second(last + span_ms),
+        rows=sum(sums),
+    )
+
+
+def _to_the_second(millis: int) -> str:
+    return (time_text(millis) or "").replace("T", " ").partition(".")[0]
+
+
+SHOWN = 60
+_SLOTS = 40
+"""Least number of bars that fit, so that a few bars are thin as well."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotBar(Bar):
+    """One snapshot.
+
+    Attributes:
+        records: records that it added to files or removed from them.
+        kind: in lower case, such as ``append``.
+        marks: names of tags and consumers that stand at it.
+        is_going: whether the next expiry deletes it.
+    """
+
+    snapshot: int
+    records: int
+    kind: str
+    marks: tuple[str, ...]
+    is_going: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotChart:
+    """The bars, oldest first, and the axis of records.
+
+    Attributes:
+        kinds: of the snapshots, each once.
+    """
+
+    bars: tuple[SnapshotBar, ...] = ()
+    ticks: tuple[Tick, ...] = ()
+
+    @property
+    def kinds(self) -> Sequence[str]:
+        """See the attributes."""
+        return list(dict.fromkeys(bar.kind for bar in self.bars))
+
+
+def snapshot_chart(
+    snapshots: Sequence[Snapshot],
+    tags: Iterable[Tag] = (),
+    consumers: Iterable[Consumer] = (),
+    going: Collection[int] = (),
+) -> SnapshotChart:
+    """The chart of snapshots.
+
+    Args:
+        snapshots: newest first; at most `SHOWN` are drawn.
+        going: numbers of snapshots that the next expiry deletes.
+    """
+    shown = list(snapshots[:SHOWN])[::-1]
+    marks: dict[int, list[str]] = defaultdict(list)
+    for tag in tags:
+        marks[tag.snapshot.snapshot_id].append(f"tag {tag.name}")
+    for consumer in consumers:
+        marks[consumer.next_snapshot].append(f"consumer {consumer.consumer_id}")
+    records = [abs(one.delta_record_count or 0) for one in shown]
+    axis = log_axis(max(records, default=0), short_number)
+    step = 100 / max(len(shown), _SLOTS)
+    bars = []
+    for index, (one, count) in enumerate(zip(shown, records, strict=True)):
+        is_going = one.snapshot_id in going
+        here = tuple(marks[one.snapshot_id])
+        notes = (*here, *(["the next expiry deletes it"] if is_going else []))
+        bars.append(
+            SnapshotBar(
+                **_placed(index, step, max(1.0, axis.height(count))),
+                snapshot=one.snapshot_id,
+                records=count,
+                kind=one.commit_kind.value.lower(),
+                title=_title(one, notes),
+                marks=here,
+                is_going=is_going,
+            )
+        )
+    return SnapshotChart(bars=tuple(bars), ticks=axis.ticks)
+
+
+def _title(snapshot: Snapshot, marks: Sequence[str]) -> str:
+    return "; ".join(
+        (
+            f"snapshot {snapshot.snapshot_id}, {snapshot.commit_kind.value} at "
+            f"{time_text(snapshot.time_millis)}",
+            f"{snapshot.delta_record_count or 0:+,} records in files",
+            *marks,
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochBar:
+    """One epoch; `parts` are kind, top and height of each rectangle, from the ground up."""
+
+    x: float
+    width: float
+    title: str
+    parts: tuple[tuple[str, float, float], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochChart:
+    """The bars, oldest first, and the axis of seconds.
+
+    Attributes:
+        messages_per_s: throughput of all epochs, over their working time.
+    """
+
+    bars: tuple[EpochBar, ...]
+    ticks: tuple[Tick, ...]
+    messages_per_s: float
+
+
+def epoch_chart(epochs: Sequence[PastEpoch]) -> EpochChart | None:
+    """The chart of some epochs; None: there are none."""
+    if not epochs:
+        return None
+    axis = linear_axis(max(one.parts.seconds for one in epochs), lambda value: f"{value:g} s")
+    step = 100 / max(len(epochs), _SLOTS)
+    seconds = sum(one.parts.seconds for one in epochs)
+    return EpochChart(
+        bars=tuple(_bar(one, index * step, step, axis) for index, one in enumerate(epochs)),
+        ticks=axis.ticks,
+        messages_per_s=sum(one.messages for one in epochs) / seconds if seconds else 0.0,
+    )
+
+
+def _bar(one: PastEpoch, x: float, step: float, axis: Axis) -> EpochBar:
+    parts, below = [], 0.0
+    whole = axis.height(one.parts.seconds)
+    for kind, seconds in one.parts.by_name.items():
+        height = whole * seconds / one.parts.seconds if seconds else 0.0
+        below += height
+        parts.append((kind, round(HEIGHT - below, 1), round(height, 1)))
+    return EpochBar(
+        x=round(x, 2),
+        width=round(0.8 * step, 2),
+        title=f"epoch {one.epoch}: {one.messages:,} messages; {parts_text(one.parts.by_name)}",
+        parts=tuple(parts),
+    )

@@ -1,0 +1,87 @@
+"""Chooses between the compiled decoder and that of arrays, for formats which have both.
+
+The only place that knows whether the extra `compiled` is there. Both decoders give the same rows;
+tests run on both. As a program it compiles ahead, and tells which decoder runs:
+
+    python -m stream_app.cdc.alike.decoder_choice
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from stream_app.errors import UsageError
+from stream_app.model.options.option import TEXT, Option
+
+if TYPE_CHECKING:
+    from stream_app.cdc.compiled import image_columns
+
+DECODER = "decoder"
+AUTO, COMPILED, ARRAYS = "auto", "compiled", "arrays"
+DECODER_OPTION: Option[Any] = Option(
+    DECODER,
+    TEXT,
+    AUTO,
+    "How usual messages are decoded: by machine code, which the extra `compiled` brings, or by "
+    "NumPy and Arrow. `auto` takes machine code where the extra is installed. The rows are equal.",
+    only=(AUTO, COMPILED, ARRAYS),
+)
+_MODULE = "stream_app.cdc.compiled.image_columns"
+
+
+def compiled_columns(wanted: str) -> type[image_columns.ImageLayout] | None:
+    """The compiled parser of images; None: NumPy and Arrow parse them.
+
+    Args:
+        wanted: value of the option `DECODER`.
+
+    Raises:
+        UsageError: the compiled decoder is wanted, and cannot be had.
+    """
+    if wanted == ARRAYS:
+        return None
+    parser, problem = _imported()
+    if parser is None and wanted == COMPILED:
+        raise UsageError(
+            f"{DECODER} = {COMPILED}: {problem}",
+            fix="install it with pip install 'stream_app[compiled]', or take decoder = auto",
+        )
+    return parser
+
+
+def decoder_in_use(wanted: str) -> str:
+    """Which decoder runs, and why not the compiled one: a part of a sentence for logs.
+
+    Raises:
+        UsageError: as `compiled_columns` does.
+    """
+    if compiled_columns(wanted) is not None:
+        return f"machine code ({_imported()[1]})"
+    return "arrays" if wanted == ARRAYS else f"arrays ({_imported()[1]})"
+
+
+def compile_ahead() -> None:
+    """Compile or load the machine code, if there is any."""
+    parser = compiled_columns(AUTO)
+    if parser is not None:
+        parser.compile()
+
+
+@functools.cache
+def _imported() -> tuple[type[image_columns.ImageLayout] | None, str]:
+    """The parser and Numba's version, or why there is none."""
+    try:
+        module = importlib.import_module(_MODULE)
+    except ImportError as error:
+        missing = f"the package {error.name} is missing" if error.name else str(error)
+        return None, missing
+    return module.ImageLayout, f"Numba {version('numba')}"
+
+
+if __name__ == "__main__":
+    compile_ahead()
+    sys.stdout.write(f"messages are decoded by {decoder_in_use(AUTO)}\n")

@@ -1,0 +1,144 @@
+"""Turns functions of this room into machine code, and reads and writes memory for them.
+
+Numba keeps the code of a processor in a cache; compiling takes seconds, loading a part of one. The
+cache is a folder named by a digest of the sources, since Numba looks at one source file only. It
+lies in ``NUMBA_CACHE_DIR``, else in ``__pycache__`` of this room, else in the user's cache folder.
+
+Functions pass addresses, not arrays: an array costs Numba a count of its users at each call, which
+is more than the work of most functions here. Nothing checks an address. So the modules tell why
+their functions stay inside of the data, and the caller of machine code keeps its arrays alive.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _cache_folder() -> Path:
+    """Where the code is kept.
+
+    Raises:
+        ImportError: no folder can be written to.
+    """
+    room = Path(__file__).parent
+    sources = b"".join(path.read_bytes() for path in sorted(room.glob("*.py")))
+    name = f"numba-{hashlib.sha256(sources).hexdigest()[:16]}"
+    beside = room / "__pycache__"
+    user = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "stream_app"
+    wanted = os.environ.get("NUMBA_CACHE_DIR")
+    for folder in [Path(wanted)] if wanted else [beside, user]:
+        try:
+            (folder / name).mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder / name):
+                pass
+            if folder is not beside and (beside / name).is_dir():
+                # Compiled when it was installed, to where this user cannot write.
+                shutil.copytree(beside / name, folder / name, dirs_exist_ok=True)
+        except OSError:
+            continue
+        return folder / name
+    raise ImportError(
+        "Numba has no folder for its code: set NUMBA_CACHE_DIR to one that can be written to"
+    )
+
+
+_CACHE = str(_cache_folder())
+
+
+def compiled(function: Function) -> Function:
+    """Compile a function at its first call, and keep the result for later processes."""
+    config: Any = numba.config
+    usual, config.CACHE_DIR = config.CACHE_DIR, _CACHE
+    try:
+        compiles = numba.njit(
+            cache=True, nogil=True, boundscheck=False, error_model="numpy", forceinline=True
+        )
+        return cast(Function, compiles(function))
+    except RuntimeError as error:  # of sources in an archive
+        raise ImportError(f"Numba cannot keep its code: {error}") from error
+    finally:
+        config.CACHE_DIR = usual
+
+
+def _address(builder: Any, arguments: Any, bits: int) -> Any:
+    """Of an element of a table, or of an address alone, as a pointer to so many bits."""
+    address, *index = arguments
+    if index:
+        size = ir.Constant(ir.IntType(64), bits // 8)
+        address = builder.add(address, builder.mul(index[0], size))
+    return builder.inttoptr(address, ir.IntType(bits).as_pointer())
+
+
+def _load(kind: Any, bits: int) -> Callable[..., Any]:
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        value = builder.load(_address(builder, arguments, bits), align=1)
+        return value if bits == 64 else builder.zext(value, ir.IntType(64))
+
+    def load(_typing_context: Any, address: Any) -> Any:
+        del address
+        return kind(types.int64), generate
+
+    return cast(Callable[..., Any], intrinsic(load))
+
+
+def _store(bits: int) -> Callable[..., Any]:
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        value = arguments[2]
+        if bits < 64:
+            value = builder.trunc(value, ir.IntType(bits))
+        builder.store(value, _address(builder, arguments[:2], bits), align=1)
+        return context.get_dummy_value()
+
+    def store(_typing_context: Any, table: Any, index: Any, value: Any) -> Any:
+        del table, index, value
+        return types.none(types.int64, types.int64, types.int64), generate
+
+    return cast(Callable[..., Any], intrinsic(store))
+
+
+byte_at: Callable[[int], int] = _load(types.int64, 8)
+"""The byte at an address."""
+word_at: Callable[[int], np.uint64] = _load(types.uint64, 64)
+"""Eight bytes from an address on, as a little-endian number."""
+number_at: Callable[[int], int] = _load(types.int64, 64)
+"""The int64 at an address."""
+put_number: Callable[[int, int, int], None] = _store(64)
+"""Set an element of a table of int64: the table's address, the index, the value."""
+put_length: Callable[[int, int, int], None] = _store(32)
+"""Set an element of a table of int32."""
+put_byte: Callable[[int, int, int], None] = _store(8)
+"""Set an element of a table of bytes."""
+
+
+def _low_zero_bytes() -> Callable[..., Any]:
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        bits = builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+        return builder.lshr(bits, ir.Constant(ir.IntType(64), 3))
+
+    def low_zeros(_typing_context: Any, word: Any) -> Any:
+        return types.int64(word), generate
+
+    return cast(Callable[..., Any], intrinsic(low_zeros))
+
+
+low_zero_bytes: Callable[[np.uint64], int] = _low_zero_bytes()
+"""How many bytes of a word below its lowest one that is not zero."""
+
+
+def word_of(text: bytes) -> np.uint64:
+    """The word that `word_at` gives where these eight bytes stand."""
+    return np.uint64(int.from_bytes(text, "little"))

@@ -1,0 +1,111 @@
+"""Files of statistics, which snapshots name, and pass on as long as the schema stays.
+
+Source: Paimon `stats/StatsFile.java`, `stats/Statistics.java`, `stats/ColStats.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from stream_app.errors import CorruptFileError
+from stream_app.fileio.file_io import FileIO
+from stream_app.filestore.path_factory import FileStorePathFactory, new_name
+from stream_app.format.json_object import JsonObject, encode_object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnStatistics:
+    """Statistics of one column; None is unknown.
+
+    Attributes:
+        least: text of the least value, as Paimon writes the type.
+        greatest: as `least`.
+        average_length: of its values, rounded up: characters, or bytes.
+        longest: length of the longest value.
+    """
+
+    column_id: int
+    distinct_count: int
+    null_count: int
+    least: str | None = None
+    greatest: str | None = None
+    average_length: int | None = None
+    longest: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableStatistics:
+    """Statistics of one version of a table.
+
+    Attributes:
+        snapshot_id: the version whose rows were read.
+        schema_id: the schema that has the columns.
+        row_count: rows that readers see.
+        byte_count: their share of the bytes of all data files.
+    """
+
+    snapshot_id: int
+    schema_id: int
+    row_count: int
+    byte_count: int
+    columns: Mapping[str, ColumnStatistics]
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsFiles:
+    """Reads and writes the files of one table."""
+
+    file_io: FileIO
+    paths: FileStorePathFactory
+
+    def write(self, statistics: TableStatistics) -> str:
+        """Write a file; its name."""
+        name = new_name("stat")
+        columns = {
+            name: _column_object(column) for name, column in sorted(statistics.columns.items())
+        }
+        value = {
+            "snapshotId": statistics.snapshot_id,
+            "schemaId": statistics.schema_id,
+            "mergedRecordCount": statistics.row_count,
+            "mergedRecordSize": statistics.byte_count,
+            "colStats": columns,
+        }
+        self.file_io.write_bytes(self.paths.statistics(name), encode_object(value))
+        return name
+
+    def read(self, name: str) -> JsonObject:
+        """A file's content, also another engine's.
+
+        Raises:
+            CorruptFileError: the file is missing or damaged.
+        """
+        path = self.paths.statistics(name)
+        try:
+            return JsonObject.decode(self.file_io.read_bytes(path), what="statistics")
+        except FileNotFoundError:
+            raise CorruptFileError(
+                "the file of statistics that a snapshot names is missing",
+                where=path,
+                fix="make new statistics: stream-app analyze",
+            ) from None
+        except CorruptFileError as error:
+            raise CorruptFileError(error.what, where=path, fix=error.fix) from error
+
+    def delete(self, name: str) -> None:
+        """Delete a file that no snapshot names."""
+        self.file_io.delete(self.paths.statistics(name))
+
+
+def _column_object(column: ColumnStatistics) -> dict[str, object]:
+    known = {
+        "colId": column.column_id,
+        "distinctCount": column.distinct_count,
+        "min": column.least,
+        "max": column.greatest,
+        "nullCount": column.null_count,
+        "avgLen": column.average_length,
+        "maxLen": column.longest,
+    }
+    return {key: value for key, value in known.items() if value is not None}

@@ -1,0 +1,74 @@
+"""The port of a file format of data files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import BinaryIO, Protocol, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from stream_app.format.column_stats import StatsSource
+from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.schema.data_type import DataField
+
+Source: TypeAlias = BinaryIO | pa.NativeFile
+RowGroups = Callable[[pq.FileMetaData], Sequence[int]]
+"""Chooses the row groups to read; formats without Parquet's footer read all rows."""
+
+
+class DataFileSink(Protocol):
+    """A data file that is being written."""
+
+    def write(self, rows: pa.Table) -> None:
+        """Write one row group.
+
+        Raises:
+            UnsupportedTableError: the format cannot hold a value exactly.
+        """
+        ...
+
+    def close(self) -> None:
+        """Write what ends a file; the caller closes the file itself."""
+        ...
+
+    def statistics(self) -> StatsSource:
+        """The statistics of the whole file, after `close`."""
+        ...
+
+
+class DataFileFormat(Protocol):
+    """Reads and writes data files of one format."""
+
+    def open_sink(self, sink: Source, schema: pa.Schema, options: CoreOptions) -> DataFileSink:
+        """Begin a file.
+
+        Raises:
+            UnsupportedTableError: stream_app does not write this format.
+        """
+        ...
+
+    def placed_batches(
+        self,
+        source: Source,
+        system: Sequence[pa.Field],
+        columns: Sequence[DataField],
+        row_count: int,
+        batch_rows: int,
+        row_groups: RowGroups | None,
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Columns of a file, and the place of each batch's first row in it.
+
+        Args:
+            system: fields that come first, with a key the sequence number and the row kind.
+            columns: the following ones, as the file's schema has them; what a file may say
+                instead, see `conform`.
+            row_count: by the manifest.
+            batch_rows: of a batch at most.
+
+        Raises:
+            CorruptFileError: the bytes are no such file, or do not agree with its metadata.
+            UnsupportedTableError: a value is one that this reader cannot read exactly.
+            OSError: the file system refused, which says nothing about the file.
+        """
+        ...

@@ -1,0 +1,195 @@
+"""ORC, the default of Paimon before 1.0.
+
+Arrow reads times of ORC as nanoseconds, of the years 1678 to 2261. It refuses others. So this
+module does not write them either. Nor does it write fractions of seconds before 1970: Arrow stores
+them as Java cannot read them, and Java itself stores those of the last second wrongly.
+
+Source: Paimon `format/orc/OrcFileFormat.java`, `OrcTypeUtil.java`.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import orc
+
+from stream_app.errors import UnsupportedTableError
+from stream_app.format.column_stats import GatheredStats
+from stream_app.format.data_files.data_file_format import RowGroups, Source
+from stream_app.format.key_value_parquet import COMPLAINTS, damaged, pieces, printable
+from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.table_options import FILE_COMPRESSION
+from stream_app.model.schema.data_type import DataField, DataType, TypeRoot
+
+_STRIPE_BYTES = 64 << 20
+_NANOS = 1_000_000_000
+_CODECS = {
+    "zstd": "zstd",
+    "none": "uncompressed",
+    "uncompressed": "uncompressed",
+    "gzip": "zlib",
+    "lz4": "lz4",
+    "snappy": "snappy",
+}
+_OUT_OF_RANGE = "out of range for nanosecond resolution"
+_JAVA = "ORC_JAVA"
+_ANEW = (
+    "with the engine that wrote the file, set 'file.format' = 'parquet' and compact the table "
+    "fully with 'compaction.force-rewrite-all-files' = 'true'"
+)
+_FIX = "store such times as Parquet: stream-app alter TABLE --set file.format=parquet"
+
+
+class OrcSink:
+    """Implements `DataFileSink`."""
+
+    def __init__(self, sink: Source, schema: pa.Schema, options: CoreOptions) -> None:
+        self._stored = pa.schema([field.with_type(_stored_type(field.type)) for field in schema])
+        self._stats = GatheredStats(schema)
+        self._writer = orc.ORCWriter(
+            sink,
+            compression=_CODECS[options[FILE_COMPRESSION].lower()],
+            stripe_size=_STRIPE_BYTES,
+        )
+        self._is_begun = False
+
+    def write(self, rows: pa.Table) -> None:
+        """See `DataFileSink.write`."""
+        try:
+            stored = rows.cast(self._stored)
+            for column in stored.columns:
+                for chunk in column.chunks:
+                    _check_times(chunk)
+        except pa.ArrowInvalid as error:
+            raise UnsupportedTableError(
+                f"ORC cannot hold a time exactly: {printable(error)}", fix=_FIX
+            ) from error
+        self._writer.write(stored)
+        self._is_begun = True
+        self._stats.add(rows)
+
+    def close(self) -> None:
+        """See `DataFileSink.close`."""
+        if not self._is_begun:  # otherwise the file would have no columns
+            self._writer.write(self._stored.empty_table())
+        self._writer.close()
+
+    def statistics(self) -> GatheredStats:
+        """See `DataFileSink.statistics`."""
+        return self._stats
+
+
+class OrcFiles:
+    """Implements `DataFileFormat`."""
+
+    def open_sink(self, sink: Source, schema: pa.Schema, options: CoreOptions) -> OrcSink:
+        """See `DataFileFormat.open_sink`."""
+        return OrcSink(sink, schema, options)
+
+    def placed_batches(
+        self,
+        source: Source,
+        system: Sequence[pa.Field],
+        columns: Sequence[DataField],
+        row_count: int,
+        batch_rows: int,
+        row_groups: RowGroups | None,  # noqa: ARG002 - it has no such footer
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """See `DataFileFormat.placed_batches`."""
+        place = 0
+        try:
+            for batch in _batches(orc.ORCFile(source), system, columns, row_count, batch_rows):
+                yield place, batch
+                place += batch.num_rows
+        except COMPLAINTS as error:
+            if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT):
+                raise
+            text = printable(error)
+            if _OUT_OF_RANGE in text:
+                raise UnsupportedTableError(
+                    f"Arrow reads times of ORC from 1678 to 2261: {text}", fix=_ANEW
+                ) from error
+            raise damaged(f"not a readable ORC file: {text}") from error
+        if place != row_count:
+            raise damaged(f"a file of {row_count} rows has only {place} in its stripes")
+
+
+def _batches(
+    file: orc.ORCFile,
+    system: Sequence[pa.Field],
+    columns: Sequence[DataField],
+    row_count: int,
+    batch_rows: int,
+) -> Iterator[pa.RecordBatch]:
+    if file.nrows != row_count:
+        raise damaged(f"a data file has {file.nrows} rows, and its manifest says {row_count}")
+    names = [field.name for field in (*system, *columns)]
+    if missing := [name for name in names if name not in file.schema.names]:
+        raise damaged(f"a data file lacks the columns {', '.join(missing)}")
+    padded = _padded(columns) if file.writer == _JAVA else []
+    for stripe in range(file.nstripes):
+        rows = file.read_stripe(stripe, columns=names).select(names)
+        for name in padded:
+            cut = pc.utf8_rtrim(rows.column(name), " ")
+            rows = rows.set_column(names.index(name), name, cut)
+        yield from pieces(rows, batch_rows)
+
+
+def _padded(columns: Sequence[DataField]) -> list[str]:
+    """The columns of type CHAR, which Java's writer fills up with blanks and its reader cuts.
+
+    Raises:
+        UnsupportedTableError: there is one inside another column.
+    """
+    for column in columns:
+        if column.data_type.is_nested and any(map(_is_char, column.data_type.scalars())):
+            raise UnsupportedTableError(
+                f"column {column.name!r} has CHAR inside, whose blanks ORC does not tell", fix=_ANEW
+            )
+    return [column.name for column in columns if _is_char(column.data_type)]
+
+
+def _is_char(data_type: DataType) -> bool:
+    return data_type.root is TypeRoot.CHAR
+
+
+def _check_times(values: pa.Array) -> None:
+    """Check that Java can read each time.
+
+    Raises:
+        pa.ArrowInvalid: it is before 1970, and has a fraction of a second.
+    """
+    if pa.types.is_timestamp(values.type):
+        nanos = values.drop_null().view(pa.int64()).to_numpy()
+        early = nanos[(nanos < 0) & (nanos % _NANOS != 0)]
+        if len(early):
+            time = pa.array(early[:1]).cast(values.type)[0]
+            raise pa.ArrowInvalid(f"{time}: a fraction of a second before 1970")
+    elif pa.types.is_struct(values.type):
+        for inner in values.flatten():
+            _check_times(inner)
+    elif pa.types.is_map(values.type):
+        _check_times(values.keys)
+        _check_times(values.items)
+    elif pa.types.is_list(values.type):
+        _check_times(values.flatten())
+
+
+def _stored_type(data_type: pa.DataType) -> pa.DataType:
+    """The type that ORC's writer takes; times become nanoseconds to see that they fit."""
+    if pa.types.is_time32(data_type):
+        return pa.int32()
+    if pa.types.is_timestamp(data_type):
+        return pa.timestamp("ns", data_type.tz)
+    if pa.types.is_struct(data_type):
+        return pa.struct([field.with_type(_stored_type(field.type)) for field in data_type])
+    if pa.types.is_map(data_type):
+        item = data_type.item_field
+        return pa.map_(_stored_type(data_type.key_type), item.with_type(_stored_type(item.type)))
+    if pa.types.is_list(data_type):
+        value = data_type.value_field
+        return pa.list_(value.with_type(_stored_type(value.type)))
+    return data_type

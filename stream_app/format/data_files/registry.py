@@ -1,0 +1,21 @@
+"""The file formats of data files, by their names, which are the files' suffixes too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stream_app.format.data_files.avro_files import AvroFiles
+from stream_app.format.data_files.data_file_format import DataFileFormat
+from stream_app.format.data_files.orc_files import OrcFiles
+from stream_app.format.data_files.parquet_files import ParquetFiles
+
+DATA_FILE_FORMATS: Mapping[str, DataFileFormat] = {
+    "parquet": ParquetFiles(),
+    "orc": OrcFiles(),
+    "avro": AvroFiles(),
+}
+
+
+def format_of_file(file_name: str) -> DataFileFormat | None:
+    """The format of a data file; None: of another suffix."""
+    return DATA_FILE_FORMATS.get(file_name.rpartition(".")[2])

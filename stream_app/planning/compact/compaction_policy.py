@@ -1,0 +1,193 @@
+"""Chooses the rules by which a bucket is compacted, from its size and the size of its flushes.
+
+`table.compact.auto_policy` asks. Each candidate runs through `policy_simulation`, once for each
+size in flushes, rounded to a power of two: so buckets that are alike share one simulation. The same
+history has the same choice. Options that the table sets stay as they are. The number of levels
+stays too, because readers look for the highest level by it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
+
+from stream_app.mergetree.compact.universal_compaction import UniversalCompaction
+from stream_app.planning.compact.policy_simulation import SimulatedCost, simulate
+
+TRIGGERS = (5, 8, 12)
+"""Sorted runs that begin a compaction; the most that freshness allows is tried too."""
+_FEW_FLUSHES = 512
+"""In a bucket of so many flushes or more, only the most runs can be cheap."""
+SIZE_RATIOS = (1, 50, 100, 200, 300, 500, 1000)
+AMPLIFICATIONS = (50, 200)
+SPARE_RUNS = 3
+"""Flushes that may come during a compaction: as between the triggers of Paimon's defaults."""
+LEAST_FRESHNESS = 2 + SPARE_RUNS
+FLUSHES_MAX = 1 << 15
+_NEAR = 1.1
+"""Of two choices whose writes differ by less, the one with fewer runs, or the present one, wins."""
+
+
+@dataclass(frozen=True, slots=True)
+class FixedRules:
+    """Rules that the table's options set; the policy leaves them alone."""
+
+    trigger: bool = False
+    size_ratio: bool = False
+    amplification: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketShape:
+    """What a choice depends on.
+
+    Attributes:
+        size: bytes of the bucket.
+        flush: bytes of a usual flush.
+        level: the highest with files.
+        num_levels: level 0 included.
+    """
+
+    size: int
+    flush: int
+    level: int
+    num_levels: int
+
+    @property
+    def flushes(self) -> int:
+        """The bucket's size in flushes: a power of two, from 16 on."""
+        ratio = self.size / max(1, self.flush)
+        return int(min(FLUSHES_MAX, 2 ** max(4, round(math.log2(max(1.0, ratio))))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyChoice:
+    """The rules of one bucket, with their reason.
+
+    Attributes:
+        stop_trigger: sorted runs beyond which writes wait.
+        writes, writes_before: bytes written for each byte of a flush, with these rules and with the
+            table's.
+    """
+
+    rules: UniversalCompaction
+    stop_trigger: int
+    shape: BucketShape
+    writes: float
+    writes_before: float
+    fixed: FixedRules = FixedRules()
+
+    def text(self) -> str:
+        """The choice and its reason, in one line."""
+        shape, rules = self.shape, self.rules
+        fixed = [
+            name
+            for name, is_fixed in (
+                ("trigger", self.fixed.trigger),
+                ("size ratio", self.fixed.size_ratio),
+                ("size amplification", self.fixed.amplification),
+            )
+            if is_fixed
+        ]
+        return (
+            f"trigger {rules.run_count_trigger}, size ratio {rules.size_ratio} %, "
+            f"size amplification {rules.max_size_amplification_percent} %: "
+            f"{_bytes_text(shape.size)} up to level {shape.level}, "
+            f"flushes of {_bytes_text(shape.flush)}, writes each byte {_times(self.writes)} × "
+            f"instead of {_times(self.writes_before)} ×"
+            + (f"; the table's options set the {', the '.join(fixed)}" if fixed else "")
+        )
+
+
+def is_due(choice: PolicyChoice | None, shape: BucketShape) -> bool:
+    """Whether to choose again: the size has doubled or halved, or flushes changed by half."""
+    if choice is None:
+        return True
+    size = max(1, shape.size) / max(1, choice.shape.size)
+    flush = max(1, shape.flush) / max(1, choice.shape.flush)
+    return not (0.5 < size < 2 and 2 / 3 < flush < 1.5)
+
+
+def choose(
+    shape: BucketShape,
+    table: UniversalCompaction,
+    fixed: FixedRules,
+    stop_trigger: int,
+    present: PolicyChoice | None = None,
+) -> PolicyChoice:
+    """The rules for a bucket.
+
+    Args:
+        table: the rules of the table's options.
+        stop_trigger: sorted runs that a reader may meet, from `LEAST_FRESHNESS` on.
+        present: stays, unless another choice writes a tenth less.
+    """
+
+    def writes(rules: UniversalCompaction) -> float:
+        return _cost(rules, shape.num_levels, shape.flushes).writes
+
+    bare = replace(table, early=None, off_peak=None)
+    rules = _best(bare, fixed, stop_trigger, shape.num_levels, shape.flushes)
+    if present is not None and present.stop_trigger == stop_trigger:
+        before = replace(present.rules, early=None, off_peak=None)
+        if writes(before) <= writes(rules) * _NEAR:
+            rules = before
+    return PolicyChoice(
+        rules=replace(rules, early=table.early, off_peak=table.off_peak),
+        stop_trigger=stop_trigger,
+        shape=shape,
+        writes=writes(rules),
+        writes_before=writes(bare),
+        fixed=fixed,
+    )
+
+
+@cache
+def _best(
+    table: UniversalCompaction, fixed: FixedRules, stop_trigger: int, num_levels: int, flushes: int
+) -> UniversalCompaction:
+    most = max(2, stop_trigger - SPARE_RUNS)
+    lower = TRIGGERS if flushes < _FEW_FLUSHES else ()
+    triggers = {trigger for trigger in lower if trigger < most} | {most}
+    candidates = [
+        replace(
+            table,
+            run_count_trigger=trigger,
+            size_ratio=ratio,
+            max_size_amplification_percent=amplification,
+        )
+        for trigger, ratio, amplification in product(
+            (table.run_count_trigger,) if fixed.trigger else sorted(triggers),
+            (table.size_ratio,) if fixed.size_ratio else SIZE_RATIOS,
+            (table.max_size_amplification_percent,) if fixed.amplification else AMPLIFICATIONS,
+        )
+    ]
+    if table.run_count_trigger <= most:
+        candidates.append(table)
+    costs = [(_cost(rules, num_levels, flushes), rules) for rules in candidates]
+    least = min(cost.writes for cost, _ in costs)
+    near = [(cost, rules) for cost, rules in costs if cost.writes <= least * _NEAR]
+    return min(near, key=lambda pair: (pair[0].runs, pair[0].writes))[1]
+
+
+@cache
+def _cost(rules: UniversalCompaction, num_levels: int, flushes: int) -> SimulatedCost:
+    """The mean of updates and of inserts: sizes do not tell how many keys are new."""
+    both = [
+        simulate(rules, num_levels, flushes, flushes=2 * flushes, updates=updates)
+        for updates in (True, False)
+    ]
+    return SimulatedCost(sum(one.writes for one in both) / 2, sum(one.runs for one in both) / 2)
+
+
+def _bytes_text(count: int) -> str:
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count} B"
+
+
+def _times(writes: float) -> str:
+    return f"{writes:.1f}" if writes < 10 else f"{writes:.0f}"

@@ -1,0 +1,1 @@
+"""Statistics of columns, as Spark's ANALYZE makes them for Paimon. Start with `analysis`."""

@@ -1,0 +1,62 @@
+"""Counts distinct values in bounded memory: exactly while they are few, else about.
+
+The sketch keeps the least hashes that it has seen (k minimum values). All of them are kept while
+there are fewer than `HASHES_MAX`, so the count is exact. Beyond, the greatest kept hash tells how
+densely hashes lie. The standard error is 1 / sqrt(`HASHES_MAX`), or 0.4 %. An exact count would
+need all values of a column in memory; Spark's ANALYZE estimates too, to 5 %.
+
+Source: Bar-Yossef et al., "Counting distinct elements in a data stream", 2002.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.format.bucket_hash import hash_columns
+from stream_app.model.schema.data_type import DataType, TypeRoot
+
+HASHES_MAX = 65_536
+_SALT = DataType(root=TypeRoot.INT, nullable=False)
+_HASHES = 2.0**64
+
+
+@dataclass(slots=True)
+class DistinctSketch:
+    """The distinct values of one column.
+
+    Attributes:
+        hashes: uint64 [k], the least ones in ascending order.
+    """
+
+    data_type: DataType
+    hashes: npt.NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+
+    def add(self, values: pa.Array) -> None:
+        """Take in values, none of them null."""
+        if pa.types.is_floating(values.type):
+            values = pc.add(values, pa.scalar(0.0, values.type))  # -0.0 is 0.0
+        new = _hashed(values.unique(), self.data_type)
+        if len(self.hashes) == HASHES_MAX:
+            new = new[new < self.hashes[-1]]
+        self.hashes = np.unique(np.concatenate([self.hashes, new]))[:HASHES_MAX]
+
+    def count(self) -> int:
+        """About how many distinct values there were; exact below `HASHES_MAX`."""
+        if len(self.hashes) < HASHES_MAX:
+            return len(self.hashes)
+        return round((HASHES_MAX - 1) * _HASHES / float(self.hashes[-1]))
+
+
+def _hashed(values: pa.Array, data_type: DataType) -> npt.NDArray[np.uint64]:
+    """Hashes of 64 bits: Murmur's 32 bits of the value after a zero, and after a one."""
+    high, low = (
+        hash_columns([pa.repeat(pa.scalar(salt, pa.int32()), len(values)), values],
+                     [_SALT, data_type]).view(np.uint32).astype(np.uint64)
+        for salt in (0, 1)
+    )  # fmt: skip
+    return high << np.uint64(32) | low

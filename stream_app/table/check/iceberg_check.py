@@ -1,0 +1,28 @@
+"""Checks whether Iceberg's readers find a table's newest snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stream_app.errors import StreamAppError
+from stream_app.model.finding import Finding, FindingKind
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.iceberg.reader_lag import LAG_FIX, reader_lag
+
+
+def iceberg_findings(table: FileStoreTable) -> Iterator[Finding]:
+    """That they are behind, or that their catalog does not answer; nothing otherwise."""
+    try:
+        lag = reader_lag(table)
+    except StreamAppError as error:
+        yield Finding(
+            kind=FindingKind.ICEBERG,
+            what=f"what Iceberg's readers find was not checked: {error.what}",
+            where=error.where or table.location,
+            fix=error.fix,
+        )
+    else:
+        if lag is not None and lag.is_behind:
+            yield Finding(
+                kind=FindingKind.ICEBERG, what=lag.text, where=table.location, fix=LAG_FIX
+            )

@@ -1,0 +1,15 @@
+"""A committer beside a table's jobs: of commands, and of Python."""
+
+from __future__ import annotations
+
+import uuid
+
+from stream_app.table.commit.commit_history import CommitHistory
+from stream_app.table.commit.file_store_commit import FileStoreCommit
+from stream_app.table.file_store_table import FileStoreTable
+
+
+def batch_committer(table: FileStoreTable) -> FileStoreCommit:
+    """A committer with a user of its own; its commits have `BATCH_COMMIT_IDENTIFIER`."""
+    history = CommitHistory(table, str(uuid.uuid4()), table.snapshots.latest())
+    return FileStoreCommit(table, history)

@@ -1,0 +1,52 @@
+"""Decides whether a snapshot passes on the statistics of the snapshot that it follows.
+
+Used by file_store_commit. Statistics hold as long as the schema is theirs.
+
+Source: Paimon `operation/FileStoreCommitImpl.java#tryCommitOnce`.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from stream_app.errors import CorruptFileError
+from stream_app.filestore.versions.statistics_files import StatisticsFiles
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.file_store_table import FileStoreTable
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class CarriedStatistics:
+    """Passes statistics on; it reads each file once."""
+
+    table: FileStoreTable
+    _name: str | None = None
+    _schema_id: int | None = None
+
+    def of(self, latest: Snapshot | None, schema_id: int) -> str | None:
+        """The file's name for a snapshot of this schema; None: it names no statistics.
+
+        Paimon's commit fails where the file is missing. Ours goes on without it, because statistics
+        only help planners.
+        """
+        name = latest.statistics if latest else None
+        if name is None:
+            return None
+        if name != self._name:
+            self._name, self._schema_id = name, self._schema_of(name)
+        if self._schema_id == schema_id:
+            return name
+        text = "the snapshot has no statistics, because those of schema %s are not of schema %d: %s"
+        _LOG.warning(text, self._schema_id, schema_id, "make new ones by stream-app analyze")
+        return None
+
+    def _schema_of(self, name: str) -> int | None:
+        try:
+            files = StatisticsFiles(self.table.file_io, self.table.paths)
+            return files.read(name).integer("schemaId")
+        except CorruptFileError as error:
+            _LOG.warning("statistics cannot be read, so they end here: %s", error)
+            return None

@@ -1,0 +1,113 @@
+"""Keeps the compaction rules of each bucket fitting to its size, for `compaction-policy = "auto"`.
+
+`CompactCoordinator` notes flushes here, and asks before it picks. Decisions are those of
+`planning.compact.compaction_policy`; the rules of a table's options stay for a bucket without
+flushes. Only this job's picks change: no file, schema or option does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from dataclasses import dataclass, field
+from statistics import median_low
+from typing import Any
+
+from stream_app.mergetree.compact.compact_manager import CompactManager
+from stream_app.mergetree.compact.picker import MergeTreePicker
+from stream_app.mergetree.compact.universal_compaction import UniversalCompaction
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.options.compaction_options import (
+    COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT,
+    COMPACTION_SIZE_RATIO,
+    NUM_SORTED_RUN_COMPACTION_TRIGGER,
+    NUM_SORTED_RUN_STOP_TRIGGER,
+)
+from stream_app.model.options.option import Option
+from stream_app.planning.compact.compaction_policy import (
+    LEAST_FRESHNESS,
+    BucketShape,
+    FixedRules,
+    PolicyChoice,
+    choose,
+    is_due,
+)
+from stream_app.table.compact.strategy_of_options import compact_strategy
+from stream_app.table.file_store_table import FileStoreTable
+
+_LOG = logging.getLogger(__name__)
+_FLUSHES_KEPT = 16
+"""Flushes of a bucket whose median is its usual flush: one of a snapshot of the source is not."""
+
+
+@dataclass(slots=True)
+class AutoPolicy:
+    """The choices for one table's buckets.
+
+    Args:
+        freshness: sorted runs of a bucket beyond which its writes wait, unless the table's options
+            set them.
+    """
+
+    table: FileStoreTable
+    freshness: int
+    _flushes: dict[BucketId, deque[int]] = field(init=False, default_factory=dict)
+    _choices: dict[BucketId, PolicyChoice] = field(init=False, default_factory=dict)
+    _rules: UniversalCompaction | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        rules = compact_strategy(self.table.options)
+        self._rules = rules if isinstance(rules, UniversalCompaction) else None
+        if self._rules is None:
+            _LOG.info(
+                "%s: compaction-policy = auto has no effect: its rows wait for compactions, which "
+                "its options request after each flush",
+                self.table.location,
+            )
+
+    def note_flush(self, bucket: BucketId, size: int) -> None:
+        """Note the bytes of a file that an epoch added."""
+        self._flushes.setdefault(bucket, deque(maxlen=_FLUSHES_KEPT)).append(size)
+
+    def text_of(self, bucket: BucketId) -> str | None:
+        """The choice for a bucket, with its reason; None: the table's options are its rules."""
+        choice = self._choices.get(bucket)
+        return None if choice is None else choice.text()
+
+    def fit(self, bucket: BucketId, manager: CompactManager) -> None:
+        """Set a bucket's rules, and choose them first when its sizes have changed."""
+        flushes, rules = self._flushes.get(bucket), self._rules
+        if not flushes or rules is None or not isinstance(manager.picker, MergeTreePicker):
+            return
+        levels, present = manager.levels, self._choices.get(bucket)
+        shape = BucketShape(
+            size=sum(file.file_size for file in levels.all_files()),
+            flush=int(median_low(flushes)),
+            level=levels.non_empty_highest_level(),
+            num_levels=levels.num_levels,
+        )
+        if is_due(present, shape):
+            choice = choose(shape, rules, self._fixed(), self._stop_trigger(), present)
+            self._choices[bucket] = choice
+            if present is None or present.rules != choice.rules:
+                where = self.table.paths.bucket(*bucket)
+                _LOG.info("compaction policy of %s: %s", where, choice.text())
+        choice = self._choices[bucket]
+        manager.picker.strategy, manager.stop_trigger = choice.rules, choice.stop_trigger
+
+    def _fixed(self) -> FixedRules:
+        return FixedRules(
+            trigger=self._is_set(NUM_SORTED_RUN_COMPACTION_TRIGGER),
+            size_ratio=self._is_set(COMPACTION_SIZE_RATIO),
+            amplification=self._is_set(COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT),
+        )
+
+    def _stop_trigger(self) -> int:
+        options = self.table.options
+        is_set = self._is_set(NUM_SORTED_RUN_STOP_TRIGGER)
+        if is_set or self._is_set(NUM_SORTED_RUN_COMPACTION_TRIGGER):
+            return options.stop_trigger
+        return max(LEAST_FRESHNESS, self.freshness)
+
+    def _is_set(self, option: Option[Any]) -> bool:
+        return any(key in self.table.options.raw for key in (option.key, *option.older_keys))

@@ -1,0 +1,181 @@
+"""The pointer to Iceberg's metadata in AWS Glue: parameters of an external table.
+
+Glue compares the number of the table's version when it moves the pointer. botocore, an extra, finds
+region, address and login as for every program of AWS.
+
+Source: Iceberg `aws/glue/GlueTableOperations.java`; PyIceberg `catalog/glue.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.session import Session
+
+from stream_app.catalog.hive.hive_types import hive_type
+from stream_app.errors import StorageError
+from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
+from stream_app.model.options.iceberg_options import METADATA_ICEBERG_GLUE_SKIP_ARCHIVE
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.iceberg.pointer import (
+    LOCATION,
+    PointedTable,
+    PointedVersion,
+    name_in_catalog,
+)
+
+_GONE, _EXISTS = "EntityNotFoundException", "AlreadyExistsException"
+_CHANGED = "ConcurrentModificationException"
+_KEPT = ("Description", "Owner", "Retention", "PartitionKeys", "Parameters", "StorageDescriptor")
+"""What an update keeps of a table; Glue empties what it does not get."""
+_CONNECT_SECONDS, _READ_SECONDS, _ATTEMPTS = 10, 15, 2
+
+
+@dataclass(frozen=True, slots=True)
+class GluePointer:
+    """One table of Glue; see `PointerStore`.
+
+    Attributes:
+        client: of botocore.
+        skips_archive: Glue shall keep no older version of the entry.
+    """
+
+    client: Any
+    database: str
+    name: str
+    skips_archive: bool
+
+    def pointer(self) -> str | None:
+        """See `PointerStore.pointer`."""
+        table = self._table()
+        return None if table is None else _location(table)
+
+    def create(self, version: PointedVersion) -> bool:
+        """See `PointerStore.create`."""
+        with suppress(_TakenError), self._errors():
+            self.client.create_database(
+                DatabaseInput={
+                    "Name": self.database,
+                    "LocationUri": version.home.rpartition("/")[0],
+                }
+            )
+        try:
+            with self._errors():
+                self.client.create_table(
+                    DatabaseName=self.database, TableInput=self._input({}, None, version)
+                )
+        except _TakenError:
+            return False
+        return True
+
+    def move(self, before: str, version: PointedVersion) -> bool:
+        """See `PointerStore.move`."""
+        table = self._table()
+        if table is None or _location(table) != before:
+            return False
+        try:
+            with self._errors():
+                self.client.update_table(
+                    DatabaseName=self.database,
+                    TableInput=self._input(table, before, version),
+                    SkipArchive=self.skips_archive,
+                    VersionId=table["VersionId"],
+                )
+        except _TakenError:
+            return False
+        return True
+
+    def _input(
+        self, table: Mapping[str, Any], before: str | None, version: PointedVersion
+    ) -> dict[str, Any]:
+        kept = {key: table[key] for key in _KEPT if key in table}
+        columns = [
+            {
+                "Name": field.name,
+                # Glue has one type of timestamps.
+                "Type": hive_type(field.data_type).replace(" with local time zone", ""),
+                **({} if field.description is None else {"Comment": field.description}),
+            }
+            for field in version.schema.fields
+        ]
+        storage = {**kept.get("StorageDescriptor", {}), "Location": version.home}
+        return {
+            **kept,
+            "Name": self.name,
+            "TableType": "EXTERNAL_TABLE",
+            "Parameters": {**kept.get("Parameters", {}), **version.parameters(before)},
+            "StorageDescriptor": {**storage, "Columns": columns},
+        }
+
+    def _table(self) -> Mapping[str, Any] | None:
+        with suppress(_NoTableError), self._errors():
+            table: Mapping[str, Any] = self.client.get_table(
+                DatabaseName=self.database, Name=self.name
+            )["Table"]
+            return table
+        return None
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (ClientError, BotoCoreError) as error:
+            code = error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
+            if code == _GONE:
+                raise _NoTableError from None
+            if code in (_EXISTS, _CHANGED):
+                raise _TakenError from None
+            raise StorageError(
+                f"Glue refused or did not answer: {' '.join(str(error).split())}",
+                where=f"{self.database}.{self.name}",
+                fix="see that the driver has a region (AWS_REGION) and keys of AWS, and that these "
+                "may read and change the table in Glue",
+            ) from None
+
+
+class _NoTableError(Exception):
+    """There is no such table, or no such database."""
+
+
+class _TakenError(Exception):
+    """Another writer was faster."""
+
+
+def _location(table: Mapping[str, Any]) -> str:
+    """The pointer of a table of Glue; empty: it is no table of Iceberg."""
+    parameters = table.get("Parameters", {})
+    is_iceberg = parameters.get("table_type", "").upper() == "ICEBERG"
+    return str(parameters.get(LOCATION, "")) if is_iceberg else ""
+
+
+def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTable:
+    """The table of Glue by the driver's settings of AWS.
+
+    Raises:
+        StorageError: they have no region.
+    """
+    database, name = name_in_catalog(table)
+    limits = Config(
+        connect_timeout=_CONNECT_SECONDS,
+        read_timeout=_READ_SECONDS,
+        retries={"total_max_attempts": _ATTEMPTS},
+    )
+    try:
+        client = Session().create_client(
+            "glue", region_name=os.environ.get("AWS_REGION"), config=limits
+        )
+    except BotoCoreError as error:
+        raise StorageError(
+            f"Glue cannot be asked: {error}",
+            where=table.location,
+            fix="give the driver a region (AWS_REGION)",
+        ) from None
+    skips_archive = table.options[METADATA_ICEBERG_GLUE_SKIP_ARCHIVE]
+    pointer = GluePointer(client, database, name, skips_archive)
+    return PointedTable(table, files, pointer, f"{database}.{name} of Glue")

@@ -1,0 +1,250 @@
+"""The pointer to Iceberg's metadata in a Hive metastore: parameters of an external table.
+
+A pointer moves under the metastore's lock of the table, as in Iceberg's own clients. Metastores
+before Hive 4 have no other way to compare and set.
+
+Source: Paimon `iceberg/IcebergHiveMetadataCommitter.java`; Iceberg
+`hive/HiveTableOperations.java`.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from stream_app.catalog.catalog_options import HIVE_CONF_DIR
+from stream_app.catalog.hive.hive_lock import HiveLock
+from stream_app.catalog.hive.hive_site import (
+    addresses,
+    check_supported,
+    timeout_ms,
+    with_hive_site,
+)
+from stream_app.catalog.hive.hive_table import (
+    DatabaseField,
+    SerdeField,
+    StorageField,
+    TableField,
+    hive_column,
+)
+from stream_app.catalog.hive.metastore_client import MetastoreClient, Method, RefusedError
+from stream_app.catalog.hive.thrift_struct import (
+    Struct,
+    Value,
+    i32,
+    nested,
+    structs,
+    text,
+    text_map,
+)
+from stream_app.catalog.identifier import Identifier
+from stream_app.errors import StorageError, UnsupportedTableError
+from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
+from stream_app.model.options.iceberg_options import (
+    METADATA_ICEBERG_GLUE_SKIP_ARCHIVE,
+    METADATA_ICEBERG_HIVE_CONF_DIR,
+    METADATA_ICEBERG_HIVE_SKIP_UPDATE_STATS,
+    METADATA_ICEBERG_STORAGE,
+    METADATA_ICEBERG_URI,
+)
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.iceberg.pointer import (
+    LOCATION,
+    PointedTable,
+    PointedVersion,
+    name_in_catalog,
+)
+
+_META, _GONE, _EXISTS = "MetaException", "NoSuchObjectException", "AlreadyExistsException"
+_INVALID, _INVALID_OPERATION = "InvalidObjectException", "InvalidOperationException"
+_GET_DATABASE = Method("get_database", (_GONE, _META))
+_CREATE_DATABASE = Method("create_database", (_EXISTS, _INVALID, _META))
+_GET_TABLE = Method("get_table_req", (_META, _GONE))
+_CREATE_TABLE = Method("create_table", (_EXISTS, _INVALID, _META, _GONE))
+_ALTER_TABLE = Method("alter_table_with_environment_context", (_INVALID_OPERATION, _META))
+_URIS = "hive.metastore.uris"
+_LIMIT = {"hive.metastore.client.socket.timeout": "30s"}
+"""Hive's own default of ten minutes would hold a commit for so long."""
+_LOCK_MS = 30_000
+_STORAGE: dict[int, Value] = {
+    StorageField.INPUT_FORMAT: text("org.apache.hadoop.mapred.FileInputFormat"),
+    StorageField.OUTPUT_FORMAT: text("org.apache.hadoop.mapred.FileOutputFormat"),
+    StorageField.SERDE: nested(
+        Struct({SerdeField.LIBRARY: text("org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe")})
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HivePointer:
+    """One table of a metastore; see `PointerStore`.
+
+    Attributes:
+        skips_stats: the metastore shall not count files.
+        skips_archive: a metastore of Glue shall keep no older version of the entry.
+    """
+
+    client: MetastoreClient
+    lock: HiveLock
+    identifier: Identifier
+    skips_stats: bool
+    skips_archive: bool
+    now_s: int
+
+    def pointer(self) -> str | None:
+        """See `PointerStore.pointer`."""
+        table = self._table()
+        return None if table is None else _location(table)
+
+    def create(self, version: PointedVersion) -> bool:
+        """See `PointerStore.create`."""
+        name = self.identifier
+        with suppress(RefusedError):
+            self._create_database(version.home.rpartition("/")[0])
+        storage = {**_STORAGE, StorageField.LOCATION: text(version.home)}
+        made = Struct(
+            {
+                TableField.NAME: text(name.table),
+                TableField.DATABASE: text(name.database),
+                TableField.OWNER: text(getpass.getuser()),
+                TableField.CREATE_TIME: i32(self.now_s),
+                TableField.STORAGE: nested(Struct(storage)),
+                TableField.PARTITION_KEYS: structs([]),
+                TableField.PARAMETERS: text_map({"DO_NOT_UPDATE_STATS": str(self.skips_stats)}),
+                TableField.TYPE: text("EXTERNAL_TABLE"),
+            }
+        )
+        try:
+            pointing = _with_columns(_pointing(made, None, version), _columns(version))
+            self._call(_CREATE_TABLE, nested(pointing), expected=_EXISTS)
+        except RefusedError:
+            return False
+        return True
+
+    def move(self, before: str, version: PointedVersion) -> bool:
+        """See `PointerStore.move`."""
+        with self.lock.held(self.identifier):
+            table = self._table()
+            if table is None or _location(table) != before:
+                return False
+            columns = _columns(version)
+            pointing = _pointing(table, before, version)
+            if not _follows(
+                columns, table.struct(TableField.STORAGE).structs(StorageField.COLUMNS)
+            ):
+                self._alter(pointing, ())
+            self._alter(pointing, columns)
+        return True
+
+    def _alter(self, table: Struct, columns: Sequence[Struct]) -> None:
+        context = {
+            "CASCADE": "true",
+            "DO_NOT_UPDATE_STATS": str(self.skips_stats).lower(),
+            "skipAWSGlueArchive": str(self.skips_archive).lower(),
+        }
+        self._call(
+            _ALTER_TABLE, text(self.identifier.database), text(self.identifier.table),
+            nested(_with_columns(table, columns)), nested(Struct({1: text_map(context)})),
+        )  # fmt: skip
+
+    def _create_database(self, folder: str) -> None:
+        """Make the database, if there is none.
+
+        Raises:
+            RefusedError: another process was faster.
+        """
+        name = text(self.identifier.database)
+        with suppress(RefusedError):
+            self._call(_GET_DATABASE, name, expected=_GONE)
+            return
+        made = Struct(
+            {
+                DatabaseField.NAME: name,
+                DatabaseField.LOCATION: text(folder),
+                DatabaseField.PARAMETERS: text_map({}),
+            }
+        )
+        self._call(_CREATE_DATABASE, nested(made), expected=_EXISTS)
+
+    def _table(self) -> Struct | None:
+        name = self.identifier
+        request = Struct({1: text(name.database), 2: text(name.table)})
+        with suppress(RefusedError):
+            return self._call(_GET_TABLE, nested(request), expected=_GONE).struct(0).struct(1)
+        return None
+
+    def _call(self, method: Method, *arguments: Value, expected: str = "") -> Struct:
+        try:
+            return self.client.call(method, *arguments)
+        except RefusedError as error:
+            if error.kind == expected:
+                raise
+            raise StorageError(
+                f"the metastore refused: {error}",
+                where=f"{method.name} of {self.identifier} in {self.client.label}",
+                fix="see the metastore's own log",
+            ) from None
+
+
+def _location(table: Struct) -> str:
+    """The pointer of a table of the metastore; empty: it is no table of Iceberg."""
+    parameters = table.text_map(TableField.PARAMETERS)
+    is_iceberg = parameters.get("table_type", "").upper() == "ICEBERG"
+    return parameters.get(LOCATION, "") if is_iceberg else ""
+
+
+def _pointing(table: Struct, before: str | None, version: PointedVersion) -> Struct:
+    """A table of the metastore that points at a version."""
+    parameters = {**table.text_map(TableField.PARAMETERS), **version.parameters(before)}
+    return table.with_fields({TableField.PARAMETERS: text_map(parameters)})
+
+
+def _columns(version: PointedVersion) -> list[Struct]:
+    return [hive_column(field) for field in version.schema.fields]
+
+
+def _with_columns(table: Struct, columns: Sequence[Struct]) -> Struct:
+    storage = table.struct(TableField.STORAGE)
+    changed = storage.with_fields({StorageField.COLUMNS: structs(columns)})
+    return table.with_fields({TableField.STORAGE: nested(changed)})
+
+
+def _follows(columns: Sequence[Struct], older: Sequence[Struct]) -> bool:
+    """Whether a metastore takes these columns after those: it compares types by their places."""
+    return all(new.text(2) == old.text(2) for new, old in zip(columns, older, strict=False))
+
+
+def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTable:
+    """The table of the metastore that a table's options name.
+
+    Raises:
+        UnsupportedTableError: they name none.
+        UsageError: an address or ``hive-site.xml`` is wrong, or `thrift` is not installed.
+    """
+    options, folder = table.options, METADATA_ICEBERG_HIVE_CONF_DIR
+    given = {HIVE_CONF_DIR.key: options[folder]} if options[folder] else {}
+    site = with_hive_site(given, os.environ)
+    check_supported(site)
+    uris = options[METADATA_ICEBERG_URI] or site.get(_URIS, "")
+    if not uris:
+        raise UnsupportedTableError(
+            f"{METADATA_ICEBERG_STORAGE.key} = {options[METADATA_ICEBERG_STORAGE]} needs the "
+            "metastore's address",
+            where=table.location,
+            fix=f"set {METADATA_ICEBERG_URI.key} = thrift://HOST:PORT, or {folder.key}",
+        )
+    client = MetastoreClient(addresses(uris), 1, timeout_ms({**_LIMIT, **site}))
+    lock = HiveLock(client=client, clock=table.clock, max_sleep_ms=1000, timeout_ms=_LOCK_MS)
+    database, name = name_in_catalog(table)
+    pointer = HivePointer(
+        client=client,
+        lock=lock,
+        identifier=Identifier(database, name),
+        skips_stats=options[METADATA_ICEBERG_HIVE_SKIP_UPDATE_STATS],
+        skips_archive=options[METADATA_ICEBERG_GLUE_SKIP_ARCHIVE],
+        now_s=table.clock.now_ms() // 1000,
+    )
+    return PointedTable(table, files, pointer, f"{database}.{name} of {client.label}")

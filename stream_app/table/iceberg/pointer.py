@@ -1,0 +1,168 @@
+"""A table in a catalog of Iceberg that keeps one pointer: the path of the newest metadata file.
+
+Hive's metastore, Glue and databases are such catalogs (`PointerStore`). They name the version's
+file that `publisher` has written, so this serves commits, tags, expiry and rollbacks alike. A
+pointer moves by compare-and-set, only forward, and only if it is in the table's own folder of
+metadata: else another program has made that table.
+
+Source: Paimon `iceberg/IcebergHiveMetadataCommitter.java`; Iceberg
+`BaseMetastoreTableOperations.java`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from stream_app.errors import StreamAppError
+from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
+from stream_app.model.iceberg.metadata import IcebergMetadata
+from stream_app.model.options.iceberg_options import (
+    METADATA_ICEBERG_DATABASE,
+    METADATA_ICEBERG_TABLE,
+)
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.iceberg.published_catalog import CatalogState
+
+_ATTEMPTS = 3
+LOCATION, PREVIOUS_LOCATION = "metadata_location", "previous_metadata_location"
+"""What all such catalogs call the pointer, and the one before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointedVersion:
+    """What a catalog knows of a version.
+
+    Attributes:
+        path: of the version's file.
+        home: the folder with the folder of metadata.
+        schema: that of its newest snapshot.
+    """
+
+    path: str
+    home: str
+    schema: TableSchema
+    table_uuid: str
+
+    def parameters(self, before: str | None) -> dict[str, str]:
+        """The parameters of the table in Hive and Glue.
+
+        Args:
+            before: the pointer so far; None: there is none.
+        """
+        previous = {} if before is None else {PREVIOUS_LOCATION: before}
+        return {
+            "EXTERNAL": "TRUE",
+            "table_type": "ICEBERG",
+            "uuid": self.table_uuid,
+            LOCATION: self.path,
+            **previous,
+        }
+
+
+class PointerStore(Protocol):
+    """One table's pointer in a catalog. Each method raises StreamAppError or OSError."""
+
+    def pointer(self) -> str | None:
+        """Where it points; None: there is no such table; empty: it is no table of Iceberg."""
+
+    def create(self, version: PointedVersion) -> bool:
+        """Make the table, and its database; False: somebody else was faster."""
+
+    def move(self, before: str, version: PointedVersion) -> bool:
+        """Point at a version; False: it does not point at `before` any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class PointedTable:
+    """One table of a catalog.
+
+    Attributes:
+        name: of the table there, for messages.
+    """
+
+    table: FileStoreTable
+    files: IcebergFiles
+    store: PointerStore
+    name: str
+
+    def state(self) -> CatalogState | None:
+        """See `CatalogClient.state`.
+
+        Raises:
+            StreamAppError, OSError: as `bring_up_to`.
+        """
+        there = self.store.pointer()
+        if there is None:
+            return None
+        metadata = self.files.read_version(self._number(there))
+        previous = () if metadata is None else tuple(path for path, _ in metadata.older_files)
+        newest = None if metadata is None else metadata.current.snapshot_id
+        return CatalogState((there, *reversed(previous)), newest)
+
+    def bring_up_to(self, metadata: IcebergMetadata) -> None:
+        """Make the catalog point at a version, unless it points at a later one.
+
+        Raises:
+            StreamAppError, OSError: the catalog refuses it, has another table of this name, or does
+                not answer; or others write all the time.
+        """
+        version = self.version(metadata)
+        for _ in range(_ATTEMPTS):
+            there = self.store.pointer()
+            if there is None:
+                is_done = self.store.create(version)
+            elif there == version.path or self._is_ahead(there, metadata.version):
+                return
+            else:
+                is_done = self.store.move(there, version)
+            if is_done:
+                return
+        raise StreamAppError(
+            f"other writers have moved the catalog's pointer {_ATTEMPTS} times meanwhile",
+            where=self.name,
+            fix="nothing has to be done, unless this lasts",
+        )
+
+    def version(self, metadata: IcebergMetadata) -> PointedVersion:
+        """What the catalog gets."""
+        return PointedVersion(
+            path=self.files.version_path(metadata.version),
+            home=self.files.folder.rpartition("/")[0],
+            schema=self.table.known_schemas()(metadata.current.schema_id),
+            table_uuid=metadata.table_uuid,
+        )
+
+    def _number(self, there: str) -> int:
+        """The version at which the catalog points.
+
+        Raises:
+            StreamAppError: the pointer is not ours.
+        """
+        number = self.files.version_at(there)
+        if number is None:
+            raise another_table(self.name)
+        return number
+
+    def _is_ahead(self, there: str, version: int) -> bool:
+        """Whether another writer has published a later version meanwhile."""
+        number = self._number(there)
+        # A table made anew in the folder of an older one counts from the start.
+        return number > version and self.files.read_version(number) is not None
+
+
+def another_table(name: str) -> StreamAppError:
+    """The error of a name that another program's table has."""
+    return StreamAppError(
+        "the Iceberg catalog has another table of this name",
+        where=name,
+        fix="drop it there, or choose another name by "
+        f"{METADATA_ICEBERG_DATABASE.key} and {METADATA_ICEBERG_TABLE.key}",
+    )
+
+
+def name_in_catalog(table: FileStoreTable) -> tuple[str, str]:
+    """Database and name of a table in the Iceberg catalog."""
+    options, (database, _, name) = table.options, table.label.rpartition(".")
+    return options[METADATA_ICEBERG_DATABASE] or database, options[METADATA_ICEBERG_TABLE] or name

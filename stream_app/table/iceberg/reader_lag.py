@@ -1,0 +1,71 @@
+"""How far Iceberg's readers are behind a table: by its catalog, or without one by the files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
+from stream_app.model.options.iceberg_options import DISABLED, METADATA_ICEBERG_STORAGE
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.iceberg.published_catalog import PublishedCatalog, catalog_kind
+
+_AT_ONCE_MS = 60_000
+"""A job publishes a snapshot a moment after it has committed it."""
+LAG_FIX = (
+    "the next commit of a job, or its next look, publishes everything since; if this lasts, the "
+    "job's log says why"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderLag:
+    """What Iceberg's readers find of a table.
+
+    Attributes:
+        where: they look.
+        snapshot_id: the newest that they find; None: none.
+        latest_id: the table's newest.
+        lacking_ms: for how long it has had a newest one that they do not find.
+    """
+
+    where: str
+    snapshot_id: int | None
+    latest_id: int
+    lacking_ms: int
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether they are behind, and not for a moment only."""
+        return self.snapshot_id != self.latest_id and self.lacking_ms > _AT_ONCE_MS
+
+    @property
+    def text(self) -> str:
+        """One clause: what they find."""
+        newest_there = "no snapshot" if self.snapshot_id is None else f"snapshot {self.snapshot_id}"
+        newest = f"the table has snapshot {self.latest_id}"
+        return f"{self.where} has {newest_there}" + (f", and {newest}" if self.is_behind else "")
+
+
+def reader_lag(table: FileStoreTable) -> ReaderLag | None:
+    """What Iceberg's readers find; None: the table is not published, or has no snapshot.
+
+    Raises:
+        UnsupportedTableError: a library is missing, or a setting.
+        StreamAppError, OSError: the catalog does not answer, or has another table of the name.
+        CorruptFileError: the newest version cannot be read.
+    """
+    latest = table.snapshots.latest()
+    if table.options[METADATA_ICEBERG_STORAGE] == DISABLED or latest is None:
+        return None
+    files = IcebergFiles.of(table.file_io, table.location, table.options)
+    if catalog_kind(table.options) is not None:
+        where, state = "the Iceberg catalog", PublishedCatalog(table, files).state()
+        published = None if state is None else state.snapshot_id
+    else:
+        where, version = "Iceberg's metadata", files.newest_version()
+        metadata = None if version is None else files.read_version(version)
+        published = None if metadata is None else metadata.current.snapshot_id
+    lacking_ms = max(0, table.clock.now_ms() - latest.time_millis)
+    return ReaderLag(
+        where=where, snapshot_id=published, latest_id=latest.snapshot_id, lacking_ms=lacking_ms
+    )

@@ -1,0 +1,111 @@
+"""The pointer to Iceberg's metadata in a database: a row of ``iceberg_tables``.
+
+Iceberg's JDBC catalog and PyIceberg's SQL catalog share this table, and that of the namespaces.
+
+Source: Iceberg `jdbc/JdbcUtil.java`; PyIceberg `catalog/sql.py`.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from stream_app.catalog.jdbc.connections import Connections, TakenError
+from stream_app.errors import StorageError
+from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
+from stream_app.jdbc import SQLITE, parse_jdbc_url
+from stream_app.model.options.iceberg_options import (
+    METADATA_ICEBERG_SQL_CATALOG_NAME,
+    METADATA_ICEBERG_SQL_URI,
+)
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.iceberg.pointer import PointedTable, PointedVersion, name_in_catalog
+
+_TABLES = (
+    """CREATE TABLE IF NOT EXISTS iceberg_tables (
+        catalog_name VARCHAR(255) NOT NULL, table_namespace VARCHAR(255) NOT NULL,
+        table_name VARCHAR(255) NOT NULL,
+        metadata_location VARCHAR(1000), previous_metadata_location VARCHAR(1000),
+        iceberg_type VARCHAR(5),
+        PRIMARY KEY (catalog_name, table_namespace, table_name))""",
+    """CREATE TABLE IF NOT EXISTS iceberg_namespace_properties (
+        catalog_name VARCHAR(255) NOT NULL, namespace VARCHAR(255) NOT NULL,
+        property_key VARCHAR(255) NOT NULL, property_value VARCHAR(1000),
+        PRIMARY KEY (catalog_name, namespace, property_key))""",
+)
+_REGISTER = "SELECT 1 FROM information_schema.tables WHERE table_name = 'iceberg_tables'"
+_REGISTER_OF_SQLITE = "SELECT 1 FROM sqlite_master WHERE name = 'iceberg_tables'"
+_OF_TABLE = "catalog_name = ? AND table_namespace = ? AND table_name = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class SqlPointer:
+    """One table of a catalog in a database; see `PointerStore`."""
+
+    connections: Connections
+    catalog: str
+    database: str
+    name: str
+
+    @property
+    def _key(self) -> tuple[str, str, str]:
+        return self.catalog, self.database, self.name
+
+    def pointer(self) -> str | None:
+        """See `PointerStore.pointer`."""
+        query = f"SELECT metadata_location FROM iceberg_tables WHERE {_OF_TABLE}"
+        try:
+            rows = self.connections.rows(query, self._key)
+        except StorageError:
+            if self._is_begun():
+                raise
+            return None
+        return (rows[0][0] or "") if rows else None
+
+    def create(self, version: PointedVersion) -> bool:
+        """See `PointerStore.create`."""
+        for statement in _TABLES:
+            self.connections.create_table(statement)
+        with suppress(TakenError):  # the namespace is there
+            self.connections.change(
+                "INSERT INTO iceberg_namespace_properties "
+                "(catalog_name, namespace, property_key, property_value) VALUES (?, ?, ?, ?)",
+                (self.catalog, self.database, "exists", "true"),
+            )
+        try:
+            self.connections.change(
+                "INSERT INTO iceberg_tables "
+                "(catalog_name, table_namespace, table_name, metadata_location) "
+                "VALUES (?, ?, ?, ?)",
+                (*self._key, version.path),
+            )
+        except TakenError:
+            return False
+        return True
+
+    def _is_begun(self) -> bool:
+        """Whether the database has the tables of a catalog."""
+        register = _REGISTER if self.connections.url.driver is not SQLITE else _REGISTER_OF_SQLITE
+        return bool(self.connections.rows(register))
+
+    def move(self, before: str, version: PointedVersion) -> bool:
+        """See `PointerStore.move`."""
+        changed = self.connections.change(
+            "UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ? "
+            f"WHERE {_OF_TABLE} AND metadata_location = ?",
+            (version.path, before, *self._key, before),
+        )
+        return changed == 1
+
+
+def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTable:
+    """The table of the database that a table's options name.
+
+    Raises:
+        UsageError: its URL is wrong, or the driver is not installed.
+    """
+    options, (database, name) = table.options, name_in_catalog(table)
+    url = parse_jdbc_url(options[METADATA_ICEBERG_SQL_URI], METADATA_ICEBERG_SQL_URI.key)
+    catalog = options[METADATA_ICEBERG_SQL_CATALOG_NAME]
+    pointer = SqlPointer(Connections(url, 1), catalog, database, name)
+    return PointedTable(table, files, pointer, f"{catalog}.{database}.{name} of {url}")

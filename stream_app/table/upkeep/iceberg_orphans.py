@@ -1,0 +1,80 @@
+"""Files in Iceberg's folder of metadata that no living version names: what crashes have left.
+
+Living are the newest version, the older ones that it keeps, and what a catalog names. A catalog
+that does not answer may name any metadata file, so these stay then; a REST catalog registers one of
+a name of its own. Files of other programs' names are not looked at.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from stream_app.errors import StreamAppError
+from stream_app.filestore.iceberg.iceberg_files import IcebergFiles, is_metadata_file
+from stream_app.model.iceberg.metadata import IcebergMetadata
+from stream_app.model.options.iceberg_options import DISABLED, METADATA_ICEBERG_STORAGE
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.iceberg.published_catalog import PublishedCatalog
+from stream_app.table.iceberg.version_history import manifests_of
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergLeftovers:
+    """Judges the files of one table's metadata for Iceberg."""
+
+    table: FileStoreTable
+    files: IcebergFiles
+
+    @classmethod
+    def of(cls, table: FileStoreTable) -> IcebergLeftovers | None:
+        """Those of a table; None: it is not published.
+
+        Raises:
+            UnsupportedTableError: the table lies where its metadata has no place.
+        """
+        if table.options[METADATA_ICEBERG_STORAGE] == DISABLED:
+            return None
+        return cls(table, IcebergFiles.of(table.file_io, table.location, table.options))
+
+    def used(self, names: Collection[str]) -> set[str]:
+        """Those of the names that stay, and others.
+
+        Raises:
+            CorruptFileError: a version cannot be read, so its files cannot be determined.
+        """
+        version = self.files.newest_version()
+        newest = None if version is None else self.files.read_version(version)
+        if newest is None:
+            return set(names)  # the next commit finds what is there
+        used = {_name(path) for path in self._named(newest)}
+        index_files = set(self.table.file_io.list_names(self.table.paths.index_folder))
+        used |= {_name(self.files.puffin(index_file)) for index_file in index_files}
+        return used | self._named_by_catalog(names)
+
+    def _named(self, newest: IcebergMetadata) -> Iterator[str]:
+        """The paths of files that living versions name, and of these."""
+        versions = [self.files.version_path(newest.version), *(p for p, _ in newest.older_files)]
+        yield from versions
+        older = [self.files.version_at(path) for path in versions[1:]]
+        read = [self.files.read_version(number) for number in older if number is not None]
+        living = [newest, *(one for one in read if one is not None)]
+        lists = {one.manifest_list for version in living for one in version.snapshots}
+        for path in lists:
+            yield path
+            yield from (manifest.path for manifest in manifests_of(self.files, path))
+
+    def _named_by_catalog(self, names: Collection[str]) -> set[str]:
+        try:
+            state = PublishedCatalog(self.table, self.files).state()
+        except (StreamAppError, OSError) as error:
+            _LOG.warning("metadata files of Iceberg stay, since a catalog may name them: %s", error)
+            return set(filter(is_metadata_file, names))
+        return set() if state is None else set(map(_name, state.files))
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]

@@ -1,0 +1,71 @@
+"""The compaction rules that a job chooses for buckets, as text.
+
+``choose [freshness=N] [levels=N] [OPTION=…]`` takes a bucket a line (its size and a usual flush, as
+``10 GB, 400 kB``) and shows the choice for each; ``history`` takes such lines as one bucket's life,
+and shows where it is chosen again, and what changes. OPTION is ``trigger``, ``ratio`` or
+``amplification``, set by the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from stream_app.mergetree.compact.universal_compaction import UniversalCompaction
+from stream_app.planning.compact.compaction_policy import (
+    BucketShape,
+    FixedRules,
+    PolicyChoice,
+    choose,
+    is_due,
+)
+from tests.support.datadriven import Case, run_file
+
+HERE = Path(__file__).parent
+UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9}
+
+
+def shape_of(case: Case, line: str) -> BucketShape:
+    size, flush = (
+        round(float(number) * UNITS[unit]) for number, unit in map(str.split, line.split(", "))
+    )
+    levels = int(case.args.get("levels", 6))
+    return BucketShape(size=size, flush=flush, level=levels - 1, num_levels=levels)
+
+
+def chosen(case: Case, shape: BucketShape, present: PolicyChoice | None = None) -> PolicyChoice:
+    args = case.args
+    rules = UniversalCompaction(
+        run_count_trigger=int(args.get("trigger", 5)),
+        size_ratio=int(args.get("ratio", 1)),
+        max_size_amplification_percent=int(args.get("amplification", 200)),
+    )
+    fixed = FixedRules(
+        trigger="trigger" in args,
+        size_ratio="ratio" in args,
+        amplification="amplification" in args,
+    )
+    return choose(shape, rules, fixed, int(args.get("freshness", 20)), present)
+
+
+def history(case: Case) -> Iterator[str]:
+    present: PolicyChoice | None = None
+    for line in case.input_lines:
+        shape = shape_of(case, line)
+        if not is_due(present, shape):
+            yield f"{line}: not due"
+            continue
+        choice = chosen(case, shape, present)
+        stays = present is not None and present.rules == choice.rules
+        yield f"{line}: {'stays' if stays else choice.text()}"
+        present = choice
+
+
+def run(case: Case) -> str:
+    if case.command == "history":
+        return "\n".join(history(case))
+    return "\n".join(chosen(case, shape_of(case, line)).text() for line in case.input_lines)
+
+
+def test_chosen_rules() -> None:
+    run_file(HERE / "compaction_policy.txt", run)

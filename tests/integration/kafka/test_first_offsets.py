@@ -1,0 +1,115 @@
+"""A new job begins by time, or where a consumer group is; the group gets the job's offsets."""
+
+from __future__ import annotations
+
+import json
+from uuid import uuid4
+
+import pytest
+from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
+from kafka.admin import KafkaAdminClient
+
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
+from tests.support.job_bench import JobBench, change
+from tests.support.kafka_broker import new_topic
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
+NINE = 1_700_000_000_000
+"""Milliseconds since 1970 of the message with the key 0; each further key is a second later."""
+
+
+def timed_topic(broker: EmbeddedBroker, keys: range, *, partitions: int = 2) -> str:
+    """A topic in which the key n is in the partition n % partitions, n seconds after `NINE`."""
+    topic = new_topic(broker, partitions=partitions)
+    send_timed(broker, topic, keys, partitions)
+    return topic
+
+
+def send_timed(broker: EmbeddedBroker, topic: str, keys: range, partitions: int) -> None:
+    producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
+    for key in keys:
+        name, value = change(key, f"v{key}")
+        producer.send(
+            topic, key=name, value=value, partition=key % partitions,
+            timestamp_ms=NINE + 1000 * key,
+        )  # fmt: skip
+    producer.close()
+
+
+def group_offsets(broker: EmbeddedBroker, group: str) -> dict[tuple[str, int], int]:
+    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    try:
+        offsets = admin.list_group_offsets([group])[group]
+    finally:
+        admin.close()
+    return {(place.topic, place.partition): known.offset for place, known in offsets.items()}
+
+
+@pytest.mark.parametrize("reader", ["native", "spark"])
+def test_a_job_begins_at_a_time(
+    bench: JobBench, reader: str, request: pytest.FixtureRequest
+) -> None:
+    """A partition without such a message begins at its end; the time only counts once."""
+    if reader == "spark":
+        request.getfixturevalue("sparks_source")
+    topic = timed_topic(bench.broker, range(10))
+    # 2023-11-14T22:13:28Z is NINE and 8 s: key 8 is in partition 0, key 9 in partition 1.
+    source = {"reader": reader, "starting-timestamp": "2023-11-14T22:13:28.500Z"}
+    bench.configure(topic, source=source)
+    bench.run()
+    assert bench.rows() == {9: "v9"}
+    send_timed(bench.broker, topic, range(10, 12), 2)
+    bench.run()
+    assert bench.rows() == {9: "v9", 10: "v10", 11: "v11"}
+
+
+def test_topics_begin_at_times_of_their_own(bench: JobBench) -> None:
+    early, late = (timed_topic(bench.broker, keys) for keys in (range(6), range(6, 12)))
+    times = {early: {"0": NINE + 4000, "1": NINE + 1000}, late: NINE + 9000}
+    source = {"starting-offsets-by-timestamp": json.dumps(times), "merge-shards": True}
+    bench.configure(early, late, source=source)
+    bench.run()
+    assert sorted(bench.rows()) == [1, 3, 4, 5, 9, 10, 11]
+
+
+def test_times_must_name_what_is_there(bench: JobBench) -> None:
+    topic = timed_topic(bench.broker, range(2))
+    times = json.dumps({topic: {"0": NINE, "7": NINE}, "other": NINE})
+    bench.configure(topic, source={"starting-offsets-by-timestamp": times})
+    error = bench.fails()
+    assert "source.starting-offsets-by-timestamp" in error
+    for problem in (f"{topic}/1 has no time", f"{topic}/7 is not there", "other is not there"):
+        assert problem in error
+
+
+def test_a_job_takes_over_from_a_consumer_group(bench: JobBench) -> None:
+    """It begins at the group's offsets, and the group then shows where the job is."""
+    topic, group = timed_topic(bench.broker, range(10)), f"group-{uuid4().hex}"
+    consumer = KafkaConsumer(bootstrap_servers=bench.broker.bootstrap, group_id=group)
+    consumer.commit({TopicPartition(topic, 0): OffsetAndMetadata(3, "", -1)})
+    consumer.close()
+    bench.configure(topic, source={"group-id": group, "starting-offsets": "latest"})
+    bench.run()
+    # Partition 0 has 0, 2, 4, 6, 8, of which three were read; partition 1 has no offset.
+    assert sorted(bench.rows()) == [6, 8]
+    assert group_offsets(bench.broker, group) == {(topic, 0): 5, (topic, 1): 5}
+    send_timed(bench.broker, topic, range(10, 13), 2)
+    bench.run()
+    assert sorted(bench.rows()) == [6, 8, 10, 11, 12]
+    assert group_offsets(bench.broker, group) == {(topic, 0): 7, (topic, 1): 6}
+
+
+def test_a_group_with_members_holds_nothing_back(bench: JobBench) -> None:
+    topic, group = timed_topic(bench.broker, range(4)), f"group-{uuid4().hex}"
+    member = KafkaConsumer(
+        topic, bootstrap_servers=bench.broker.bootstrap, group_id=group, enable_auto_commit=False
+    )
+    member.poll(5000)
+    try:
+        bench.configure(topic, source={"group-id": group})
+        done = bench.run()
+    finally:
+        member.close()
+    assert sorted(bench.rows()) == [0, 1, 2, 3]
+    assert f"group {group} is behind, and the job goes on" in done.output
+    assert "stop the consumers that are members of the group" in done.output

@@ -1,0 +1,220 @@
+"""Machine code parses images as Arrow's parser does, or not at all, and reads their bytes alone."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import random
+import sys
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from stream_app.cdc.columns.column_cast import cast_column
+from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, JsonKind
+from stream_app.cdc.columns.decimal_columns import narrowed
+from stream_app.cdc.columns.json_lines import parse_objects
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.schema.data_type import parse_columns
+from tests.unit.cdc.compiled.shop_messages import NUMBERS, OTHERS, TEXTS, message, mutated
+
+pytest.importorskip("numba")
+from stream_app.cdc.compiled.image_columns import ImageLayout, ParsedHeads
+
+TAIL = b',"source":{},"op":"c"}'
+KINDS: tuple[tuple[str, Encoding, JsonKind], ...] = (
+    ("BIGINT", Encoding.NUMBER, JsonKind.NUMBER),
+    ("STRING", Encoding.TEXT, JsonKind.STRING),
+    ("BOOLEAN", Encoding.NUMBER, JsonKind.BOOLEAN),
+    ("DOUBLE", Encoding.NUMBER, JsonKind.NUMBER),
+    ("FLOAT", Encoding.FLOAT32, JsonKind.NUMBER),
+    ("DECIMAL(12,2)", Encoding.NUMBER, JsonKind.NUMBER),
+    ("DECIMAL(12,2)", Encoding.TEXT, JsonKind.STRING),
+    ("DECIMAL(38,18)", Encoding.NUMBER, JsonKind.NUMBER),
+    ("DECIMAL(12,2)", Encoding.BASE64, JsonKind.STRING),
+)
+
+
+def reading(name: str, sql: str, encoding: Encoding) -> ColumnReading:
+    [column] = parse_columns(f"`{name}` {sql}")
+    return ColumnReading(
+        name=name,
+        data_type=column.data_type,
+        arrow_type=arrow_schema(parse_columns(f"`{name}` {sql}")).field(0).type,
+        encoding=encoding,
+        scale=column.data_type.scale,
+        required=False,
+        is_key=False,
+    )
+
+
+def layout(
+    columns: list[tuple[str, Encoding, JsonKind]],
+    order: tuple[str, ...] = (),
+    *,
+    base64: bool = True,
+) -> ImageLayout:
+    """Of columns ``c0``, ``c1``, …"""
+    readings = [reading(f"c{at}", sql, encoding) for at, (sql, encoding, _) in enumerate(columns)]
+    made = ImageLayout.of(readings, [kind for *_, kind in columns], order, reads_base64=base64)
+    assert made is not None
+    return made
+
+
+def parse(of: ImageLayout, *heads: bytes) -> ParsedHeads:
+    data = np.frombuffer(b"".join(head + TAIL for head in heads), np.uint8)
+    lengths = np.array([len(head) for head in heads], np.int64)
+    starts = np.concatenate([[0], np.cumsum(lengths + len(TAIL))[:-1]]).astype(np.int64)
+    parsed = of.parse(data, starts, starts + lengths)
+    assert parsed is not None
+    return parsed
+
+
+def head(after: str, before: str = "null") -> bytes:
+    return f'{{"before":{before},"after":{after}'.encode()
+
+
+@pytest.mark.parametrize("text", [*NUMBERS, *TEXTS, *OTHERS])
+def test_a_value_is_what_arrow_parses_or_is_declined(text: str) -> None:
+    for sql, encoding, kind in KINDS:
+        column = reading("c0", sql, encoding)
+        image = f'{{"c0":{text}}}'
+        parsed = parse(layout([(sql, encoding, kind)], base64=False), head(image))
+        if not parsed.parsed[0]:
+            continue
+        wanted = parse_objects(
+            pa.array([image.encode()]), pa.schema([("c0", column.wire_type(kind))])
+        )
+        if wanted is None:  # too large: told by a later step, not by the parser
+            _, failed = cast_column(column, kind, parsed.columns[0])
+            assert failed is not None, f"{sql} {kind.name} {text}"
+            assert failed.tolist() == [True]
+            continue
+        [value] = wanted
+        if pa.types.is_decimal256(value.type):
+            value, _ = narrowed(value, column.arrow_type)
+        assert repr(parsed.columns[0].to_pylist()) == repr(value.to_pylist())
+        parsed.columns[0].validate(full=True)
+
+
+USUAL: tuple[tuple[int, str, Any], ...] = (
+    (0, "-9223372036854775807", -(2**63) + 1),
+    (0, "0", 0),
+    (1, '"é \\" \\\\ 漢字😀"', 'é " \\ 漢字😀'),
+    (1, '""', ""),
+    (2, "true", True),
+    (2, "false", False),
+    (3, "-1.5e-7", -1.5e-7),
+    (3, "0.1234567890123456789", 0.1234567890123456789),
+    (5, "-1234567890.12", "-1234567890.12"),
+    (6, '"0.5"', "0.50"),
+    (8, '"AQ=="', "0.01"),
+    (8, '"/w=="', "-0.01"),
+    (8, '"AIA="', "1.28"),
+    (8, '"AQIDBAUG"', "11081521574.46"),
+)
+
+
+@pytest.mark.parametrize(("kind", "text", "value"), USUAL)
+def test_usual_values_are_not_declined(kind: int, text: str, value: object) -> None:
+    parsed = parse(layout([KINDS[kind]]), head(f'{{"c0":{text}}}', f'{{"c0":{text}}}'))
+    assert parsed.parsed.tolist() == [True]
+    [column] = parsed.columns
+    texts = [str(one) if pa.types.is_decimal(column.type) else one for one in column.to_pylist()]
+    assert texts == [value, value]
+
+
+def test_orders_and_absences() -> None:
+    of = layout([KINDS[0], KINDS[1], KINDS[0]], ("c0", "new", "c1", "c2"))
+    parsed = parse(
+        of,
+        head('{"c0":1,"c1":"a","c2":3}'),
+        head('{"c2":6,"c1":"b","c0":4}', '{"c1":"x"}'),
+        head('{"c0":7,"new":{"c1":[1,{}]},"c1":null,"c2":null}'),
+        head('{"c0":1,"c0":2,"c1":"a","c2":3}'),
+        head("{}"),
+        head("null"),
+        head('{"c0":7,"other":1,"c1":null,"c2":null}'),
+    )
+    assert parsed.parsed.tolist() == [True, True, True, False, True, True, True]
+    assert parsed.before_at.tolist() == [-1, 1, -1, -1, -1, -1, -1]
+    assert parsed.after_at.tolist() == [0, 2, 3, -1, 4, -1, 5]
+    assert [column.to_pylist() for column in parsed.columns] == [
+        [1, None, 4, 7, None, 7],
+        ["a", "x", "b", None, None, None],
+        [3, None, 6, None, None, None],
+    ]
+    assert (parsed.drift != 0).tolist() == [False, True, True, False, True, False, True]
+    assert len(set(parsed.drift[[1, 2, 4, 6]].tolist())) == 4
+
+
+def test_rows_beside_each_other() -> None:
+    of = layout([KINDS[1], KINDS[0]])
+    rows = [
+        b'{"c0":"a","c1":1}',
+        b'{"c1":2}',
+        b'{"c0":"unterminated',
+        b'{"c0":"b","c1":3',
+        b'{"c0":"b","c1":3}}',
+        b"",
+        b"{}",
+        b"{",
+        b'{"c0":"c","c1":4} ',
+        b'{"c0":"d","c1":12',
+    ]
+    values = pa.array([b"before", *rows, *rows]).slice(1)
+    offsets = np.frombuffer(values.buffers()[1], np.int32)[1:].astype(np.int64)
+    parsed = of.parse_rows(np.frombuffer(values.buffers()[2], np.uint8), offsets)
+    assert parsed is not None
+    good = [at in (0, 1, 6) for at in range(len(rows))]
+    assert parsed.parsed.tolist() == [*good, *good]
+    assert [column.to_pylist() for column in parsed.columns] == [
+        ["a", None, None] * 2,
+        [1, 2, None] * 2,
+    ]
+    assert (parsed.drift[:7] != 0).tolist() == [False, True, False, False, False, False, True]
+
+
+def test_searches_for_names_are_limited() -> None:
+    """Else a message of n bytes would cost n times the number of columns."""
+    of = layout([KINDS[0]] * 200)
+    few, many = ((",".join(f'"u{at}":1' for at in range(count))) for count in (8, 2_000))
+    parsed = parse(of, head(f"{{{few}}}"), head(f"{{{many}}}"))
+    assert parsed.parsed.tolist() == [True, False]
+
+
+def test_too_many_cells_are_declined_before_they_take_memory() -> None:
+    of = layout([KINDS[0]] * 1_000)
+    places = np.zeros(10_000, np.int64)
+    assert of.parse(np.zeros(100, np.uint8), places, places) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs mprotect")
+@pytest.mark.parametrize("seed", range(4))
+def test_no_byte_behind_the_message_is_read(seed: int) -> None:
+    """The message ends where memory does: a read beyond ends the process."""
+    rng = random.Random(seed)
+    of = layout([*KINDS], tuple(f"c{at}" for at in range(9)))
+    pages = mmap.mmap(-1, 4 * mmap.PAGESIZE)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+    end = 3 * mmap.PAGESIZE
+    forbid = ctypes.CDLL(None, use_errno=True).mprotect
+    assert forbid(ctypes.c_void_p(address + end), mmap.PAGESIZE, 0) == 0
+    data = np.frombuffer(pages, np.uint8, end)
+    tail = b',"source":{},' + b'"'
+    parsed = 0
+    for at in range(3_000):
+        text = message(rng, 0.1).encode()
+        text = text[: text.rfind(b',"source":{')]
+        for number, name in enumerate(("id", "customer", "flag", "ratio", "single", "amount")):
+            text = text.replace(f'"{name}"'.encode(), f'"c{number}"'.encode())
+        text = text[: rng.randrange(len(text))] if at % 2 else mutated(text, rng)
+        value = np.frombuffer(text + (tail + TAIL)[:16], np.uint8)
+        data[end - len(value) :] = value
+        start = np.array([end - len(value)], np.int64)
+        heads = of.parse(data, start, start + len(text))
+        assert heads is not None
+        parsed += int(heads.parsed[0])
+    assert parsed

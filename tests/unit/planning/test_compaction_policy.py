@@ -1,0 +1,87 @@
+"""Chosen compaction rules: within their limits, no worse than the table's, steady, repeatable."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stream_app.mergetree.compact.universal_compaction import UniversalCompaction
+from stream_app.planning.compact.compaction_policy import (
+    AMPLIFICATIONS,
+    LEAST_FRESHNESS,
+    SIZE_RATIOS,
+    SPARE_RUNS,
+    BucketShape,
+    FixedRules,
+    choose,
+    is_due,
+)
+from stream_app.planning.compact.policy_simulation import simulate
+
+SHAPES = st.builds(
+    BucketShape,
+    size=st.integers(0, 600),
+    flush=st.integers(1, 40),
+    level=st.just(5),
+    num_levels=st.sampled_from((2, 6, 11)),
+)
+TABLES = st.builds(
+    UniversalCompaction,
+    run_count_trigger=st.sampled_from((3, 5, 10)),
+    size_ratio=st.sampled_from((1, 70)),
+    max_size_amplification_percent=st.sampled_from((100, 200)),
+)
+FIXED = st.builds(
+    FixedRules, trigger=st.booleans(), size_ratio=st.booleans(), amplification=st.booleans()
+)
+FRESHNESS = st.sampled_from((LEAST_FRESHNESS, 8, 20))
+
+
+@settings(deadline=None, max_examples=30)
+@given(SHAPES, TABLES, FIXED, FRESHNESS)
+def test_a_choice_stays_within_its_limits_and_is_the_same_again(
+    shape: BucketShape, table: UniversalCompaction, fixed: FixedRules, freshness: int
+) -> None:
+    choice = choose(shape, table, fixed, freshness)
+    rules = choice.rules
+    if fixed.trigger:
+        assert rules.run_count_trigger == table.run_count_trigger
+    else:
+        assert 2 <= rules.run_count_trigger <= freshness - SPARE_RUNS
+    ratios = (table.size_ratio,) if fixed.size_ratio else (*SIZE_RATIOS, table.size_ratio)
+    assert rules.size_ratio in ratios
+    percents = (table.max_size_amplification_percent,)
+    assert rules.max_size_amplification_percent in (
+        percents if fixed.amplification else (*AMPLIFICATIONS, *percents)
+    )
+    if table.run_count_trigger <= freshness - SPARE_RUNS:
+        assert choice.writes <= choice.writes_before * 1.1
+    assert choose(shape, table, fixed, freshness) == choice
+    assert choose(shape, table, fixed, freshness, choice) == choice
+    assert not is_due(choice, shape)
+
+
+@settings(deadline=None, max_examples=30)
+@given(SHAPES, st.floats(1.0, 1.9), FRESHNESS)
+def test_a_bucket_that_goes_back_and_forth_keeps_its_rules(
+    shape: BucketShape, factor: float, freshness: int
+) -> None:
+    shape = replace(shape, size=shape.size + 100)
+    choice = choose(shape, UniversalCompaction(), FixedRules(), freshness)
+    larger = replace(shape, size=int(shape.size * factor))
+    assert not is_due(choice, larger)
+    again = choose(shape, UniversalCompaction(), FixedRules(), freshness, choice)
+    assert again.rules == choice.rules
+
+
+@settings(deadline=None, max_examples=30)
+@given(TABLES, st.integers(16, 300), st.sampled_from((2, 6, 11)))
+def test_a_simulation_writes_each_byte_once_at_least_and_keeps_to_the_trigger(
+    rules: UniversalCompaction, size: int, num_levels: int
+) -> None:
+    for updates in (True, False):
+        cost = simulate(rules, num_levels, size, flushes=2 * size, updates=updates)
+        assert cost.writes >= 1
+        assert 1 <= cost.runs <= rules.run_count_trigger + 1
