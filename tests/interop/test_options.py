@@ -160,7 +160,8 @@ def _read(key: str, text: str) -> str | None:
 
 def _general(kind: OptionKind[object]) -> OptionKind[object]:
     """The kind that Paimon has, of an option whose values are limited further."""
-    general = [known for known in (*KINDS.values(), TEXT) if known.name == kind.name]
+    name = "text" if kind.name == "map" else kind.name  # a map is a text in the schema
+    general = [known for known in (*KINDS.values(), TEXT) if known.name == name]
     return kind if kind in general else general[0]
 
 

@@ -38,7 +38,14 @@ from stream_app.cdc.alike.origins import OriginFields, Told, change_times
 from stream_app.cdc.canal.mysql_types import conversion, converted
 from stream_app.cdc.column_drift import Reaction
 from stream_app.cdc.columns.arrow_buffers import Int64s, bools_of, children_of, taken, valid_of
-from stream_app.cdc.columns.column_reading import Encoding, Family, JsonKind, family_of, row_fields
+from stream_app.cdc.columns.column_reading import (
+    ColumnReading,
+    Encoding,
+    Family,
+    JsonKind,
+    family_of,
+    row_fields,
+)
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.images import Images
 from stream_app.cdc.record_images import Image, RecordImages, UnreadableRecordError
@@ -240,19 +247,10 @@ def _parse_columns(
     values: pa.Array, table: dialect.Table, kinds: Sequence[JsonKind]
 ) -> dialect.Parsed | None:
     """Parse messages in one go; None when they do not parse as these kinds."""
-    row = pa.struct(row_fields(table.readings, kinds))
     texts = [
         reading for reading in table.readings if reading.family in (Family.STRING, Family.BINARY)
     ]
-    fields = [
-        *((name, pa.string()) for name in ("database", "table", "type")),
-        ("isDdl", pa.bool_()),
-        ("data", pa.list_(row)),
-        ("old", pa.list_(row)),
-    ]
-    if texts:
-        fields.append(("mysqlType", pa.struct([(reading.name, pa.string()) for reading in texts])))
-    columns = parse_objects(values, pa.schema(fields))  # step 1
+    columns = parse_objects(values, _fields(table, kinds, texts))  # step 1
     if columns is None:
         return None
     database, name, kind, is_ddl, data, old, *types = columns
@@ -298,6 +296,22 @@ def _parse_columns(
         tables=(database.take(message), name.take(message)) if table.reads_tables else (),
     )
     return dialect.Parsed(images, message, odd)
+
+
+def _fields(
+    table: dialect.Table, kinds: Sequence[JsonKind], texts: Sequence[ColumnReading]
+) -> pa.Schema:
+    """What is parsed of a message; of the columns in `texts` also MySQL's own types."""
+    row = pa.struct(row_fields(table.readings, kinds))
+    fields = [
+        *((name, pa.string()) for name in ("database", "table", "type")),
+        ("isDdl", pa.bool_()),
+        ("data", pa.list_(row)),
+        ("old", pa.list_(row)),
+    ]
+    if texts:
+        fields.append(("mysqlType", pa.struct([(reading.name, pa.string()) for reading in texts])))
+    return pa.schema(fields)
 
 
 def _rows(lists: pa.Array) -> tuple[pa.Array, Int64s, Int64s]:

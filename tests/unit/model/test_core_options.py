@@ -17,6 +17,8 @@ from stream_app.model.options.table_options import (
     WRITE_BUFFER_SIZE,
 )
 
+KINDS = ("integer", "real", "size", "duration", "boolean", "text", "map")
+
 
 @pytest.mark.parametrize("key", OPTIONS)
 def test_an_option_is_well_declared(key: str) -> None:
@@ -24,9 +26,9 @@ def test_an_option_is_well_declared(key: str) -> None:
     assert option.key == key
     assert key not in PAIMON_KEYS, "its declaration is enough"
     assert option.meaning.endswith(".")
-    assert option.kind.name in ("integer", "real", "size", "duration", "boolean", "text")
+    assert option.kind.name in KINDS
     assert not option.only or option.default in option.only
-    if option.default not in (None, ""):
+    if option.default not in (None, "", {}):
         text = str(option.default)
         assert option.read({key: text.lower() if text in ("True", "False") else text}) == (
             option.default

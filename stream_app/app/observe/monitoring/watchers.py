@@ -1,9 +1,9 @@
 """Sends a job's events to OpenTelemetry and a webhook, as configured.
 
-The webhook is told when a job stops, holds a table back, or quarantines records. `Webhook` decides
-what is worth a notice. A thread of its own sends them, with a timeout and a few attempts each, so
-that no epoch waits for the receiver. When the receiver is away for long, the oldest notices are
-dropped.
+A webhook gets a notice when a job stops, holds a table back, or quarantines records; `Webhook`
+chooses what is worth one. A thread of its own sends notices, with a timeout and a few attempts
+each, so that no epoch waits for the receiver. When the receiver is away for long, the oldest
+notices are dropped.
 """
 
 from __future__ import annotations
