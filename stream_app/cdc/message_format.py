@@ -92,7 +92,7 @@ class SourceSurvey(Protocol):
         ...
 
 
-class ToldTable(NamedTuple):
+class TableVersionSeen(NamedTuple):
     """A version of a source table, and the messages that describe it: int64 [m]."""
 
     positions: npt.NDArray[np.int64]
@@ -119,7 +119,7 @@ class SourceReader:
 
     origins: Callable[[pa.RecordBatch], Origins]
     describe: Callable[[pa.RecordBatch, MappingOptions], SourceTable | None]
-    versions: Callable[[pa.RecordBatch, MappingOptions], Sequence[ToldTable]] | None = None
+    versions: Callable[[pa.RecordBatch, MappingOptions], Sequence[TableVersionSeen]] | None = None
     change_times: Callable[[pa.RecordBatch], pa.Array] | None = None
 
 

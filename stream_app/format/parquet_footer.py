@@ -38,7 +38,7 @@ class SchemaElements:
     after: bytes
 
     def with_columns(self, columns: Mapping[int, bytes]) -> SchemaElements:
-        """With other descriptions of columns, by place."""
+        """The elements with other descriptions of these columns; the keys are columns' places."""
         parts = list(self.parts)
         for place, part in columns.items():
             parts[place + 1] = part

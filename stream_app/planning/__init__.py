@@ -1,1 +1,1 @@
-"""Pure decisions about a whole table. Start with `conflict_detection`."""
+"""Pure decisions about tables, and about the tables of a job. Start with `conflict_detection`."""

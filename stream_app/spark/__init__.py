@@ -1,1 +1,4 @@
-"""The only package that imports PySpark. Start with `epoch_committer`."""
+"""Tasks, streams and sessions of Spark. Beside it only `app` imports PySpark, to join the parts.
+
+Start with `ingest.epoch_committer`.
+"""

@@ -26,7 +26,7 @@ from stream_app.filestore.manifests.deletion_vector_files import DeletionVectorF
 from stream_app.filestore.manifests.hash_index_files import HashIndexFiles
 from stream_app.filestore.manifests.manifest_files import ManifestFiles
 from stream_app.filestore.path_factory import FileStorePathFactory
-from stream_app.filestore.versions.announcements import (
+from stream_app.filestore.versions.announcement_files import (
     Announcements,
     ExpiryAnnouncement,
     RollbackAnnouncement,

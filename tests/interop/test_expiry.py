@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.filestore.versions.announcements import ExpiryAnnouncement
+from stream_app.filestore.versions.announcement_files import ExpiryAnnouncement
 from stream_app.table.opening import open_table
 from tests.support.expire_now import expire
 from tests.support.expiring_table import files_on_disk, files_that_are_named

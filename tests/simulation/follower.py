@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stream_app.errors import CheckpointError, CorruptFileError, UsageError
-from stream_app.model.options.stream_options import CONSUMER_EXPIRATION_TIME, SCAN_MODE
+from stream_app.model.options.scan_options import CONSUMER_EXPIRATION_TIME, SCAN_MODE
 from stream_app.planning.read.stream_step import StartMode, StreamStart, StreamStep
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import ChangelogFollow, Following

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from stream_app.errors import CorruptFileError, LateCommitError, UsageError
 from stream_app.format.binary_row import serialize_arrow_row
-from stream_app.model.options.stream_options import CONSUMER_EXPIRATION_TIME
+from stream_app.model.options.scan_options import CONSUMER_EXPIRATION_TIME
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.commit.commit_history import CommitHistory

@@ -67,7 +67,7 @@ def restored_columns(table: TableConfig, schema: TableSchema) -> frozenset[str]:
 
 def whole_setup(source: SourceConfig, schema: TableSchema) -> FormatSetup:
     """The setup of all columns of the table, as if messages had them."""
-    columns, primary_keys = _told_columns(schema)
+    columns, primary_keys = _demanded_columns(schema)
     return FormatSetup(
         columns=columns,
         arrow_schema=arrow_schema(columns),
@@ -85,7 +85,7 @@ def whole_setup(source: SourceConfig, schema: TableSchema) -> FormatSetup:
     )
 
 
-def _told_columns(schema: TableSchema) -> tuple[RowType, tuple[str, ...]]:
+def _demanded_columns(schema: TableSchema) -> tuple[RowType, tuple[str, ...]]:
     """The columns and the key that messages must contain.
 
     Where a change finds its row by the rest of the key, a delete may leave out the partition. What

@@ -32,9 +32,19 @@ from stream_app.catalog.hive.hive_table import (
     table_location,
 )
 from stream_app.catalog.hive.metastore_client import MetastoreClient, Method, RefusedError
+from stream_app.catalog.hive.metastore_methods import (
+    ALTER_TABLE,
+    CREATE_DATABASE,
+    CREATE_TABLE,
+    EXISTS,
+    GET_DATABASE,
+    GET_TABLE,
+    GONE,
+    INVALID,
+    META,
+)
 from stream_app.catalog.hive.thrift_struct import (
     Struct,
-    Value,
     flag,
     nested,
     structs,
@@ -44,29 +54,18 @@ from stream_app.catalog.hive.thrift_struct import (
 )
 from stream_app.catalog.identifier import Identifier
 from stream_app.clock import Clock
-from stream_app.errors import StorageError, UsageError
+from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.schema.schema_changes import SchemaChange, SetTableComment, UnsetOption
 
-_EXISTS, _GONE, _INVALID = (
-    "AlreadyExistsException",
-    "NoSuchObjectException",
-    "InvalidObjectException",
-)
-_META = "MetaException"
 _GET_ALL_DATABASES = Method("get_all_databases")
-_GET_DATABASE = Method("get_database", (_GONE, _META))
-_CREATE_DATABASE = Method("create_database", (_EXISTS, _INVALID, _META))
 _GET_ALL_TABLES = Method("get_all_tables")
 _GET_TABLES = Method(
-    "get_table_objects_by_name_req", (_META, "InvalidOperationException", "UnknownDBException")
+    "get_table_objects_by_name_req", (META, "InvalidOperationException", "UnknownDBException")
 )
-_GET_TABLE = Method("get_table_req", (_META, _GONE))
-_CREATE_TABLE = Method("create_table", (_EXISTS, _INVALID, _META, _GONE))
-_ALTER_TABLE = Method("alter_table_with_environment_context", ("InvalidOperationException", _META))
-_ADD_PARTITIONS = Method("add_partitions_req", (_INVALID, _EXISTS, _META))
+_ADD_PARTITIONS = Method("add_partitions_req", (INVALID, EXISTS, META))
 _TABLES_A_CALL = 300
 
 
@@ -93,16 +92,16 @@ class HiveCatalog(Catalog):
 
     def list_databases(self) -> list[str]:
         """See `Catalog.list_databases`."""
-        return sorted(self._call(_GET_ALL_DATABASES).texts(0))
+        return sorted(self.client.ask(_GET_ALL_DATABASES).texts(0))
 
     def list_tables(self, database: str) -> list[str]:
         """See `Catalog.list_tables`."""
-        names = self._call(_GET_ALL_TABLES, text(database)).texts(0)
+        names = self.client.ask(_GET_ALL_TABLES, text(database)).texts(0)
         tables: list[Struct] = []
         for begin in range(0, len(names), _TABLES_A_CALL):
             batch = texts(names[begin : begin + _TABLES_A_CALL])
             request = nested(Struct({1: text(database), 2: batch}))
-            tables += self._call(_GET_TABLES, request).struct(0).structs(1)
+            tables += self.client.ask(_GET_TABLES, request).struct(0).structs(1)
         return sorted(table.text(1) for table in tables if is_paimon_table(table))
 
     def create_database(self, database: str) -> None:
@@ -113,7 +112,7 @@ class HiveCatalog(Catalog):
         folder = table_folder(self.warehouse, Identifier(database, "")).rstrip("/")
         made = nested(new_database(database, folder, self.layout))
         with suppress(RefusedError):  # another process was faster
-            self._call(_CREATE_DATABASE, made, expected=_EXISTS)
+            self.client.ask(CREATE_DATABASE, made, expected=EXISTS)
 
     def table(self, identifier: Identifier) -> CatalogTable | None:
         """See `Catalog.table`; a table that is not Paimon's is none."""
@@ -147,7 +146,7 @@ class HiveCatalog(Catalog):
         made = Made(getpass.getuser(), self.clock.now_ms() // 1000)
         table = new_table(identifier, schema, place.location, self.layout, made)
         try:
-            self._call(_CREATE_TABLE, nested(table), expected=_EXISTS)
+            self.client.ask(CREATE_TABLE, nested(table), expected=EXISTS)
         except RefusedError:
             return False
         return True
@@ -164,8 +163,8 @@ class HiveCatalog(Catalog):
             unset.add(COMMENT)
         changed = changed_table(table, schema, self.layout, unset)
         context = {"CASCADE": "true", "DO_NOT_UPDATE_STATS": "true"}
-        self._call(
-            _ALTER_TABLE, text(identifier.database), text(identifier.table), nested(changed),
+        self.client.ask(
+            ALTER_TABLE, text(identifier.database), text(identifier.table), nested(changed),
             nested(Struct({1: text_map(context)})),
         )  # fmt: skip
 
@@ -186,7 +185,7 @@ class HiveCatalog(Catalog):
                 5: flag(False),  # and none is returned
             }
         )
-        self._call(_ADD_PARTITIONS, nested(request))
+        self.client.ask(_ADD_PARTITIONS, nested(request))
 
     def _place(self, identifier: Identifier, location: str) -> CatalogTable:
         return CatalogTable(
@@ -211,26 +210,13 @@ class HiveCatalog(Catalog):
     def _table(self, identifier: Identifier) -> Struct | None:
         request = Struct({1: text(identifier.database), 2: text(identifier.table)})
         with suppress(RefusedError):
-            return self._call(_GET_TABLE, nested(request), expected=_GONE).struct(0).struct(1)
+            return self.client.ask(GET_TABLE, nested(request), expected=GONE).struct(0).struct(1)
         return None
 
     def _database(self, name: str) -> Struct | None:
         with suppress(RefusedError):
-            return self._call(_GET_DATABASE, text(name), expected=_GONE).struct(0)
+            return self.client.ask(GET_DATABASE, text(name), expected=GONE).struct(0)
         return None
-
-    def _call(self, method: Method, *arguments: Value, expected: str = "") -> Struct:
-        """The answer of the metastore; a RefusedError is of the kind that is `expected`."""
-        try:
-            return self.client.call(method, *arguments)
-        except RefusedError as error:
-            if error.kind == expected:
-                raise
-            raise StorageError(
-                f"the metastore refused: {error}",
-                where=f"{method.name} of {self.label}",
-                fix="see the metastore's own log",
-            ) from None
 
 
 def _check_name(name: str) -> None:

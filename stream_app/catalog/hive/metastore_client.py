@@ -104,6 +104,29 @@ class MetastoreClient:
         self._check(method, answer)
         return answer
 
+    def ask(self, method: Method, *arguments: Value, expected: str = "", what: str = "") -> Struct:
+        """Call a method of whose errors one kind is expected.
+
+        Args:
+            expected: the kind of error; empty: none.
+            what: the subject of the question, for errors.
+
+        Raises:
+            RefusedError: an error of that kind.
+            StorageError: another one, or no metastore answers.
+        """
+        try:
+            return self.call(method, *arguments)
+        except RefusedError as error:
+            if error.kind == expected:
+                raise
+            of_what = f"{what} in " if what else ""
+            raise StorageError(
+                f"the metastore refused: {error}",
+                where=f"{method.name} of {of_what}{self.label}",
+                fix="see the metastore's own log",
+            ) from None
+
     def _check(self, method: Method, answer: Struct) -> None:
         for number in answer.fields.keys() - {0}:
             kind = method.errors[number - 1] if number <= len(method.errors) else "exception"

@@ -1,1 +1,5 @@
-"""Decodes JSON records of the same shape together, for every format. Start with `decoder`."""
+"""What all JSON formats share: the port `dialect`, and a decoder that parses records of one shape
+together.
+
+Start with `decoder`.
+"""

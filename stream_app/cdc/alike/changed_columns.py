@@ -100,7 +100,7 @@ def places_of(data: Bytes, text: bytes) -> Int64s:
     return places
 
 
-def told_nulls(
+def sent_nulls(
     values: pa.Array,
     rows: Int64s,
     names: Sequence[str],

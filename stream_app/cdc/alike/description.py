@@ -18,7 +18,7 @@ import orjson
 import pyarrow as pa
 
 from stream_app.cdc.alike.dialect import Dialect
-from stream_app.cdc.message_format import ToldTable
+from stream_app.cdc.message_format import TableVersionSeen
 from stream_app.cdc.source_types.remarks import inexact_remarks
 from stream_app.cdc.source_types.stored_times import StoredType
 from stream_app.model.schema.data_type import STRING
@@ -36,7 +36,7 @@ def describe(
 
 def versions(
     dialect: Dialect, messages: pa.RecordBatch, options: MappingOptions
-) -> Sequence[ToldTable]:
+) -> Sequence[TableVersionSeen]:
     """The table's versions, in the order of their first messages; see `SourceReader.versions`."""
     positions: dict[SourceTable, list[int]] = {}
     keys = messages.column("key").to_pylist()
@@ -46,7 +46,7 @@ def versions(
             table = dialect.described(document, parsed(keys[at]), options)
             if table is not None and table.columns:
                 positions.setdefault(table, []).append(at)
-    return [ToldTable(np.array(at, np.int64), table) for table, at in positions.items()]
+    return [TableVersionSeen(np.array(at, np.int64), table) for table, at in positions.items()]
 
 
 def parsed(text: Any) -> Any:

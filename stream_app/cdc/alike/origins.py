@@ -111,7 +111,7 @@ def _is_of(value: object, wanted: pa.DataType) -> bool:
     return isinstance(value, bool if pa.types.is_boolean(wanted) else str)
 
 
-class Told(NamedTuple):
+class OriginAndTime(NamedTuple):
     """The tables that n messages name: strings [n]; bool [n]: whether a message has a row.
 
     What is not known to mean no row belongs to its table, whose decoder refuses it.
@@ -132,7 +132,7 @@ class OriginFields:
     """
 
     fields: pa.Schema
-    tell: Callable[[Sequence[pa.Array]], Told]
+    tell: Callable[[Sequence[pa.Array]], OriginAndTime]
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
         """The source table of each message; see `message_format.SourceReader`."""

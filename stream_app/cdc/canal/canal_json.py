@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.alike import dialect
-from stream_app.cdc.alike.changed_columns import filled_up, nulls_behind, ops_of, told_nulls
+from stream_app.cdc.alike.changed_columns import filled_up, nulls_behind, ops_of, sent_nulls
 from stream_app.cdc.alike.description import untyped
 from stream_app.cdc.alike.dialect_format import DialectFormat
 from stream_app.cdc.alike.documents import cell_of, check_once, image_of, text_of
@@ -34,7 +34,7 @@ from stream_app.cdc.alike.options import (
     MISSING_COLUMNS,
     TRUNCATE_OPTION,
 )
-from stream_app.cdc.alike.origins import OriginFields, Told, change_times
+from stream_app.cdc.alike.origins import OriginAndTime, OriginFields, change_times
 from stream_app.cdc.canal.mysql_types import conversion, converted
 from stream_app.cdc.column_drift import Reaction
 from stream_app.cdc.columns.arrow_buffers import Int64s, bools_of, children_of, taken, valid_of
@@ -208,18 +208,18 @@ def _default(data_type: DataType) -> Encoding:
             return Encoding.TEXT
 
 
-def _told(columns: Sequence[pa.Array]) -> Told:
+def _origin_and_time(columns: Sequence[pa.Array]) -> OriginAndTime:
     database, table, kind, is_ddl = columns
     no_row = bools_of(is_ddl) | bools_of(pc.is_in(kind, pa.array(sorted(_NO_ROWS))))
     no_row &= ~bools_of(pc.equal(kind, "TRUNCATE"))
-    return Told(database, table, ~no_row)
+    return OriginAndTime(database, table, ~no_row)
 
 
 _ORIGINS = OriginFields(
     pa.schema(
         [*((name, pa.string()) for name in ("database", "table", "type")), ("isDdl", pa.bool_())]
     ),
-    _told,
+    _origin_and_time,
 )
 
 
@@ -266,7 +266,7 @@ def _parse_columns(
     places = np.where(has_old, then_start[message] + in_message, -1)
     before = [taken(column, places) for column in children_of(then)]
     after = children_of(now)
-    nulls, doubtful = told_nulls(
+    nulls, doubtful = sent_nulls(
         values,
         nulls_behind(values, is_update & ~odd, b'"old":'),
         [reading.name for reading in table.readings],

@@ -75,7 +75,7 @@ def compiled(function: Function) -> Function:
 
 
 def _address(builder: Any, arguments: Any, bits: int) -> Any:
-    """Of an element of a table, or of an address alone, as a pointer to so many bits."""
+    """A pointer to a value of `bits` bits, at an address or at an element of a table there."""
     address, *index = arguments
     if index:
         size = ir.Constant(ir.IntType(64), bits // 8)

@@ -27,7 +27,7 @@ from stream_app.cdc.alike.description import parsed, untyped, with_key
 from stream_app.cdc.debezium.record_reader import ADDED_PREFIX, HEARTBEAT_FIELDS, is_envelope
 from stream_app.cdc.debezium.schema import ConnectField, connect_fields, has_columns, split_messages
 from stream_app.cdc.debezium.source_survey import ROUTER_FIELD
-from stream_app.cdc.message_format import ToldTable
+from stream_app.cdc.message_format import TableVersionSeen
 from stream_app.cdc.source_types.connect import connect_type
 from stream_app.cdc.source_types.remarks import column_remarks
 from stream_app.model.schema.mapping_options import MappingMode, MappingOptions
@@ -57,10 +57,10 @@ def describe(
     return with_key(together, (*_kafka_keys(messages.column("key")), pk_names))
 
 
-def versions(messages: pa.RecordBatch, options: MappingOptions) -> Sequence[ToldTable]:
+def versions(messages: pa.RecordBatch, options: MappingOptions) -> Sequence[TableVersionSeen]:
     """See `message_format.SourceReader.versions`; keys are columns like others."""
     return [
-        ToldTable(np.array(rows.positions, np.int64), table)
+        TableVersionSeen(np.array(rows.positions, np.int64), table)
         for rows in _of_each_version(messages)
         if (table := _table(rows, options)) is not None
     ]

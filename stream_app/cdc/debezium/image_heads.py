@@ -74,7 +74,7 @@ class Heads:
 
 
 def _where(may: Bools, word: Words, places: Int64s, texts: Mapping[int, bytes]) -> Bools:
-    """Of the places where it may be, those with all of these words so far away."""
+    """The mask of candidates at which every text stands at its distance."""
     rows = np.flatnonzero(may)
     for distance, text in texts.items():
         rows = rows[word.at(places[rows] + distance, text)]

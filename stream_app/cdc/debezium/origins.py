@@ -208,7 +208,7 @@ class _Bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Bytes, eight at least, that begin so many bytes before a message's end."""
+    """At least eight bytes, which begin `distance` bytes before a message's end."""
 
     text: bytes
     distance: int

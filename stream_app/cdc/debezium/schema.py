@@ -260,7 +260,7 @@ def apply_schema(
         written = _FINE_TIMES.get(field.semantic) if writes_times and not is_chosen else None
         if written is not None and reading.family is Family.STRING:
             return reading.with_encoding(written)
-        return _told(reading, field, is_chosen=is_chosen)
+        return _as_field_says(reading, field, is_chosen=is_chosen)
 
     return tuple(map(read_by_schema, readings))
 
@@ -271,7 +271,9 @@ def _is_text_of_bytes(reading: ColumnReading, field: ConnectField) -> bool:
     return is_text and reading.family is Family.BINARY and not field.semantic
 
 
-def _told(reading: ColumnReading, field: ConnectField, *, is_chosen: bool) -> ColumnReading:
+def _as_field_says(
+    reading: ColumnReading, field: ConnectField, *, is_chosen: bool
+) -> ColumnReading:
     family = reading.family
     if is_chosen:
         has_scale = field.semantic == DECIMAL and reading.encoding is Encoding.BASE64
@@ -284,9 +286,9 @@ def _told(reading: ColumnReading, field: ConnectField, *, is_chosen: bool) -> Co
         return reading.with_encoding(Encoding.NUMBER)
     is_bare_count = field.literal in _COUNTS and not field.semantic
     if field.semantic.startswith((TIME, CONNECT)) or (is_bare_count and family in _TIME_FAMILIES):
-        return _told_time(reading, field)
+        return _time_as_field_says(reading, field)
     if field.literal == "bytes":
-        return _told_bytes(reading, field)
+        return _bytes_as_field_says(reading, field)
     if family is Family.BINARY and field.parameters.get(SOURCE_TYPE) in _TEXT_TYPES:
         return reading.with_encoding(Encoding.TEXT)  # longtext-to-bytes
     # Neither bytes nor a Decimal: text in a DECIMAL column is the number's own digits.
@@ -296,7 +298,7 @@ def _told(reading: ColumnReading, field: ConnectField, *, is_chosen: bool) -> Co
     return reading.with_encoding(encoding)
 
 
-def _told_time(reading: ColumnReading, field: ConnectField) -> ColumnReading:
+def _time_as_field_says(reading: ColumnReading, field: ConnectField) -> ColumnReading:
     if reading.family in _AS_SENT:
         return reading.with_encoding(Encoding.TEXT)
     encoding, families = _TIMES.get(field.semantic, (Encoding.TEXT, frozenset()))
@@ -305,7 +307,7 @@ def _told_time(reading: ColumnReading, field: ConnectField) -> ColumnReading:
     )
 
 
-def _told_bytes(reading: ColumnReading, field: ConnectField) -> ColumnReading:
+def _bytes_as_field_says(reading: ColumnReading, field: ConnectField) -> ColumnReading:
     match reading.family:
         case Family.BINARY:
             is_bits = field.semantic == BITS

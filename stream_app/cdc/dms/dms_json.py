@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.alike import dialect
-from stream_app.cdc.alike.changed_columns import filled_up, ops_of, told_nulls
+from stream_app.cdc.alike.changed_columns import filled_up, ops_of, sent_nulls
 from stream_app.cdc.alike.description import untyped
 from stream_app.cdc.alike.dialect_format import DialectFormat
 from stream_app.cdc.alike.documents import check_once, image_of, text_of
@@ -30,7 +30,7 @@ from stream_app.cdc.alike.options import (
     choice,
     texts_and_numbers,
 )
-from stream_app.cdc.alike.origins import OriginFields, Told, change_times, millis_of_text
+from stream_app.cdc.alike.origins import OriginAndTime, OriginFields, change_times, millis_of_text
 from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, children_of, valid_of
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, JsonKind, row_fields
 from stream_app.cdc.columns.json_lines import parse_objects
@@ -247,7 +247,7 @@ def _befores(
     for before, now in zip(old, after, strict=True):
         unclear |= ~valid_of(before) & valid_of(now)
     names = [f"{_BEFORE}{reading.name}" for reading in table.readings]
-    nulls, unreadable = told_nulls(
+    nulls, unreadable = sent_nulls(
         values,
         np.flatnonzero(rows & unclear),
         names,
@@ -256,10 +256,10 @@ def _befores(
     return filled_up(old, after, nulls), unreadable
 
 
-def _told(columns: Sequence[pa.Array]) -> Told:
+def _origin_and_time(columns: Sequence[pa.Array]) -> OriginAndTime:
     kind, operation, schema, table = children_of(columns[0])
     no_row = valid_of(kind) & ~_equal(kind, "data") & ~_equal(operation, _TRUNCATE)
-    return Told(schema, table, ~no_row)
+    return OriginAndTime(schema, table, ~no_row)
 
 
 def _texts_of_metadata(*names: str) -> pa.Schema:
@@ -279,7 +279,7 @@ DMS_JSON = DialectFormat(
     options=_OPTIONS,
     dialect=lambda options: DmsDialect(options.values[_UPDATE_KEYS] == "unchanged"),
     encoding=partial(texts_and_numbers, binary=Encoding.HEX),
-    origins=OriginFields(_texts_of_metadata(*_METADATA), _told).origins,
+    origins=OriginFields(_texts_of_metadata(*_METADATA), _origin_and_time).origins,
     change_times=partial(change_times, _texts_of_metadata(*_TIME_NAMES), _millis_of),
     signs=(frozenset({"data", "metadata"}),),
 ).declared()

@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.alike import dialect
-from stream_app.cdc.alike.changed_columns import filled_up, nulls_behind, ops_of, told_nulls
+from stream_app.cdc.alike.changed_columns import filled_up, nulls_behind, ops_of, sent_nulls
 from stream_app.cdc.alike.description import untyped
 from stream_app.cdc.alike.dialect_format import DialectFormat
 from stream_app.cdc.alike.documents import check_once, image_of, text_of
 from stream_app.cdc.alike.options import COLUMN_OPTIONS, ENCODING_OPTION, texts_and_numbers
-from stream_app.cdc.alike.origins import OriginFields, Told, change_times
+from stream_app.cdc.alike.origins import OriginAndTime, OriginFields, change_times
 from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, children_of, valid_of
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
 from stream_app.cdc.columns.json_lines import parse_objects
@@ -83,7 +83,7 @@ class MaxwellDialect(dialect.Dialect):
         ops = ops_of(kind, _OPS)
         is_update = ops == UPDATE
         after, has_old = children_of(data), valid_of(old)
-        nulls, doubtful = told_nulls(
+        nulls, doubtful = sent_nulls(
             values,
             nulls_behind(values, is_update & has_old, b'"old":'),
             [reading.name for reading in table.readings],
@@ -133,16 +133,16 @@ def _is_own(database: pa.Array, table: pa.Array) -> Bools:
     return bools_of(pc.and_(pc.equal(database, _OWN_TABLE[0]), pc.equal(table, _OWN_TABLE[1])))
 
 
-def _told(columns: Sequence[pa.Array]) -> Told:
+def _origin_and_time(columns: Sequence[pa.Array]) -> OriginAndTime:
     database, table, kind = columns
     no_row = bools_of(pc.is_in(kind, pa.array(_NO_ROWS))) | _is_own(database, table)
     for prefix in _DDL:
         no_row |= bools_of(pc.starts_with(kind, prefix))
-    return Told(database, table, ~no_row)
+    return OriginAndTime(database, table, ~no_row)
 
 
 _ORIGINS = OriginFields(
-    pa.schema([(name, pa.string()) for name in ("database", "table", "type")]), _told
+    pa.schema([(name, pa.string()) for name in ("database", "table", "type")]), _origin_and_time
 )
 
 

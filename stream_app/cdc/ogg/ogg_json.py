@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.alike import dialect
-from stream_app.cdc.alike.changed_columns import filled_up, ops_of, rows_with, told_nulls
+from stream_app.cdc.alike.changed_columns import filled_up, ops_of, rows_with, sent_nulls
 from stream_app.cdc.alike.description import untyped
 from stream_app.cdc.alike.dialect_format import DialectFormat
 from stream_app.cdc.alike.documents import JsonNumber, check_once, image_of, text_of
@@ -31,7 +31,7 @@ from stream_app.cdc.alike.options import (
     choice,
     texts_and_numbers,
 )
-from stream_app.cdc.alike.origins import OriginFields, Told, change_times, millis_of_text
+from stream_app.cdc.alike.origins import OriginAndTime, OriginFields, change_times, millis_of_text
 from stream_app.cdc.columns.arrow_buffers import Bools, children_of, valid_of
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
 from stream_app.cdc.columns.json_lines import parse_objects
@@ -150,7 +150,7 @@ class OggDialect(dialect.Dialect):
             yield row, after
 
         names = [reading.name for reading in table.readings]
-        nulls, unreadable = told_nulls(values, np.flatnonzero(lacking), names, after_of)
+        nulls, unreadable = sent_nulls(values, np.flatnonzero(lacking), names, after_of)
         odd[unreadable] = True
         # Only updates are filled up: elsewhere a null is a value.
         others = pa.array(~updates)
@@ -243,15 +243,15 @@ def _unmarked(image: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-def _told(columns: Sequence[pa.Array]) -> Told:
+def _origin_and_time(columns: Sequence[pa.Array]) -> OriginAndTime:
     [name] = columns
     # Without a dot nothing is left of the database; before the last one stands a whole name.
     database = pc.replace_substring_regex(name, r"\.?[^.]*$", "")
     table = pc.replace_substring_regex(name, r"^.*\.", "")
-    return Told(database, table, np.ones(len(name), np.bool_))
+    return OriginAndTime(database, table, np.ones(len(name), np.bool_))
 
 
-_ORIGINS = OriginFields(pa.schema([("table", pa.string())]), _told)
+_ORIGINS = OriginFields(pa.schema([("table", pa.string())]), _origin_and_time)
 
 
 _TIME = pa.schema([("op_ts", pa.string())])

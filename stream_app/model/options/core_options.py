@@ -20,7 +20,7 @@ from stream_app.model.options import (
     compaction_options,
     expire_options,
     iceberg_options,
-    stream_options,
+    scan_options,
     table_options,
     tag_options,
 )
@@ -64,7 +64,7 @@ from stream_app.model.table_kind import is_writable
 
 _DECLARING = (
     *(table_options, bucket_options, compaction_options),
-    *(stream_options, expire_options, tag_options, iceberg_options),
+    *(scan_options, expire_options, tag_options, iceberg_options),
 )
 OPTIONS: dict[str, Option[Any]] = {
     key: option for module in _DECLARING for key, option in declared(vars(module)).items()

@@ -28,7 +28,7 @@ from stream_app.model.options.expire_options import (
     SNAPSHOT_NUM_RETAINED_MIN,
 )
 from stream_app.model.options.option import is_on
-from stream_app.model.options.stream_options import SCAN_MODE, STREAMING_READ_OVERWRITE
+from stream_app.model.options.scan_options import SCAN_MODE, STREAMING_READ_OVERWRITE
 from stream_app.model.options.table_options import (
     BUCKET_KEY,
     IGNORE_DELETE,

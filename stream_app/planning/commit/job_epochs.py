@@ -74,7 +74,7 @@ def epochs_of(newest_first: Iterable[Snapshot]) -> dict[str, JobEpoch]:
     """
     walked: dict[str, JobEpoch] = {}
     for snapshot in newest_first:
-        recorded = _told_by(snapshot)
+        recorded = _recorded_in(snapshot)
         if recorded is not None:
             return {**recorded, **walked}
         if _ends_epoch(snapshot):
@@ -92,7 +92,7 @@ def epoch_of_user(commit_user: str, newest_first: Iterable[Snapshot]) -> JobEpoc
     """
     number_alone: JobEpoch | None = None
     for snapshot in newest_first:
-        epoch = (_told_by(snapshot) or {}).get(commit_user)
+        epoch = (_recorded_in(snapshot) or {}).get(commit_user)
         if snapshot.commit_user == commit_user and epoch is None:
             own = _own_epoch(snapshot)
             if _ends_epoch(snapshot):
@@ -129,7 +129,7 @@ def oldest_needed(newest_first: Iterable[Snapshot], now_millis: int) -> int | No
     for place, snapshot in enumerate(newest_first):
         if place == 0:
             now_millis = min(now_millis, snapshot.time_millis)
-        recorded = _told_by(snapshot)
+        recorded = _recorded_in(snapshot)
         is_last = recorded is not None
         if recorded is None:
             recorded = {snapshot.commit_user: _own_epoch(snapshot)} if _ends_epoch(snapshot) else {}
@@ -141,7 +141,7 @@ def oldest_needed(newest_first: Iterable[Snapshot], now_millis: int) -> int | No
     return needed
 
 
-def _told_by(snapshot: Snapshot) -> dict[str, JobEpoch] | None:
+def _recorded_in(snapshot: Snapshot) -> dict[str, JobEpoch] | None:
     text = (snapshot.properties or {}).get(EPOCHS_PROPERTY)
     try:
         return None if text is None else decode_epochs(text)

@@ -18,7 +18,7 @@ from stream_app.model.data_split import StreamSplit
 from stream_app.model.near_names import unknown_name
 from stream_app.model.options.changelog_producer import ProducerTraits
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.options.stream_options import SCAN_MODE, SCAN_SNAPSHOT_ID
+from stream_app.model.options.scan_options import SCAN_MODE, SCAN_SNAPSHOT_ID
 from stream_app.model.snapshot import CommitKind, Snapshot
 
 

@@ -135,7 +135,7 @@ class _TableWriting:
             return
         for change in changes:
             yield self._index, int(BlockKind.CHANGES), pickle.dumps(change)
-        yield from self._told_requests()
+        yield from self._counted_requests()
         if self._restores:
             counts = DecodeCounts(restored=True)
             yield self._index, int(BlockKind.COUNTS), counts.to_bytes()
@@ -145,7 +145,7 @@ class _TableWriting:
             yield self._index, int(BlockKind.BAD_RECORDS), bad.serialize().to_pybytes()
             yield self._index, int(BlockKind.COUNTS), counts.to_bytes()
 
-    def _told_requests(self) -> Iterator[TaskResult]:
+    def _counted_requests(self) -> Iterator[TaskResult]:
         if requests := Counter(self._table.store_requests()) - self._requests:
             counts = DecodeCounts(requests=requests)
             yield self._index, int(BlockKind.COUNTS), counts.to_bytes()
@@ -170,4 +170,4 @@ class _TableWriting:
             self._stack.__exit__(type(error), error, error.__traceback__)
         self._stack = ExitStack()
         yield self._index, int(BlockKind.FAILURE), failure_bytes(error)
-        yield from self._told_requests()
+        yield from self._counted_requests()

@@ -1,1 +1,1 @@
-"""Kafka to table: one epoch. Start with `epoch_committer`."""
+"""The driver's part of an epoch: it plans, commits and remembers. Start with `epoch_committer`."""

@@ -26,7 +26,7 @@ from stream_app.catalog.catalogs_file import secret_by_reference
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
 from stream_app.model.near_names import unknown_name
-from stream_app.model.options.source_options import (
+from stream_app.model.options.spark_read_options import (
     CATALOG_PREFIX,
     PATH,
     READ_CHANGELOG,

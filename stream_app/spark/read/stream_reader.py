@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from stream_app.errors import UsageError
-from stream_app.model.options.source_options import (
+from stream_app.model.options.spark_read_options import (
     READ_STREAM_MAX_BYTES_PER_TRIGGER,
     READ_STREAM_MAX_FILES_PER_TRIGGER,
     READ_STREAM_MAX_ROWS_PER_TRIGGER,
@@ -177,11 +177,11 @@ def stream_reader(
     rows = options[READ_STREAM_MIN_ROWS_PER_TRIGGER]
     millis = options[READ_STREAM_MAX_TRIGGER_DELAY_MS]
     fewest = None if rows is None or millis is None else FewestRows(rows, millis / 1000)
-    offsets = stream_offsets(_told(table, options.of_table()), limits)
+    offsets = stream_offsets(_with_options(table, options.of_table()), limits)
     return StreamReader(offsets, columns, row_kind=row_kind, fewest=fewest)
 
 
-def _told(table: FileStoreTable, given: Mapping[str, str]) -> FileStoreTable:
+def _with_options(table: FileStoreTable, given: Mapping[str, str]) -> FileStoreTable:
     """The table with the given options; one that says where a read begins replaces all such."""
     if any(key in given for key in _BEGINNING):
         own = {k: text for k, text in table.schema.options.items() if k not in _BEGINNING}

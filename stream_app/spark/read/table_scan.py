@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from stream_app.errors import UsageError
 from stream_app.model.data_split import DataSplit
-from stream_app.model.options.source_options import (
+from stream_app.model.options.spark_read_options import (
     INCREMENTAL_BETWEEN_SCAN_MODE,
     READ_CHANGELOG,
     READ_PROTECT,

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.data_split import DataSplit
-from stream_app.model.options.stream_options import CONSUMER_ID, CONSUMER_IGNORE_PROGRESS
+from stream_app.model.options.scan_options import CONSUMER_ID, CONSUMER_IGNORE_PROGRESS
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.read.stream_step import stream_start
 from stream_app.table.analyze.analysis import analyze, analyzed_columns

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from stream_app.errors import CorruptFileError
 from stream_app.model.consumer import Consumer
 from stream_app.model.finding import Finding, FindingKind
-from stream_app.model.options.stream_options import CONSUMER_EXPIRATION_TIME
+from stream_app.model.options.scan_options import CONSUMER_EXPIRATION_TIME
 from stream_app.model.snapshot import VersionKind
 from stream_app.planning.check.versions import (
     chain_findings,

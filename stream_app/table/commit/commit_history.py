@@ -49,6 +49,10 @@ class CommitHistory:
         made = self._newest_made
         return made if made is not None and made.snapshot_id > self.known_id else self.known
 
+    def rest_on(self, snapshot: Snapshot | None) -> None:
+        """Note that decisions rest on this snapshot from here on."""
+        self.known = snapshot
+
     def last_epoch(self) -> JobEpoch | None:
         """Read this user's newest epoch in the table, and remember it."""
         self._epoch = newest_epoch(self.table.snapshots, self.commit_user)

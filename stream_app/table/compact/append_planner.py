@@ -22,7 +22,7 @@ from stream_app.model.options.compaction_options import (
     COMPACTION_FILE_NUM_LIMIT,
     COMPACTION_MIN_FILE_NUM,
 )
-from stream_app.model.options.stream_options import SOURCE_SPLIT_OPEN_FILE_COST
+from stream_app.model.options.scan_options import SOURCE_SPLIT_OPEN_FILE_COST
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.compact.append_compaction import (

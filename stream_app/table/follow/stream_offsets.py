@@ -17,7 +17,7 @@ from typing import Any
 
 from stream_app.errors import CheckpointError
 from stream_app.model.data_split import StreamSplit
-from stream_app.model.options.stream_options import (
+from stream_app.model.options.scan_options import (
     CONSUMER_EXPIRATION_TIME,
     CONSUMER_ID,
     CONSUMER_IGNORE_PROGRESS,

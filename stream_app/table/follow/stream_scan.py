@@ -26,7 +26,7 @@ from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.compaction_options import FULL_COMPACTION_DELTA_COMMITS
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.options.stream_options import (
+from stream_app.model.options.scan_options import (
     SCAN_TIMESTAMP,
     SCAN_TIMESTAMP_MILLIS,
     STREAMING_READ_APPEND_OVERWRITE,

@@ -30,7 +30,16 @@ from stream_app.catalog.hive.hive_table import (
     TableField,
     hive_column,
 )
-from stream_app.catalog.hive.metastore_client import MetastoreClient, Method, RefusedError
+from stream_app.catalog.hive.metastore_client import MetastoreClient, RefusedError
+from stream_app.catalog.hive.metastore_methods import (
+    ALTER_TABLE,
+    CREATE_DATABASE,
+    CREATE_TABLE,
+    EXISTS,
+    GET_DATABASE,
+    GET_TABLE,
+    GONE,
+)
 from stream_app.catalog.hive.thrift_struct import (
     Struct,
     Value,
@@ -41,7 +50,7 @@ from stream_app.catalog.hive.thrift_struct import (
     text_map,
 )
 from stream_app.catalog.identifier import Identifier
-from stream_app.errors import StorageError, UnsupportedTableError
+from stream_app.errors import UnsupportedTableError
 from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
 from stream_app.model.options.iceberg_options import (
     METADATA_ICEBERG_GLUE_SKIP_ARCHIVE,
@@ -58,13 +67,6 @@ from stream_app.table.iceberg.pointer import (
     name_in_catalog,
 )
 
-_META, _GONE, _EXISTS = "MetaException", "NoSuchObjectException", "AlreadyExistsException"
-_INVALID, _INVALID_OPERATION = "InvalidObjectException", "InvalidOperationException"
-_GET_DATABASE = Method("get_database", (_GONE, _META))
-_CREATE_DATABASE = Method("create_database", (_EXISTS, _INVALID, _META))
-_GET_TABLE = Method("get_table_req", (_META, _GONE))
-_CREATE_TABLE = Method("create_table", (_EXISTS, _INVALID, _META, _GONE))
-_ALTER_TABLE = Method("alter_table_with_environment_context", (_INVALID_OPERATION, _META))
 _URIS = "hive.metastore.uris"
 _LIMIT = {"hive.metastore.client.socket.timeout": "30s"}
 """Hive's own default of ten minutes would hold a commit for so long."""
@@ -119,7 +121,9 @@ class HivePointer:
         )
         try:
             pointing = _with_columns(_pointing(made, None, version), _columns(version))
-            self._call(_CREATE_TABLE, nested(pointing), expected=_EXISTS)
+            self.client.ask(
+                CREATE_TABLE, nested(pointing), expected=EXISTS, what=str(self.identifier)
+            )
         except RefusedError:
             return False
         return True
@@ -145,9 +149,10 @@ class HivePointer:
             "DO_NOT_UPDATE_STATS": str(self.skips_stats).lower(),
             "skipAWSGlueArchive": str(self.skips_archive).lower(),
         }
-        self._call(
-            _ALTER_TABLE, text(self.identifier.database), text(self.identifier.table),
+        self.client.ask(
+            ALTER_TABLE, text(self.identifier.database), text(self.identifier.table),
             nested(_with_columns(table, columns)), nested(Struct({1: text_map(context)})),
+            what=str(self.identifier),
         )  # fmt: skip
 
     def _create_database(self, folder: str) -> None:
@@ -158,7 +163,7 @@ class HivePointer:
         """
         name = text(self.identifier.database)
         with suppress(RefusedError):
-            self._call(_GET_DATABASE, name, expected=_GONE)
+            self.client.ask(GET_DATABASE, name, expected=GONE, what=str(self.identifier))
             return
         made = Struct(
             {
@@ -167,26 +172,20 @@ class HivePointer:
                 DatabaseField.PARAMETERS: text_map({}),
             }
         )
-        self._call(_CREATE_DATABASE, nested(made), expected=_EXISTS)
+        self.client.ask(CREATE_DATABASE, nested(made), expected=EXISTS, what=str(self.identifier))
 
     def _table(self) -> Struct | None:
         name = self.identifier
         request = Struct({1: text(name.database), 2: text(name.table)})
         with suppress(RefusedError):
-            return self._call(_GET_TABLE, nested(request), expected=_GONE).struct(0).struct(1)
+            return (
+                self.client.ask(
+                    GET_TABLE, nested(request), expected=GONE, what=str(self.identifier)
+                )
+                .struct(0)
+                .struct(1)
+            )
         return None
-
-    def _call(self, method: Method, *arguments: Value, expected: str = "") -> Struct:
-        try:
-            return self.client.call(method, *arguments)
-        except RefusedError as error:
-            if error.kind == expected:
-                raise
-            raise StorageError(
-                f"the metastore refused: {error}",
-                where=f"{method.name} of {self.identifier} in {self.client.label}",
-                fix="see the metastore's own log",
-            ) from None
 
 
 def _location(table: Struct) -> str:

@@ -42,7 +42,7 @@ class CatalogKind:
     names_files: bool = True
 
 
-_REST = CatalogKind("stream_app.table.iceberg.rest_catalog", "iceberg", names_files=False)
+_REST = CatalogKind("stream_app.table.iceberg.rest_publication", "iceberg", names_files=False)
 _HIVE = CatalogKind("stream_app.table.iceberg.hive_pointer", "hive")
 _GLUE = CatalogKind("stream_app.table.iceberg.glue_pointer", "aws")
 _SQL = CatalogKind("stream_app.table.iceberg.sql_pointer", "jdbc")

@@ -25,7 +25,7 @@ from stream_app.model.options.expire_options import (
     PARTITION_EXPIRATION_CHECK_INTERVAL,
     SNAPSHOT_EXPIRE_EXECUTION_MODE,
 )
-from stream_app.model.options.stream_options import CONSUMER_EXPIRATION_TIME
+from stream_app.model.options.scan_options import CONSUMER_EXPIRATION_TIME
 from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs

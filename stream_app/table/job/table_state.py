@@ -170,7 +170,7 @@ class TableState:
             if not self.history.was_made(snapshot):
                 self.live.follow(delta)
                 self._note_waiting(entry for entry in delta if entry.kind is FileKind.ADD)
-        self.history.known = latest
+        self.history.rest_on(latest)
         return latest
 
     def follow_with(self, buckets: Collection[BucketId] | None) -> None:

@@ -28,7 +28,7 @@ from stream_app.model.data_split import DataSplit, SplitGroup
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.merge_engine import traits_of
-from stream_app.model.options.stream_options import (
+from stream_app.model.options.scan_options import (
     SOURCE_SPLIT_OPEN_FILE_COST,
     SOURCE_SPLIT_TARGET_SIZE,
 )

@@ -62,11 +62,11 @@ class LookupHints:
         if not decoded.bad.num_rows:
             return decoded
         at = decoded.bad.schema.get_field_index("reason")
-        texts = [self._told(text) for text in decoded.bad.column(at).to_pylist()]
+        texts = [self._with_hint(text) for text in decoded.bad.column(at).to_pylist()]
         bad = decoded.bad.set_column(at, decoded.bad.schema.field(at), pa.array(texts, pa.string()))
         return replace(decoded, bad=bad)
 
-    def _told(self, reason: str) -> str:
+    def _with_hint(self, reason: str) -> str:
         match = _LACKS.match(reason)
         return reason + _HINT if match and match["name"] in self.partition_keys else reason
 

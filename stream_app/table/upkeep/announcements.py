@@ -10,6 +10,10 @@ Two actors run independently and never block. Each first announces its intent an
 other's, so at least one of them sees the conflict. An expiry announces the versions that it
 deletes, then reads the tags; a tagger creates the tag, then reads the announcements.
 
+    expiry   announce 3 to 5 ─────────────► read tags: keep what tag "old" needs ──► delete
+    tagger            create tag "old" of 4 ──► read announcements: 4 is among them ──► undo
+    time     ─────────────────────────────────────────────────────────────────────────────►
+
 An expiry's announcement holds while the snapshot `end` is the one it names. Without that snapshot
 the expiry is done, or the table was rolled back: numbers that come again are other versions. A
 rollback deletes the newest snapshot first, so its announcement holds while the newest snapshot is
@@ -23,7 +27,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileStatus
-from stream_app.filestore.versions.announcements import ExpiryAnnouncement, RollbackAnnouncement
+from stream_app.filestore.versions.announcement_files import (
+    ExpiryAnnouncement,
+    RollbackAnnouncement,
+)
 from stream_app.filestore.versions.tag_manager import TagFolder
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable

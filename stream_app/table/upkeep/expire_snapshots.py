@@ -20,9 +20,9 @@ from dataclasses import dataclass, field, replace
 
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.fileio.file_io import FileStatus
-from stream_app.filestore.versions.announcements import ExpiryAnnouncement
+from stream_app.filestore.versions.announcement_files import ExpiryAnnouncement
 from stream_app.filestore.versions.tag_manager import TagFolder
-from stream_app.model.options.stream_options import CONSUMER_EXPIRATION_TIME
+from stream_app.model.options.scan_options import CONSUMER_EXPIRATION_TIME
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.commit.job_epochs import oldest_needed
 from stream_app.planning.upkeep.expire_range import (

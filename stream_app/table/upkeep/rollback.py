@@ -30,10 +30,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from stream_app.errors import CorruptFileError, UsageError
-from stream_app.filestore.versions.announcements import RollbackAnnouncement
+from stream_app.filestore.versions.announcement_files import RollbackAnnouncement
 from stream_app.model.manifest_entry import FileKind
 from stream_app.model.options.expire_options import SNAPSHOT_CLEAN_EMPTY_DIRECTORIES
-from stream_app.model.options.stream_options import CONSUMER_EXPIRATION_TIME
+from stream_app.model.options.scan_options import CONSUMER_EXPIRATION_TIME
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.upkeep.rollback_numbers import RollbackNumbers, rollback_numbers
 from stream_app.planning.upkeep.unused_files import FileKey, unprotected

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from stream_app.errors import UsageError
 from stream_app.filestore.versions.snapshot_manager import SnapshotManager
 from stream_app.model.near_names import unknown_name
-from stream_app.model.options.stream_options import (
+from stream_app.model.options.scan_options import (
     SCAN_MODE,
     SCAN_SNAPSHOT_ID,
     SCAN_TAG_NAME,

@@ -64,18 +64,20 @@ class WriteConstraints:
     Attributes:
         next_sequence_number: greater than any in a file; 0 when there is none.
         live: how many files the table has, and their bytes.
-        judges_files: whether files that this process could not compact are refused.
     """
 
     table: FileStoreTable
     next_sequence_number: int = 0
-    judges_files: bool = True
     live: LiveFileCounts = field(default_factory=LiveFileCounts)
     _bucket_counts: dict[bytes, int] = field(default_factory=dict)
-    _compactable: CompactableFiles = field(init=False)
+    _compactable: CompactableFiles | None = field(init=False)
 
     def __post_init__(self) -> None:
         self._compactable = CompactableFiles(self.table)
+
+    def take_any_files(self) -> None:
+        """Refuse no files from here on that this process could not compact."""
+        self._compactable = None
 
     def look_at_all(self, snapshot: Snapshot | None) -> Sequence[ManifestEntry]:
         """Take in all live files, unless new rows do not depend on them: there may be many.
@@ -107,7 +109,7 @@ class WriteConstraints:
             self.add(entry.file)
             if entry.kind is not FileKind.ADD:
                 continue
-            if self.judges_files:
+            if self._compactable is not None:
                 self._compactable.check(entry.file)
             if entry.total_buckets not in (0, -1, ours):
                 self._bucket_counts[entry.partition] = entry.total_buckets

@@ -14,7 +14,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stream_app.filestore.versions.announcements import ExpiryAnnouncement, RollbackAnnouncement
+from stream_app.filestore.versions.announcement_files import (
+    ExpiryAnnouncement,
+    RollbackAnnouncement,
+)
 from stream_app.table.upkeep.announcements import (
     expiry_holds,
     expiry_in_the_way,

@@ -11,7 +11,7 @@ from stream_app.errors import UsageError
 from stream_app.model.data_split import DataSplit, StreamContent, StreamSplit
 from stream_app.model.options.changelog_producer import producer_traits
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.options.stream_options import SCAN_TIMESTAMP_MILLIS
+from stream_app.model.options.scan_options import SCAN_TIMESTAMP_MILLIS
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.read.stream_step import (
     Admitted,

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from stream_app.app.config.app_config import load_config
+from stream_app.app.config.secrets import is_secret
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.ops.init.jdbc_source import jdbc_table
 from stream_app.app.ops.init.written_configuration import JobDraft, configuration_text
@@ -186,7 +187,10 @@ def _job_draft(
         database=args.database or names[0],
         name=args.name or names[1],
         table=_checked(table),
-        settings={**{f"kafka.{key}": v for key, v in _told(source).items()}, **given},
+        settings={
+            **{f"kafka.{key}": v for key, v in settings_without_secrets(source).items()},
+            **given,
+        },
     )
 
 
@@ -202,14 +206,9 @@ def _source(args: argparse.Namespace, topic: str) -> SourceConfig:
     return replace(source, format=given, format_options=own, topics=(topic,), topic_pattern=None)
 
 
-def _told(source: SourceConfig) -> dict[str, str]:
-    """Client settings without possible secrets, which people add."""
-    secret = ("password", "jaas", "secret", "key")
-    return {
-        key: value
-        for key, value in source.kafka_options.items()
-        if not any(word in key.lower() for word in secret)
-    }
+def settings_without_secrets(source: SourceConfig) -> dict[str, str]:
+    """Settings of Kafka's client for the written file; people add the secrets."""
+    return {key: value for key, value in source.kafka_options.items() if not is_secret(key)}
 
 
 def _names(

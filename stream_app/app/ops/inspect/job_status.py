@@ -87,7 +87,7 @@ class JobStatus:
             CheckpointError: a file of the checkpoint is damaged.
         """
         looked_at, newest_ms = self._all()
-        statuses = (self._told(one, facts, newest_ms) for one, facts in looked_at)
+        statuses = (self._with_freshness(one, facts, newest_ms) for one, facts in looked_at)
         refused = (
             TableStatus(table=str(origin), state=REFUSED, reason=why)
             for origin, why in self.refused().items()
@@ -107,7 +107,9 @@ class JobStatus:
         path = self.paths(job).get(name)
         if path is None:
             return None
-        return self._told(*self._look(name, path, job, self._ends_by_table(job)), newest_ms)
+        return self._with_freshness(
+            *self._look(name, path, job, self._ends_by_table(job)), newest_ms
+        )
 
     def newest_ms(self) -> int | None:
         """Time of the newest message in any ready table, in ms since 1970; None: unknown.
@@ -144,7 +146,9 @@ class JobStatus:
         """
         return state_of(self.checkpoint).warnings
 
-    def _told(self, one: TableStatus, facts: TableFacts, newest_ms: int | None) -> TableStatus:
+    def _with_freshness(
+        self, one: TableStatus, facts: TableFacts, newest_ms: int | None
+    ) -> TableStatus:
         """The status with its freshness, to which epochs without rows for the table count too."""
         if one.waiting_rows:
             return one  # nobody knows the time of the newest readable row

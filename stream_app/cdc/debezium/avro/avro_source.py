@@ -36,7 +36,7 @@ from stream_app.cdc.debezium.avro.wire_format import (
 from stream_app.cdc.debezium.description import describe
 from stream_app.cdc.debezium.origins import time_of
 from stream_app.cdc.debezium.record_reader import ADDED_PREFIX, FLAT_FIELDS, TABLE_FIELDS, origin_in
-from stream_app.cdc.message_format import ToldTable
+from stream_app.cdc.message_format import TableVersionSeen
 from stream_app.cdc.record_images import UnreadableRecordError
 from stream_app.cdc.schemas import Schemas
 from stream_app.cdc.source_tables import Origins, origins_of
@@ -125,19 +125,21 @@ class AvroSource:
         as_json = self.as_json(messages, with_schema=True)
         return describe(as_json, options, keeps_nulls=self.keeps_nulls)
 
-    def versions(self, messages: pa.RecordBatch, options: MappingOptions) -> Sequence[ToldTable]:
+    def versions(
+        self, messages: pa.RecordBatch, options: MappingOptions
+    ) -> Sequence[TableVersionSeen]:
         """See `message_format.SourceReader`. One message tells the columns of its schema.
 
         Raises:
             SourceError: the schema registry does not answer.
         """
         values, index = present_values(messages)
-        tables: list[ToldTable] = []
+        tables: list[TableVersionSeen] = []
         for rows, _ in self._by_schema(values):  # a loop over schemas
             at = index[rows].astype(np.int64)
             described = (self.describe(messages.slice(first, 1), options) for first in at.tolist())
             if (table := next(filter(None, described), None)) is not None:
-                tables.append(ToldTable(at, table))
+                tables.append(TableVersionSeen(at, table))
         return tables
 
     def as_json(self, messages: pa.RecordBatch, *, with_schema: bool) -> pa.RecordBatch:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.alike.options import COLUMN_ENCODING
-from stream_app.cdc.alike.origins import FieldsRead, OriginFields, Told
+from stream_app.cdc.alike.origins import FieldsRead, OriginAndTime, OriginFields
 from stream_app.cdc.change_batch import DecodedBatch, present_values
 from stream_app.cdc.columns.arrow_buffers import bools_of, children_of, valid_of
 from stream_app.cdc.columns.column_reading import Encoding, Family, family_of
@@ -133,12 +133,12 @@ def _origins(messages: pa.RecordBatch) -> Origins:
     return Origins(tables=tuple(tables), codes=usual.codes, unreadable=unreadable)
 
 
-def _told(columns: Sequence[pa.Array]) -> Told:
+def _origin_and_time(columns: Sequence[pa.Array]) -> OriginAndTime:
     op, source = columns
     database, table = children_of(source)
     is_named = bools_of(pc.greater(pc.binary_length(table), 0))
     means_row = bools_of(pc.is_in(op, CHANGES)) & is_named
-    return Told(database, table, means_row)
+    return OriginAndTime(database, table, means_row)
 
 
 _ORIGINS = OriginFields(
@@ -148,7 +148,7 @@ _ORIGINS = OriginFields(
             ("source", pa.struct([(name, pa.string()) for name in ("db", "collection")])),
         ]
     ),
-    _told,
+    _origin_and_time,
 )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from stream_app.errors import UsageError
 from stream_app.model.near_names import unknown_name
-from stream_app.model.options import stream_options
+from stream_app.model.options import scan_options
 from stream_app.model.options.option import (
     BOOLEAN,
     CHOICE,
@@ -42,7 +42,7 @@ _OF_FILE_SYSTEM = {
     )
 }
 """Not the keys: a plan shows options, so those come from AWS's variables alone."""
-_OF_TABLE = declared(vars(stream_options))
+_OF_TABLE = declared(vars(scan_options))
 INCREMENTAL_BETWEEN = Option(
     "incremental-between",
     TEXT,
