@@ -23,6 +23,7 @@ OF_A_TABLE = {
     "expire-partitions": "--expiration-time 1d", "create-tag": "x", "delete-tag": "x",
     "rollback-to": "--snapshot 1", "drop-partition": "dt=1", "truncate": "",
     "remove-orphan-files": "", "compact": "--dry-run", "alter": "--set num-levels=5",
+    "analyze": "",
 }  # fmt: skip
 NO_TABLES = (
     "nowhere", "folder", "file", "file/x", "'shop.db'", "ftp://host/t", "s3://bucket", "gs://b/t",
@@ -91,6 +92,7 @@ rollback-to T --timestamp never
 drop-partition T
 drop-partition T nope=1
 drop-partition T x
+analyze T --columns nope
 alter T
 alter T --add-column x
 alter T --add-column "k INT"

@@ -43,6 +43,7 @@ ARGUMENTS: Mapping[str, list[list[str]]] = {
     "truncate": [["--dry-run"], []],
     "alter": [["--comment", TOKEN, "--dry-run"], ["--comment", TOKEN]],
     "remove-orphan-files": [["--dry-run"]],
+    "analyze": [[], ["--columns", "k"]],
 }
 
 
