@@ -252,9 +252,17 @@ class EpochCommitter(Generic[Messages]):
             for feed in self.tables.feeds:
                 feed.job.check_none_waits()
 
-    def stop(self) -> None:
-        """Begin and commit no more; an epoch that is being committed comes to its end."""
+    def stop(self, *, publishes: bool = False) -> None:
+        """Begin and commit no more; an epoch that is being committed comes to its end.
+
+        Args:
+            publishes: whether finished compactions are published before, so that none is lost.
+        """
         with self.lock:
+            for feed in self.tables.feeds if publishes and not self._is_amid_epoch else ():
+                with self._by_itself(feed):
+                    if report := feed.job.publish_finished():
+                        feed.listener.idle_commit(report)
             self._is_stopping = True
 
     def _drain(self, feed: TableFeed) -> None:

@@ -96,7 +96,7 @@ class RunningStream:
         finally:
             # From here on no epoch is half done and none begins, so its tasks may be interrupted.
             # The lock must be free again, because an epoch that waits for it would block the stop.
-            self.committer.stop()
+            self.committer.stop(publishes=self.stop_requested.is_set())
             stream.stop()
 
     def _watch(self, stream: Stream) -> None:

@@ -208,12 +208,12 @@ class StreamTableCommit:
 
     def commit_idle(self, gathers_s: float = 0.0) -> Snapshot | None:
         """Publish compactions that `IdleLooks.is_gathered` gives, and start those that are due."""
-        snapshot = self._publish_idle() if self._looks.is_gathered(gathers_s) else None
+        snapshot = self.publish_finished() if self._looks.is_gathered(gathers_s) else None
         self._looks.look(at_once=snapshot is not None)
         return snapshot
 
-    def _publish_idle(self) -> Snapshot | None:
-        """Publish finished compactions under the last epoch's identifier."""
+    def publish_finished(self) -> Snapshot | None:
+        """Publish finished compactions under the last epoch's identifier, and begin none."""
         if self.last_identifier is None or not self.coordinator.finished():
             return None
         # Only this shows whether other writers have overtaken them.
@@ -301,7 +301,7 @@ class StreamTableCommit:
         """Wait until a compaction ends or a retry is due, and publish the finished ones."""
         if not self.coordinator.is_idle():
             self.coordinator.wait_for_any()
-            return self._publish_idle()
+            return self.publish_finished()
         self.table.clock.sleep(self.coordinator.failures.seconds_until_retry() or 0.0)
         return None
 

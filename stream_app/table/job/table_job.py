@@ -248,6 +248,11 @@ class TableJob:
         self.upkeep.after_commit()
         return self.idle_report(snapshot)
 
+    def publish_finished(self) -> IdleReport | None:
+        """Publish finished compactions before the job stops, and begin none."""
+        snapshot = None if self._commit is None else self._commit.publish_finished()
+        return None if snapshot is None else self.idle_report(snapshot)
+
     def drain(self) -> Sequence[IdleReport]:
         """Wait for all due compactions and publish them; do upkeep even without an epoch."""
         self.adopt()

@@ -87,3 +87,18 @@ def test_a_writer_that_must_wait_gets_them_at_once(tmp_path: Path) -> None:
     assert writer.commit.must_wait()
     finish_one(executor)
     assert writer.commit.commit_idle(GATHER_S) is not None
+
+
+def test_a_stop_publishes_what_has_finished_and_begins_nothing(tmp_path: Path) -> None:
+    """At the end of a job nobody waits for others any more."""
+    writer, executor, _ = a_writer(tmp_path)
+    for epoch in range(2):
+        writer.write(rows(epoch))
+    finish_one(executor)
+    begun = len(executor.waiting)
+    assert writer.commit.commit_idle(GATHER_S) is None
+    assert writer.commit.publish_finished() is not None
+    assert writer.commit.publish_finished() is None
+    assert len(executor.waiting) == begun
+    assert kinds(writer)[CommitKind.COMPACT] == 1
+    assert_table_is(writer)
