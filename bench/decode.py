@@ -26,8 +26,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from stream_app.cdc.alike.decoder_choice import ARRAYS, AUTO, COMPILED, DECODER, compiled_columns
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.cdc.json_records.decoder_choice import (
+    ARRAYS,
+    AUTO,
+    COMPILED,
+    DECODER,
+    compiled_columns,
+)
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.message_formats import message_format

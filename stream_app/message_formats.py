@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from stream_app.cdc.alike.documents import load_document
 from stream_app.cdc.canal.canal_json import CANAL_JSON
 from stream_app.cdc.change_batch import change_schema
 from stream_app.cdc.column_aliases import ColumnAliases, parse_aliases, with_names_of_source
@@ -20,6 +19,7 @@ from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
 from stream_app.cdc.described_columns import DescribedColumns
 from stream_app.cdc.dms.dms_json import DMS_JSON
 from stream_app.cdc.json.plain_json import PLAIN_JSON
+from stream_app.cdc.json_records.documents import load_document
 from stream_app.cdc.lowered_decode import Describe, LoweredDecode, LoweredDescription
 from stream_app.cdc.maxwell.maxwell_json import MAXWELL_JSON
 from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat, SourceReader

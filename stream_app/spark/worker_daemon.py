@@ -23,7 +23,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
-from stream_app.cdc.alike.decoder_choice import compile_ahead
+from stream_app.cdc.json_records.decoder_choice import compile_ahead
 
 PRELOADED = (
     "confluent_kafka",

@@ -34,7 +34,7 @@ from stream_app.app.config.values import (
     names,
 )
 from stream_app.catalog.catalog_options import option_problems
-from stream_app.cdc.alike.options import TRUNCATE, OnTruncate
+from stream_app.cdc.json_records.options import TRUNCATE, OnTruncate
 from stream_app.cdc.message_format import Format
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import (

@@ -13,8 +13,8 @@ from dataclasses import dataclass, fields
 
 from stream_app.app.config import values
 from stream_app.app.config.values import Setting, WrongValueError
-from stream_app.cdc.alike.options import COLUMN_OPTIONS, TRUNCATE_OPTION
 from stream_app.cdc.column_drift import INEXACT, TYPE_MAPPING
+from stream_app.cdc.json_records.options import COLUMN_OPTIONS, TRUNCATE_OPTION
 from stream_app.model.near_names import unknown_name
 from stream_app.model.schema.mapping_options import Inexact, MappingOptions, parse_mapping_options
 from stream_app.planning.sync.new_tables import Names, OneTable, TableRules

@@ -28,8 +28,8 @@ from stream_app.app.tables.first_messages import (
 from stream_app.app.tables.format_setup import format_setup
 from stream_app.app.tables.job_folders import check_writable, make_local
 from stream_app.app.tables.one_table import column_warnings, job_table, wanted_schema
-from stream_app.cdc.alike.decoder_choice import AUTO, DECODER, DECODER_OPTION, decoder_in_use
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.cdc.json_records.decoder_choice import AUTO, DECODER, DECODER_OPTION, decoder_in_use
 from stream_app.clock import Clock
 from stream_app.errors import WrongSourceError
 from stream_app.fileio.file_io_registry import is_local

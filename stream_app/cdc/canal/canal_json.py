@@ -23,18 +23,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.alike import dialect
-from stream_app.cdc.alike.changed_columns import filled_up, nulls_behind, ops_of, sent_nulls
-from stream_app.cdc.alike.description import untyped
-from stream_app.cdc.alike.dialect_format import DialectFormat
-from stream_app.cdc.alike.documents import cell_of, check_once, image_of, text_of
-from stream_app.cdc.alike.options import (
-    COLUMN_OPTIONS,
-    ENCODING_OPTION,
-    MISSING_COLUMNS,
-    TRUNCATE_OPTION,
-)
-from stream_app.cdc.alike.origins import OriginAndTime, OriginFields, change_times
 from stream_app.cdc.canal.mysql_types import conversion, converted
 from stream_app.cdc.column_drift import Reaction
 from stream_app.cdc.columns.arrow_buffers import Int64s, bools_of, children_of, taken, valid_of
@@ -48,6 +36,18 @@ from stream_app.cdc.columns.column_reading import (
 )
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.images import Images
+from stream_app.cdc.json_records import dialect
+from stream_app.cdc.json_records.changed_columns import filled_up, nulls_behind, ops_of, sent_nulls
+from stream_app.cdc.json_records.description import untyped
+from stream_app.cdc.json_records.dialect_format import DialectFormat
+from stream_app.cdc.json_records.documents import cell_of, check_once, image_of, text_of
+from stream_app.cdc.json_records.options import (
+    COLUMN_OPTIONS,
+    ENCODING_OPTION,
+    MISSING_COLUMNS,
+    TRUNCATE_OPTION,
+)
+from stream_app.cdc.json_records.origins import OriginAndTime, OriginFields, change_times
 from stream_app.cdc.record_images import Image, RecordImages, UnreadableRecordError
 from stream_app.cdc.row_assembly import CREATE, DELETE, UPDATE
 from stream_app.cdc.source_tables import table_name

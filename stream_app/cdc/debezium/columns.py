@@ -18,16 +18,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.alike.changed_columns import ops_of
-from stream_app.cdc.alike.drift_search import (
-    NO_CLASS,
-    SearchedRecords,
-    classes_of,
-    drift_in,
-    first_and_last_nulls,
-)
-from stream_app.cdc.alike.outcome import DecodedRecords
-from stream_app.cdc.alike.record_shapes import RecordShape
 from stream_app.cdc.column_drift import Column, ColumnPolicy, Sighting
 from stream_app.cdc.columns.arrow_buffers import (
     Bools,
@@ -57,6 +47,16 @@ from stream_app.cdc.debezium.record_reader import (
     images_of,
 )
 from stream_app.cdc.images import ImageRows, Images, RowRules, StackedImages, rows_of
+from stream_app.cdc.json_records.changed_columns import ops_of
+from stream_app.cdc.json_records.drift_search import (
+    NO_CLASS,
+    SearchedRecords,
+    classes_of,
+    drift_in,
+    first_and_last_nulls,
+)
+from stream_app.cdc.json_records.outcome import DecodedRecords
+from stream_app.cdc.json_records.record_shapes import RecordShape
 from stream_app.cdc.row_assembly import (
     CREATE,
     DELETE,

@@ -15,9 +15,6 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from stream_app.cdc.alike.dialect import DocumentImages
-from stream_app.cdc.alike.outcome import DecodedRecords
-from stream_app.cdc.alike.record_shapes import RecordShape
 from stream_app.cdc.column_drift import Column, ColumnPolicy, Sighting, add_sighting
 from stream_app.cdc.columns.arrow_buffers import Int64s, bytes_of, offsets_of
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, JsonKind
@@ -32,6 +29,9 @@ from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
 from stream_app.cdc.debezium.record_frames import FramedTails, texts_of
 from stream_app.cdc.debezium.record_reader import TABLE_FIELDS, images_of
 from stream_app.cdc.images import StackedImages
+from stream_app.cdc.json_records.dialect import DocumentImages
+from stream_app.cdc.json_records.outcome import DecodedRecords
+from stream_app.cdc.json_records.record_shapes import RecordShape
 from stream_app.cdc.row_assembly import lacks_image
 from stream_app.model.schema.data_type import STRING
 

@@ -4,7 +4,7 @@ The format ``debezium-json``: change events of any Debezium connector through Ka
 JsonConverter, with and without the schema envelope, whole or flattened by ExtractNewRecordState.
 
 1. Messages are grouped by their schema.
-2. Records of one shape are decoded in columns (`columns`, called by `alike.decoder`).
+2. Records of one shape are decoded in columns (`columns`, called by `json_records.decoder`).
 3. Other records are read one by one (`records`); that reading is final.
 4. Where no before-image proves the row of a change, its Kafka key must (`key_proof`). A change
    whose row is not certain stops the job or is a bad record.
@@ -28,11 +28,6 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from stream_app.cdc.alike.decoder import SAMPLE_ROWS, AlikeDecoder, Group
-from stream_app.cdc.alike.decoder_choice import compiled_columns
-from stream_app.cdc.alike.options import column_readings
-from stream_app.cdc.alike.outcome import DecodedRecords, Index, Outcome
-from stream_app.cdc.alike.record_shapes import RecordShape, shape_of
 from stream_app.cdc.change_batch import DecodedBatch, change_schema, present_values
 from stream_app.cdc.columns.arrow_buffers import Bools, Int64s
 from stream_app.cdc.columns.column_reading import ColumnReading
@@ -66,6 +61,11 @@ from stream_app.cdc.debezium.schema import (
 )
 from stream_app.cdc.debezium.source_survey import survey
 from stream_app.cdc.images import RowRules
+from stream_app.cdc.json_records.decoder import SAMPLE_ROWS, Group, ShapeDecoder
+from stream_app.cdc.json_records.decoder_choice import compiled_columns
+from stream_app.cdc.json_records.options import column_readings
+from stream_app.cdc.json_records.outcome import DecodedRecords, Index, Outcome
+from stream_app.cdc.json_records.record_shapes import RecordShape, shape_of
 from stream_app.cdc.message_format import Format, FormatSetup, SourceReader
 
 
@@ -127,12 +127,12 @@ class DebeziumJson:
         if len(self._groups) > SCHEMAS_MAX:
             self._groups.clear()
             self._schemas.clear()
-        alike = AlikeDecoder(self, images_of, self._settings.policy)
+        decoder = ShapeDecoder(self, images_of, self._settings.policy)
         for payloads in split_envelopes(values, self._schemas):  # step 1
             group = self._group(payloads.prefix)
             if payloads.prefix:
                 outcome.schemas[group.fingerprint] = int(index[payloads.index[0]])
-            alike.decode(payloads.payloads, index[payloads.index], group, outcome)
+            decoder.decode(payloads.payloads, index[payloads.index], group, outcome)
 
     def _outcome(self, messages: pa.RecordBatch) -> Outcome:
         return Outcome(

@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from stream_app.cdc.alike.description import parsed, untyped, with_key
 from stream_app.cdc.debezium.record_reader import ADDED_PREFIX, HEARTBEAT_FIELDS, is_envelope
 from stream_app.cdc.debezium.schema import ConnectField, connect_fields, has_columns, split_messages
 from stream_app.cdc.debezium.source_survey import ROUTER_FIELD
+from stream_app.cdc.json_records.description import parsed, untyped, with_key
 from stream_app.cdc.message_format import TableVersionSeen
 from stream_app.cdc.source_types.connect import connect_type
 from stream_app.cdc.source_types.remarks import column_remarks

@@ -12,17 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stream_app.cdc.alike.decoder_choice import ARRAYS, DECODER, DECODER_OPTION
-from stream_app.cdc.alike.options import (
-    COLUMN_OPTIONS,
-    COLUMNS,
-    ENCODING_OPTION,
-    TRUNCATE_OPTION,
-    UNKNOWN_COLUMNS,
-    CheckedOptions,
-    checked_options,
-    choice,
-)
 from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.column_drift import INEXACT, Reaction
 from stream_app.cdc.columns.column_reading import Encoding, Family, family_of
@@ -32,6 +21,17 @@ from stream_app.cdc.debezium.placeholders import (
     Placeholder,
     is_placeholder,
     placeholder_of,
+)
+from stream_app.cdc.json_records.decoder_choice import ARRAYS, DECODER, DECODER_OPTION
+from stream_app.cdc.json_records.options import (
+    COLUMN_OPTIONS,
+    COLUMNS,
+    ENCODING_OPTION,
+    TRUNCATE_OPTION,
+    UNKNOWN_COLUMNS,
+    CheckedOptions,
+    checked_options,
+    choice,
 )
 from stream_app.cdc.source_types.remarks import REPLACES_NULLS
 from stream_app.errors import UsageError

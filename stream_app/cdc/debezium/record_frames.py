@@ -27,7 +27,6 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from stream_app.cdc.alike.documents import no_constant
 from stream_app.cdc.columns.arrow_buffers import (
     Bools,
     Bytes,
@@ -40,6 +39,7 @@ from stream_app.cdc.columns.byte_patterns import BytePattern, byte_pattern
 from stream_app.cdc.columns.nesting import nests_too_deeply
 from stream_app.cdc.debezium.image_heads import HEAD_MIN, Heads
 from stream_app.cdc.debezium.record_reader import ROW_OPS, TABLE_FIELDS
+from stream_app.cdc.json_records.documents import no_constant
 from stream_app.cdc.record_images import UnreadableRecordError
 from stream_app.cdc.row_assembly import Ops
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from stream_app.cdc.alike.dialect import DocumentImages, NoRow, Truncate
-from stream_app.cdc.alike.documents import (
+from stream_app.cdc.column_drift import NO_DRIFT, Drift
+from stream_app.cdc.json_records.dialect import DocumentImages, NoRow, Truncate
+from stream_app.cdc.json_records.documents import (
     JsonNumber,
     cell_of,
     check_once,
@@ -21,7 +22,6 @@ from stream_app.cdc.alike.documents import (
     json_text,
     load_document,
 )
-from stream_app.cdc.column_drift import NO_DRIFT, Drift
 from stream_app.cdc.record_images import RecordImages, UnreadableRecordError
 from stream_app.cdc.source_tables import table_name
 from stream_app.model.schema.origin import Origin

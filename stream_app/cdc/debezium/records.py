@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from stream_app.cdc.alike.dialect import Change, NoRow, Truncate
-from stream_app.cdc.alike.outcome import RecordsResult
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
 from stream_app.cdc.debezium.columns import DecodeSettings
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES, KeyRules, Question, questions_of
 from stream_app.cdc.debezium.placeholders import Placeholder
 from stream_app.cdc.debezium.record_reader import RowRecord, Wrapped, read_record
+from stream_app.cdc.json_records.dialect import Change, NoRow, Truncate
+from stream_app.cdc.json_records.outcome import RecordsResult
 from stream_app.cdc.record_images import Cell, UnreadableRecordError
 
 

@@ -26,11 +26,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.alike.documents import no_constant
 from stream_app.cdc.change_batch import present_values
 from stream_app.cdc.columns.arrow_buffers import bools_of
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family
 from stream_app.cdc.columns.nesting import nests_too_deeply
+from stream_app.cdc.json_records.documents import no_constant
 from stream_app.cdc.source_types.connect import (
     BITS,
     CONNECT,

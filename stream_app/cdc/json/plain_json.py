@@ -17,8 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.alike.description import untyped
-from stream_app.cdc.alike.dialect import (
+from stream_app.cdc.columns.arrow_buffers import Bools, valid_of
+from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
+from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread, parse_objects
+from stream_app.cdc.columns.nesting import deep_ones
+from stream_app.cdc.images import Images
+from stream_app.cdc.json_records.description import untyped
+from stream_app.cdc.json_records.dialect import (
     Change,
     Dialect,
     DocumentImages,
@@ -27,20 +32,15 @@ from stream_app.cdc.alike.dialect import (
     Table,
     Truncate,
 )
-from stream_app.cdc.alike.dialect_format import DialectFormat
-from stream_app.cdc.alike.documents import image_of, load_document
-from stream_app.cdc.alike.options import (
+from stream_app.cdc.json_records.dialect_format import DialectFormat
+from stream_app.cdc.json_records.documents import image_of, load_document
+from stream_app.cdc.json_records.options import (
     COLUMN_OPTIONS,
     COLUMNS,
     ENCODING_OPTION,
     CheckedOptions,
     texts_and_numbers,
 )
-from stream_app.cdc.columns.arrow_buffers import Bools, valid_of
-from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
-from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread, parse_objects
-from stream_app.cdc.columns.nesting import deep_ones
-from stream_app.cdc.images import Images
 from stream_app.cdc.record_images import NULL_CELL, Image, RecordImages, UnreadableRecordError
 from stream_app.cdc.row_assembly import CREATE
 from stream_app.cdc.source_tables import Origins, origins_of

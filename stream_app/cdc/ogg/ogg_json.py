@@ -19,23 +19,28 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.alike import dialect
-from stream_app.cdc.alike.changed_columns import filled_up, ops_of, rows_with, sent_nulls
-from stream_app.cdc.alike.description import untyped
-from stream_app.cdc.alike.dialect_format import DialectFormat
-from stream_app.cdc.alike.documents import JsonNumber, check_once, image_of, text_of
-from stream_app.cdc.alike.options import (
+from stream_app.cdc.columns.arrow_buffers import Bools, children_of, valid_of
+from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
+from stream_app.cdc.columns.json_lines import parse_objects
+from stream_app.cdc.images import Images
+from stream_app.cdc.json_records import dialect
+from stream_app.cdc.json_records.changed_columns import filled_up, ops_of, rows_with, sent_nulls
+from stream_app.cdc.json_records.description import untyped
+from stream_app.cdc.json_records.dialect_format import DialectFormat
+from stream_app.cdc.json_records.documents import JsonNumber, check_once, image_of, text_of
+from stream_app.cdc.json_records.options import (
     COLUMN_OPTIONS,
     ENCODING_OPTION,
     TRUNCATE_OPTION,
     choice,
     texts_and_numbers,
 )
-from stream_app.cdc.alike.origins import OriginAndTime, OriginFields, change_times, millis_of_text
-from stream_app.cdc.columns.arrow_buffers import Bools, children_of, valid_of
-from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
-from stream_app.cdc.columns.json_lines import parse_objects
-from stream_app.cdc.images import Images
+from stream_app.cdc.json_records.origins import (
+    OriginAndTime,
+    OriginFields,
+    change_times,
+    millis_of_text,
+)
 from stream_app.cdc.record_images import NULL_CELL, Image, RecordImages, UnreadableRecordError
 from stream_app.cdc.row_assembly import CREATE, DELETE, UPDATE
 from stream_app.model.schema.mapping_options import MappingOptions

@@ -23,7 +23,7 @@ from stream_app.app.tables.table_pipeline import (
     LEFT_OUT_OF_LATER_CHANGES,
     job_rows,
 )
-from stream_app.cdc.alike.options import TRUNCATE, OnTruncate
+from stream_app.cdc.json_records.options import TRUNCATE, OnTruncate
 from stream_app.cdc.source_tables import NO_TABLE
 from stream_app.errors import CheckpointError, TableNotFoundError, UsageError
 from stream_app.fileio.file_io_registry import file_io_of

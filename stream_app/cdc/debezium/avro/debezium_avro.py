@@ -22,8 +22,6 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.alike.changed_columns import ops_of
-from stream_app.cdc.alike.outcome import DecodedRecords, Index, Outcome
 from stream_app.cdc.change_batch import DecodedBatch, present_values
 from stream_app.cdc.column_drift import Column, Drift, DriftKind, Sighting, drift_of
 from stream_app.cdc.columns.arrow_buffers import (
@@ -52,6 +50,8 @@ from stream_app.cdc.debezium.record_reader import TABLE_FIELDS
 from stream_app.cdc.debezium.records import decode_records
 from stream_app.cdc.debezium.schema import apply_schema
 from stream_app.cdc.images import StackedImages
+from stream_app.cdc.json_records.changed_columns import ops_of
+from stream_app.cdc.json_records.outcome import DecodedRecords, Index, Outcome
 from stream_app.cdc.message_format import (
     Format,
     FormatSetup,

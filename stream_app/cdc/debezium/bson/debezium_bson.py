@@ -16,8 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.alike.options import COLUMN_ENCODING
-from stream_app.cdc.alike.origins import FieldsRead, OriginAndTime, OriginFields
 from stream_app.cdc.change_batch import DecodedBatch, present_values
 from stream_app.cdc.columns.arrow_buffers import bools_of, children_of, valid_of
 from stream_app.cdc.columns.column_reading import Encoding, Family, family_of
@@ -34,6 +32,8 @@ from stream_app.cdc.debezium.options import (
     parse_options,
 )
 from stream_app.cdc.debezium.schema import split_messages
+from stream_app.cdc.json_records.options import COLUMN_ENCODING
+from stream_app.cdc.json_records.origins import FieldsRead, OriginAndTime, OriginFields
 from stream_app.cdc.message_format import Format, FormatSetup, SourceReader, SourceSurvey
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.cdc.source_types.remarks import REPLACES_NULLS

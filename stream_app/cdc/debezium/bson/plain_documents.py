@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.alike.documents import JsonNumber, json_text, load_document
 from stream_app.cdc.columns.arrow_buffers import (
     Bools,
     Bytes,
@@ -32,6 +31,7 @@ from stream_app.cdc.columns.arrow_buffers import (
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.debezium.bson.extended_json import converted
 from stream_app.cdc.debezium.bson.typed_values import TypedColumn, typed_value, unusual_documents
+from stream_app.cdc.json_records.documents import JsonNumber, json_text, load_document
 from stream_app.cdc.record_images import UnreadableRecordError
 
 _KINDS = (

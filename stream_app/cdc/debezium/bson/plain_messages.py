@@ -22,14 +22,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.alike.documents import (
-    JsonNumber,
-    cell_of,
-    check_once,
-    json_text,
-    load_document,
-    text_of,
-)
 from stream_app.cdc.columns.arrow_buffers import (
     Bools,
     Int32s,
@@ -48,6 +40,14 @@ from stream_app.cdc.debezium.bson.plain_documents import (
 )
 from stream_app.cdc.debezium.bson.typed_values import ColumnValueError, TypedColumn
 from stream_app.cdc.debezium.schema import split_envelopes, split_messages
+from stream_app.cdc.json_records.documents import (
+    JsonNumber,
+    cell_of,
+    check_once,
+    json_text,
+    load_document,
+    text_of,
+)
 from stream_app.cdc.record_images import UnreadableRecordError
 
 KEY = "_id"

@@ -25,7 +25,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.alike.documents import JsonNumber, json_text
 from stream_app.cdc.columns.arrow_buffers import Bools, bools_of
 from stream_app.cdc.columns.column_reading import Encoding, Family, family_of
 from stream_app.cdc.debezium.bson.extended_json import (
@@ -36,6 +35,7 @@ from stream_app.cdc.debezium.bson.extended_json import (
     milliseconds,
     raw_bytes,
 )
+from stream_app.cdc.json_records.documents import JsonNumber, json_text
 from stream_app.cdc.record_images import UnreadableRecordError
 from stream_app.model.schema.data_type import BINARY_ROOTS, DataType, TypeRoot
 

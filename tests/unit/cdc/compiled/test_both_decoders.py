@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.cdc.alike.decoder_choice import ARRAYS, COMPILED, DECODER
 from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.column_drift import Sighting
+from stream_app.cdc.json_records.decoder_choice import ARRAYS, COMPILED, DECODER
 from tests.support.graded_messages import graded_messages
 from tests.support.growing_messages import GROWING
 from tests.support.hostile_messages import COLUMNS as HOSTILE_COLUMNS

@@ -15,14 +15,14 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from stream_app.cdc.alike.dialect import ImagesOf
-from stream_app.cdc.alike.outcome import DecodedRecords, Index, Outcome
-from stream_app.cdc.alike.record_shapes import RecordShape, shape_of
 from stream_app.cdc.column_drift import ColumnPolicy
 from stream_app.cdc.columns.arrow_buffers import Bools, Int64s, offsets_of
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread
 from stream_app.cdc.columns.nesting import deep_ones
+from stream_app.cdc.json_records.dialect import ImagesOf
+from stream_app.cdc.json_records.outcome import DecodedRecords, Index, Outcome
+from stream_app.cdc.json_records.record_shapes import RecordShape, shape_of
 
 _SLICE_ROWS_MAX = 32_768
 _SLICE_BYTES_MAX = 32 << 20
@@ -77,7 +77,7 @@ class Reads(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class AlikeDecoder:
+class ShapeDecoder:
     """Decodes values of one format and table."""
 
     reads: Reads

@@ -24,7 +24,6 @@ import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
-from stream_app.cdc.alike.dialect import ImagesOf
 from stream_app.cdc.column_drift import NO_DRIFT, Column, Drift, Sighting, add_sighting
 from stream_app.cdc.columns.arrow_buffers import (
     Bools,
@@ -34,6 +33,7 @@ from stream_app.cdc.columns.arrow_buffers import (
     valid_of,
 )
 from stream_app.cdc.columns.byte_patterns import words_like
+from stream_app.cdc.json_records.dialect import ImagesOf
 
 Classes = npt.NDArray[np.uint8]
 

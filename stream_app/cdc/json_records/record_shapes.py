@@ -15,10 +15,10 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from stream_app.cdc.alike.dialect import ImagesOf
 from stream_app.cdc.column_drift import ColumnPolicy
 from stream_app.cdc.columns.arrow_buffers import Bools
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind, row_fields
+from stream_app.cdc.json_records.dialect import ImagesOf
 
 _KINDS: dict[type, JsonKind] = {
     bool: JsonKind.BOOLEAN,

@@ -11,7 +11,7 @@ import pytest
 
 PROGRAM = """
 import sys
-from stream_app.cdc.alike.decoder_choice import compile_ahead, decoder_in_use
+from stream_app.cdc.json_records.decoder_choice import compile_ahead, decoder_in_use
 from stream_app.errors import UsageError
 sys.modules.update({missing})
 compile_ahead()

@@ -3,7 +3,7 @@
 The only place that knows whether the extra `compiled` is there. Both decoders give the same rows;
 tests run on both. As a program it compiles ahead, and tells which decoder runs:
 
-    python -m stream_app.cdc.alike.decoder_choice
+    python -m stream_app.cdc.json_records.decoder_choice
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every format of `cdc.alike`: in columns and one by one a message means the same."""
+"""Every format of `cdc.json_records`: in columns and one by one a message means the same."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stream_app.cdc.alike.decoder import Group
-from stream_app.cdc.alike.dialect_format import ChangeFormat
-from stream_app.cdc.alike.options import OnTruncate
-from stream_app.cdc.alike.outcome import Outcome
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch
 from stream_app.cdc.column_drift import ColumnPolicy, Reaction
+from stream_app.cdc.json_records.decoder import Group
+from stream_app.cdc.json_records.dialect_format import ChangeFormat
+from stream_app.cdc.json_records.options import OnTruncate
+from stream_app.cdc.json_records.outcome import Outcome
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.message_formats import FORMATS

@@ -17,7 +17,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from stream_app.cdc.alike.dialect import Dialect
+from stream_app.cdc.json_records.dialect import Dialect
 from stream_app.cdc.message_format import TableVersionSeen
 from stream_app.cdc.source_types.remarks import inexact_remarks
 from stream_app.cdc.source_types.stored_times import StoredType

@@ -20,25 +20,25 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.cdc.alike.changed_columns import first_of_each
-from stream_app.cdc.alike.decoder import AlikeDecoder, Group, Reads
-from stream_app.cdc.alike.description import describe, versions
-from stream_app.cdc.alike.dialect import Change, Dialect, NoRow, Parsed, Table, Truncate
-from stream_app.cdc.alike.documents import cell_of, load_document
-from stream_app.cdc.alike.drift_search import (
+from stream_app.cdc.change_batch import DecodedBatch, change_schema, place, present_values
+from stream_app.cdc.column_drift import Column, Reaction, Sighting
+from stream_app.cdc.columns.arrow_buffers import Bools
+from stream_app.cdc.columns.column_reading import Encoding
+from stream_app.cdc.images import ImageRows, RowRules, rows_of
+from stream_app.cdc.json_records.changed_columns import first_of_each
+from stream_app.cdc.json_records.decoder import Group, Reads, ShapeDecoder
+from stream_app.cdc.json_records.description import describe, versions
+from stream_app.cdc.json_records.dialect import Change, Dialect, NoRow, Parsed, Table, Truncate
+from stream_app.cdc.json_records.documents import cell_of, load_document
+from stream_app.cdc.json_records.drift_search import (
     NO_CLASS,
     SearchedRecords,
     classes_of,
     drift_in,
     first_and_last_nulls,
 )
-from stream_app.cdc.alike.options import CheckedOptions, checked_options, column_readings
-from stream_app.cdc.alike.outcome import DecodedRecords, Index, Outcome, RecordsResult
-from stream_app.cdc.change_batch import DecodedBatch, change_schema, place, present_values
-from stream_app.cdc.column_drift import Column, Reaction, Sighting
-from stream_app.cdc.columns.arrow_buffers import Bools
-from stream_app.cdc.columns.column_reading import Encoding
-from stream_app.cdc.images import ImageRows, RowRules, rows_of
+from stream_app.cdc.json_records.options import CheckedOptions, checked_options, column_readings
+from stream_app.cdc.json_records.outcome import DecodedRecords, Index, Outcome, RecordsResult
 from stream_app.cdc.message_format import (
     Format,
     FormatSetup,
@@ -105,7 +105,7 @@ class ChangeFormat(Reads):
         if marker and self._policy.unknown is Reaction.EVOLVE:
             schemas = first_of_each(values, marker).items()
             outcome.schemas |= {sha256(one).hexdigest(): int(present[row]) for one, row in schemas}
-        decoder = AlikeDecoder(self, self._dialect.images_of, self._policy)
+        decoder = ShapeDecoder(self, self._dialect.images_of, self._policy)
         decoder.decode(values, present, self._group, outcome)
         return outcome.decoded(self._rules.schema, {})
 

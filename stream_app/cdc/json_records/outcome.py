@@ -13,8 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.cdc.alike.dialect import Change, NoRow, Truncate
-from stream_app.cdc.alike.options import OnTruncate
 from stream_app.cdc.change_batch import (
     ChangeBatch,
     DecodedBatch,
@@ -26,6 +24,8 @@ from stream_app.cdc.column_drift import Column, ColumnPolicy, DriftKind, Sightin
 from stream_app.cdc.columns.arrow_buffers import Int64s
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.images import ImageRows, RowRules
+from stream_app.cdc.json_records.dialect import Change, NoRow, Truncate
+from stream_app.cdc.json_records.options import OnTruncate
 from stream_app.cdc.record_images import UnreadableRecordError, rows_of_records
 from stream_app.errors import WrongSourceError
 
