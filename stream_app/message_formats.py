@@ -11,22 +11,22 @@ import pyarrow as pa
 
 from stream_app.cdc.canal.canal_json import CANAL_JSON
 from stream_app.cdc.change_batch import change_schema
-from stream_app.cdc.column_aliases import ColumnAliases, parse_aliases, with_names_of_source
 from stream_app.cdc.column_drift import COLUMN_ALIASES
 from stream_app.cdc.debezium.avro.debezium_avro import debezium_avro
 from stream_app.cdc.debezium.bson.debezium_bson import DEBEZIUM_BSON
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
-from stream_app.cdc.described_columns import DescribedColumns
 from stream_app.cdc.dms.dms_json import DMS_JSON
 from stream_app.cdc.json.plain_json import PLAIN_JSON
 from stream_app.cdc.json_records.documents import load_document
-from stream_app.cdc.lowered_decode import Describe, LoweredDecode, LoweredDescription
 from stream_app.cdc.maxwell.maxwell_json import MAXWELL_JSON
 from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat, SourceReader
 from stream_app.cdc.ogg.ogg_json import OGG_JSON
 from stream_app.cdc.pipeline import Pipeline, Place, Step
-from stream_app.cdc.record_images import UnreadableRecordError
+from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.source_tables import Origins
+from stream_app.cdc.steps.column_aliases import ColumnAliases, parse_aliases, with_names_of_source
+from stream_app.cdc.steps.described_columns import DescribedColumns
+from stream_app.cdc.steps.lowered_decode import Describe, LoweredDecode, LoweredDescription
 from stream_app.errors import UsageError
 from stream_app.kafka.schema_registry import REGISTRIES
 from stream_app.model.near_names import known_names

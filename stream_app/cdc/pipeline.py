@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import DecodedBatch, bad_records, moved, no_changes, together
 from stream_app.cdc.message_format import MessageFormat
-from stream_app.cdc.own_table import EVERY_SOURCE, OwnTable, SourceChoice
+from stream_app.cdc.steps.own_table import EVERY_SOURCE, OwnTable, SourceChoice
 from stream_app.errors import StreamAppError
 
 _SHOWN_MAX = 200

@@ -22,8 +22,8 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
-from stream_app.cdc.record_images import UnreadableRecordError
-from stream_app.cdc.schemas import NO_AVRO, URL, USER_INFO, Registries
+from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.schema_registry_port import NO_AVRO, URL, USER_INFO, Registries
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.http_request import LongAnswerError, answer_to

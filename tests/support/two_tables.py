@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.cdc.pipeline import Place
+from stream_app.cdc.steps.insert_only import InsertOnly
 from stream_app.fileio.file_io import FileIO
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.message_formats import message_format

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from stream_app.app.config.source_config import SourceKind
 from stream_app.app.config.sync_config import SyncConfig
-from stream_app.cdc.column_aliases import parse_aliases
 from stream_app.cdc.column_drift import (
     COLUMN_ALIASES,
     INEXACT,
@@ -21,6 +20,7 @@ from stream_app.cdc.column_drift import (
 )
 from stream_app.cdc.json_records.options import TRUNCATE
 from stream_app.cdc.message_format import Format
+from stream_app.cdc.steps.column_aliases import parse_aliases
 from stream_app.errors import UsageError
 from stream_app.model.options.bucket_options import PARTITION_LOOKUP
 from stream_app.model.options.core_options import option_problems

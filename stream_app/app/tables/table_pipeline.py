@@ -18,15 +18,15 @@ from stream_app.app.tables.format_setup import (
     format_setup,
     whole_setup,
 )
-from stream_app.cdc.column_aliases import parse_aliases
 from stream_app.cdc.column_drift import COLUMN_ALIASES
 from stream_app.cdc.computed.change_filter import FilterStep, Knowledge
 from stream_app.cdc.computed.definition import DefinitionError
 from stream_app.cdc.computed.generated_columns import generated_columns
-from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import FormatSetup
-from stream_app.cdc.own_table import OwnTable, SourceChoice
 from stream_app.cdc.pipeline import Pipeline, Place, Step
+from stream_app.cdc.steps.column_aliases import parse_aliases
+from stream_app.cdc.steps.insert_only import InsertOnly
+from stream_app.cdc.steps.own_table import OwnTable, SourceChoice
 from stream_app.clock import SystemClock
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_type

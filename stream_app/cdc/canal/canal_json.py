@@ -35,7 +35,6 @@ from stream_app.cdc.columns.column_reading import (
     row_fields,
 )
 from stream_app.cdc.columns.json_lines import parse_objects
-from stream_app.cdc.images import Images
 from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.changed_columns import filled_up, nulls_behind, ops_of, sent_nulls
 from stream_app.cdc.json_records.description import untyped
@@ -48,8 +47,9 @@ from stream_app.cdc.json_records.options import (
     TRUNCATE_OPTION,
 )
 from stream_app.cdc.json_records.origins import OriginAndTime, OriginFields, change_times
-from stream_app.cdc.record_images import Image, RecordImages, UnreadableRecordError
-from stream_app.cdc.row_assembly import CREATE, DELETE, UPDATE
+from stream_app.cdc.rows.images import Images
+from stream_app.cdc.rows.record_images import Image, RecordImages, UnreadableRecordError
+from stream_app.cdc.rows.row_assembly import CREATE, DELETE, UPDATE
 from stream_app.cdc.source_tables import table_name
 from stream_app.cdc.source_types.mysql import mysql_type
 from stream_app.cdc.source_types.stored_times import stored_type

@@ -46,7 +46,6 @@ from stream_app.cdc.debezium.record_reader import (
     TABLE_FIELDS,
     images_of,
 )
-from stream_app.cdc.images import ImageRows, Images, RowRules, StackedImages, rows_of
 from stream_app.cdc.json_records.changed_columns import ops_of
 from stream_app.cdc.json_records.drift_search import (
     NO_CLASS,
@@ -57,7 +56,8 @@ from stream_app.cdc.json_records.drift_search import (
 )
 from stream_app.cdc.json_records.outcome import DecodedRecords
 from stream_app.cdc.json_records.record_shapes import RecordShape
-from stream_app.cdc.row_assembly import (
+from stream_app.cdc.rows.images import ImageRows, Images, RowRules, StackedImages, rows_of
+from stream_app.cdc.rows.row_assembly import (
     CREATE,
     DELETE,
     Ops,

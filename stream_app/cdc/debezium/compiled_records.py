@@ -28,11 +28,11 @@ from stream_app.cdc.debezium.columns import (
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
 from stream_app.cdc.debezium.record_frames import FramedTails, texts_of
 from stream_app.cdc.debezium.record_reader import TABLE_FIELDS, images_of
-from stream_app.cdc.images import StackedImages
 from stream_app.cdc.json_records.dialect import DocumentImages
 from stream_app.cdc.json_records.outcome import DecodedRecords
 from stream_app.cdc.json_records.record_shapes import RecordShape
-from stream_app.cdc.row_assembly import lacks_image
+from stream_app.cdc.rows.images import StackedImages
+from stream_app.cdc.rows.row_assembly import lacks_image
 from stream_app.model.schema.data_type import STRING
 
 if TYPE_CHECKING:

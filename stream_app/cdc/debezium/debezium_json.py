@@ -60,13 +60,13 @@ from stream_app.cdc.debezium.schema import (
     split_envelopes,
 )
 from stream_app.cdc.debezium.source_survey import survey
-from stream_app.cdc.images import RowRules
 from stream_app.cdc.json_records.decoder import SAMPLE_ROWS, Group, ShapeDecoder
 from stream_app.cdc.json_records.decoder_choice import compiled_columns
 from stream_app.cdc.json_records.options import column_readings
 from stream_app.cdc.json_records.outcome import DecodedRecords, Index, Outcome
 from stream_app.cdc.json_records.record_shapes import RecordShape, shape_of
 from stream_app.cdc.message_format import Format, FormatSetup, SourceReader
+from stream_app.cdc.rows.images import RowRules
 
 
 @dataclass(slots=True)

@@ -30,7 +30,7 @@ import pyarrow as pa
 from stream_app.cdc.change_batch import place
 from stream_app.cdc.columns.arrow_buffers import Bools
 from stream_app.cdc.debezium.message_keys import NO_KEY, Fields, MessageKeys
-from stream_app.cdc.row_assembly import DELETE, UPDATE, Ops
+from stream_app.cdc.rows.row_assembly import DELETE, UPDATE, Ops
 from stream_app.errors import WrongSourceError
 
 Questions = npt.NDArray[np.uint8]

@@ -39,7 +39,7 @@ from stream_app.cdc.debezium.record_reader import FLAT_FIELDS, TABLE_FIELDS, ori
 from stream_app.cdc.debezium.schema import split_messages
 from stream_app.cdc.json_records.documents import json_text, load_document
 from stream_app.cdc.json_records.origins import FieldsRead
-from stream_app.cdc.record_images import UnreadableRecordError
+from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.source_tables import NO_TABLE, Codes, Origins, origins_of
 from stream_app.model.schema.origin import Origin
 

@@ -27,8 +27,8 @@ from stream_app.cdc.columns.arrow_buffers import (
     valid_of,
 )
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family
-from stream_app.cdc.images import StackedImages
-from stream_app.cdc.row_assembly import UPDATE
+from stream_app.cdc.rows.images import StackedImages
+from stream_app.cdc.rows.row_assembly import UPDATE
 
 _HEX = "hex:"
 

@@ -40,8 +40,8 @@ from stream_app.cdc.columns.nesting import nests_too_deeply
 from stream_app.cdc.debezium.image_heads import HEAD_MIN, Heads
 from stream_app.cdc.debezium.record_reader import ROW_OPS, TABLE_FIELDS
 from stream_app.cdc.json_records.documents import no_constant
-from stream_app.cdc.record_images import UnreadableRecordError
-from stream_app.cdc.row_assembly import Ops
+from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.rows.row_assembly import Ops
 
 _TAIL = b',"source":{'
 _LITERAL_FIELDS = frozenset({"op", "connector", *TABLE_FIELDS})

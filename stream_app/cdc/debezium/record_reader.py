@@ -22,7 +22,7 @@ from stream_app.cdc.json_records.documents import (
     json_text,
     load_document,
 )
-from stream_app.cdc.record_images import RecordImages, UnreadableRecordError
+from stream_app.cdc.rows.record_images import RecordImages, UnreadableRecordError
 from stream_app.cdc.source_tables import table_name
 from stream_app.model.schema.origin import Origin
 

@@ -17,7 +17,7 @@ from stream_app.cdc.debezium.placeholders import Placeholder
 from stream_app.cdc.debezium.record_reader import RowRecord, Wrapped, read_record
 from stream_app.cdc.json_records.dialect import Change, NoRow, Truncate
 from stream_app.cdc.json_records.outcome import RecordsResult
-from stream_app.cdc.record_images import Cell, UnreadableRecordError
+from stream_app.cdc.rows.record_images import Cell, UnreadableRecordError
 
 
 @dataclass(slots=True)

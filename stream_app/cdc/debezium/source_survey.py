@@ -27,7 +27,7 @@ from stream_app.cdc.debezium.options import key_rules, parse_options
 from stream_app.cdc.debezium.record_reader import RowRecord, Wrapped, read_record
 from stream_app.cdc.debezium.records import question_of
 from stream_app.cdc.message_format import FormatSetup, Notice
-from stream_app.cdc.record_images import UnreadableRecordError
+from stream_app.cdc.rows.record_images import UnreadableRecordError
 
 ROUTER_FIELD = "__dbz__physicalTableIdentifier"
 """Added to keys by Debezium's router of topics, which brings several tables into one."""

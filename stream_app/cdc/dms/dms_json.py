@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, children_of, valid_of
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, JsonKind, row_fields
 from stream_app.cdc.columns.json_lines import parse_objects
-from stream_app.cdc.images import Images
 from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.changed_columns import filled_up, ops_of, sent_nulls
 from stream_app.cdc.json_records.description import untyped
@@ -40,8 +39,9 @@ from stream_app.cdc.json_records.origins import (
     change_times,
     millis_of_text,
 )
-from stream_app.cdc.record_images import NULL_CELL, Image, RecordImages, UnreadableRecordError
-from stream_app.cdc.row_assembly import CREATE, DELETE, READ, UPDATE
+from stream_app.cdc.rows.images import Images
+from stream_app.cdc.rows.record_images import NULL_CELL, Image, RecordImages, UnreadableRecordError
+from stream_app.cdc.rows.row_assembly import CREATE, DELETE, READ, UPDATE
 from stream_app.cdc.source_tables import table_name
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable

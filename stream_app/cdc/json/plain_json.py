@@ -21,7 +21,6 @@ from stream_app.cdc.columns.arrow_buffers import Bools, valid_of
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
 from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread, parse_objects
 from stream_app.cdc.columns.nesting import deep_ones
-from stream_app.cdc.images import Images
 from stream_app.cdc.json_records.description import untyped
 from stream_app.cdc.json_records.dialect import (
     Change,
@@ -41,8 +40,9 @@ from stream_app.cdc.json_records.options import (
     CheckedOptions,
     texts_and_numbers,
 )
-from stream_app.cdc.record_images import NULL_CELL, Image, RecordImages, UnreadableRecordError
-from stream_app.cdc.row_assembly import CREATE
+from stream_app.cdc.rows.images import Images
+from stream_app.cdc.rows.record_images import NULL_CELL, Image, RecordImages, UnreadableRecordError
+from stream_app.cdc.rows.row_assembly import CREATE
 from stream_app.cdc.source_tables import Origins, origins_of
 from stream_app.errors import UsageError
 from stream_app.model.options.option import Option

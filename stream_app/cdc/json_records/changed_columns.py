@@ -23,7 +23,7 @@ from stream_app.cdc.columns.arrow_buffers import (
     valid_of,
 )
 from stream_app.cdc.columns.byte_patterns import places_of_word
-from stream_app.cdc.row_assembly import Ops
+from stream_app.cdc.rows.row_assembly import Ops
 
 
 def ops_of(texts: pa.Array, ops: Mapping[str, int]) -> Ops:

@@ -15,8 +15,8 @@ import pyarrow as pa
 from stream_app.cdc.column_drift import NO_DRIFT, Drift, drift_of
 from stream_app.cdc.columns.arrow_buffers import Bools, Int64s
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
-from stream_app.cdc.images import Images
-from stream_app.cdc.record_images import RecordImages
+from stream_app.cdc.rows.images import Images
+from stream_app.cdc.rows.record_images import RecordImages
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable
 

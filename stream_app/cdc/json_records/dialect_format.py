@@ -24,7 +24,6 @@ from stream_app.cdc.change_batch import DecodedBatch, change_schema, place, pres
 from stream_app.cdc.column_drift import Column, Reaction, Sighting
 from stream_app.cdc.columns.arrow_buffers import Bools
 from stream_app.cdc.columns.column_reading import Encoding
-from stream_app.cdc.images import ImageRows, RowRules, rows_of
 from stream_app.cdc.json_records.changed_columns import first_of_each
 from stream_app.cdc.json_records.decoder import Group, Reads, ShapeDecoder
 from stream_app.cdc.json_records.description import describe, versions
@@ -47,7 +46,8 @@ from stream_app.cdc.message_format import (
     SourceReader,
     promises_nothing,
 )
-from stream_app.cdc.record_images import RecordImages, UnreadableRecordError
+from stream_app.cdc.rows.images import ImageRows, RowRules, rows_of
+from stream_app.cdc.rows.record_images import RecordImages, UnreadableRecordError
 from stream_app.cdc.source_tables import Origins, first_records
 from stream_app.model.options.option import Option
 from stream_app.model.schema.data_type import DataType, RowType

@@ -22,7 +22,7 @@ from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.columns.time_columns import cast_isolating
 from stream_app.cdc.json_records.documents import JsonNumber, load_document
 from stream_app.cdc.json_records.outcome import Index
-from stream_app.cdc.record_images import UnreadableRecordError
+from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.source_tables import Origins, origins_of
 
 _INT64 = range(-(2**63), 2**63)

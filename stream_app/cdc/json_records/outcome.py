@@ -23,10 +23,10 @@ from stream_app.cdc.change_batch import (
 from stream_app.cdc.column_drift import Column, ColumnPolicy, DriftKind, Sighting, add_sighting
 from stream_app.cdc.columns.arrow_buffers import Int64s
 from stream_app.cdc.columns.column_reading import ColumnReading
-from stream_app.cdc.images import ImageRows, RowRules
 from stream_app.cdc.json_records.dialect import Change, NoRow, Truncate
 from stream_app.cdc.json_records.options import OnTruncate
-from stream_app.cdc.record_images import UnreadableRecordError, rows_of_records
+from stream_app.cdc.rows.images import ImageRows, RowRules
+from stream_app.cdc.rows.record_images import UnreadableRecordError, rows_of_records
 from stream_app.errors import WrongSourceError
 
 Index = npt.NDArray[np.int32]

@@ -2,7 +2,7 @@
 
 Rows of several source tables would share one primary key: deleting order 6 would delete customer 6.
 The first epoch with rows decides: the table of most records is the job's own, and the job's state
-has it. A few records of others are bad ones (`cdc.own_table`). Many show that the job reads
+has it. A few records of others are bad ones (`cdc.steps.own_table`). Many show that the job reads
 the wrong topics, and stop it. `epoch_round` asks before it commits.
 """
 
@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from stream_app.cdc.own_table import SourceChoice
+from stream_app.cdc.steps.own_table import SourceChoice
 from stream_app.errors import WrongSourceError
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.ingest.job_state import ONLY_TABLE, JobStateFile

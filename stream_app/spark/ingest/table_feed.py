@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.cdc.message_format import MessageFormat
-from stream_app.cdc.own_table import EVERY_SOURCE
 from stream_app.cdc.pipeline import Pipeline
+from stream_app.cdc.steps.own_table import EVERY_SOURCE
 from stream_app.model.schema.origin import Origin
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.decode_counts import DecodeCounts

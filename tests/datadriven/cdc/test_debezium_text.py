@@ -21,9 +21,9 @@ from pathlib import Path
 import pytest
 
 from stream_app.cdc.change_batch import TableTraits
-from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.pipeline import Place
+from stream_app.cdc.steps.insert_only import InsertOnly
 from stream_app.errors import StreamAppError
 from tests.support.datadriven import Case, files, run_file
 from tests.unit.cdc.debezium_messages import Value, a_format, messages, reasons_of, rows_of

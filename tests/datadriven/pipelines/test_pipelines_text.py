@@ -18,8 +18,8 @@ from stream_app.app.tables.table_pipeline import (
     LEFT_OUT_OF_LATER_CHANGES,
     job_pipeline,
 )
-from stream_app.cdc.own_table import EVERY_SOURCE
 from stream_app.cdc.pipeline import Pipeline
+from stream_app.cdc.steps.own_table import EVERY_SOURCE
 from stream_app.clock import SystemClock
 from stream_app.table.file_store_table import FileStoreTable
 from tests.support.datadriven import Case, run_file

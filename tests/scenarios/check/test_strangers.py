@@ -12,7 +12,7 @@ from stream_app.app.config.tables_of_job import SingleTable
 from stream_app.app.ops.check.of_database import choice_of
 from stream_app.app.ops.check.source_replay import fill
 from stream_app.app.source.uncompared_findings import Uncompared
-from stream_app.cdc.own_table import EVERY_SOURCE
+from stream_app.cdc.steps.own_table import EVERY_SOURCE
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.message_formats import format_named
 from stream_app.spark.ingest.job_state import ONLY_TABLE, JobStateFile

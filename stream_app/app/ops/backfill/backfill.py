@@ -42,7 +42,7 @@ from stream_app.app.ops.quarantine.quarantine_folder import (
 from stream_app.app.source.topic_messages import topic_messages
 from stream_app.app.source.uncompared_findings import Uncompared
 from stream_app.cdc.change_batch import whole_messages
-from stream_app.cdc.own_table import EVERY_SOURCE, SourceChoice
+from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import SourceError, UnsupportedTableError, UsageError
 from stream_app.local_disk import scratch_folder
 from stream_app.mergetree.key_differences import Differences, differences

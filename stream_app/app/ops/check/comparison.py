@@ -28,7 +28,7 @@ from stream_app.app.ops.check.source_replay import (
 )
 from stream_app.app.source.topic_messages import Ends, topic_messages
 from stream_app.app.source.uncompared_findings import Uncompared
-from stream_app.cdc.own_table import EVERY_SOURCE, SourceChoice
+from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import SourceError, StreamAppError, WrongSourceError
 from stream_app.message_formats import format_named
 from stream_app.model.finding import Finding

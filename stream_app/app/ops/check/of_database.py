@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from stream_app.app.config.tables_of_job import TablesOfJob, WholeDatabase
 from stream_app.app.tables.job_folders import checkpoint_of, not_begun
 from stream_app.app.tables.refused_tables import refused_tables
-from stream_app.cdc.own_table import EVERY_SOURCE, SourceChoice
+from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import UsageError
 from stream_app.model.schema.origin import Origin
 from stream_app.planning.sync.assignment import Assignment

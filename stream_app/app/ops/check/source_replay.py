@@ -18,7 +18,7 @@ from stream_app.app.source.topic_messages import Ends
 from stream_app.app.source.uncompared_findings import Uncompared
 from stream_app.app.tables.table_pipeline import LEFT_OUT_BY_CHECK, TableRows
 from stream_app.cdc.change_batch import concat_rows
-from stream_app.cdc.own_table import EVERY_SOURCE, SourceChoice
+from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import UsageError
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME

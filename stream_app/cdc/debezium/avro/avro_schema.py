@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from stream_app.cdc.debezium.schema import ConnectField
-from stream_app.cdc.record_images import UnreadableRecordError
+from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.source_types.connect import CONNECT, DECIMAL, TIME
 
 _PRIMITIVES = frozenset(["null", "boolean", "int", "long", "float", "double", "bytes", "string"])

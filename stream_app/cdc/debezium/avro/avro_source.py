@@ -37,8 +37,8 @@ from stream_app.cdc.debezium.description import describe
 from stream_app.cdc.debezium.origins import time_of
 from stream_app.cdc.debezium.record_reader import ADDED_PREFIX, FLAT_FIELDS, TABLE_FIELDS, origin_in
 from stream_app.cdc.message_format import TableVersionSeen
-from stream_app.cdc.record_images import UnreadableRecordError
-from stream_app.cdc.schemas import Schemas
+from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.source_tables import Origins, origins_of
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable

@@ -49,7 +49,6 @@ from stream_app.cdc.debezium.options import (
 from stream_app.cdc.debezium.record_reader import TABLE_FIELDS
 from stream_app.cdc.debezium.records import decode_records
 from stream_app.cdc.debezium.schema import apply_schema
-from stream_app.cdc.images import StackedImages
 from stream_app.cdc.json_records.changed_columns import ops_of
 from stream_app.cdc.json_records.outcome import DecodedRecords, Index, Outcome
 from stream_app.cdc.message_format import (
@@ -58,9 +57,10 @@ from stream_app.cdc.message_format import (
     SourceReader,
     SourceSurvey,
 )
-from stream_app.cdc.record_images import UnreadableRecordError
-from stream_app.cdc.row_assembly import lacks_image
-from stream_app.cdc.schemas import URL, USER_INFO, Registries, Schemas
+from stream_app.cdc.rows.images import StackedImages
+from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.rows.row_assembly import lacks_image
+from stream_app.cdc.schema_registry_port import URL, USER_INFO, Registries, Schemas
 from stream_app.errors import UsageError
 from stream_app.model.options.option import TEXT, Option
 from stream_app.model.schema.data_type import RowType

@@ -23,8 +23,8 @@ import pyarrow as pa
 
 from stream_app.cdc.columns.arrow_buffers import Int64s, bytes_of, lengths_of, offsets_of
 from stream_app.cdc.debezium.avro.avro_schema import parse_schema, raw_schema
-from stream_app.cdc.record_images import UnreadableRecordError
-from stream_app.cdc.schemas import NO_AVRO
+from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.schema_registry_port import NO_AVRO
 
 MAGIC = 0
 HEAD = struct.Struct(">BI")

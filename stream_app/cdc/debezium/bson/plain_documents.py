@@ -32,7 +32,7 @@ from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.debezium.bson.extended_json import converted
 from stream_app.cdc.debezium.bson.typed_values import TypedColumn, typed_value, unusual_documents
 from stream_app.cdc.json_records.documents import JsonNumber, json_text, load_document
-from stream_app.cdc.record_images import UnreadableRecordError
+from stream_app.cdc.rows.record_images import UnreadableRecordError
 
 _KINDS = (
     ('"$oid"', r'\{\s*"\$oid"\s*:\s*("[0-9a-f]{24}")\s*\}'),

@@ -48,7 +48,7 @@ from stream_app.cdc.json_records.documents import (
     load_document,
     text_of,
 )
-from stream_app.cdc.record_images import UnreadableRecordError
+from stream_app.cdc.rows.record_images import UnreadableRecordError
 
 KEY = "_id"
 _KEY_FIELD = "id"

@@ -36,7 +36,7 @@ from stream_app.cdc.debezium.bson.extended_json import (
     raw_bytes,
 )
 from stream_app.cdc.json_records.documents import JsonNumber, json_text
-from stream_app.cdc.record_images import UnreadableRecordError
+from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.model.schema.data_type import BINARY_ROOTS, DataType, TypeRoot
 
 _SHOWN_MAX = 80

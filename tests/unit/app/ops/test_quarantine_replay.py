@@ -16,9 +16,9 @@ from stream_app.app.ops.quarantine.later_changes import Where
 from stream_app.app.ops.quarantine.quarantine_folder import REPLAYED, Choice, Mark, open_quarantine
 from stream_app.app.ops.quarantine.replay import Replay, Replayed
 from stream_app.cdc.change_batch import bad_records
-from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.pipeline import Place
+from stream_app.cdc.steps.insert_only import InsertOnly
 from stream_app.clock import SystemClock
 from stream_app.errors import CommitConflictError, UnsupportedTableError, UsageError
 from stream_app.fileio.file_io_registry import file_io_of

@@ -14,7 +14,7 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.debezium.bson.extended_json import java_double
 from stream_app.cdc.debezium.bson.plain_documents import plain_document, plain_documents
 from stream_app.cdc.debezium.bson.plain_messages import plain_messages
-from stream_app.cdc.record_images import UnreadableRecordError
+from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.message_formats import source_reader
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
 from tests.unit.cdc.debezium_messages import a_format, reasons_of, rows_of

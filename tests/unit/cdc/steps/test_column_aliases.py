@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from stream_app.cdc.column_aliases import parse_aliases
 from stream_app.cdc.column_drift import DriftKind
+from stream_app.cdc.steps.column_aliases import parse_aliases
 from stream_app.errors import UsageError
 from tests.unit.cdc.debezium_messages import a_format, captured, messages, reasons_of, rows_of
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import change_schema
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, JsonKind
-from stream_app.cdc.images import ImageRows, Images, RowRules, rows_of
-from stream_app.cdc.record_images import RecordImages, rows_of_records
+from stream_app.cdc.rows.images import ImageRows, Images, RowRules, rows_of
+from stream_app.cdc.rows.record_images import RecordImages, rows_of_records
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import parse_columns

@@ -25,7 +25,7 @@ from stream_app.cdc.columns.arrow_buffers import Bools, Int64s, valid_of
 from stream_app.cdc.columns.column_cast import cast_column
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
 from stream_app.cdc.columns.time_columns import cut_digits
-from stream_app.cdc.row_assembly import (
+from stream_app.cdc.rows.row_assembly import (
     Ops,
     RowPlan,
     fill_invented,

@@ -22,8 +22,8 @@ from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Famil
 from stream_app.cdc.columns.decimal_columns import why_no_decimal
 from stream_app.cdc.columns.time_columns import cut_digits, may_cut
 from stream_app.cdc.columns.wire_values import by_kind
-from stream_app.cdc.images import RowRules
-from stream_app.cdc.row_assembly import (
+from stream_app.cdc.rows.images import RowRules
+from stream_app.cdc.rows.row_assembly import (
     RowPlan,
     fill_invented,
     forget_invented,

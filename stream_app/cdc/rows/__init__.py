@@ -1,0 +1,1 @@
+"""Rows of changes, made of the images that messages hold. Start with `images`."""
