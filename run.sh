@@ -58,7 +58,7 @@ set_up() {
     python=$venv/bin/python
   fi
   touch "$venv/incomplete"
-  say "fetching $(cat "$@" | grep -c ==) pinned packages, about 760 MB when nothing is cached"
+  say "fetching $(cat "$@" | grep -c ==) pinned packages, about 820 MB when nothing is cached"
   # The locks are complete (--no-deps): pip would ask for the newest release of what another names with an extra.
   run_module "$python" "${pip[@]}" --use-pep517 --no-deps "${@/#/-r}"
   say "installing stream_app itself"
