@@ -339,9 +339,11 @@ def test_damage_is_found_in_the_rows(shop: Damage, damage: Callable[[Damage], No
 
 def test_every_kind_of_finding_of_a_table_is_tested() -> None:
     tested = set().union(*QUICK.values(), *DEEP.values())
-    of_other_tables = {  # test_double_keys.py, test_hash_index_check.py, test_waiting_rows.py
+    # test_double_keys.py, test_hash_index_check.py, test_iceberg_sql.py, test_waiting_rows.py
+    of_other_tables = {
         FindingKind.DOUBLE_KEYS,
         FindingKind.HASH_INDEX,
+        FindingKind.ICEBERG,
         FindingKind.WAITING_ROWS,
     }
     of_a_source = {FindingKind.SOURCE, FindingKind.NOT_COMPARED}
@@ -377,14 +379,14 @@ def test_options_that_we_do_not_know_are_told(shop: Damage) -> None:
 
 
 def test_a_file_of_another_format_is_told(shop: Damage) -> None:
-    def as_orc(entry: ManifestEntry) -> ManifestEntry:
-        name = entry.file.file_name.replace(".parquet", ".orc")
+    def as_lance(entry: ManifestEntry) -> ManifestEntry:
+        name = entry.file.file_name.replace(".parquet", ".lance")
         path = shop.file_of(entry)
         path.rename(path.with_name(name))
         return with_file(entry, file_name=name)
 
-    shop.delta(lambda entries: first_add(entries, as_orc))
+    shop.delta(lambda entries: first_add(entries, as_lance))
     check = TableCheck(shop.table, False, lambda *_: None)
     assert list(check.findings()) == []
     assert len(check.report.unread) == 1
-    assert "is no Parquet file" in check.report.unread[0]
+    assert "is none of parquet, orc, avro" in check.report.unread[0]

@@ -44,7 +44,7 @@ TOLD = {
         {
             "partition": "dt=1", "bucket": 2, "reason": "size ratio", "levels": [0, 0, 3],
             "output_level": 5, "files_in": 3, "bytes_in": 3072, "files_out": 1, "bytes_out": 2048,
-            "upgraded": 1, "seconds": 0.8125,
+            "upgraded": 1, "seconds": 0.8125, "policy": None,
         }
     ],
     "compactions_queued": 2,
