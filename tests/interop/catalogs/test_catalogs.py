@@ -278,18 +278,6 @@ def test_a_folder_with_another_table_is_refused_until_it_is_registered(
     assert_goes_on(catalog, theirs, paimon_java)
 
 
-@pytest.mark.parametrize("options", ["rest"], indirect=True)
-def test_a_table_at_a_path_is_registered_at_a_server(
-    options: Mapping[str, str], catalog: Catalog, paimon_java: PaimonJava, tmp_path: Path
-) -> None:
-    other = catalog_of({"warehouse": str(tmp_path / "other")}, SystemClock())
-    plain = orders_of(other)
-    plain.commit(("+I", {"k": "a", "v": "1"}))
-    theirs = NamedTable(catalog=options, database="shop", table="orders")
-    paimon_java.adopt(theirs, f"file:{plain.path}")
-    assert_goes_on(catalog, theirs, paimon_java)
-
-
 def assert_goes_on(catalog: Catalog, theirs: NamedTable, paimon_java: PaimonJava) -> None:
     """A job writes the table behind its first snapshot, and Java behind the job."""
     ours = SmallTable(open_in_catalog(catalog, ORDERS), _epoch=1)
