@@ -156,9 +156,12 @@ def test_times_that_orc_does_not_hold_are_not_written(
     )  # fmt: skip
     row = ("+I", {"k": 1, "a": dt.datetime.fromisoformat(text)})
     writer = TableWriter(open_table(str(path)))
-    with pytest.raises(UnsupportedTableError, match="ORC cannot hold a time exactly") as refused:
+    with pytest.raises(
+        UnsupportedTableError, match="ORC cannot hold a time of column 'a' exactly"
+    ) as refused:
         writer.write([row])
     assert "alter TABLE --set file.format=parquet" in refused.value.fix
+    assert refused.value.where.startswith(f"{path}/bucket-0/data-")
     if text.startswith("9999"):
         paimon_java.write(path, [row], identifier=1)
         with pytest.raises(UnsupportedTableError, match="times of ORC from 1678 to 2261"):

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.errors import MergeError
+from stream_app.errors import MergeError, UnsupportedTableError
 from stream_app.fileio.file_io import FileIO
 from stream_app.format.arrow_schema import arrow_schema, key_value_file_schema
 from stream_app.format.binary_row import serialize_arrow_row
@@ -88,7 +88,10 @@ class OpenDataFile(ABC):
     def write(self, rows: pa.Table) -> None:
         """Write one row group."""
         table = pa.Table.from_arrays(self.columns_of(rows), schema=self._file_schema)
-        self._writer.write(table)
+        try:
+            self._writer.write(table)
+        except UnsupportedTableError as error:
+            raise UnsupportedTableError(error.what, where=self._path, fix=error.fix) from error
         self.row_count += rows.num_rows
         for column in self.made.schema.fields:
             is_float = column.data_type.root in FLOAT_ROOTS

@@ -58,15 +58,10 @@ class OrcSink:
 
     def write(self, rows: pa.Table) -> None:
         """See `DataFileSink.write`."""
-        try:
-            stored = rows.cast(self._stored)
-            for column in stored.columns:
-                for chunk in column.chunks:
-                    _check_times(chunk)
-        except pa.ArrowInvalid as error:
-            raise UnsupportedTableError(
-                f"ORC cannot hold a time exactly: {printable(error)}", fix=_FIX
-            ) from error
+        columns = [
+            _stored(field, column) for field, column in zip(self._stored, rows.columns, strict=True)
+        ]
+        stored = pa.Table.from_arrays(columns, schema=self._stored)
         self._writer.write(stored)
         self._is_begun = True
         self._stats.add(rows)
@@ -154,6 +149,23 @@ def _padded(columns: Sequence[DataField]) -> list[str]:
 
 def _is_char(data_type: DataType) -> bool:
     return data_type.root is TypeRoot.CHAR
+
+
+def _stored(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column as ORC stores it.
+
+    Raises:
+        UnsupportedTableError: it has a time that ORC does not hold.
+    """
+    try:
+        stored = column.cast(field.type)
+        for chunk in stored.chunks:
+            _check_times(chunk)
+    except pa.ArrowInvalid as error:
+        raise UnsupportedTableError(
+            f"ORC cannot hold a time of column {field.name!r} exactly: {printable(error)}", fix=_FIX
+        ) from error
+    return stored
 
 
 def _check_times(values: pa.Array) -> None:
