@@ -1,17 +1,20 @@
 """Everything that docs/performance.md shows, in one run.
 
-    ./run.sh bench [goals|steps|kept|hostile|ingest|memory|simulation|commits|requests|compaction|
-                    engines|databases|checksums|latency|reading|iceberg|catalogs|timeline]
+    ./run.sh bench [steps|kept|hostile|ingest|memory|simulation|commits|requests|scaling|
+                    compaction|engines|databases|checksums|latency|small|freshness|reading|
+                    iceberg|catalogs|timeline|growth]
                     [--messages N] [--quick]
+    ./run.sh bench goals [PART …] [--quick]
 
-In turn: the goals of ingest; steps on one core beside their limits; the ratios that are to be kept,
-those of decode for several kinds of messages and that of write; hostile messages at two sizes; the
-whole of ingest on two cores beside Spark alone; memory beside its budget; commits one after the
-other; what a commit asks of a store; compaction, simulated, beside decode and encode, and beside
-the epochs; merge engines beside deduplicate; many tables in one job; what checksums cost; reading,
-beside other readers; metadata for Iceberg; commits in catalogs; the threads of one epoch. About
-fifty minutes; `--quick` takes eight. With a name
-only that part. Continuous integration prints `kept --quick`, half a minute.
+`bench.goals` says what the goals are. Else in turn: steps on one core beside their limits; the
+ratios that are to be kept, those of decode for several kinds of messages and that of write; hostile
+messages at two sizes; the whole of ingest on two cores beside Spark alone; memory beside its
+budget; commits one after the other; what a commit asks of a store; compaction, simulated, beside
+decode and encode, and beside the epochs; merge engines beside deduplicate; many tables in one job;
+what checksums cost; epochs of few messages; the age of messages at their commit; reading, beside
+other readers; metadata for Iceberg; commits in catalogs; the threads of one epoch; epochs of a
+table that grows. About an hour; `--quick` takes ten minutes. With a name only that part. Continuous
+integration prints `kept --quick`, half a minute.
 """
 
 from __future__ import annotations
@@ -22,39 +25,29 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from bench import (
-    catalogs,
-    commits,
-    compaction,
-    compaction_memory,
-    compaction_simulation,
-    databases,
-    decode,
-    goals,
-    hostile,
-    iceberg,
-    ingest,
-    latency,
-    memory,
-    merge_engines,
-    page_checksums,
-    reading,
-    requests,
-    scaling,
-    steps,
-    timeline,
-)
+from bench import goals, steps
+from bench.cdc import decode, hostile
+from bench.commit import catalogs, commits, iceberg, requests, scaling
+from bench.compact import compaction, compaction_memory, compaction_simulation
+from bench.growth import growth
+from bench.jobs import databases, freshness, ingest, latency, small_epochs, timeline
+from bench.read import reading
+from bench.write import memory, merge_engines, page_checksums
 
 Part = Callable[[Path, int, bool], Iterator[str]]
 
 
 def main(argv: Sequence[str] | None = None, parts: Mapping[str, Part] | None = None) -> None:
     """Print what was asked for; exit code 1 when a goal was missed, at the end of all parts."""
+    arguments = sys.argv[1:] if argv is None else argv
+    if arguments[:1] == ["goals"]:
+        goals.main(arguments[1:])
+        return
     parser = argparse.ArgumentParser(prog="./run.sh bench")
     parser.add_argument("part", nargs="?", choices=PARTS)
     parser.add_argument("--messages", type=int, default=1_500_000)
     parser.add_argument("--quick", action="store_true", help="a tenth of everything, one run")
-    args = parser.parse_args(argv)
+    args = parser.parse_args(arguments)
     messages = args.messages // 10 if args.quick else args.messages
     missed = []
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as name:
@@ -68,10 +61,6 @@ def main(argv: Sequence[str] | None = None, parts: Mapping[str, Part] | None = N
                 print()
     if missed:
         sys.exit("\n".join(missed))
-
-
-def _goals(folder: Path, messages: int, _quick: bool) -> Iterator[str]:
-    yield from goals.lines(folder, messages)
 
 
 def _steps(folder: Path, messages: int, quick: bool) -> Iterator[str]:
@@ -142,6 +131,19 @@ def _latency(folder: Path, _: int, quick: bool) -> Iterator[str]:
     yield from latency.lines(folder, 50, 500 if quick else 5_000, 1 if quick else 2)
 
 
+def _small(folder: Path, _: int, quick: bool) -> Iterator[str]:
+    yield from small_epochs.lines(folder, 60 if quick else 200, 20, 1 if quick else 2)
+
+
+def _freshness(folder: Path, _: int, quick: bool) -> Iterator[str]:
+    yield from freshness.lines(folder, seconds=10 if quick else freshness.SECONDS)
+
+
+def _growth(folder: Path, _: int, quick: bool) -> Iterator[str]:
+    whole = growth.Bounds()
+    yield from growth.lines(folder, whole.smaller() if quick else whole)
+
+
 def _reading(folder: Path, _: int, quick: bool) -> Iterator[str]:
     yield from reading.lines(folder, reading.ROWS // (20 if quick else 1), 2)
 
@@ -161,7 +163,6 @@ def _timeline(folder: Path, messages: int, quick: bool) -> Iterator[str]:
 
 
 PARTS: dict[str, Part] = {
-    "goals": _goals,
     "steps": _steps,
     "kept": _kept,
     "hostile": _hostile,
@@ -176,10 +177,13 @@ PARTS: dict[str, Part] = {
     "databases": _databases,
     "checksums": _checksums,
     "latency": _latency,
+    "small": _small,
+    "freshness": _freshness,
     "reading": _reading,
     "iceberg": _iceberg,
     "catalogs": _catalogs,
     "timeline": _timeline,
+    "growth": _growth,
 }
 
 

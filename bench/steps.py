@@ -17,7 +17,7 @@ import math
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +27,8 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 import pyarrow.parquet as pq
 
-from bench.shop_changes import (
+from bench.goal import Goal
+from bench.shop.shop_changes import (
     fresh_folder,
     message_batches,
     random_orders,
@@ -50,7 +51,7 @@ from stream_app.table.kinds.registry import (
 )
 from stream_app.table.opening import create_or_open
 from stream_app.table.write.bucket_assigner import FixedBuckets
-from stream_app.table.write.bucket_writer import finish
+from stream_app.table.write.bucket_writer import flushed_files
 
 RUNS_MERGED = 5
 ROW_GROUP_ROWS = 250_000
@@ -106,7 +107,7 @@ def in_turns(runs: int, *works: Callable[[], object]) -> list[Times]:
             work()
             if run:
                 times[at].append((time.perf_counter() - wall, time.process_time() - cpu))
-    return [Times(*map(statistics.median, zip(*each, strict=True))) for each in times]
+    return [Times(*map(statistics.median, zip(*runs, strict=True))) for runs in times]
 
 
 def measure(messages: int, runs: int, folder: Path) -> list[Step]:
@@ -162,15 +163,21 @@ def measure_write(messages: int, runs: int, folder: Path) -> Step:
     return _write_step(folder, decoded, runs)
 
 
+def goals(messages: int, runs: int, folder: Path) -> Iterator[Goal]:
+    """Of the step `write`, by the processor's time."""
+    step = measure_write(messages, runs, folder)
+    yield Goal("write ÷ encode", step.cpu_ratio, step.goal)
+
+
 def _write_step(folder: Path, decoded: list[pa.RecordBatch], runs: int) -> Step:
     table = create_or_open(fresh_folder(folder, "write"), shop_schema())
     parts: dict[tuple[bytes, int], list[pa.RecordBatch]] = {}
     for rows in decoded:
-        for partition, bucket, part in bucket_assigner(table, None).assign(rows):
+        for partition, bucket, part in bucket_assigner(table).assign(rows):
             parts.setdefault((partition, bucket), []).append(part)
 
     def write() -> list[BucketChange]:
-        with table_write(table, next_sequence_number=0, index=None) as task:
+        with table_write(table, next_sequence_number=0) as task:
             for bucket, blocks in parts.items():
                 for block in blocks:
                     task.write(bucket, block)
@@ -210,7 +217,7 @@ def _compact_step(folder: Path, rows_of_run: int, runs: int) -> Step:
     for run in range(RUNS_MERGED):
         writer = bucket_writer(table, *where, next_sequence_number=run * 10_000_000)
         writer.write(random_orders(rng, rows_of_run, table.schema, ids=4 * rows_of_run))
-        files += finish(writer, *where).added
+        files += flushed_files(writer, *where).added
     request = CompactRequest(
         partition=where[0],
         bucket=where[1],

@@ -41,7 +41,7 @@ def local_wall_clock_ms(clock: Clock) -> int:
 
 
 def wall_clock_ms(millis: int, zone: tzinfo | None = None) -> int:
-    """What a clock on the wall shows at a time (since 1970 in UTC), as if it were UTC.
+    """The time that a wall clock shows at an instant (since 1970 in UTC), as if it were UTC.
 
     Args:
         zone: None: the machine's.

@@ -11,7 +11,8 @@ An error has a problem, its place and the remedy. The tree::
     ├── StorageError            1  the file system refused: disk full, gone
     │   └── NoAccessError       2  no right, or a path that cannot be
     ├── SourceError             1  Kafka cannot be reached
-    │   └── WrongSourceError    2  a topic is missing, made anew, or holds what the job cannot take
+    │   └── WrongSourceError    2  a topic is missing, recreated, or holds what the job cannot take
+    │       └── ExpectationError 2 a record breaks an expectation that ends the job
     ├── CheckpointError         2  the checkpoint does not belong to this table or its version
     │   └── LateCommitError     1  a commit was held up until its snapshot's number was free again
     ├── BadRecordsError         2  more undecodable records than `stream.max-bad-records`
@@ -25,6 +26,7 @@ An error has a problem, its place and the remedy. The tree::
     ├── StoppedError            1  the job was asked to end while it waited
     └── CommitError             1  a snapshot could not be published
         └── CommitConflictError 1  another writer changed what this commit builds on
+            └── OutdatedRowsError 1 the rows were routed by another number of buckets
 
 The number is the exit code. 2: only a person can repair the cause, and the same start fails again;
 a supervisor must not repeat it. 1: the cause is outside (a broker, a disk, a race, a killed worker)
@@ -35,8 +37,9 @@ Sources: none; this is stream_app's own vocabulary. Imports nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Self
 
 FAILED = 1
 PERSON_NEEDED = 2
@@ -53,7 +56,7 @@ class StreamAppError(Exception):
         fix: the remedy.
 
     Attributes:
-        exit_code: of the process that ends with it.
+        exit_code: the exit code of the process that ends with it.
     """
 
     exit_code: ClassVar[int] = FAILED
@@ -67,6 +70,10 @@ class StreamAppError(Exception):
         self.what = what
         self.where = where
         self.fix = fix
+
+    def locate(self, where: str) -> None:
+        """Add the place, unless the error has one."""
+        self.where = self.where or where
 
     def __str__(self) -> str:
         lines = [self.what]
@@ -115,6 +122,10 @@ class SourceError(StreamAppError):
 
 class WrongSourceError(SourceError, exit_code=PERSON_NEEDED):
     """The source is not what the job was made for: its topics, their records, or the login."""
+
+
+class ExpectationError(WrongSourceError):
+    """A record breaks an expectation whose action is ``fail``: the whole job ends."""
 
 
 class CheckpointError(StreamAppError, exit_code=PERSON_NEEDED):
@@ -173,3 +184,12 @@ class CommitConflictError(CommitError):
     """
 
     files: frozenset[str] = frozenset()
+
+    def about_files(self, files: Iterable[str]) -> Self:
+        """The same error, about these files."""
+        self.files = frozenset(files)
+        return self
+
+
+class OutdatedRowsError(CommitConflictError):
+    """Rows were routed to buckets that their partition no longer has: they are written anew."""

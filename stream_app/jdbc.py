@@ -12,6 +12,7 @@ import importlib
 import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -43,12 +44,12 @@ class JdbcUrl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
-    """How one kind of database is reached.
+    """The access to one kind of database.
 
     Attributes:
         name: the word after ``jdbc:``.
         module: the driver, a module of Python's database API.
-        placeholder: of a parameter in a statement.
+        placeholder: the placeholder of a parameter in a statement.
         open: connects; its first argument is the module. Each statement is committed by itself.
     """
 
@@ -94,10 +95,13 @@ def _sqlite(module: Any, url: JdbcUrl) -> Any:
     connection = module.connect(
         url.database, timeout=_TIMEOUT_S, check_same_thread=False, isolation_level=None
     )
-    # Creating and deleting the journal's file costs more than a change. A file that stays is as
-    # safe, and this connection's own affair; the mode WAL would be every engine's.
+    # Creating and deleting the journal's file costs more than a change. The mode is a property of
+    # the file, so its creator chooses: WAL costs a quarter. In a file of others a journal that
+    # stays is as safe, and this connection's own affair.
     if connection.execute("PRAGMA journal_mode").fetchone() == ("delete",):
-        connection.execute("PRAGMA journal_mode = PERSIST")
+        is_new = connection.execute("PRAGMA page_count").fetchone() == (0,)
+        with suppress(module.OperationalError):  # another process creates the file right now
+            connection.execute(f"PRAGMA journal_mode = {'WAL' if is_new else 'PERSIST'}")
     return connection
 
 
@@ -127,7 +131,7 @@ def parse_jdbc_url(
     Raises:
         UsageError: it names none of these databases.
     """
-    driver = next((one for one in drivers if text.startswith(f"jdbc:{one.name}:")), None)
+    driver = next((driver for driver in drivers if text.startswith(f"jdbc:{driver.name}:")), None)
     if driver is SQLITE:
         database = text.removeprefix("jdbc:sqlite:").removeprefix("file:").partition("?")[0]
         if database and not database.startswith(":"):
@@ -136,7 +140,7 @@ def parse_jdbc_url(
     parts = urlsplit(text.removeprefix("jdbc:"))
     database = unquote(parts.path.strip("/"))
     if driver is None or not parts.hostname or not database:
-        known = ", ".join(f"jdbc:{one.name}:" for one in drivers)
+        known = ", ".join(f"jdbc:{driver.name}:" for driver in drivers)
         raise UsageError(
             f"{key} {_without_password(text)} is no URL of a database that can be read",
             fix=f"write it as jdbc:postgresql://127.0.0.1:5432/shop?user=me; known: {known}",

@@ -1,4 +1,4 @@
-"""What the log lines of a piece of work are about: table, epoch, offsets.
+"""Adds facts about a piece of work to its log lines: table, epoch, offsets.
 
 Code that knows it says so once, and each line of any module within has it. Only a log of JSON lines
 shows it; the text of a line says the same in words.
@@ -14,7 +14,7 @@ _FACTS: ContextVar[Mapping[str, object]] = ContextVar("log_facts", default={})  
 
 
 @contextmanager
-def about(**facts: object) -> Iterator[None]:
+def logging_about(**facts: object) -> Iterator[None]:
     """Lines that this thread logs within are about these too; None: not known."""
     known = {name: value for name, value in facts.items() if value not in (None, "", {})}
     token = _FACTS.set({**_FACTS.get(), **known})
@@ -25,5 +25,5 @@ def about(**facts: object) -> Iterator[None]:
 
 
 def current_facts() -> Mapping[str, object]:
-    """What lines of this thread are about."""
+    """The facts that lines of this thread are about."""
     return _FACTS.get()

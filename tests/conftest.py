@@ -10,23 +10,24 @@ from contextlib import closing
 import pytest
 from hypothesis import settings
 
-from tests.support.hdfs_cluster import hdfs, hdfs_session
-from tests.support.iceberg_reader import IcebergReader
-from tests.support.ingest_server import ingest_server
-from tests.support.job_bench import bench
-from tests.support.kafka_broker import kafka_broker
-from tests.support.paimon_java import PaimonJava
-from tests.support.pypaimon_reader import PyPaimonReader
-from tests.support.rest_server import RestServer
-from tests.support.s3_server import s3, s3_session
-from tests.support.secure_kafka import secure_kafka
-from tests.support.shares_of_work import (
+from tests.support.brokers.kafka_broker import kafka_broker
+from tests.support.brokers.secure_kafka import secure_kafka
+from tests.support.engines.spark_kafka_source import spark_kafka_source
+from tests.support.engines.spark_session import spark
+from tests.support.jobs.ingest_server import ingest_server
+from tests.support.jobs.job_bench import bench
+from tests.support.judges.iceberg_reader import IcebergReader
+from tests.support.judges.paimon_jars import paimon_s3_jars
+from tests.support.judges.paimon_java import PaimonJava
+from tests.support.judges.pypaimon_reader import PyPaimonReader
+from tests.support.servers.hdfs_cluster import hdfs, hdfs_session
+from tests.support.servers.rest_server import RestServer
+from tests.support.servers.s3_server import s3, s3_session
+from tests.support.suite.shares_of_work import (
     pytest_xdist_auto_num_workers,
     pytest_xdist_make_scheduler,
 )
-from tests.support.spark_session import spark
-from tests.support.sparks_source import sparks_source
-from tests.testbed.apicurio import apicurio
+from tests.testbed.servers.apicurio import apicurio
 from tests.testbed.testbed import testbed
 
 __all__ = [
@@ -42,7 +43,7 @@ __all__ = [
     "s3_session",
     "secure_kafka",
     "spark",
-    "sparks_source",
+    "spark_kafka_source",
     "testbed",
 ]
 # Imported here, servers are started once for the whole session.
@@ -92,6 +93,13 @@ def unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
 def paimon_java() -> Iterator[PaimonJava]:
     """Paimon's own library in one JVM for the session."""
     with PaimonJava() as judge:
+        yield judge
+
+
+@pytest.fixture(scope="session")
+def java_on_s3() -> Iterator[PaimonJava]:
+    """Paimon's own library in another JVM, with its file system of S3."""
+    with PaimonJava(paimon_s3_jars()) as judge:
         yield judge
 
 

@@ -1,1 +1,3 @@
-"""Composition roots: where the parts are chosen and joined. Start with `cli.main`."""
+"""Builds programs from the packages below: configuration, jobs, command line and page. Start with
+`cli.main`.
+"""

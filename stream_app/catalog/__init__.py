@@ -1,1 +1,1 @@
-"""Catalogs: tables by their names, and the last step of each commit."""
+"""Finds tables by their names in catalogs, and publishes their snapshots there."""

@@ -1,4 +1,4 @@
-"""The port to a catalog: databases, tables by name, and where their folders are.
+"""The port to a catalog, which knows databases, tables and the folders of tables.
 
 `registry` makes a catalog of its options. `table.opening` opens and creates tables in one.
 
@@ -19,12 +19,12 @@ from stream_app.model.schema.table_schema import TableSchema
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogTable:
-    """Where a table of a catalog is.
+    """The place of a table in its catalog, and the access to its files.
 
     Attributes:
-        location: the folder.
-        file_io_options: of the file system, such as ``s3.endpoint``.
-        option_source: where options that expire are had again; None: they stay.
+        location: the table's folder.
+        file_io_options: options of the file system, such as ``s3.endpoint``.
+        option_source: renews options that expire; None: they do not expire.
     """
 
     location: str
@@ -47,7 +47,7 @@ class Catalog(ABC):
 
     @property
     def owner(self) -> str:
-        """The name that tables have as their owner; empty: a path is as good as a name."""
+        """The owner that new tables get; empty if tables may also be opened by their paths."""
         return self.label
 
     @property
@@ -69,14 +69,15 @@ class Catalog(ABC):
 
     @abstractmethod
     def table(self, identifier: Identifier) -> CatalogTable | None:
-        """Where a table is; None: the catalog has no table of this name.
+        """The folder of a table; None if the catalog has no table of this name.
 
-        A catalog that is a folder gives a table's place without looking: its opening tells.
+        A catalog that is a folder names a table's place without a check. Only opening the table
+        shows whether it exists.
         """
 
     @abstractmethod
     def create_table(self, identifier: Identifier, schema: TableSchema) -> bool:
-        """Create a table, and its database; False: it exists.
+        """Create a table, and its database; returns False if the table exists.
 
         Raises:
             UsageError: something else has this name or this folder.

@@ -1,4 +1,4 @@
-"""Locks of tables, which a catalog keeps; and the waits of a process that wants one.
+"""The port to a catalog's locks of tables, and the wait for a lock.
 
 Source: Paimon `catalog/CatalogLock.java`, `jdbc/JdbcCatalogLock.java`, `hive/HiveCatalogLock.java`.
 """
@@ -40,7 +40,7 @@ def wait_for_lock(
     timeout_ms: int,
     where: str,
 ) -> None:
-    """Try until the lock is there; the waits double up to a maximum.
+    """Try until the lock is acquired; the waits double up to a maximum.
 
     Raises:
         CommitError: time is up.

@@ -22,7 +22,7 @@ from stream_app.model.options.option import (
     SECOND,
     TEXT,
     Option,
-    declared,
+    declared_options,
 )
 
 METASTORE = Option(
@@ -83,7 +83,7 @@ LOCATION_IN_PROPERTIES = Option(
     "Whether a Hive metastore has locations as parameters, so that it needs no access to them.",
 )  # fmt: skip
 
-OPTIONS = declared(globals())
+OPTIONS = declared_options(globals())
 SECRETS = frozenset({JDBC_PASSWORD.key, TOKEN.key})
 """Options whose values no plan and no message may show."""
 TABLE_DEFAULT_OPTION_PREFIX = "table-default."
@@ -124,7 +124,7 @@ OPTIONS_OF_KIND = {
         has_folder=False,
     ),
 }
-"""Those of `METASTORE.only`."""
+"""Kind → the options of `METASTORE.only`."""
 
 
 def names_folder(options: Mapping[str, str]) -> bool:

@@ -1,4 +1,4 @@
-"""Catalogs by name: ``catalogs.toml``, where ``CATALOG.DATABASE.TABLE`` is looked up.
+"""Finds catalogs by name in ``catalogs.toml``, for tables named ``CATALOG.DATABASE.TABLE``.
 
 The file has a table for each catalog, ``[lake]``, with its options and those of its file system.
 It is in the current folder, or where the variable STREAM_APP_CATALOGS says. A value may refer to
@@ -27,7 +27,9 @@ _FULL_NAME = re.compile(rf"({_NAME})\.({_NAME})\.({_NAME})")
 
 
 def parted_name(text: str) -> tuple[str, Identifier] | None:
-    """The catalog's name and the table's of ``CATALOG.DATABASE.TABLE``; None: it is none."""
+    """Split ``CATALOG.DATABASE.TABLE`` into the catalog's name and the table's; None for other
+    texts.
+    """
     parts = _FULL_NAME.fullmatch(text)
     return None if parts is None else (parts[1], Identifier(parts[2], parts[3]))
 
@@ -67,14 +69,14 @@ def named_catalog(name: str, clock: Clock, environ: Mapping[str, str]) -> Catalo
 
 
 def secret_by_reference(key: str, value: str, environ: Mapping[str, str]) -> str:
-    """The secret that an option refers to, where a plan shows the option.
+    """An option's value for a plan; a secret is shown as the reference that the user wrote.
 
     Raises:
         UsageError: the option is the secret itself, or refers to nothing.
     """
     if not REFERENCE.fullmatch(value):
         raise UsageError(
-            f"option '{key}' is not taken, for a plan would show it",
+            f"option '{key}' is refused, because a plan would show it",
             fix=f"give ${{file:PATH}} or ${{env:NAME}}; or write the catalog into {DEFAULT}, and "
             "read CATALOG.DATABASE.TABLE",
         )

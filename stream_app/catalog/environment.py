@@ -1,4 +1,4 @@
-"""The last step of a commit, which the table's catalog does.
+"""The port to a table's catalog, which takes the last step of each commit.
 
 A table at a path has `NO_CATALOG`: a version is published by creating its file. A catalog with
 locks adds its lock, because other engines look and then rename while they hold it. A catalog that
@@ -43,22 +43,22 @@ class CatalogPartition:
 
 
 class CatalogEnvironment(Protocol):
-    """The catalog of one table."""
+    """The part of a catalog that concerns one table."""
 
     @property
     def identifier(self) -> Identifier | None:
-        """The table's name there; None: there is no catalog, and the folders are its name."""
+        """The table's name in the catalog; None without a catalog: then the folders name it."""
         ...
 
     @property
     def snapshot_loader(self) -> SnapshotLoader | None:
-        """The catalog, if it decides which snapshot is the newest; None: the newest file is it."""
+        """The catalog, if it decides which snapshot is the newest; None: the files decide."""
         ...
 
     def publish_snapshot(
         self, snapshots: SnapshotManager, snapshot: Snapshot, statistics: Statistics
     ) -> bool:
-        """Publish a snapshot whose files are all written; False: its number is taken.
+        """Publish a snapshot whose files are all written; returns False if its number is taken.
 
         Args:
             statistics: gives what the snapshot changes in each partition.
@@ -75,7 +75,7 @@ class CatalogEnvironment(Protocol):
     def publish_schema(
         self, schemas: SchemaManager, schema: TableSchema, changes: Sequence[SchemaChange]
     ) -> TableSchema | None:
-        """Publish a new version of the schema, and return it; None: its number is taken.
+        """Publish a new version of the schema, and return it; None if its number is taken.
 
         Args:
             changes: what `schema` does to the version before it.
@@ -83,7 +83,7 @@ class CatalogEnvironment(Protocol):
         ...
 
     def add_partitions(self, partitions: Sequence[CatalogPartition]) -> None:
-        """Add partitions to the catalog's list, if it has one; those in it stay as they are.
+        """Add partitions to the catalog's list, if it keeps one; known partitions stay unchanged.
 
         Raises:
             StorageError: the catalog does not answer.
@@ -93,7 +93,7 @@ class CatalogEnvironment(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NoCatalog:
-    """The environment of a table at a path: the first to create a file has its number."""
+    """The environment of a table at a path: the first process to create a file owns its number."""
 
     identifier: Identifier | None = field(init=False, default=None)
     snapshot_loader: SnapshotLoader | None = field(init=False, default=None)
@@ -123,7 +123,7 @@ class TableRegister(Protocol):
     def update(
         self, identifier: Identifier, schema: TableSchema, changes: Sequence[SchemaChange]
     ) -> None:
-        """Replace what the catalog says of a table's schema."""
+        """Replace the catalog's record of a table's schema."""
         ...
 
 
@@ -139,7 +139,7 @@ class PartitionRegister(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LockedEnvironment:
-    """The environment of a catalog that has names and locks, while versions are files.
+    """The environment of a catalog that keeps names and locks, while versions are files.
 
     Attributes:
         lock: None: commits rely on the file system alone, as on a local disk.
@@ -170,7 +170,7 @@ class LockedEnvironment:
             return schema
 
     def create_schema(self, schemas: SchemaManager, schema: TableSchema) -> bool:
-        """Create the schema's file under the lock; False: its number is taken."""
+        """Create the schema's file under the lock; returns False if its number is taken."""
         if self.lock is None:
             return schemas.create(schema)
         with self.lock.held(self.identifier):
@@ -189,7 +189,7 @@ def is_unfinished(schemas: SchemaManager, owner: str) -> bool:
 
 
 def unknown_table(path: str, catalog: str) -> UsageError:
-    """The error of a table's folder that has a table, while the catalog has none."""
+    """The error for a table that exists in a folder, but not in the catalog."""
     return UsageError(
         "the table's folder has a table that the catalog does not know",
         where=f"{path}, {catalog}",
@@ -198,7 +198,7 @@ def unknown_table(path: str, catalog: str) -> UsageError:
 
 
 def properties_of(schema: TableSchema) -> Mapping[str, str]:
-    """A table's options as a catalog keeps them: with the keys that its definition has."""
+    """A table's options as a catalog stores them, with the keys of the table's definition."""
     keys = {
         "primary-key": schema.primary_keys,
         "partition": schema.partition_keys,

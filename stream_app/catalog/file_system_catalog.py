@@ -1,4 +1,4 @@
-"""The catalog that is a folder: ``WAREHOUSE/DATABASE.db/TABLE``.
+"""The catalog that consists of folders: ``WAREHOUSE/DATABASE.db/TABLE``.
 
 Source: Paimon `catalog/FileSystemCatalog.java`.
 """
@@ -25,7 +25,7 @@ def table_folder(warehouse: str, identifier: Identifier) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FileSystemCatalog(Catalog):
-    """Knows a table by its folder; nobody arbitrates but the file system."""
+    """Finds a table by its folder; the file system alone decides races."""
 
     warehouse: str
     file_io_options: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -1,4 +1,4 @@
-"""Catalogs by the name of their kind: a new kind is a module and a line in `_KINDS`.
+"""Makes a catalog by the name of its kind; a new kind is a module and a line in `_KINDS`.
 
 Source: Paimon `catalog/CatalogFactory.java`.
 """
@@ -54,7 +54,7 @@ def catalog_of(options: Mapping[str, str], clock: Clock, *, section: str = "cata
     """Make a catalog by its options.
 
     Args:
-        options: of the catalog, and of the file system of its tables.
+        options: the options of the catalog, and of the file system of its tables.
         section: the name of the options' section, for messages.
 
     Raises:

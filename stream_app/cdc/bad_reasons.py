@@ -20,6 +20,7 @@ _KINDS: tuple[tuple[str, str], ...] = (
     ("narrowed-column", r"column .*\(narrowed-columns"),
     ("null-value", r"(primary key|NOT NULL) column .* is (null|missing)"),
     ("unchanged-value", r"column .* is unchanged and its value was not sent"),
+    ("expectation", r"breaks the expectation "),
     ("value", r"column '"),
     ("uncertain-row", r".* which row it changes is not certain"),
     ("other-table", r"(is of the source's table|does not name its source table)"),

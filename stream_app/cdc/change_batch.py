@@ -9,18 +9,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Bools, Int32s, valid_of
 from stream_app.cdc.column_drift import Column, Sighting, sightings_together
-from stream_app.cdc.columns.arrow_buffers import Bools, Int32s, valid_of
 from stream_app.errors import WrongSourceError
-from stream_app.model.schema.source_table import SourceTable, merged
+from stream_app.model.schema.source_table import SourceTable, merged_source_table
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.schema.unchanged_values import UNCHANGED
 
+_Seen = TypeVar("_Seen")
 ROW_KIND = VALUE_KIND
 """Name of the first column of a change batch; its int8 values are `RowKind`s."""
 
@@ -50,8 +51,9 @@ class TableTraits:
         ignores_deletes: whether old rows stay anyway, so that no message has to prove its row.
         merges_shards: whether rows of several source tables are meant to be in it.
         lowers_names: whether columns have the source's names in lower case.
-        restored: columns of which an update may leave the value out, when it does not change it:
-            the table's writer takes the value from the older row.
+        restored: columns of which an update may leave the value out, when it does not change it.
+            The table's writer takes the value from the older row.
+        takes_null_keys: whether columns of the primary key may be null.
     """
 
     sequence_fields: tuple[str, ...] = ()
@@ -59,10 +61,11 @@ class TableTraits:
     merges_shards: bool = False
     lowers_names: bool = False
     restored: frozenset[str] = frozenset()
+    takes_null_keys: bool = False
 
 
 NO_TRAITS = TableTraits()
-"""Of a table of which nothing else is known."""
+"""The traits of a table of which only the columns are known."""
 
 
 def change_schema(arrow_schema: pa.Schema) -> pa.Schema:
@@ -96,9 +99,16 @@ class ChangeBatch:
         return ChangeBatch(rows=rows, message_index=self.message_index[kept])
 
     def behind(self, position: int) -> ChangeBatch:
-        """The rows of messages after a position."""
+        """The rows of the messages after a position."""
         begin = int(np.searchsorted(self.message_index, position, side="right"))
         return ChangeBatch(rows=self.rows.slice(begin), message_index=self.message_index[begin:])
+
+
+class Violation(NamedTuple):
+    """The expectation that records break, and its action."""
+
+    expectation: str
+    action: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +123,9 @@ class DecodedBatch:
             empty for messages without one.
         decoder_errors: how many of the bad ones the decoder did not judge but fail at.
         columns: unknown and missing columns of records that were decoded.
+        violations: records that break expectations, whatever became of them.
         schemas: fingerprint of each schema that messages bring → the position of its first message.
-        description: what messages tell of the source's table, where that is not what the table has.
+        description: the source's table as messages describe it, if it differs from the table.
         records: name of a source table → its records with rows; of `OwnTable` alone.
         others: records of source tables that the table does not take, which are bad.
         refusal: why nothing of the batch is decoded, where the job must first learn which source
@@ -129,6 +140,7 @@ class DecodedBatch:
     decoder_errors: int = 0
     tables: Mapping[str, int] = field(default_factory=dict)
     columns: Mapping[Column, Sighting] = field(default_factory=dict)
+    violations: Mapping[Violation, Sighting] = field(default_factory=dict)
     schemas: Mapping[str, int] = field(default_factory=dict)
     description: SourceTable | None = None
     truncated: int | None = None
@@ -136,8 +148,8 @@ class DecodedBatch:
     others: int = 0
     refusal: WrongSourceError | None = None
 
-    def setting_aside(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
-        """The same batch, without rows of messages that are bad for other reasons.
+    def quarantining(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
+        """The same batch, with these messages as bad records instead of rows.
 
         Args:
             messages: from which all this came.
@@ -154,24 +166,30 @@ class DecodedBatch:
         return replace(self, changes=replace(self.changes, rows=rows))
 
 
-def moved(decoded: DecodedBatch, at: Int32s) -> DecodedBatch:
+def moved_results(decoded: DecodedBatch, at: Int32s) -> DecodedBatch:
     """The results of some messages, moved to their positions `at` in the whole batch."""
     changes = decoded.changes
     return replace(
         decoded,
         changes=ChangeBatch(rows=changes.rows, message_index=at[changes.message_index]),
         tables={name: int(at[first]) for name, first in decoded.tables.items()},
-        columns={
-            key: Sighting(seen.records, int(at[seen.first]))
-            for key, seen in decoded.columns.items()
-        },
+        columns=_moved_sightings(decoded.columns, at),
+        violations=_moved_sightings(decoded.violations, at),
         schemas={key: int(at[first]) for key, first in decoded.schemas.items()},
         truncated=None if decoded.truncated is None else int(at[decoded.truncated]),
     )
 
 
-def together(left: DecodedBatch, right: DecodedBatch) -> DecodedBatch:
-    """What came of two parts of a batch, at positions of the whole; without `OwnTable`'s counts."""
+def _moved_sightings(seen: Mapping[_Seen, Sighting], at: Int32s) -> dict[_Seen, Sighting]:
+    return {
+        key: Sighting(sighting.records, int(at[sighting.first])) for key, sighting in seen.items()
+    }
+
+
+def joined_results(left: DecodedBatch, right: DecodedBatch) -> DecodedBatch:
+    """Join the results of two parts of a batch, at positions of the whole; omits `OwnTable`'s
+    counts.
+    """
     tables = [part.description for part in (left, right) if part.description is not None]
     emptied = [part.truncated for part in (left, right) if part.truncated is not None]
     return DecodedBatch(
@@ -181,8 +199,9 @@ def together(left: DecodedBatch, right: DecodedBatch) -> DecodedBatch:
         decoder_errors=left.decoder_errors + right.decoder_errors,
         tables=_earliest(left.tables, right.tables),
         columns=sightings_together(left.columns, right.columns),
+        violations=sightings_together(left.violations, right.violations),
         schemas=_earliest(left.schemas, right.schemas),
-        description=functools.reduce(merged, tables) if tables else None,
+        description=functools.reduce(merged_source_table, tables) if tables else None,
         truncated=max(emptied, default=None),
     )
 
@@ -192,7 +211,7 @@ def _earliest(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, in
 
 
 def in_order(some: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
-    """Bad records of one batch, in the order of its messages."""
+    """The bad records of one batch, in the order of their messages."""
     if not some.num_rows or not others.num_rows:
         return some if some.num_rows else others
     return pa.concat_batches([some, others]).sort_by(BAD_RECORD_ORDER)
@@ -219,7 +238,9 @@ def concat_rows(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=widest)
 
 
-def rebuilt(rows: pa.RecordBatch, columns: Sequence[pa.Array], schema: pa.Schema) -> pa.RecordBatch:
+def rebuilt_rows(
+    rows: pa.RecordBatch, columns: Sequence[pa.Array], schema: pa.Schema
+) -> pa.RecordBatch:
     """Change rows with other table columns, and with their own further columns.
 
     Args:
@@ -265,12 +286,12 @@ def _column(messages: pa.RecordBatch, field: pa.Field) -> pa.Array:
 
 
 def present_values(messages: pa.RecordBatch) -> tuple[pa.Array, Int32s]:
-    """The values that are no tombstones, as binary [m], and their positions: int32 [m]."""
+    """The values except tombstones, as binary [m], and their positions: int32 [m]."""
     values = messages.column("value").cast(pa.binary())
     return values.drop_null(), np.flatnonzero(valid_of(values)).astype(np.int32)
 
 
-def place(messages: pa.RecordBatch, at: int) -> str:
+def message_place(messages: pa.RecordBatch, at: int) -> str:
     """A message's place, in words."""
     topic, partition, offset = (
         messages.column(name)[at].as_py() for name in ("topic", "partition", "offset")

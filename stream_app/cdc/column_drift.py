@@ -1,7 +1,7 @@
 """Describes how messages' columns differ from the table's: unknown, missing and coarser ones.
 
 A column that the table does not have is unknown, whichever image of a record has it. A column of
-the table that an after-image does not have is missing; null and an unchanged value that was not
+the table that an after-image does not have is missing. Null and an unchanged value that was not
 sent (TOAST) count as present. Before-images may hold the key alone, so nothing is missing in them.
 
 Used by the formats.
@@ -12,11 +12,12 @@ from __future__ import annotations
 import enum
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 NARROWED_COLUMNS = "narrowed-columns"
 """The option that says what becomes of a type in the source that a column cannot follow."""
 INEXACT = "inexact"
-"""The option with a value of `Inexact`."""
+"""The option with a value of `InexactTimes`."""
 TYPE_MAPPING = "type-mapping"
 """The option with the names of `MappingMode`, for tables that follow their source."""
 
@@ -41,7 +42,7 @@ class DriftKind(enum.Enum):
         return CUT_VALUES if self is DriftKind.CUT else f"{self.value}-columns"
 
 
-class Reaction(enum.Enum):
+class DriftReaction(enum.Enum):
     """The treatment of a record; the values are those of the options."""
 
     WARN = "warn"
@@ -53,13 +54,18 @@ class Reaction(enum.Enum):
 
 
 NARROWED_REACTIONS = tuple(
-    reaction.value for reaction in Reaction if reaction is not Reaction.EVOLVE
+    reaction.value for reaction in DriftReaction if reaction is not DriftReaction.EVOLVE
 )
 """The values of `NARROWED_COLUMNS`."""
-CUT_REACTIONS = (Reaction.WARN.value, Reaction.IGNORE.value, Reaction.QUARANTINE.value)
+CUT_REACTIONS = (
+    DriftReaction.WARN.value,
+    DriftReaction.IGNORE.value,
+    DriftReaction.QUARANTINE.value,
+)
 """The values of `CUT_VALUES`."""
 
 Column = tuple[DriftKind, str]
+_Seen = TypeVar("_Seen")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,37 +119,40 @@ class ColumnPolicy:
     """The table's columns, and the treatment of records that have others."""
 
     columns: frozenset[str]
-    unknown: Reaction
-    missing: Reaction
-    cut: Reaction = Reaction.WARN
+    unknown: DriftReaction
+    missing: DriftReaction
+    cut: DriftReaction = DriftReaction.WARN
 
     @property
     def looks_at_each(self) -> bool:
         """Whether records may be refused, so that each one must be examined."""
-        refusing = (Reaction.STOP, Reaction.QUARANTINE)  # no set: its hashes would be Python
+        refusing = (
+            DriftReaction.STOP,
+            DriftReaction.QUARANTINE,
+        )  # no set: its hashes would be Python
         return self.unknown in refusing or self.missing in refusing
 
     @property
     def looks(self) -> bool:
         """Whether any drift must be reported."""
-        return {self.unknown, self.missing} != {Reaction.IGNORE}
+        return {self.unknown, self.missing} != {DriftReaction.IGNORE}
 
     def refusal(self, drift: Drift) -> DriftRefusal | None:
-        """Why a record is not stored; None: it is. A reason that stops the job comes first."""
+        """The reason why a record is refused, or None. A reason that stops the job comes first."""
         refusals = [
             DriftRefusal(
-                f"column {min(names)!r} {what} = {reaction.value})", reaction is Reaction.STOP
+                f"column {min(names)!r} {what} = {reaction.value})", reaction is DriftReaction.STOP
             )
             for names, what, reaction in (
                 (drift.unknown, "is not in the table (unknown-columns", self.unknown),
                 (drift.missing, "is missing (missing-columns", self.missing),
             )
-            if names and reaction in (Reaction.STOP, Reaction.QUARANTINE)
+            if names and reaction in (DriftReaction.STOP, DriftReaction.QUARANTINE)
         ]
         return min(refusals, key=lambda refusal: not refusal.stops, default=None)
 
     def reported(self, sightings: Mapping[Column, Sighting]) -> dict[Column, Sighting]:
-        """Those that a reaction reports, which are all but the ignored ones."""
+        """The columns that a reaction reports: all except the ignored ones."""
         reactions = {
             DriftKind.UNKNOWN: self.unknown,
             DriftKind.MISSING: self.missing,
@@ -152,13 +161,13 @@ class ColumnPolicy:
         return {
             column: sighting
             for column, sighting in sightings.items()
-            if reactions[column[0]] is not Reaction.IGNORE
+            if reactions[column[0]] is not DriftReaction.IGNORE
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """Records with the same unknown, missing or cut column.
+    """Records with the same unknown, missing or cut column, or of the same violation.
 
     Attributes:
         records: how many.
@@ -174,10 +183,10 @@ class Sighting:
 
 
 def sightings_together(
-    left: Mapping[Column, Sighting], right: Mapping[Column, Sighting]
-) -> dict[Column, Sighting]:
+    left: Mapping[_Seen, Sighting], right: Mapping[_Seen, Sighting]
+) -> dict[_Seen, Sighting]:
     """The sightings of two parts of a batch, at positions of the whole."""
-    shared = {column: left[column].plus(right[column]) for column in left.keys() & right.keys()}
+    shared = {seen: left[seen].plus(right[seen]) for seen in left.keys() & right.keys()}
     return {**left, **right, **shared}
 
 

@@ -1,7 +1,7 @@
 """The ports of a CDC format: its declaration, its setup and its decoding.
 
-Implemented by the rooms of formats (`debezium`), listed by `message_formats`. A format is made once
-on the driver, where its options are checked, and shipped to the tasks by pickle.
+Implemented by the rooms of formats (`debezium`), listed by `message_format_registry`. A format is
+made once on the driver, where its options are checked, and shipped to the tasks by pickle.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class FormatSetup:
     Attributes:
         columns: the table's columns.
         arrow_schema: their Arrow types, in the same order.
-        primary_keys: columns that must never be null.
+        primary_keys: columns that must never be null, unless `traits` says otherwise.
         options: the format's own options, e.g. ``decimal.handling.mode``.
         keep_update_before: whether an update also gives -U (changelog-producer = input); it
             always does when the update changes the key.
         traits: what else decides what becomes of a message.
-        mapping: of types, for a table that follows its source; None: it does not.
+        mapping: the mapping of types, for a table that follows its source; None: it does not.
     """
 
     columns: RowType
@@ -107,14 +107,14 @@ class SourceReader:
     schema registry, does not answer.
 
     Attributes:
-        origins: of which source table each message tells, without decoding it.
+        origins: finds the source table that each message names, without decoding it.
         describe: what some messages of one source table tell of its columns and key, of
-            `change_batch.MESSAGE_SCHEMA`; None: no message tells a column. Messages that cannot
-            be read tell nothing.
-        versions: the same for each distinct version of the table, with the messages that tell it;
-            None: messages of the format tell no types.
+            `change_batch.MESSAGE_SCHEMA`; None: no message shows a column. Messages that cannot
+            be read are skipped.
+        versions: the same for each distinct version of the table, with the messages that show it;
+            None: messages of the format have no types.
         change_times: when the source made each message's change, a timestamp in ms of UTC [n];
-            null: not told. None: messages of the format do not tell.
+            null: unknown. None: messages of the format have no times.
     """
 
     origins: Callable[[pa.RecordBatch], Origins]
@@ -135,7 +135,7 @@ class Format:
     Attributes:
         name: the value of ``source.format``.
         section: options stand in the configuration under ``source.SECTION``.
-        introduction: of the options, for their page of the documentation.
+        introduction: the introduction of the options, for their page of the documentation.
         options: in the order of that page.
         check: checks options beside a table's columns; raises `UsageError` with all problems.
         make: makes the format; raises `UsageError` as `check` does.

@@ -1,12 +1,12 @@
-"""The way from messages to the rows of a table: a decoder, followed by steps in order.
+"""Turns messages into rows of a table: a decoder, followed by steps in a fixed order.
 
 1. `OwnTable` chooses the messages, in a job of one table.
 2. A decoder, which is a format, turns them into changes.
-3. Each step adapts the results to what the table takes. `Place` has their order.
+3. Each step adapts the results to what the table takes. `StepPlace` has their order.
 
 A decoder names the records that it cannot read, and so do steps. Any other exception is a bug of
 stream_app, or an unknown limit of a library. Then the batch is halved until such records stand
-alone: they are bad records, and the others go on.
+alone: they are bad records, and the others continue.
 """
 
 from __future__ import annotations
@@ -20,7 +20,13 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from stream_app.cdc.change_batch import DecodedBatch, bad_records, moved, no_changes, together
+from stream_app.cdc.change_batch import (
+    DecodedBatch,
+    bad_records,
+    joined_results,
+    moved_results,
+    no_changes,
+)
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.steps.own_table import EVERY_SOURCE, OwnTable, SourceChoice
 from stream_app.errors import StreamAppError
@@ -28,36 +34,38 @@ from stream_app.errors import StreamAppError
 _SHOWN_MAX = 200
 
 
-class Place(IntEnum):
+class StepPlace(IntEnum):
     """The steps in their order, each with the reason of its place."""
 
     COLUMN_ALIASES = auto()
     """The source's names of columns end here: all later steps know the table's."""
     DESCRIBED_COLUMNS = auto()
-    """Before a step sets records aside: they tell all columns, a record that the decoder refuses
-    only types."""
+    """Comes before the steps that refuse records, because their schemas have all columns. A record
+    that the decoder refuses shows only types."""
     MADE_COLUMNS = auto()
-    """Of the values that the source has sent: a default of the table is none of them."""
+    """Computes columns from what the source has sent, so it comes before the table's defaults."""
     DEFAULTS = auto()
-    """Of all columns; the filters judge the row that the table would store."""
+    """Fills all columns, because the filters judge the row that the table would store."""
     FILTER_OF_MESSAGES = auto()
     """Conditions on what all changes of a row share: they choose among messages."""
     FILTER_OF_ROWS = auto()
     """The other conditions. A row that does not pass may have any value and partition."""
+    EXPECTATIONS = auto()
+    """Judge the rows that belong into the table, and no others."""
     MERGEABLE_VALUES = auto()
     """A value that no merge can take must not reach a writer."""
     NAMEABLE_PARTITIONS = auto()
     """A partition whose folder can have no name must not reach a writer."""
     NAMED_PARTITIONS = auto()
-    """Nor one that is null, where the decoder lets it be."""
+    """A partition that is null must not reach a writer, though the decoder may accept it."""
     LOOKUP_HINTS = auto()
-    """Behind all that judges keys: it adds to their reasons."""
+    """Comes after the steps that judge keys, because it completes their reasons."""
     DATED_PARTITIONS = auto()
-    """Of whole partitions: null ones are gone."""
+    """Reads dates from whole partitions, so those that are null must be gone."""
     NARROWED_COLUMNS = auto()
-    """Only of records that are fine but for the type of a column in the source."""
+    """Judges the source's types of columns, and only in records that no step before has refused."""
     INSERTS_ONLY = auto()
-    """Last, since it may stop the job: not for a record that is bad or filtered anyway."""
+    """Comes last, because it may stop the job. A record that is bad or filtered must not."""
 
 
 class Step(Protocol):
@@ -67,7 +75,8 @@ class Step(Protocol):
         """Process each message independently: no result depends on another message.
 
         Args:
-            messages: of which `decoded` came; columns of `change_batch.MESSAGE_SCHEMA`.
+            messages: the messages of which `decoded` came; columns of
+                `change_batch.MESSAGE_SCHEMA`.
         """
         ...
 
@@ -83,10 +92,10 @@ class Pipeline:
     """
 
     decoder: MessageFormat
-    steps: Mapping[Place, Step] = field(default_factory=dict)
+    steps: Mapping[StepPlace, Step] = field(default_factory=dict)
     own: OwnTable | None = None
 
-    def with_steps(self, more: Mapping[Place, Step | None]) -> Pipeline:
+    def with_steps(self, more: Mapping[StepPlace, Step | None]) -> Pipeline:
         """The same pipeline with further steps; ignores steps that are None."""
         steps = {**self.steps, **{place: step for place, step in more.items() if step is not None}}
         return replace(self, steps=dict(sorted(steps.items())))
@@ -107,7 +116,7 @@ class Pipeline:
         return self.own.decoded(messages, self._isolated)
 
     def _isolated(self, messages: pa.RecordBatch) -> DecodedBatch:
-        """The changes of messages; those at which the decoder or a step fails are bad."""
+        """The changes of messages; a message becomes bad if the decoder or a step fails at it."""
         try:
             return self._decoded(messages)
         except StreamAppError:
@@ -126,7 +135,7 @@ class Pipeline:
             self._isolated(part) for part in (messages.slice(0, half), messages.slice(half))
         )
         behind = np.arange(half, messages.num_rows, dtype=np.int32)
-        return together(first, moved(second, behind))
+        return joined_results(first, moved_results(second, behind))
 
     def _decoded(self, messages: pa.RecordBatch) -> DecodedBatch:
         decoded = self.decoder.decode(messages)
@@ -136,7 +145,7 @@ class Pipeline:
 
 
 def _reason(error: Exception) -> str:
-    """What was raised, and where, for the quarantine."""
+    """The error and the place where it was raised, as a reason for the quarantine."""
     [*_, innermost] = traceback.extract_tb(error.__traceback__, limit=-1)
     said = (str(error).splitlines() or [""])[0][:_SHOWN_MAX]
     return (

@@ -1,4 +1,4 @@
-"""A quarantined record as a line of JSON: both directions.
+"""Converts a quarantined record to a line of JSON, and back.
 
 Bytes that are not text are under ``key_base64`` and ``value_base64``. The timestamp is in
 milliseconds since 1970.

@@ -13,11 +13,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import Bools, valid_of
+from stream_app.arrow_buffers import Bools, valid_of
 from stream_app.model.schema.origin import Origin
 
 NO_TABLE = -1
-"""Code of a message that tells of no table."""
+"""Code of a message that names no table."""
 Codes = npt.NDArray[np.int32]
 
 
@@ -79,7 +79,7 @@ def _plain(column: pa.Array) -> pa.Array:
 def table_name(*names: str) -> str:
     """The name of a source's table, from the outermost to the table's own.
 
-    Empty when the table itself is not told.
+    Empty when the table itself is unknown.
     """
     return ".".join(filter(None, names)) if names[-1] else ""
 
@@ -89,7 +89,7 @@ def first_records(columns: Sequence[pa.Array], wanted: Bools) -> dict[str, int]:
 
     Args:
         columns: strings [n] of names from the outermost to the table's own, such as database,
-            schema and table, or dictionaries of them; without them nothing is known.
+            schema and table, or dictionaries of them. Without them nothing is known.
         wanted: bool [n].
     """
     records = np.flatnonzero(wanted)

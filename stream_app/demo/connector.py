@@ -1,9 +1,10 @@
-"""Tells of the shop's changes as Debezium's PostgreSQL connector does, through the JSON converter.
+"""Writes the shop's changes as Debezium's PostgreSQL connector and Connect's JSON converter do.
 
-With the schema envelope (``schemas.enable``), the database's own types
-(``column.propagate.source.type``), REPLICA IDENTITY FULL, and a tombstone behind each delete. An
-update of a key is a delete and an insert. Decimals are base64 of their bytes, timestamps are
-microseconds. tests/unit/demo/test_demo_shop.py compares it with a real one.
+Messages have the schema envelope (``schemas.enable``), the database's own types
+(``column.propagate.source.type``) and whole old rows (REPLICA IDENTITY FULL). A tombstone follows
+each delete. An update of a key is a delete and an insert. Decimals are base64 of their bytes, and
+timestamps are microseconds. tests/unit/demo/test_demo_shop.py compares these messages with those of
+a real connector.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 CAPTURED = Path(__file__).with_name("debezium.jsonl")
-"""What a real connector has sent (``python -m tests.testbed.capture shop``): it has the schemas."""
+"""Messages of a real connector, with its schemas (``python -m tests.testbed.capture shop``)."""
 DECIMAL = "org.apache.kafka.connect.data.Decimal"
 
 Value = int | str | None
@@ -26,11 +27,11 @@ Key = tuple[Value, ...]
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """The schemas of a table's messages, from one ALTER to the next.
+    """The JSON schemas of a table's messages, which hold from one ALTER to the next.
 
     Attributes:
-        columns: name → Connect's name of the type, for types that have one.
-        key_schema: JSON, as is the value's.
+        columns: name → Connect's name of the type; empty for types without a name.
+        key_schema, value_schema: the JSON schema of a message's key and of its value.
     """
 
     columns: Mapping[str, str]
@@ -44,8 +45,8 @@ class ShopTable:
     """A table and its rows by primary key; the key's columns stand first.
 
     Attributes:
-        topic: of its messages.
-        envelopes: from its first state on; the next one comes with an ALTER.
+        topic: the topic of the table's messages.
+        envelopes: the present envelope, and the one that follows each later ALTER.
     """
 
     topic: str
@@ -54,27 +55,29 @@ class ShopTable:
 
     @property
     def name(self) -> str:
-        """Without the schema."""
+        """The table's name without its database schema."""
         return self.topic.rpartition(".")[2]
 
     @property
     def envelope(self) -> Envelope:
-        """Of the moment."""
+        """The envelope of the table's present columns."""
         return self.envelopes[0]
 
     def key_of(self, row: Row) -> Key:
-        """A row's primary key."""
+        """The primary key of a row."""
         return row[: len(self.envelope.key)]
 
     def alter(self) -> None:
-        """ALTER TABLE: rows have null in columns that it adds."""
+        """Switch to the columns after the next ALTER TABLE; existing rows have null in added
+        columns.
+        """
         self.envelopes = self.envelopes[1:]
         width = len(self.envelope.columns)
         self.rows = {key: (*row, *[None] * (width - len(row))) for key, row in self.rows.items()}
 
 
 def captured_tables() -> dict[str, ShopTable]:
-    """The tables of the capture by name, without rows, before their ALTERs."""
+    """The tables in the captured messages by name: without rows, and before their ALTERs."""
     tables: dict[str, ShopTable] = {}
     for line in CAPTURED.read_text("utf-8").splitlines():
         record = json.loads(line)
@@ -109,36 +112,36 @@ Message = tuple[str, bytes, bytes | None]
 
 @dataclass(slots=True)
 class Connector:
-    """Changes a table's rows, and tells of it."""
+    """Changes a table's rows, and returns the messages about each change."""
 
     now_us: int
-    _transaction: int = 743
-    _lsn: int = 24_000_000
+    _transaction: int = field(init=False, default=743)
+    _lsn: int = field(init=False, default=24_000_000)
 
     def begin(self, microseconds: int) -> None:
-        """A transaction begins, so much after the one before."""
+        """Begin a transaction, some microseconds after the previous one."""
         self.now_us += microseconds
         self._transaction += 1
 
     def insert(self, table: ShopTable, row: Row) -> Message:
-        """INSERT."""
+        """Insert a row."""
         table.rows[table.key_of(row)] = row
         return self._change(table, "c", None, row)
 
     def update(self, table: ShopTable, row: Row) -> Message:
-        """UPDATE of columns beside the key."""
+        """Change columns of a row outside its key."""
         key = table.key_of(row)
         before, table.rows[key] = table.rows[key], row
         return self._change(table, "u", before, row)
 
     def delete(self, table: ShopTable, key: Key) -> Iterator[Message]:
-        """DELETE: the change, and its tombstone."""
+        """Delete a row; yields the change and its tombstone."""
         topic, message_key, value = self._change(table, "d", table.rows.pop(key), None)
         yield topic, message_key, value
         yield topic, message_key, None
 
     def update_key(self, table: ShopTable, old: Key, row: Row) -> Iterator[Message]:
-        """UPDATE of the key."""
+        """Change the key of a row: Debezium sends a delete and an insert."""
         yield from self.delete(table, old)
         yield self.insert(table, row)
 
@@ -168,7 +171,7 @@ class Connector:
 
 
 def _image(table: ShopTable, row: Row | None) -> str:
-    """The row, or its first columns, as an object."""
+    """The JSON object of a row; a key has only the first columns."""
     if row is None:
         return "null"
     columns = table.envelope.columns.items()

@@ -1,4 +1,5 @@
-"""``stream-app demo``: everything at once, on real parts, in less than a minute.
+"""``stream-app demo``: runs a broker, a job and a small shop in less than a minute, all of them
+real.
 
 It runs an embedded broker, a shop whose three tables change, and the real job that takes them all
 into Paimon tables. A SIGKILL and two ALTERs come in the middle. At the end the proof shows that
@@ -26,8 +27,7 @@ from rich.text import Text
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.clock import SystemClock
 from stream_app.demo.job import DemoJob, ShopProducer
-from stream_app.demo.proof import iceberg_side, source_side, table_side
-from stream_app.demo.screen import (
+from stream_app.demo.progress_panel import (
     DemoState,
     TableProgress,
     are_equal,
@@ -36,6 +36,7 @@ from stream_app.demo.screen import (
     program,
     proof_panel,
 )
+from stream_app.demo.proof import iceberg_side, source_side, table_side
 from stream_app.demo.shop import ALTERS, TABLES, Shop
 from stream_app.demo.story import story
 from stream_app.errors import StreamAppError, UsageError
@@ -45,7 +46,7 @@ from stream_app.table.read.split_read import SplitRead
 CONF = Path(__file__).with_name("shop.toml")
 RECORDS = 60_000
 RECORDS_MIN = 100
-"""Each table has rows when half of them are sent."""
+"""The fewest records with which each table has rows when half of them are sent."""
 SECONDS_OF_SHOP = 20
 PARTITIONS = 2
 SEED = 20
@@ -108,7 +109,7 @@ class DemoCatalog:
         }
 
     def settings(self) -> list[str]:
-        """What the job's configuration gets."""
+        """The settings that ``--catalog`` adds to the job's configuration."""
         of_tables = {
             "metadata.iceberg.storage": "table-location",
             "metadata.iceberg.format-version": "3",
@@ -129,7 +130,7 @@ class DemoCatalog:
 
 
 def run(args: argparse.Namespace, console: Console | None = None) -> int:
-    """Run the demo; 1 when a table does not equal its source.
+    """Run the demo; returns 1 if a table does not equal its source.
 
     Raises:
         UsageError: the folder holds tables that the demo did not make.
@@ -164,18 +165,18 @@ def _is_no_text(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DemoFolder:
-    """Where the demo keeps what it makes."""
+    """The folder for all files of the demo."""
 
     root: Path
 
     @property
     def work(self) -> Path:
-        """Broker, checkpoint, quarantine, logs."""
+        """The folder of the broker, the checkpoint, the quarantine and the logs."""
         return self.root / "demo-work"
 
     @property
     def database(self) -> Path:
-        """The tables, in a database that no example of ours writes into."""
+        """The folder of the tables, in a database that none of our examples writes."""
         return self.root / "warehouse" / "demo.db"
 
     def clear(self) -> None:
@@ -203,11 +204,15 @@ class DemoFolder:
         (self.work / _MARK).touch()
 
     def note_end(self) -> None:
-        """Remember the last snapshots: a later demo keeps tables that were written since."""
+        """Record the last snapshots, so that a later demo does not delete tables that were written
+        since.
+        """
         (self.work / _MARK).write_text(self._state())
 
     def _state(self) -> str:
-        """Names of all schemas and snapshots, and which tables they are."""
+        """The names of all schemas and snapshots, and each table's first schema, which identifies
+        it.
+        """
         made = sorted(self.database.glob("*/schema/schema-0"))
         names = sorted(self.database.glob("*/s[cn]*/s[cn]*-*"))
         return "\n".join(
@@ -217,7 +222,7 @@ class DemoFolder:
 
 
 class _Demo:
-    """One run; everything that is started ends with `stack`."""
+    """One run of the demo; `stack` ends all processes and threads that it starts."""
 
     def __init__(
         self,
@@ -240,7 +245,7 @@ class _Demo:
         self._state = DemoState(records=records, tables=tables)
 
     def run(self) -> int:
-        """Tell the whole story."""
+        """Run every scene of the demo; returns the exit code."""
         self._say("starting a Kafka broker")
         broker = EmbeddedBroker(self._folder.work / "kafka")
         self._stack.callback(broker.stop)
@@ -314,7 +319,7 @@ class _Demo:
         return 0 if all(map(are_equal, sides.values())) else 1
 
     def _compacted(self) -> Callable[[], bool]:
-        """A condition: nothing has been committed for a while."""
+        """Make a condition that is true once no table has had a commit for 2.5 seconds."""
         quiet: list[tuple[int, float]] = [(0, self._clock.steady_seconds())]
 
         def is_quiet() -> bool:
@@ -326,13 +331,13 @@ class _Demo:
         return is_quiet
 
     def _latest(self) -> int:
-        """Snapshots of all tables."""
+        """The number of snapshots of all tables."""
         return sum(table.latest for table in self._state.tables.values())
 
     def _watch(self, what: str, is_reached: Callable[[], bool]) -> None:
         seen, since = (0, 0), self._clock.steady_seconds()
         said_at = since
-        self._state.waiting = what
+        self._state.wait_until(what)
         with Live(console=self._console, refresh_per_second=4, transient=True) as live:
             while not is_reached():
                 self._job.poll()
@@ -354,16 +359,16 @@ class _Demo:
                 self._clock.sleep(_REFRESH_S)
 
     def _update(self) -> None:
-        for table in self._state.tables.values():
-            table.look()
-        self._state.sent = self._producer.sent
-        self._state.seconds = self._clock.steady_seconds() - self._began
-        self._state.run = self._job.runs
+        self._state.advance(
+            sent=self._producer.sent,
+            seconds=self._clock.steady_seconds() - self._began,
+            run=self._job.runs,
+        )
 
     def _show(self) -> None:
-        """Leave the panel on the screen as it is."""
+        """Stop updating the panel, and leave it on the screen."""
         self._update()
-        self._state.waiting = ""
+        self._state.wait_until("")
         self._console.print(live_panel(self._state))
 
     def _say(self, text: str) -> None:
@@ -382,5 +387,5 @@ def _make_topics(bootstrap: str) -> None:
 
 
 def _short(path: Path) -> str:
-    """The path from the current folder, where that is shorter."""
+    """The path relative to the current folder, if it lies below it."""
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

@@ -1,4 +1,4 @@
-"""The demo's job and its producer: started, watched and killed.
+"""Starts, watches and kills the demo's job and its producer.
 
 The job is the real `stream-app ingest` in a process of its own. How far its tables are is read from
 them (`progress`).
@@ -43,21 +43,21 @@ class ShopProducer:
     clock: Clock
     sent: int = 0
     failure: BaseException | None = None
-    _thread: threading.Thread | None = None
-    _stopped: threading.Event = field(default_factory=threading.Event)
-    _may_alter: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = field(init=False, default=None)
+    _stopped: threading.Event = field(init=False, default_factory=threading.Event)
+    _may_alter: threading.Event = field(init=False, default_factory=threading.Event)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread = threading.Thread(target=self._run, name="shop", daemon=True)
         self._thread.start()
 
     def alter(self) -> None:
-        """Let the shop alter its tables, and go on."""
+        """Let the shop alter its tables, then continue."""
         self._may_alter.set()
 
     def stop(self) -> None:
-        """End, also in the middle."""
+        """Stop the producer, even before it has sent everything."""
         self._stopped.set()
         self._may_alter.set()
         if self._thread is not None:
@@ -65,7 +65,7 @@ class ShopProducer:
 
     @property
     def is_done(self) -> bool:
-        """Whether every change is in the topics.
+        """Whether the topics have every change.
 
         Raises:
             SourceError: the broker did not take them.
@@ -111,12 +111,12 @@ class ShopProducer:
 
 @dataclass
 class DemoJob:
-    """Runs of `stream-app ingest` over one checkpoint.
+    """Runs `stream-app ingest` several times with one checkpoint.
 
     Attributes:
-        arguments: of `stream-app`.
+        arguments: the arguments of `stream-app`.
         root: where it runs; the configuration's paths begin there.
-        folder: of its logs.
+        folder: the folder of its logs.
         is_started: whether the newest run has begun to take changes.
     """
 
@@ -125,16 +125,16 @@ class DemoJob:
     folder: Path
     is_started: bool = False
     runs: int = 0
-    _process: subprocess.Popen[bytes] | None = None
-    _read_to: int = 0
+    _process: subprocess.Popen[bytes] | None = field(init=False, default=None)
+    _read_to: int = field(init=False, default=0)
 
     @property
     def log_file(self) -> Path:
-        """What the running job prints."""
+        """The file with the output of the running job."""
         return self.folder / f"job-{self.runs}.log"
 
     def start(self) -> None:
-        """Start it, or start it again."""
+        """Start the job, for the first time or again."""
         self.runs += 1
         self.is_started = False
         command = [sys.executable, "-P", "-m", "stream_app", *self.arguments]
@@ -150,7 +150,7 @@ class DemoJob:
             )
 
     def poll(self) -> None:
-        """Read what has happened since.
+        """Read the events that the job has written since the last call.
 
         Raises:
             SourceError: the job has ended by itself.
@@ -164,16 +164,16 @@ class DemoJob:
             )
 
     def abandon(self) -> None:
-        """SIGKILL if it runs, without waiting."""
+        """Kill the job with SIGKILL if it runs, without waiting for its end."""
         if self._process is not None:
             self._end(signal.SIGKILL)
 
     def kill(self) -> int:
-        """SIGKILL, as a power cut would; the process's number."""
+        """Kill the job with SIGKILL, as a power cut would; returns its process number."""
         return self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """Ctrl-C; does nothing when it does not run."""
+        """Stop the job as Ctrl-C does; does nothing if it does not run."""
         if self._process is not None:
             self._end(signal.SIGINT)
 

@@ -1,7 +1,7 @@
-"""A small web shop: the demo's source, three tables of a PostgreSQL.
+"""Simulates a small web shop: the demo's source, with three tables of a PostgreSQL database.
 
-Customers order, orders change their state and are cancelled, items are put into another line (which
-changes their key). In the middle the shop alters two tables. `connector` makes the messages.
+Customers order, and orders change their state or are cancelled. Items move to another line, which
+changes their key. In the middle the shop alters two tables. `connector` makes the messages.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ALTERS = (
     "ALTER TABLE customers ADD COLUMN email VARCHAR(60)",
     "ALTER TABLE orders ALTER COLUMN total TYPE NUMERIC(12,2)",
 )
-"""What the shop does to its tables in the middle."""
+"""The changes that the shop makes to its tables when half of the messages are sent."""
 
 
 TABLES = ("customers", "orders", "order_items")
@@ -36,16 +36,16 @@ class Shop:
     random: Random
     tables: dict[str, ShopTable] = field(default_factory=captured_tables)
     is_altered: bool = False
-    _connector: Connector = field(default_factory=lambda: Connector(_START_US))
-    _customers: int = 0
-    _orders: int = 0
+    _connector: Connector = field(init=False, default_factory=lambda: Connector(_START_US))
+    _customers: int = field(init=False, default=0)
+    _orders: int = field(init=False, default=0)
 
     def messages(self, count: int) -> Iterator[Message]:
-        """The next messages; the last transaction may be cut off."""
+        """The next messages; the last transaction may be incomplete."""
         return itertools.islice(self._endless(), count)
 
     def alter(self) -> None:
-        """Do `ALTERS`."""
+        """Make the changes of `ALTERS`."""
         for name in ("customers", "orders"):
             self.tables[name].alter()
         self.is_altered = True
@@ -79,7 +79,7 @@ class Shop:
         yield self._connector.insert(self.tables["customers"], row)
 
     def _move(self) -> Iterator[Message]:
-        """A customer moves, and tells an address as soon as there is a column for it."""
+        """Change a customer's city, and the e-mail address once the table has a column for it."""
         table = self.tables["customers"]
         old = table.rows[(self.random.randint(1, self._customers),)]
         row = (*old[:2], self.random.choice(_CITIES))
@@ -125,7 +125,7 @@ class Shop:
             yield from self._connector.delete(table, key)
 
     def _some_order(self) -> int:
-        """Mostly one of the newest; it may be cancelled."""
+        """The number of an order, mostly a recent one; the order may have been cancelled."""
         return self._orders - int(self._orders * self.random.random() ** 4)
 
 

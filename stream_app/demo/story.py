@@ -1,4 +1,4 @@
-"""What happened to the demo's tables: their schemas, snapshots and files, and some changes."""
+"""Shows what happened to the demo's tables: schemas, snapshots, files and some changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KIND_STYLES = {"+I": "green", "-U": "yellow", "+U": "yellow", "-D": "red"}
 
 
 def story(tables: Mapping[str, FileStoreTable]) -> Iterator[RenderableType]:
-    """All of it; the log and the changes are those of the tables that the shop has altered."""
+    """All parts of the report; its log and its changes are those of the altered tables."""
     snapshots = {
         name: [table.snapshots.snapshot(number) for number in table.snapshots.ids()]
         for name, table in tables.items()
@@ -65,7 +65,7 @@ def _schemas(
 
 
 def _columns_text(before: TableSchema | None, schema: TableSchema) -> str:
-    """All columns, or what is other than before."""
+    """All columns of the first schema, or the differences from the previous schema."""
     if before is None:
         return ", ".join(f"{field.name} {field.data_type}" for field in schema.fields)
     old = {field.name: field.data_type for field in before.fields}
@@ -130,14 +130,14 @@ def _snapshot_log(name: str, snapshots: Sequence[Snapshot]) -> Table:
 
 
 def _changelog(name: str, table: FileStoreTable, snapshots: Sequence[Snapshot]) -> Table:
-    """Some changes of one of the last snapshots that have them."""
+    """Show some changes of the newest snapshot that has any."""
     names = table.schema.fields.names
     view = _view(f"from the changelog of {name}", "kind", *names)
     changed = PaimonTable(table)
     batches = (
         [(str(row[ROW_KIND]), row) for row in batch.rows.to_pylist()]
-        for one in reversed(snapshots)
-        for batch in changed.changelog(snapshot=one.snapshot_id, end=one.snapshot_id)
+        for snapshot in reversed(snapshots)
+        for batch in changed.changelog(snapshot=snapshot.snapshot_id, end=snapshot.snapshot_id)
     )
     changes: list[tuple[str, dict[str, Any]]] = max(
         itertools.islice(batches, _LOG_TAIL), key=lambda rows: min(len(rows), _CHANGES), default=[]

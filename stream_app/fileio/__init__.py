@@ -1,1 +1,1 @@
-"""The only package that touches a file system. Start with `file_io`."""
+"""Reads and writes files; the only package that touches a file system. Start with `file_io`."""

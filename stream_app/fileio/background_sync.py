@@ -1,7 +1,7 @@
 """Syncs files while others are written.
 
 A sync waits for the disk and needs no core; a task that writes many files need not wait after each.
-What `wait` has returned from is as safe as with a sync after each file.
+After `wait` the files are as safe as with a sync after each file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class BackgroundSync:
         self._syncs: list[Future[None]] = []
 
     def wait(self) -> None:
-        """Return when every file is safe.
+        """Wait until all files of the task are synced.
 
         Raises:
             OSError: one of them is not.
@@ -38,7 +38,7 @@ class BackgroundSync:
             sync.result()
 
     def close(self) -> None:
-        """Wait for what has begun; errors are ignored."""
+        """Wait for syncs that have begun; errors are ignored."""
         for sync in self._syncs:
             with contextlib.suppress(Exception):
                 sync.result()
@@ -53,5 +53,5 @@ class BackgroundSync:
 
 @cache
 def _threads(_process: int) -> ThreadPoolExecutor:
-    """The threads of this process, for all of its writers; a fork has none of them."""
+    """The sync threads of this process, shared by its writers; a forked process starts its own."""
     return ThreadPoolExecutor(_THREADS, thread_name_prefix="sync")

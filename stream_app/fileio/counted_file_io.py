@@ -31,13 +31,13 @@ _KIND_OF = {
 
 @dataclass(slots=True)
 class StoreRequests:
-    """Counts of a process; any thread may add and read."""
+    """The number of a process's requests by kind; any thread may add and read."""
 
-    _counts: Counter[str] = field(default_factory=Counter)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _counts: Counter[str] = field(init=False, default_factory=Counter)
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     def add(self, counts: Mapping[str, int]) -> None:
-        """Count requests: kind, with or without `ERRORS` → how many."""
+        """Add numbers of requests; keys are kinds, with or without `ERRORS`."""
         with self._lock:
             self._counts.update(counts)
 
@@ -49,7 +49,7 @@ class StoreRequests:
 
 @dataclass(frozen=True, slots=True)
 class CountedFileIO:
-    """Implements `FileIO` by another one: what `_KIND_OF` names is counted, the rest handed on."""
+    """Wraps another `FileIO`, and counts the requests that `_KIND_OF` names."""
 
     files: FileIO
     requests: StoreRequests = field(default_factory=StoreRequests, compare=False, repr=False)
@@ -75,6 +75,6 @@ class CountedFileIO:
         return answer
 
 
-def counted(files: FileIO, requests: StoreRequests) -> FileIO:
+def counting_file_io(files: FileIO, requests: StoreRequests) -> FileIO:
     """The same file system, with its requests counted."""
     return cast(FileIO, CountedFileIO(files, requests))

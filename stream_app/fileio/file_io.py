@@ -29,7 +29,7 @@ import pyarrow as pa
 
 
 class UnsyncedError(OSError):
-    """A file is there under its name, but may be gone again after a crash of the machine."""
+    """A file exists under its name, but may vanish in a crash of the machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,10 @@ class FileIO(Protocol):
     """A file system; paths are absolute texts with slashes. Can be pickled."""
 
     def check_atomic_create(self, folder: str) -> None:
-        """Asked before a table is written.
+        """Check that `create_if_absent` is atomic; called before a table is written.
 
         Args:
-            folder: of the table; an implementation may try it out there.
+            folder: the folder of the table; an implementation may try it out there.
 
         Raises:
             StorageError: `create_if_absent` cannot keep its promise here.
@@ -64,7 +64,7 @@ class FileIO(Protocol):
         ...
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """Open for random reading.
+        """Open a file for random reading.
 
         Raises:
             FileNotFoundError: there is no such file.
@@ -72,7 +72,7 @@ class FileIO(Protocol):
         ...
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """Open a new file for writing, in constant memory; missing folders are made."""
+        """Open a new file for writing in constant memory; creates missing folders."""
         ...
 
     def sync(self, path: str) -> None:
@@ -80,7 +80,7 @@ class FileIO(Protocol):
         ...
 
     def read_bytes(self, path: str) -> bytes:
-        """The whole file.
+        """Read the whole file.
 
         Raises:
             FileNotFoundError: there is no such file.
@@ -88,11 +88,11 @@ class FileIO(Protocol):
         ...
 
     def write_bytes(self, path: str, data: bytes) -> None:
-        """Write a new file whole, and `sync` it."""
+        """Write a new file whole, and sync it."""
         ...
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        """Create a file whole and at once, unless there is one: then nothing happens, and False.
+        """Create a file whole and at once; returns False, and changes nothing, if the file exists.
 
         Raises:
             UnsyncedError: it was created, and may or may not survive a crash of the machine.
@@ -104,11 +104,11 @@ class FileIO(Protocol):
         ...
 
     def list_names(self, folder: str) -> list[str]:
-        """Names of the files in a folder, unordered; empty when there is no such folder."""
+        """The names of the files in a folder, unordered; empty if there is no such folder."""
         ...
 
     def list_status(self, folder: str) -> list[FileStatus]:
-        """The entries of a folder, unordered; empty when there is no such folder."""
+        """The entries of a folder, unordered; empty if there is no such folder."""
         ...
 
     def exists(self, path: str) -> bool:
@@ -116,7 +116,7 @@ class FileIO(Protocol):
         ...
 
     def size(self, path: str) -> int:
-        """Bytes of a file.
+        """The size of a file in bytes.
 
         Raises:
             FileNotFoundError: there is no such file.
@@ -124,11 +124,11 @@ class FileIO(Protocol):
         ...
 
     def delete(self, path: str) -> None:
-        """Delete a file; nothing happens when there is none."""
+        """Delete a file; does nothing without the file."""
         ...
 
     def sync_deletions(self, folder: str) -> None:
-        """Make what was deleted from a folder, by whomever, stay away after a crash of the machine.
+        """Make deletions in a folder durable, whichever process has deleted.
 
         To be called before anything is done that relies on a file being gone. Nothing happens when
         there is no such folder.
@@ -136,5 +136,5 @@ class FileIO(Protocol):
         ...
 
     def delete_empty_folder(self, folder: str) -> None:
-        """Delete a folder; nothing happens when there is none, or when something lies in it."""
+        """Delete an empty folder; does nothing if it has entries or does not exist."""
         ...

@@ -1,4 +1,4 @@
-"""Stores by the scheme of a location: a new one is a folder and a line in `STORES`.
+"""Finds the store of a location by its scheme; a new store is a folder and a line in `STORES`.
 
 `file_io_of` is asked when a table is opened or made; from there on its `FileIO` goes with the
 table, also to executors.
@@ -29,7 +29,7 @@ _FOREIGN = {
     "gs": "Google Cloud Storage",
     **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs", "az"), "Azure Storage"),
 }
-"""Those that Paimon knows, and stream_app does not."""
+"""The schemes that Paimon knows and stream_app does not."""
 STORE_OPTIONS = "those that begin with " + " or ".join(
     store.option_prefixes[0] for store in STORES if store.option_prefixes
 )
@@ -41,13 +41,13 @@ def file_io_of(
     options: Mapping[str, str] | None = None,
     option_source: OptionSource | None = None,
 ) -> tuple[str, FileIO]:
-    """The prefix of paths below a location, and the file system for them.
+    """The prefix of paths below a location, and its file system.
 
     Args:
         location: ``/path``, ``file:/path``, ``s3://bucket/path``, ``hdfs://host/path`` …
-        options: of stores, such as ``s3.endpoint`` and ``hadoop.*``; AWS's variables fill in for
-            ``s3.*``.
-        option_source: where options that expire are had again; None: they stay.
+        options: the options of stores, such as ``s3.endpoint`` and ``hadoop.*``; AWS's variables
+            fill in for ``s3.*``.
+        option_source: where expired options are renewed; None: they stay.
 
     Raises:
         UsageError: no such store, or a wrong option.
@@ -67,16 +67,16 @@ def unknown_store_options(options: Iterable[str]) -> list[str]:
 
 
 def store_options(options: Mapping[str, str]) -> Mapping[str, str]:
-    """Those options that belong to a store."""
+    """The options that belong to a store."""
     others = set(unknown_store_options(options))
     return {key: value for key, value in options.items() if key not in others}
 
 
 def check_store_options(options: Mapping[str, str], location: str) -> None:
-    """Check the values of options, and the names where a store knows all of its own.
+    """Check option values, and option names where a store knows all of its names.
 
     Args:
-        location: of a warehouse; a bucket may have options of its own.
+        location: the location of a warehouse; a bucket may have options of its own.
 
     Raises:
         UsageError: an option is wrong.
@@ -86,7 +86,7 @@ def check_store_options(options: Mapping[str, str], location: str) -> None:
 
 
 def store_of(location: str) -> Store | None:
-    """The store of a location; None: there is none here."""
+    """The store of a location; None if stream_app has none for its scheme."""
     scheme = re.match(r"([A-Za-z][\w+.-]*):", location)
     return _BY_SCHEME.get(scheme[1].lower() if scheme else "")
 
@@ -107,7 +107,7 @@ def absolute_location(location: str) -> str:
 
 
 def path_beside(root: str, location: str) -> str:
-    """The path by which the file system of `root` finds another location.
+    """The path of another location in the file system of `root`.
 
     Raises:
         UnsupportedTableError: the location is on another file system.
@@ -126,7 +126,7 @@ def path_beside(root: str, location: str) -> str:
 
 
 def is_same_location(one: str, other: str) -> bool:
-    """Whether two locations, in any spelling, are the same place.
+    """Whether two locations, however spelled, name the same place.
 
     Raises:
         UsageError: one is on no store that is known here.

@@ -1,4 +1,4 @@
-"""The local file system, or one that is mounted like it.
+"""Reads and writes files of this machine's file systems, mounted ones among them.
 
 `create_if_absent` is a hard link of a finished temporary file. POSIX makes that fail when the name
 is taken, and no reader ever sees a half-written snapshot. Names of temporary files begin with a
@@ -25,17 +25,17 @@ from stream_app.fileio.file_io import FileStatus, UnsyncedError
 
 @dataclass(frozen=True, slots=True)
 class LocalFileIO:
-    """Files of this machine, written so that they survive its crash."""
+    """Writes files of this machine so that they survive its crash."""
 
     def check_atomic_create(self, folder: str) -> None:
-        """POSIX promises it of links."""
+        """Do nothing: POSIX promises atomic links."""
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Open for random reading."""
         return pa.OSFile(path, "rb")
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """Open a new file for writing; missing folders are made."""
+        """Open a new file for writing; creates missing folders."""
         try:
             return pa.OSFile(path, "wb")
         except FileNotFoundError:
@@ -48,7 +48,7 @@ class LocalFileIO:
         _sync(_folder_of(path))
 
     def read_bytes(self, path: str) -> bytes:
-        """The whole file."""
+        """Read the whole file."""
         with open(path, "rb", buffering=0) as source:
             return source.readall()
 
@@ -59,7 +59,7 @@ class LocalFileIO:
         self.sync(path)
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        """Link a finished temporary file to the name, which fails when the name is taken."""
+        """Link a finished temporary file to the name; the link fails if the name is taken."""
         temporary = self._temporary(path, data)
         try:
             os.link(temporary, path)
@@ -79,7 +79,7 @@ class LocalFileIO:
         _sync(_folder_of(path))
 
     def list_names(self, folder: str) -> list[str]:
-        """Names of the files in a folder."""
+        """The names of the files in a folder."""
         try:
             return [entry.name for entry in os.scandir(folder) if not entry.is_dir()]
         except FileNotFoundError:
@@ -109,7 +109,7 @@ class LocalFileIO:
         return True
 
     def size(self, path: str) -> int:
-        """Bytes of a file."""
+        """The size of a file in bytes."""
         return os.stat(path).st_size
 
     def delete(self, path: str) -> None:
@@ -163,7 +163,7 @@ def local_path(location: str) -> str:
 
 
 def _make_folder(folder: Path) -> None:
-    """Make a folder and sync the names of all that are new."""
+    """Create a folder, and sync the names of all new folders."""
     missing = []
     while not folder.exists():
         missing.append(folder)

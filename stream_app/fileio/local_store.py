@@ -1,4 +1,4 @@
-"""The local disk, and what is mounted there, as a store."""
+"""Declares the local disk and mounted file systems as a store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _open(
 
 
 def _is_same(one: str, other: str) -> bool:
-    """Compares the paths as they are when links are followed."""
+    """Whether two paths are equal after links are followed."""
     return Path(local_path(one)).resolve() == Path(local_path(other)).resolve()
 
 

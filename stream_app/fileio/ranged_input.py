@@ -1,4 +1,4 @@
-"""Random reading of an object by requests for ranges, with a small cache.
+"""Reads an object at any place by requests for ranges, with a small cache.
 
 A request to a store takes tens of milliseconds, whatever its size is. Parquet reads the end of a
 file first, then its columns side by side, each a little at a time. So the end comes with the
@@ -21,11 +21,11 @@ _WINDOW_BYTES_MIN = 128 << 10
 
 
 class RangedInput:
-    """A file to be read, for ``pyarrow.PythonFile``; of one thread at a time.
+    """A file to be read, as a ``pyarrow.PythonFile`` needs it; for one thread at a time.
 
     Args:
         fetch: gives the bytes from a place on, of a length; both fit the file.
-        size: of the file.
+        size: the size of the file.
         tail: its last bytes, or all of them.
     """
 
@@ -39,7 +39,7 @@ class RangedInput:
         self.closed = False
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes; fewer at the end of the file."""
+        """Read the next bytes; fewer at the end of the file."""
         end = self._size if size < 0 else min(self._position + size, self._size)
         parts = []
         while self._position < end:
@@ -49,7 +49,7 @@ class RangedInput:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a place."""
+        """Move to a position."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         self._position = max(0, base + offset)
         return self._position
@@ -59,21 +59,21 @@ class RangedInput:
         return self._position
 
     def readable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def close(self) -> None:
-        """Let go of what was fetched."""
+        """Drop the cached bytes."""
         self.closed = True
         self._windows.clear()
         self._tail = b""
 
     def _next(self, end: int) -> bytes:
-        """Some bytes from the position on, up to `end`."""
+        """Read some bytes from the position on, up to `end`."""
         tail_start = self._size - len(self._tail)
         if self._position >= tail_start:
             return self._tail[self._position - tail_start : end - tail_start]

@@ -14,7 +14,7 @@ _T = TypeVar("_T")
 
 
 class RecentFiles(Generic[_T]):
-    """The contents of files by path. Any thread may ask.
+    """Contents of files by path; any thread may ask.
 
     Args:
         room: the sizes of what is kept, summed; the newest file is kept whatever its size.
@@ -37,7 +37,7 @@ class RecentFiles(Generic[_T]):
         return self.put(path, read())
 
     def put(self, path: str, contents: _T) -> _T:
-        """Keep what a file holds; the same contents."""
+        """Cache the content of a file, and return it."""
         with self._lock:
             if path not in self._contents:
                 self._contents[path] = contents
@@ -47,7 +47,7 @@ class RecentFiles(Generic[_T]):
         return contents
 
     def clear(self) -> None:
-        """Keep nothing: for a process whose file systems are exchanged."""
+        """Empty the cache, for a process that changes its file systems."""
         with self._lock:
             self._contents.clear()
             self._size = 0

@@ -1,4 +1,5 @@
-"""References of a setting to the environment or to a file: ``${env:NAME}`` and ``${file:PATH}``.
+"""Resolves references of a setting to the environment or to a file: ``${env:NAME}``,
+``${file:PATH}``.
 
 Secrets use them. A variable of this process never changes. A file can be rewritten with a key that
 replaces an expired one (`s3_keys`).
@@ -14,11 +15,11 @@ REFERENCE = re.compile(r"\$\{(env|file):([^}]*)\}")
 
 
 class NotThereError(Exception):
-    """A reference cannot be resolved; the error has the reason, and no value."""
+    """A reference cannot be resolved; the error has the reason, but no value."""
 
 
 def names_file(text: str) -> bool:
-    """Whether a part of the text is that of a file."""
+    """Whether the text contains a reference to a file."""
     return any(reference[1] == "file" for reference in REFERENCE.finditer(text))
 
 
@@ -28,11 +29,11 @@ def put_in(text: str, environ: Mapping[str, str]) -> str:
     Raises:
         NotThereError: a variable or file is not there.
     """
-    return REFERENCE.sub(lambda reference: referred(reference, environ), text)
+    return REFERENCE.sub(lambda reference: referred_value(reference, environ), text)
 
 
-def referred(reference: re.Match[str], environ: Mapping[str, str]) -> str:
-    """The value of one match of `REFERENCE`.
+def referred_value(reference: re.Match[str], environ: Mapping[str, str]) -> str:
+    """The value to which one match of `REFERENCE` refers.
 
     Raises:
         NotThereError: a variable or file is not there.

@@ -1,4 +1,4 @@
-"""The port of a store: a value of everything in which one kind of file system differs.
+"""The port of a store, which declares how one kind of file system differs from the others.
 
 Each kind declares its own in its room: `local_store`, `s3.s3_store`, `hdfs.hdfs_store`. The list of
 them is in `file_io_registry`.
@@ -14,15 +14,15 @@ from stream_app.fileio.file_io import FileIO
 
 
 class OptionSource(Protocol):
-    """Gives options of a store again, such as a login that expires; can be pickled."""
+    """Renews options of a store, such as a login that expires; can be pickled."""
 
     @property
     def age_max_s(self) -> float:
-        """The age at which the options are asked for again."""
+        """The age at which the options are renewed."""
         ...
 
     def options(self) -> Mapping[str, str]:
-        """The options as they are now.
+        """The present options.
 
         Raises:
             StreamAppError: the source gives none.
@@ -32,7 +32,7 @@ class OptionSource(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkAccess:
-    """How Spark reaches the same files, through Hadoop.
+    """The way in which Spark reaches the same files through Hadoop.
 
     Attributes:
         location: a location in Spark's form.
@@ -50,7 +50,7 @@ class Store:
     """One kind of file system.
 
     Attributes:
-        schemes: of its locations, in lower case; a path has the empty one.
+        schemes: the schemes of its locations, in lower case; a path has the empty one.
         option_prefixes: those of its options, the usual one first.
         option_names: its options as they are best written.
         open: the prefix of paths below a location, and their file system. The source renews options

@@ -1,1 +1,1 @@
-"""Each kind of file of a table, read and written by name. Start with `path_factory`."""
+"""Reads and writes each kind of file of a table by name. Start with `path_factory`."""

@@ -1,4 +1,4 @@
-"""The paths and names of all files of a table.
+"""Builds the paths and names of all files of a table.
 
 No other module builds a path.
 
@@ -14,6 +14,7 @@ from stream_app.errors import UnsupportedTableError
 from stream_app.fileio.file_io_registry import path_beside
 from stream_app.format.binary_row import deserialize_row
 from stream_app.format.partition_path import partition_spec, spec_path
+from stream_app.model.bucket_id import POSTPONED
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.index_file_meta import IndexFileMeta
 from stream_app.model.options.option import is_on
@@ -25,7 +26,6 @@ from stream_app.model.options.table_options import (
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import TableSchema
 
-_POSTPONED = -2
 """The bucket of rows that await another engine's compaction; we only delete its files."""
 
 
@@ -48,7 +48,7 @@ class FileStorePathFactory:
     data_folder: str = ""
 
     @classmethod
-    def of(cls, root: str, schema: TableSchema) -> FileStorePathFactory:
+    def of_schema(cls, root: str, schema: TableSchema) -> FileStorePathFactory:
         """The paths that a schema's options ask for.
 
         Raises:
@@ -77,11 +77,11 @@ class FileStorePathFactory:
         return f"{self.root}/{self.data_folder}".rstrip("/")
 
     def manifest(self, name: str) -> str:
-        """A manifest, a manifest list or an index manifest."""
+        """The path of a manifest, a manifest list or an index manifest."""
         return f"{self.root}/manifest/{name}"
 
     def statistics(self, name: str) -> str:
-        """A file of statistics."""
+        """The path of a file of statistics."""
         return f"{self.root}/statistics/{name}"
 
     def partition(self, partition: bytes) -> str:
@@ -103,12 +103,12 @@ class FileStorePathFactory:
         return f"{self.data_root}/{self.partition(partition)}".rstrip("/")
 
     def bucket(self, partition: bytes, bucket: int) -> str:
-        """A bucket's folder."""
-        name = "postpone" if bucket == _POSTPONED else str(bucket)
+        """The folder of a bucket."""
+        name = "postpone" if bucket == POSTPONED else str(bucket)
         return f"{self.partition_folder(partition)}/bucket-{name}"
 
     def data_file(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
-        """A data or changelog file.
+        """The path of a data or changelog file.
 
         Raises:
             UnsupportedTableError: it lies on another file system than the table.
@@ -117,13 +117,31 @@ class FileStorePathFactory:
             return path_beside(self.root, file.external_path)
         return f"{self.bucket(partition, bucket)}/{file.file_name}"
 
+    def extra_files(self, partition: bytes, bucket: int, file: DataFileMeta) -> tuple[str, ...]:
+        """The files beside a data file that belong to it, such as its index.
+
+        Raises:
+            UnsupportedTableError: as `data_file`.
+        """
+        folder = self.data_file(partition, bucket, file).rpartition("/")[0]
+        return tuple(f"{folder}/{name}" for name in file.extra_files)
+
+    def files_of(self, partition: bytes, bucket: int, file: DataFileMeta) -> tuple[str, ...]:
+        """A data file, behind the files beside it that belong to it.
+
+        Raises:
+            UnsupportedTableError: as `data_file`.
+        """
+        beside = self.extra_files(partition, bucket, file)
+        return (*beside, self.data_file(partition, bucket, file))
+
     @property
     def index_folder(self) -> str:
         """The folder of index files, unless they lie in the buckets."""
         return f"{self.root}/index"
 
     def index_file(self, partition: bytes, bucket: int, file: IndexFileMeta) -> str:
-        """A file of deletion vectors or another index.
+        """The path of a file of deletion vectors or of another index.
 
         Raises:
             UnsupportedTableError: it lies on another file system than the table.

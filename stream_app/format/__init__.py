@@ -1,1 +1,1 @@
-"""Bytes to model and back; gets bytes or streams, never a path. Start with `binary_row`."""
+"""Encodes and decodes the bytes of files, without any path. Start with `binary_row`."""

@@ -44,7 +44,7 @@ def arrow_type(  # noqa: PLR0911, C901, PLR0912 - a table
     """The Arrow type that holds a column of this type, in memory and in Parquet.
 
     Args:
-        field_id: of the column, or of the field of a ROW in which it stands.
+        field_id: the id of the column, or of the field of a ROW in which it stands.
         depth: ARRAYs and MAPs between that and the type.
     """
     match data_type.root:
@@ -131,7 +131,7 @@ def key_value_file_schema(schema: TableSchema, *, thin: bool) -> pa.Schema:
             *(
                 _field(
                     KEY_PREFIX + key.name,
-                    key.data_type.not_null(),
+                    key.data_type,
                     _KEY_FIELD_ID_START + key.field_id,
                 )
                 for key in keys

@@ -1,4 +1,4 @@
-"""Paimon's BinaryRow, one row at a time: partitions, least and largest keys, statistics.
+"""Encodes Paimon's BinaryRow one row at a time: partitions, key bounds, statistics.
 
 Python values of a row, by type of column:
 
@@ -75,7 +75,9 @@ def header_bytes(arity: int) -> int:
 
 
 def has_long_form(data_type: DataType) -> bool:
-    """DECIMAL(p > 18) and TIMESTAMP(p > 3), which take room behind the slots even when null."""
+    """Whether the type, DECIMAL(p > 18) or TIMESTAMP(p > 3), takes room behind the slots even for
+    null.
+    """
     if data_type.root is TypeRoot.DECIMAL:
         return data_type.precision > COMPACT_DECIMAL_PRECISION_MAX
     return (
@@ -84,7 +86,7 @@ def has_long_form(data_type: DataType) -> bool:
 
 
 def unscaled_decimal(value: decimal.Decimal, scale: int) -> int:
-    """``1.50`` with scale 2 → 150.
+    """Convert ``1.50`` with scale 2 to 150.
 
     Raises:
         decimal.Inexact: the value has more fractional digits than `scale`.
@@ -93,12 +95,12 @@ def unscaled_decimal(value: decimal.Decimal, scale: int) -> int:
 
 
 def scaled_decimal(unscaled: int, scale: int) -> decimal.Decimal:
-    """150 with scale 2 → ``1.50``; exact for every precision."""
+    """Convert 150 with scale 2 to ``1.50``; exact for every precision."""
     return decimal.Decimal(unscaled).scaleb(-scale, _EXACT)
 
 
 def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
-    """A row without its arity: what buckets are hashed from.
+    """Encode a row without its arity; buckets are hashed from these bytes.
 
     Raises:
         ValueError, struct.error, decimal.Inexact: a value is not of its column's type.
@@ -155,7 +157,7 @@ def _encode_long_form(value: object, data_type: DataType, offset: int) -> tuple[
 
 
 def decode_row(data: bytes, types: Sequence[DataType]) -> tuple[object, ...]:
-    """The values of a row that has no arity in front.
+    """Decode a row that has no arity in front.
 
     Raises:
         CorruptFileError: the bytes are too short, or point outside of themselves.
@@ -239,12 +241,18 @@ def _corrupt(what: str) -> CorruptFileError:
 
 @total_ordering
 class _Null:
-    """Sorts before every value and equals itself only."""
+    """A null in a key: it sorts before every value, and equals only itself."""
 
     __slots__ = ()
 
     def __lt__(self, other: object) -> bool:
-        return other is not self
+        return not is_null(other)
+
+    def __eq__(self, other: object) -> bool:
+        return is_null(other)
+
+    def __hash__(self) -> int:
+        return hash(_Null)
 
     def __repr__(self) -> str:
         return "null"
@@ -253,8 +261,13 @@ class _Null:
 _NULL = _Null()
 
 
+def is_null(part: object) -> bool:
+    """Whether a part of a key, as `key_order` gives it, is null."""
+    return isinstance(part, _Null)
+
+
 class _KeyOrder:
-    """What `key_order` gives; its hash is its identity, so that a look-up hashes no types."""
+    """The function of `key_order`; its hash is its identity, so look-ups hash no types."""
 
     def __init__(self, types: tuple[DataType, ...]) -> None:
         self._types = types

@@ -1,4 +1,4 @@
-"""Paimon's BinaryRow for whole Arrow columns: the input of the bucket hash.
+"""Encodes Paimon's BinaryRow for whole Arrow columns: the input of the bucket hash.
 
 The bytes are those of `binary_row.encode_row`, made column by column. A row is a number of 64-bit
 words, so everything here is arrays of words; the only work by row is NumPy's.
@@ -108,8 +108,13 @@ def row_words(columns: Sequence[pa.Array], types: Sequence[DataType]) -> list[Wo
 
 
 @dataclass(frozen=True, slots=True)
-class _Text:
-    """The positions of the bytes of a string or binary column; nulls have length 0."""
+class TextWords:
+    """The positions of the bytes of a string or binary column; nulls have length 0.
+
+    Attributes:
+        words_at: the eight bytes from each position on, uint64 [bytes + 1]; zeros follow the text.
+        starts, lengths: int64 [n], in bytes.
+    """
 
     words_at: Words
     starts: Positions
@@ -118,12 +123,12 @@ class _Text:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One column: slots without offsets, and what always or sometimes stands behind the slots."""
+    """One column of encoded rows: the slots without offsets, and the bytes behind the slots."""
 
     slot: Words
     is_null: npt.NDArray[np.bool_] | None
     tail: list[Words | np.uint64] = field(default_factory=list)
-    text: _Text | None = None
+    text: TextWords | None = None
 
 
 def _part(column: pa.Array, data_type: DataType) -> _Part:
@@ -201,7 +206,8 @@ def _minimal_lengths(big_endian: Bytes) -> Positions:
     return lengths
 
 
-def _text_part(column: pa.Array, is_null: npt.NDArray[np.bool_] | None) -> _Part:
+def text_words(column: pa.Array) -> TextWords:
+    """The bytes of a column of strings or of binaries."""
     _, offsets, data = column.buffers()
     bounds = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
     first = int(bounds[0]) if len(bounds) else 0
@@ -211,17 +217,22 @@ def _text_part(column: pa.Array, is_null: npt.NDArray[np.bool_] | None) -> _Part
     if last > first:
         padded[: last - first] = np.frombuffer(data, dtype=np.uint8)[first:last]
     words_at: Words = np.ndarray((last - first + 1,), np.uint64, padded.data, strides=(1,))
-    starts = bounds[:-1].astype(np.int64) - first
     lengths = np.diff(bounds).astype(np.int64)
-    if is_null is not None:
-        lengths[is_null] = 0
+    if column.null_count:
+        lengths[column.is_null().to_numpy(zero_copy_only=False)] = 0
+    return TextWords(words_at, bounds[:-1].astype(np.int64) - first, lengths)
+
+
+def _text_part(column: pa.Array, is_null: npt.NDArray[np.bool_] | None) -> _Part:
+    text = text_words(column)
+    lengths = text.lengths
     marks = np.uint64(0x80) | lengths.view(np.uint64)
-    inline = words_at[starts] & _MASKS[np.minimum(lengths, INLINE_BYTES_MAX)]
+    inline = text.words_at[text.starts] & _MASKS[np.minimum(lengths, INLINE_BYTES_MAX)]
     inline |= marks << _INLINE_MARK_SHIFT
     slot: Words = np.where(lengths > INLINE_BYTES_MAX, lengths.view(np.uint64), inline)
     if is_null is not None:
         slot[is_null] = 0
-    return _Part(slot, is_null, text=_Text(words_at, starts, lengths))
+    return _Part(slot, is_null, text=text)
 
 
 def _header_words(parts: Sequence[_Part]) -> list[Words | np.uint64]:
@@ -260,7 +271,7 @@ def _encode_ragged(
     return flat.view(np.uint8), offsets * WORD
 
 
-def _text_words(text: _Text) -> Positions:
+def _text_words(text: TextWords) -> Positions:
     words: Positions = np.where(text.lengths > INLINE_BYTES_MAX, (text.lengths + 7) // WORD, 0)
     return words
 
@@ -275,7 +286,7 @@ def _slot_with_offset(part: _Part, position: Positions) -> Words:
     return slot
 
 
-def _copy_text(text: _Text, flat: Words, targets: Positions) -> None:
+def _copy_text(text: TextWords, flat: Words, targets: Positions) -> None:
     """Copy the long texts to the word positions `targets`, the last word padded with zeros.
 
     Two texts of 9 and 17 bytes, as one entry for each word (a run-length expansion)::

@@ -14,6 +14,7 @@ import pyarrow as pa
 from stream_app.format.binary_row_columns import (
     Bytes,
     Positions,
+    TextWords,
     encode_columns,
     fixed_width,
     row_words,
@@ -125,6 +126,36 @@ def _hash_block(words: Hashes, starts: Positions, counts: Positions) -> Hashes:
     return state
 
 
+def murmur_hashes(texts: TextWords) -> npt.NDArray[np.int32]:
+    """The hashes of texts of any length: whole words are mixed first, then single bytes.
+
+    Source: Paimon `utils/MurmurHashUtils.java#hashBytes`.
+
+    Returns:
+        int32 [n].
+    """
+    order = np.argsort(-texts.lengths, kind="stable")
+    starts, lengths = texts.starts[order], texts.lengths[order]
+    state = np.full(len(order), _SEED, dtype=np.uint32)
+    counts = lengths // 4
+    for index in range(int(counts[0]) if len(counts) else 0):
+        active = int(np.searchsorted(-counts, -index, side="left"))
+        words = texts.words_at[starts[:active] + 4 * index].astype(np.uint32)
+        _mix(state[:active], words, np.empty_like(words))
+    for index in range(3):
+        rows = np.flatnonzero(lengths % 4 > index)
+        at = starts[rows] + 4 * counts[rows] + index
+        # Java's bytes have signs.
+        words = texts.words_at[at].astype(np.uint8).view(np.int8).astype(np.int32).view(np.uint32)
+        mixed = state[rows]
+        _mix(mixed, words, np.empty_like(words))
+        state[rows] = mixed
+    _finish(state, np.empty_like(state), lengths.astype(np.uint32))
+    hashes = np.empty_like(state)
+    hashes[order] = state
+    return hashes.view(np.int32)
+
+
 def _hash_fixed_width(columns: Sequence[pa.Array], types: Sequence[DataType]) -> Hashes:
     halves: list[Hashes | int] = []
     for word in row_words(columns, types):
@@ -182,7 +213,7 @@ def bucket_of(
 
 
 def share_of(hashes: npt.NDArray[np.int32], shares: int) -> npt.NDArray[np.int32]:
-    """The share, 0 to `shares` - 1, of each hash: int32 [n]."""
+    """The key share, 0 to `shares` - 1, of each hash: int32 [n]."""
     # abs(hash % n) with Java's truncating %; the magnitude of the least int fits unsigned only.
     magnitudes = np.abs(hashes).view(np.uint32)
     remainders: npt.NDArray[np.int32] = (magnitudes % np.uint32(shares)).view(np.int32)

@@ -1,4 +1,4 @@
-"""Manifest statistics of a data file, from the footer that Parquet wrote anyway, or from its rows.
+"""Computes a data file's manifest statistics, from Parquet's footer or from its rows.
 
 Readers skip files by these numbers, so a bound may be too wide but never too narrow. If one bound
 is uncertain, both are unknown. The raw values of the footer are used, because their Python forms
@@ -89,7 +89,7 @@ UNKNOWN_STATS = ColumnStats()
 
 
 class StatsSource(Protocol):
-    """Tells the statistics of the columns of one file."""
+    """The source of the statistics of one file's columns."""
 
     def column(
         self, name: str, data_type: DataType, mode: StatsMode, *, bounds: bool
@@ -110,13 +110,13 @@ def value_stats(
     leave_out: Collection[str] = (),
     mode: str = DEFAULT_MODE,
 ) -> tuple[SimpleStats, tuple[str, ...] | None]:
-    """``_VALUE_STATS`` and ``_VALUE_STATS_COLS`` of a file.
+    """Compute ``_VALUE_STATS`` and ``_VALUE_STATS_COLS`` of a file.
 
     Args:
         columns: names in the file and types, in the order of the schema.
         skip: columns whose least and largest value must stay unknown: FLOAT and DOUBLE columns
             that hold NaN, which Parquet's statistics pass over.
-        leave_out: columns of which nothing is to be told, not even how many nulls they hold.
+        leave_out: columns without any statistics, not even a null count.
         mode: ``metadata.stats-mode``.
 
     Returns:
@@ -143,15 +143,18 @@ def value_stats(
 
 
 def key_stats(source: StatsSource, columns: Sequence[tuple[str, DataType]]) -> SimpleStats:
-    """``_KEY_STATS``: always over all key columns, strings cut at 128 characters.
+    """Compute ``_KEY_STATS``: always of all key columns, with strings cut at 128 characters.
 
     Args:
         columns: names in the file (``_KEY_id``, or ``id`` in a thin file) and types.
     """
     parsed = _parse_mode(_KEY_MODE)
     collected = [source.column(name, data_type, parsed, bounds=True) for name, data_type in columns]
-    # Parquet says nothing of INT96 columns, but a key column has no nulls anyway.
-    collected = [replace(stats, null_count=stats.null_count or 0) for stats in collected]
+    # Parquet says nothing of INT96 columns, but most key columns have no nulls anyway.
+    collected = [
+        stats if data_type.nullable else replace(stats, null_count=stats.null_count or 0)
+        for stats, (_, data_type) in zip(collected, columns, strict=True)
+    ]
     return _simple_stats(collected, [data_type for _, data_type in columns])
 
 
@@ -185,7 +188,7 @@ class FooterStats:
     def __init__(self, footer: pq.FileMetaData, groups: Sequence[int] | None = None) -> None:
         self._footer = footer
         self._groups = range(footer.num_row_groups) if groups is None else groups
-        schema = footer.schema  # made anew each time that it is asked for
+        schema = footer.schema  # recreated each time that it is asked for
         self._places = {schema.column(index).path: index for index in range(footer.num_columns)}
 
     def column(
@@ -218,7 +221,7 @@ class GatheredStats:
     """Statistics of rows, gathered while a file is written whose format keeps none for us.
 
     Args:
-        schema: of the file.
+        schema: the schema of the file.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -251,7 +254,7 @@ def _is_unordered(data_type: pa.DataType) -> bool:
 
 
 def _raw(scalar: pa.Scalar) -> Any:
-    """A value as Parquet's footer has it."""
+    """A value in the form of Parquet's footer."""
     if pa.types.is_decimal(scalar.type):
         return int(scalar.as_py().scaleb(scalar.type.scale, _EXACT))
     if pa.types.is_temporal(scalar.type):
@@ -262,7 +265,7 @@ def _raw(scalar: pa.Scalar) -> Any:
 def _bounds(
     group_bounds: Sequence[tuple[Any, Any]], data_type: DataType, mode: StatsMode
 ) -> tuple[object, object]:
-    """The least and the largest of the row groups' raw bounds; None and None when unknown."""
+    """The least and the greatest of the row groups' raw bounds; both None if unknown."""
     lows = [_python_value(low, data_type) for low, _ in group_bounds]
     highs = [_python_value(high, data_type) for _, high in group_bounds]
     if any(value != value for value in (*lows, *highs)):  # noqa: PLR0124 - NaN, from Java's footers
@@ -299,7 +302,7 @@ def _python_value(raw: Any, data_type: DataType) -> Any:
 
 
 def _truncate_max(text: str, characters_max: int) -> str | None:
-    """An upper bound of at most `characters_max` code points; None when there is none."""
+    """An upper bound of at most `characters_max` code points, or None if no such text exists."""
     if len(text) <= characters_max:
         return text
     for last in range(characters_max - 1, -1, -1):

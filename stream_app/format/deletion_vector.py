@@ -1,4 +1,4 @@
-"""Deletion vectors: which rows of a data file are deleted, as a bitmap of row positions.
+"""Encodes deletion vectors: bitmaps of the positions of a data file's deleted rows.
 
 A file of deletion vectors is a version byte and a sequence of entries. The index manifest has the
 offset and length of each:
@@ -47,7 +47,7 @@ FILE_HEADER = b"\x01"
 _BITMAP32_END = 2**32
 _MAGIC_32 = struct.pack(">I", 1_581_511_376)
 MAGIC_64 = struct.pack("<I", 1_681_511_377)
-"""With which a 64-bit vector begins, behind its size."""
+"""The number with which a 64-bit vector begins, behind its size."""
 _WORD = 4
 _FRAME_BYTES = 2 * _WORD
 """Size and CRC, which enclose magic number and bitmap."""
@@ -64,7 +64,7 @@ class DeletionVector:
     bitmap: FrozenBitMap | FrozenBitMap64
 
     @classmethod
-    def of(cls, positions: npt.ArrayLike, *, bitmap64: bool = False) -> DeletionVector:
+    def of_positions(cls, positions: npt.ArrayLike, *, bitmap64: bool = False) -> DeletionVector:
         """The vector that deletes these rows; their order and repetitions do not matter."""
         numbers = np.asarray(positions, dtype=np.int64)
         if bitmap64:
@@ -74,7 +74,7 @@ class DeletionVector:
 
     @property
     def is_64(self) -> bool:
-        """Whether it is stored with 64 bits."""
+        """Whether the vector is stored with 64 bits."""
         return isinstance(self.bitmap, FrozenBitMap64)
 
     @property
@@ -110,7 +110,7 @@ class DeletionVector:
         if isinstance(mine, FrozenBitMap64) and isinstance(theirs, FrozenBitMap64):
             return DeletionVector(mine | theirs)
         both = np.concatenate([self.positions(), other.positions()], dtype=np.int64)
-        return DeletionVector.of(both, bitmap64=True)
+        return DeletionVector.of_positions(both, bitmap64=True)
 
 
 def live_rows(
@@ -149,10 +149,10 @@ def encode_deletion_vector(vector: DeletionVector) -> tuple[bytes, int]:
 def encode_deletion_vector_files(
     vectors: Mapping[str, DeletionVector], *, target_size: int | None = None
 ) -> Iterator[tuple[bytes, tuple[DeletionVectorMeta, ...]]]:
-    """Files of vectors by data file, and where each vector stands in its file.
+    """Encode the vectors of some data files; returns the file and each vector's place in it.
 
     Args:
-        target_size: a file that has grown beyond so many bytes is full; None: one file takes all.
+        target_size: bytes beyond which a file is full; None: one file takes all.
     """
     content = bytearray(FILE_HEADER)
     metas: list[DeletionVectorMeta] = []
@@ -197,7 +197,7 @@ def decode_deletion_vectors(
 
 
 def _decode_entry(data: bytes, meta: DeletionVectorMeta) -> DeletionVector:
-    """Raises ValueError for whatever is wrong, and pyroaring an IndexError for no bitmap at all."""
+    """Decode an entry; raises ValueError, or pyroaring's IndexError, if it is invalid."""
     body_start = meta.offset + _WORD
     magic = data[body_start : body_start + _WORD]
     if magic not in (_MAGIC_32, MAGIC_64):

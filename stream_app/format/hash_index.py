@@ -1,4 +1,4 @@
-"""Index files of type HASH: the hashes of a bucket's keys, four bytes each, largest byte first.
+"""Encodes index files of type HASH: the hashes of a bucket's keys, four big-endian bytes each.
 
 Source: Paimon `index/HashIndexFile.java`, `utils/IntFileUtils.java`.
 """
@@ -15,7 +15,7 @@ HASH_BYTES = 4
 
 
 def encode_hashes(hashes: Hashes) -> bytes:
-    """The bytes of an index file.
+    """Encode hashes as an index file.
 
     Args:
         hashes: int32 [n], each once, in any order.
@@ -24,7 +24,7 @@ def encode_hashes(hashes: Hashes) -> bytes:
 
 
 def decode_hashes(data: bytes, count: int) -> Hashes:
-    """The hashes of an index file, int32 [n] in ascending order.
+    """Decode an index file to hashes, int32 [n] in ascending order.
 
     Args:
         count: n, by the index manifest.

@@ -1,4 +1,4 @@
-"""JSON objects of metadata files, with errors that name the key.
+"""Reads JSON objects of metadata files, with errors that name the key.
 
 Numbers are read and written as 64-bit integers: Paimon's identifiers go up to 2^63 - 1, which a
 float cannot hold.
@@ -65,7 +65,7 @@ class JsonObject:
         return cls(value, what=what)
 
     def raw(self, key: str) -> Any:
-        """The value as it stands, or None."""
+        """The value as decoded, or None."""
         return self._value.get(key)
 
     def optional_integer(self, key: str) -> int | None:

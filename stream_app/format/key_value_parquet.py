@@ -1,7 +1,7 @@
-"""Data files as Parquet that Paimon's Java readers understand.
+"""Reads and writes data files as Parquet that Paimon's Java readers understand.
 
-What is set here and why: see `parquet_writer`. Which columns a file has stands in
-`arrow_schema.key_value_file_schema`.
+`parquet_writer` explains each setting. `arrow_schema.key_value_file_schema` defines the columns of
+a file.
 
 Source: Paimon `format/parquet/ParquetSchemaConverter.java`, `ParquetFileFormat.java`.
 """
@@ -92,7 +92,7 @@ def _dictionary_columns(schema: pa.Schema) -> list[str] | bool:
 
 
 def _encodings(schema: pa.Schema) -> dict[str, str]:
-    """Differences instead of values for keys, sequence numbers and times: a tenth less to store.
+    """The columns to store as differences: keys, sequence numbers and times become a tenth smaller.
 
     Java reads DELTA_BINARY_PACKED, but no BYTE_STREAM_SPLIT.
     """
@@ -112,7 +112,7 @@ def _is_timestamp(data_type: pa.DataType, unit: str) -> bool:
 
 
 class _Int96Writer(pq.ParquetWriter):  # type: ignore[misc]
-    """Stores each timestamp as Java does: fine ones as INT96, coarse ones as INT64 of their unit.
+    """Stores timestamps as Java does: fine ones as INT96, coarse ones as INT64 of their unit.
 
     pyarrow makes INT96 of all timestamps of a file or of none. So the coarse ones are written as
     plain INT64, and the footer gets the descriptions that they have in a file without INT96.
@@ -145,7 +145,7 @@ def _stored_field(field: pa.Field) -> pa.Field:
 
 
 def described_columns(schema: pa.Schema) -> dict[int, bytes]:
-    """By place: Parquet's description of coarse timestamps, for a file that has no fine ones."""
+    """Column position → Parquet's description of coarse timestamps, if no column has fine ones."""
     places = [
         place
         for place, field in enumerate(schema)
@@ -164,17 +164,17 @@ def placed_batches(
     batch_rows: int,
     row_groups_of: Callable[[pq.FileMetaData], Sequence[int]] | None = None,
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The named columns of a data file, in that order, with the file's types; see `conform`.
+    """The named columns of a data file, in that order, with the file's types.
 
     Each batch comes with the place of its first row in the file.
 
     Args:
-        batch_rows: of a batch at most; fewer when rows are wide (see `BATCH_BYTES`).
+        batch_rows: the most rows of a batch; fewer when rows are wide (see `BATCH_BYTES`).
         row_groups_of: chooses row groups by the footer; None: all are read.
 
     Raises:
         CorruptFileError: no Parquet file, a column is not in it, or a page is not what was
-            written: pages that have a checksum are held against it.
+            written. Pages that have a checksum are held against it.
         OSError: the file system refused, which says nothing about the file.
     """
     try:
@@ -188,7 +188,7 @@ def placed_batches(
         ) as file:
             missing = [name for name in columns if name not in file.schema_arrow.names]
             if missing:
-                raise damaged(f"a data file lacks the columns {', '.join(missing)}")
+                raise damaged_file_error(f"a data file lacks the columns {', '.join(missing)}")
             groups: Sequence[int] = range(file.num_row_groups)
             if row_groups_of is not None:
                 groups = row_groups_of(file.metadata)
@@ -198,7 +198,9 @@ def placed_batches(
         if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT):
             raise
         # In one line, because Arrow quotes bytes of the file; place and remedy follow below.
-        raise damaged(f"not a readable Parquet file: {printable(error)}") from error
+        raise damaged_file_error(
+            f"not a readable Parquet file: {printable_error(error)}"
+        ) from error
 
 
 def _groups(
@@ -221,13 +223,13 @@ def _groups(
             row_count += batch.num_rows
         # A page whose header says that it is something else is passed over without a word.
         if row_count != metadata.num_rows:
-            raise damaged(
+            raise damaged_file_error(
                 f"a row group of {metadata.num_rows} rows has only {row_count} in its pages"
             )
 
 
-def pieces(rows: pa.RecordBatch, batch_rows: int) -> Iterator[pa.RecordBatch]:
-    """A batch in smaller ones, of `batch_rows` rows and about `BATCH_BYTES` at most."""
+def batch_pieces(rows: pa.RecordBatch, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    """Cut a batch into smaller ones, of `batch_rows` rows and about `BATCH_BYTES` at most."""
     row_bytes = rows.nbytes / max(1, rows.num_rows)
     step = max(_BATCH_ROWS_MIN, min(batch_rows, int(BATCH_BYTES // max(1, row_bytes))))
     for begin in range(0, rows.num_rows, step):
@@ -238,7 +240,7 @@ def check_footer(footer: pq.FileMetaData, fields: Iterable[pa.Field], row_count:
     """Check that a footer agrees with the file's metadata; no checksum covers it.
 
     Args:
-        fields: columns as the table knows them; what a footer may say instead, see `conform`.
+        fields: columns as the table knows them; see `conformed_batch` for what a footer may say.
         row_count: by the manifest.
 
     Raises:
@@ -246,7 +248,7 @@ def check_footer(footer: pq.FileMetaData, fields: Iterable[pa.Field], row_count:
     """
     groups = sum(footer.row_group(group).num_rows for group in range(footer.num_row_groups))
     if not row_count == footer.num_rows == groups:
-        raise damaged(
+        raise damaged_file_error(
             f"a data file has {footer.num_rows} rows, in its row groups {groups}, and its manifest "
             f"says {row_count}"
         )
@@ -259,11 +261,13 @@ def check_footer(footer: pq.FileMetaData, fields: Iterable[pa.Field], row_count:
             continue  # reading it raises an error
         stored_type = stored.field(place).type
         if _has_another_measure(stored_type, field.type) and physical[field.name] != "INT96":
-            raise damaged(f"column {field.name!r} is stored as {stored_type}, not as {field.type}")
+            raise damaged_file_error(
+                f"column {field.name!r} is stored as {stored_type}, not as {field.type}"
+            )
 
 
 def _has_another_measure(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether the same bytes have another scale or unit, or no meaning."""
+    """Whether the columns differ in scale or unit, so that the same bytes mean another value."""
     if pa.types.is_null(stored):
         return True
     if pa.types.is_decimal(stored) and pa.types.is_decimal(wanted):
@@ -273,19 +277,19 @@ def _has_another_measure(stored: pa.DataType, wanted: pa.DataType) -> bool:
     return False
 
 
-def damaged(what: str) -> CorruptFileError:
-    """The caller adds the file's path."""
+def damaged_file_error(what: str) -> CorruptFileError:
+    """The error of a damaged file; the caller adds the path."""
     return CorruptFileError(
         what, fix="restore the file from a backup, or roll the table back to a tag"
     )
 
 
-def printable(error: Exception) -> str:
+def printable_error(error: Exception) -> str:
     """An error's text in one line; Arrow quotes bytes of the file."""
     return " ".join("".join(c if c.isprintable() else " " for c in str(error)).split())
 
 
-def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def conformed_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The batch with the names and types of `schema`, column by column in order.
 
     Columns that fit are not copied. Files differ in three ways. INT96 timestamps come in
@@ -298,7 +302,9 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     if batch.schema.equals(schema):
         return batch
     if batch.num_columns != len(schema):
-        raise damaged(f"a data file has {batch.num_columns} columns instead of {len(schema)}")
+        raise damaged_file_error(
+            f"a data file has {batch.num_columns} columns instead of {len(schema)}"
+        )
     return pa.RecordBatch.from_arrays(
         [
             column if column.type == field.type else _cast(column, field)
@@ -312,7 +318,7 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
     try:
         return column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise damaged(
+        raise damaged_file_error(
             f"column {field.name!r}, stored as {column.type}, cannot be read as {field.type}: "
-            f"{printable(error)}"
+            f"{printable_error(error)}"
         ) from error

@@ -1,4 +1,4 @@
-"""Gives columns of a Parquet file other descriptions than pyarrow wrote.
+"""Replaces the descriptions that pyarrow gave to columns of a Parquet file.
 
 A description says what a column's bytes mean: its physical type, and whether they are a timestamp
 of some unit. Nothing is interpreted here but where each description of a footer begins and ends.
@@ -73,7 +73,7 @@ def schema_elements(footer: bytes) -> SchemaElements:
 
 
 class HeldBackFooter(io.RawIOBase):
-    """Hands a file's bytes on, its end only when that has been changed."""
+    """Passes a file's bytes on, but holds back its footer until that has been changed."""
 
     def __init__(self, sink: BinaryIO | pa.NativeFile) -> None:
         super().__init__()
@@ -81,11 +81,11 @@ class HeldBackFooter(io.RawIOBase):
         self._held: bytearray | None = None
 
     def hold_back(self) -> None:
-        """Hold back everything that is written from here on: the file's end."""
+        """Hold back all later bytes, which are the file's footer."""
         self._held = bytearray()
 
     def release(self, columns: Mapping[int, bytes]) -> None:
-        """Hand the end on, with other descriptions of columns."""
+        """Pass the footer on, with other descriptions of columns."""
         assert self._held is not None
         end, self._held = bytes(self._held), None
         if not end:
@@ -96,11 +96,11 @@ class HeldBackFooter(io.RawIOBase):
         self._sink.write(changed + len(changed).to_bytes(4, "little") + _MAGIC)
 
     def writable(self) -> bool:
-        """It is for writing."""
+        """Return True."""
         return True
 
     def write(self, data: bytes | pa.Buffer) -> int:
-        """Hand bytes on, or keep them."""
+        """Pass bytes on, or hold them back."""
         if self._held is not None:
             self._held += memoryview(data)
         else:
@@ -108,12 +108,12 @@ class HeldBackFooter(io.RawIOBase):
         return len(memoryview(data))
 
     def tell(self) -> int:
-        """The place in the file as its writer sees it."""
+        """The writer's position in the file."""
         return self._sink.tell() + len(self._held or b"")
 
 
 class _Compact:
-    """Steps over values of Thrift's compact protocol."""
+    """Skips values of Thrift's compact protocol."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -147,7 +147,7 @@ class _Compact:
         return (self.varint() if count == 0x0F else count), header & 0x0F
 
     def skip(self, kind: int) -> None:
-        """Step over one value."""
+        """Skip one value."""
         if kind in _FIXED_SIZES:
             self.place += _FIXED_SIZES[kind]
         elif kind in _INTEGERS:

@@ -1,4 +1,4 @@
-"""The directory of a partition, ``dt=2024-01-01/hour=3``.
+"""Names the folder of a partition, ``dt=2024-01-01/hour=3``.
 
 Readers compute the directory from the partition's bytes, so every character counts.
 
@@ -58,7 +58,7 @@ def partition_path(
 
 
 def spec_path(spec: Mapping[str, str]) -> str:
-    """The directory of a partition with these texts (`partition_spec`)."""
+    """The folder of a partition whose values are given as texts (`partition_spec`)."""
     return "/".join(partition_component(name, text) for name, text in spec.items())
 
 
@@ -86,7 +86,7 @@ def value_texts(values: Sequence[object], partition_type: RowType) -> list[str |
 
 
 def partition_component(name: str, text: str) -> str:
-    """One step of the path: a column and its value's text."""
+    """One step of the path: a column's name and the text of its value."""
     return f"{_escape(name)}={_escape(text)}"
 
 
@@ -159,7 +159,7 @@ def _fraction_in_threes(fraction: int) -> str:
 
 
 def _date_text(day: int) -> str:
-    """Java's ISO text: at least four digits of the year, and a plus before more."""
+    """A date as Java's ISO text: four digits of the year, or a plus and more digits."""
     year, month, day_of_month = str(np.datetime64(day, "D")).rsplit("-", 2)
     number = int(year)
     sign = "-" if number < 0 else "+" if number > 9999 else ""
@@ -175,7 +175,9 @@ def _time_text(millis: int, precision: int) -> str:
 
 
 def _java_float_text(value: float, *, single: bool) -> str:
-    """The shortest digits in Java's layout: ``1.5``, ``1.0E20``, ``NaN``, ``-Infinity``."""
+    """A float in Java's layout with the shortest digits: ``1.5``, ``1.0E20``, ``NaN``,
+    ``-Infinity``.
+    """
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

@@ -1,4 +1,4 @@
-"""Schema files.
+"""Encodes schema files as JSON.
 
 Source: Paimon `schema/SchemaSerializer.java`, `schema/TableSchema.java`,
 `types/DataTypeJsonParser.java`.
@@ -22,7 +22,7 @@ _WHAT = "schema"
 
 
 def encode_schema(schema: TableSchema) -> bytes:
-    """The bytes of a schema file.
+    """Encode a schema file.
 
     An absent comment or description is left out: Java reads a JSON null as the text "null".
     """
@@ -42,7 +42,7 @@ def encode_schema(schema: TableSchema) -> bytes:
 
 
 def field_objects(schema: TableSchema) -> list[dict[str, object]]:
-    """The columns as JSON has them."""
+    """Encode columns as JSON objects."""
     return [_field_object(field) for field in schema.fields]
 
 
@@ -60,7 +60,7 @@ def _field_object(field: DataField) -> dict[str, object]:
 
 
 def type_object(data_type: DataType) -> object:
-    """A scalar type is a text, a nested one an object."""
+    """Encode a type: a scalar type as text, a nested type as an object."""
     if not data_type.is_nested:
         return str(data_type)
     value: dict[str, object] = {
@@ -77,7 +77,7 @@ def type_object(data_type: DataType) -> object:
 
 
 def decode_schema(data: bytes) -> TableSchema:
-    """The schema; of keys that we do not know it has the names.
+    """Decode a schema file; the schema keeps the names of unknown keys.
 
     Raises:
         CorruptFileError: no JSON, or a key is missing.
@@ -167,7 +167,7 @@ def _names(json: JsonObject, key: str) -> tuple[str, ...]:
 
 
 def _options(json: JsonObject) -> dict[str, str]:
-    """The options, with what older versions of the file left unsaid."""
+    """The options, completed with the defaults of older versions of the file."""
     options = json.text_map("options") or {}
     version = json.integer("version", 1)
     if version <= 1:

@@ -1,4 +1,4 @@
-"""Snapshot files; and tag files, which are a snapshot with two keys more.
+"""Encodes snapshot files, and tag files, which are snapshots with two more keys.
 
 Source: Paimon `Snapshot.java`, `tag/Tag.java`, `utils/JsonSerdeUtil.java`.
 """
@@ -21,7 +21,7 @@ _KEPT = 256
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
-    """The bytes of a snapshot file; what is None is left out, as Java expects."""
+    """Encode a snapshot file; omits None, as Java expects."""
     return encode_object(snapshot_object(snapshot))
 
 
@@ -38,7 +38,7 @@ def snapshot_object(snapshot: Snapshot) -> dict[str, Any]:
 
 @lru_cache(maxsize=_KEPT)  # a commit reads a snapshot anew several times, and finds the same bytes
 def decode_snapshot(data: bytes) -> Snapshot:
-    """The snapshot; of keys that we do not know it has the names.
+    """Decode a snapshot; it keeps the names of unknown keys.
 
     Raises:
         CorruptFileError: no JSON, or a key is missing without which no version can be read.
@@ -89,7 +89,8 @@ _FIELDS: Mapping[str, tuple[str, Callable[[JsonObject, str], Any]]] = {
     "writerVersion": ("writer_version", JsonObject.optional_text),
     "operation": ("operation", JsonObject.optional_text),
 }
-"""By its key in the file, a value's name here and what reads it; in the order of the file."""
+"""Key in the file → the name of the value here, and the function that reads it; in the file's
+order."""
 _KNOWN = frozenset(_FIELDS) | {"version", "tagCreateTime", "tagTimeRetained", "logOffsets"}
 """Paimon 1.0 dropped the last, which is of a log system."""
 _NANOS_OF_MILLI = 1_000_000
@@ -97,7 +98,7 @@ _PARTS_TO_SECONDS = 6
 
 
 def decode_tag(name: str, data: bytes) -> Tag:
-    """The tag; keys that we do not know are ignored.
+    """Decode a tag; unknown keys are ignored.
 
     Raises:
         CorruptFileError: no JSON, or no snapshot.
@@ -119,7 +120,7 @@ def decode_tag(name: str, data: bytes) -> Tag:
 
 
 def encode_tag(tag: Tag) -> bytes:
-    """The bytes of a tag file; of a tag that is kept for ever, those of its snapshot.
+    """Encode a tag file; the file of a tag that is kept forever equals its snapshot's file.
 
     Paimon before 0.8 cannot read the two keys more, so they stand there only when they are needed.
     """

@@ -171,7 +171,7 @@ class ClientOptions:
     """The translated configuration.
 
     Attributes:
-        options: of librdkafka.
+        options: the options of librdkafka.
         ignored: Java's names without a meaning here → why.
         problems: Java's names that cannot be translated → why, and what would work. When empty, the
             native reader can replace Java's.
@@ -188,7 +188,7 @@ def client_options(
     """Translate `java`, options of Kafka's Java consumer without the prefix ``kafka.``.
 
     Args:
-        features: of this build of librdkafka.
+        features: the features of this build of librdkafka.
     """
     security = security_options(java)
     problems = dict(security.problems)

@@ -23,14 +23,14 @@ from stream_app.kafka.librdkafka import (
     GONE_CODES,
     LOGIN_CODES,
     SEE_BROKERS,
-    Client,
+    KafkaClient,
     KafkaCode,
     Library,
     library,
     login_refused,
     reading_forbidden,
 )
-from stream_app.kafka.offset_ranges import Offsets
+from stream_app.model.job_epoch import Offsets
 
 _ASK_MS = 5_000
 _PAUSE_S = 0.2
@@ -42,7 +42,7 @@ GONE_AFTER_S = 10.0
 """Seconds after which a named topic that no broker knows counts as deleted."""
 
 
-class End(IntEnum):
+class OffsetEnd(IntEnum):
     """The requested end of a partition, as the time in a request."""
 
     OLDEST = -2
@@ -74,7 +74,7 @@ class _Topic(c.Structure):
     )
 
 
-class _Metadata(c.Structure):
+class _ClusterMetadata(c.Structure):
     """``rd_kafka_metadata_t``."""
 
     _fields_ = (
@@ -114,13 +114,13 @@ class _NoAnswerError(Exception):
 
 @dataclass(slots=True)
 class ClusterOffsets:
-    """Asks about some topics of a cluster; for one thread.
+    """Asks a cluster for the oldest or newest offsets of some topics; for one thread.
 
     Attributes:
-        client: librdkafka's options and their values; they may hold passwords.
-        topics: names; empty when `pattern` selects the topics.
-        pattern: of whole names, in Python's regular expressions; Kafka's own topics never match.
-        timeout_s: asking fails after so long without an answer.
+        client: the options of librdkafka, which may hold passwords.
+        topics: the topics' names; empty if `pattern` selects them.
+        pattern: a regular expression of Python for whole names; Kafka's own topics never match.
+        timeout_s: the seconds without an answer after which `ask` fails.
     """
 
     client: Mapping[str, str] = field(repr=False)
@@ -128,15 +128,15 @@ class ClusterOffsets:
     pattern: str | None = None
     timeout_s: float = 120.0
     clock: Clock = field(default_factory=SystemClock)
-    _made: Client | None = field(init=False, default=None, repr=False)
+    _made: KafkaClient | None = field(init=False, default=None, repr=False)
     _has_answered: bool = field(init=False, default=False)
     _gone: set[str] = field(init=False, default_factory=set)
     _has_given_up: threading.Event = field(init=False, default_factory=threading.Event)
 
-    def ask(self, end: End) -> Offsets:
-        """That end of each partition of the topics.
+    def offsets_at(self, end: OffsetEnd) -> Offsets:
+        """The oldest or the newest offset of each partition of the topics.
 
-        Waits while brokers cannot tell. A topic that stays unknown is missing in the answer.
+        It waits while brokers cannot answer. The result lacks a topic that stays unknown.
 
         Raises:
             SourceError: no broker answers.
@@ -155,14 +155,14 @@ class ClusterOffsets:
             last = self._newest_error() or last
             if waited > self.timeout_s or self._has_given_up.is_set():
                 raise SourceError(
-                    f"Kafka has told no offsets for {waited:.0f} s; the last error was: {last}",
+                    f"Kafka has reported no offsets for {waited:.0f} s; the last error was: {last}",
                     where=self._where,
                     fix=SEE_BROKERS,
                 )
             self.clock.sleep(_PAUSE_S)
 
     def give_up(self) -> None:
-        """End a wait for an answer by its error; any thread may call it."""
+        """Make a waiting `ask` raise its error; any thread may call it."""
         self._has_given_up.set()
 
     def close(self) -> None:
@@ -175,14 +175,14 @@ class ClusterOffsets:
     def _where(self) -> str:
         return f"topics like {self.pattern}" if self.pattern else f"topics {', '.join(self.topics)}"
 
-    def _open(self) -> Client:
+    def _open(self) -> KafkaClient:
         if self._made is None:
-            self._made = Client(self.client)
+            self._made = KafkaClient(self.client)
             for topic in self.topics:
                 self._made.know(topic)
         return self._made
 
-    def _asked(self, end: End, *, accepts_gone: bool) -> Offsets:
+    def _asked(self, end: OffsetEnd, *, accepts_gone: bool) -> Offsets:
         client, partitions = self._open(), list[tuple[str, int]]()
         with _metadata(client, has_all=self.pattern is not None) as topics:
             for topic in topics:
@@ -197,7 +197,7 @@ class ClusterOffsets:
         return name not in _INTERNAL and re.fullmatch(self.pattern, name) is not None
 
     def _partitions(
-        self, client: Client, name: str, topic: _Topic, accepts_gone: bool
+        self, client: KafkaClient, name: str, topic: _Topic, accepts_gone: bool
     ) -> Iterable[tuple[str, int]]:
         if topic.err == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
             raise reading_forbidden(name, client.text(topic.err), f"topic {name}")
@@ -209,7 +209,9 @@ class ClusterOffsets:
         self._gone.discard(name)
         return [(name, topic.partitions[at].id) for at in range(topic.partition_cnt)]
 
-    def _ends(self, client: Client, partitions: Sequence[tuple[str, int]], end: End) -> Offsets:
+    def _ends(
+        self, client: KafkaClient, partitions: Sequence[tuple[str, int]], end: OffsetEnd
+    ) -> Offsets:
         offsets: dict[str, dict[str, int]] = {}
         if not partitions:
             return offsets
@@ -229,7 +231,7 @@ class ClusterOffsets:
         return offsets
 
     def _newest_error(self) -> str:
-        """The newest error that the client has met on its own."""
+        """The newest error that the client's own threads have met; empty without one."""
         last = ""
         for code, text in self._open().errors():
             last = text
@@ -239,22 +241,24 @@ class ClusterOffsets:
 
 
 @contextmanager
-def _metadata(client: Client, *, has_all: bool) -> Iterator[Sequence[_Topic]]:
-    """The metadata of all topics of the cluster, or of those that the client knows."""
+def _metadata(client: KafkaClient, *, has_all: bool) -> Iterator[Sequence[_Topic]]:
+    """Fetch the metadata of all topics of the cluster, or of the topics that the client knows."""
     answer = c.c_void_p()
     code = library().metadata(client.handle, int(has_all), None, c.byref(answer), _ASK_MS)
     if code:
         raise _NoAnswerError(client.text(code))
     try:
-        metadata = c.cast(answer, c.POINTER(_Metadata)).contents
+        metadata = c.cast(answer, c.POINTER(_ClusterMetadata)).contents
         yield [metadata.topics[at] for at in range(metadata.topic_cnt)]
     finally:
         library().metadata_destroy(answer)
 
 
 @contextmanager
-def _places(functions: Library, partitions: Sequence[tuple[str, int]], end: End) -> Iterator[int]:
-    """A list in C, with the end to ask for in place of an offset."""
+def _places(
+    functions: Library, partitions: Sequence[tuple[str, int]], end: OffsetEnd
+) -> Iterator[int]:
+    """A C list of the partitions; each has the requested end in the field of its offset."""
     places = functions.topic_partition_list_new(len(partitions))
     try:
         for topic, partition in partitions:

@@ -1,4 +1,4 @@
-"""The part of librdkafka's C interface that planning and reading ranges of offsets needs.
+"""Calls librdkafka's C interface, as far as planning and reading offset ranges needs it.
 
 Used by `range_reader`, `message_columns`, `message_stamps` and `cluster_offsets`. The library is
 the one in confluent-kafka. Its Python classes are not used: an object of each message costs more
@@ -218,11 +218,11 @@ def library() -> Library:
     return Library()
 
 
-class Client:
+class KafkaClient:
     """A client of one cluster, with its requested topics.
 
     Args:
-        options: of librdkafka.
+        options: the options of librdkafka.
 
     Raises:
         UsageError: the library refuses the options, or is missing.
@@ -260,7 +260,7 @@ class Client:
         return self._client
 
     def know(self, topic: str) -> None:
-        """Make the topic one that the client asks brokers about."""
+        """Add the topic to those that the client asks brokers about."""
         if topic not in self._topics:
             self._topics[topic] = self._library.topic_new(self._client, topic.encode(), None)
 
@@ -332,7 +332,7 @@ class Client:
         return encoded.decode()
 
     def close(self) -> None:
-        """End its threads and connections. All partitions must have been stopped."""
+        """End the client's threads and connections; all partitions must have been stopped."""
         if self._client is None:
             return
         for topic in self._topics.values():

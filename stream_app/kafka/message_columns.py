@@ -5,8 +5,8 @@ its address. Its key and value are in the buffer from the broker, mostly one aft
 collects addresses and lengths of all cells, and Arrow copies the cells. It views a stretch of
 memory as an array of cells and gaps in turn, and takes every second element.
 
-It reads only memory of messages that are not yet released: the structs, the cells that they point
-to, and the word that `message_stamps` asks for.
+It reads only memory of messages that are not yet released. These are the structs, the cells that
+they point to, and the word that `message_stamps` asks for.
 """
 
 from __future__ import annotations
@@ -89,13 +89,13 @@ def message_batch(
         pa.repeat(pa.scalar(partition, types["partition"]), count),
         pa.array(fields.offsets),
         pa.array(timestamps * _MICROS).cast(types["timestamp"]),
-        cells(fields.keys, fields.key_lengths),
-        cells(fields.values, fields.value_lengths),
+        copied_cells(fields.keys, fields.key_lengths),
+        copied_cells(fields.values, fields.value_lengths),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=MESSAGE_SCHEMA)
 
 
-def cells(addresses: Int64s, lengths: Int64s) -> pa.Array:
+def copied_cells(addresses: Int64s, lengths: Int64s) -> pa.Array:
     """Binary cells, copied from these addresses; the address 0 is a null."""
     valid = addresses != 0
     if valid.all():

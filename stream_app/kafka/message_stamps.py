@@ -41,7 +41,7 @@ class MessageStamps:
         self._word = word
         self._has_agreed = False
 
-    def of(self, pointers: Int64s) -> Int64s:
+    def timestamps(self, pointers: Int64s) -> Int64s:
         """The timestamps of these messages, of which there is one at least, without errors."""
         if self._word is None:
             return self._by_calls(pointers)
@@ -56,12 +56,12 @@ class MessageStamps:
 
 
 def message_stamps() -> MessageStamps:
-    """For a new reader; librdkafka must be there."""
+    """Read timestamps for a new reader; librdkafka must be installed."""
     return MessageStamps(library().timestamps, _librdkafkas_word())
 
 
 def stamp_word(by_calls: Timestamps) -> int | None:
-    """The number of the word that is a message's timestamp; None: it is no word of its memory."""
+    """The number of the word that is a message's timestamp; None if no word of its memory is."""
     # Each word is an address of empty memory, which the function may follow unharmed.
     emptiness = np.zeros(2 * _ROOM_WORDS, np.int64)
     words: Int64s = emptiness.ctypes.data + 8 * np.arange(_ROOM_WORDS, dtype=np.int64)

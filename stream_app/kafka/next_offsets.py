@@ -13,14 +13,16 @@ import math
 from collections.abc import Mapping
 
 from stream_app.errors import WrongSourceError
-from stream_app.kafka.offset_ranges import Offsets
+from stream_app.model.job_epoch import Offsets
 
 _OLDEST, _NEWEST = -2, -1
-"""In place of offsets, as Spark's option has them."""
+"""Numbers that stand for the oldest and the newest offset, as in Spark's option."""
 
 
 def offsets_text(offsets: Offsets) -> str:
-    """As Spark's checkpoint has offsets: a line of JSON, in the order of topics and partitions."""
+    """Encode offsets as Spark's checkpoint does: a line of JSON, in the order of topics and
+    partitions.
+    """
     ordered = {
         topic: dict(sorted(partitions.items(), key=lambda item: int(item[0])))
         for topic, partitions in sorted(offsets.items())
@@ -75,7 +77,8 @@ def next_end(begin: Offsets, newest: Offsets, limit: int | None) -> Offsets:
     Args:
         begin: also the oldest offsets of new partitions, so that the limit counts their messages.
         newest: the ends of all partitions.
-        limit: of messages; partitions share it by what each has. None: all that there are.
+        limit: the most messages; partitions share it by what each has. None: all that
+            there are.
     """
     sizes = {
         (topic, partition): max(0, end - _begin(begin, topic, partition))
@@ -98,7 +101,7 @@ def next_end(begin: Offsets, newest: Offsets, limit: int | None) -> Offsets:
     }
 
 
-def vanished(begin: Offsets, newest: Offsets) -> list[str]:
+def vanished_partitions(begin: Offsets, newest: Offsets) -> list[str]:
     """Partitions that a job has read and topics no longer have, a sentence each.
 
     Offsets that retention deletes are not among them: the reader misses those.

@@ -1,4 +1,4 @@
-"""Ranges of offsets, which tasks read, and a job's progress in its topics: pure.
+"""Defines ranges of offsets, which tasks read, and a job's progress in its topics: pure.
 
 `next_offsets` decides where an epoch ends.
 """
@@ -9,8 +9,10 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-Offsets = Mapping[str, Mapping[str, int]]
-"""Topic → Kafka partition → offset, as Spark's checkpoint has them."""
+from stream_app.model.job_epoch import Offsets
+
+KafkaPartition = tuple[str, int]
+"""A topic and a Kafka partition."""
 
 
 PIECE_MIN = 256
@@ -38,7 +40,7 @@ class OffsetRange:
         return self.end - self.begin
 
 
-def joined(ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
+def join_ranges(ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
     """Merges neighbouring ranges of one partition that touch."""
     joined_ranges: list[OffsetRange] = []
     for part in ranges:
@@ -69,7 +71,7 @@ def ranges_between(begin: Offsets, end: Offsets) -> list[OffsetRange]:
 
 
 def begins_for(begin: Offsets, end: Offsets) -> Offsets:
-    """Where `ranges_between` begins in each partition of `end`."""
+    """The offsets at which `ranges_between` begins in each partition of `end`."""
     return {
         topic: {
             partition: min(begin.get(topic, {}).get(partition, 0), until)
@@ -79,8 +81,8 @@ def begins_for(begin: Offsets, end: Offsets) -> Offsets:
     }
 
 
-def behind(position: Offsets, ends: Offsets) -> dict[tuple[str, str], int]:
-    """Topic and partition → messages from a position up to the ends.
+def messages_behind(position: Offsets, ends: Offsets) -> dict[tuple[str, str], int]:
+    """The number of messages from a position up to the ends, by topic and partition.
 
     A partition that the position lacks is new: see `ranges_between`.
     """
@@ -91,14 +93,14 @@ def behind(position: Offsets, ends: Offsets) -> dict[tuple[str, str], int]:
     }
 
 
-def cut(ranges: Sequence[OffsetRange], pieces: int) -> list[OffsetRange]:
-    """About so many ranges of the same offsets, so that more tasks than partitions can read.
+def cut_ranges(ranges: Sequence[OffsetRange], pieces: int) -> list[OffsetRange]:
+    """Cut ranges into about `pieces` ranges, so that more tasks than partitions can read.
 
     A range is cut in proportion to its size. None gets smaller than `PIECE_MIN`: another task costs
     more than it saves then.
 
     Args:
-        pieces: at least so many, where the ranges are large enough.
+        pieces: the least number of ranges, where these are large enough.
     """
     whole = sum(offset_range.size for offset_range in ranges)
     if len(ranges) >= pieces or not whole:
@@ -117,7 +119,7 @@ def cut(ranges: Sequence[OffsetRange], pieces: int) -> list[OffsetRange]:
 
 
 def shared_out(ranges: Sequence[OffsetRange], tasks: int) -> list[list[OffsetRange]]:
-    """The ranges of each task, in order: the longest first, to the task that has least.
+    """Assign ranges to tasks: the longest first, each to the task with the fewest messages.
 
     Args:
         tasks: at most; none gets nothing.
@@ -132,7 +134,7 @@ def shared_out(ranges: Sequence[OffsetRange], tasks: int) -> list[list[OffsetRan
 
 
 def lost_ranges(position: Offsets, begins: Mapping[tuple[str, int], int]) -> list[OffsetRange]:
-    """What a topic has dropped before it was read.
+    """Describes the offsets that a topic has dropped before they were read.
 
     Args:
         position: up to where was read.
@@ -159,7 +161,10 @@ class JobOffsets:
             newest: the offsets behind the newest messages, as far as they are known. Epochs may
                 have begun since.
         """
-        return {**behind(self.committed, self.begun), **behind(self.committed, self._later(newest))}
+        return {
+            **messages_behind(self.committed, self.begun),
+            **messages_behind(self.committed, self._later(newest)),
+        }
 
     def _later(self, newest: Offsets) -> Offsets:
         return {

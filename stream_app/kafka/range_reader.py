@@ -31,14 +31,14 @@ from stream_app.kafka.librdkafka import (
     GONE_CODES,
     LOGIN_CODES,
     SEE_BROKERS,
-    Client,
+    KafkaClient,
     KafkaCode,
     login_refused,
     reading_forbidden,
 )
 from stream_app.kafka.message_columns import MessageFields, message_batch, message_fields
 from stream_app.kafka.message_stamps import message_stamps
-from stream_app.kafka.offset_ranges import OffsetRange, joined
+from stream_app.kafka.offset_ranges import OffsetRange, join_ranges
 
 _LOG = logging.getLogger(__name__)
 BATCH_MESSAGES = 16_384
@@ -62,6 +62,8 @@ class ReaderSettings:
         timeout_s: reading fails after so long without a message or the end of the range.
         tail_timeout_s: after so long without a message at the partition's end, the reader asks the
             broker whether it ends before the range. A new leader may not know its end at once.
+        leaves_after_s: reading ends with an error after so long without progress, before the reader
+            decides whether offsets are lost; None: it decides.
     """
 
     client: tuple[tuple[str, str], ...] = field(repr=False)
@@ -69,6 +71,7 @@ class ReaderSettings:
     ahead: int = 2
     timeout_s: float = 120.0
     tail_timeout_s: float = 10.0
+    leaves_after_s: float | None = None
 
 
 @dataclass(slots=True)
@@ -106,7 +109,7 @@ class RangeReader:
     def __init__(self, settings: ReaderSettings, clock: Clock | None = None) -> None:
         self._settings = settings
         self._clock = clock or SystemClock()
-        self._client = Client(dict(settings.client))
+        self._client = KafkaClient(dict(settings.client))
         self._stamps = message_stamps()
         self._started: deque[OffsetRange] = deque()
         self._batch_messages = _FIRST_MESSAGES
@@ -121,7 +124,7 @@ class RangeReader:
             SourceError: no broker answers, or messages are damaged.
             WrongSourceError: offsets are lost, or the login or the right to read is missing.
         """
-        waiting, has_failed = deque(joined(ranges)), False
+        waiting, has_failed = deque(join_ranges(ranges)), False
         try:
             while waiting or self._started:
                 self._start_some(waiting)
@@ -135,7 +138,7 @@ class RangeReader:
                 self._stop_first()
             if has_failed:  # stale cluster metadata may be the cause
                 self._client.close()
-                self._client = Client(dict(self._settings.client))
+                self._client = KafkaClient(dict(self._settings.client))
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
         """The oldest offset of a partition, and the one after the newest that may be read.
@@ -183,7 +186,7 @@ class RangeReader:
                 self._check_patience(progress)
 
     def _taken(self, pointers: npt.NDArray[np.int64], progress: _Progress) -> pa.RecordBatch | None:
-        """The range's messages among these; releases all of them."""
+        """Take the range's messages among these, and release all of them."""
         addresses = pointers.tolist()
         try:
             fields = message_fields(pointers)
@@ -194,7 +197,7 @@ class RangeReader:
                 kept = fields if good.all() else MessageFields(*(column[good] for column in fields))
                 now = self._clock.steady_seconds()
                 self._check_gaps(kept.offsets, first, progress)
-                stamps = self._stamps.of(pointers[good])
+                stamps = self._stamps.timestamps(pointers[good])
                 batch = message_batch(progress.whole.topic, progress.whole.partition, kept, stamps)
                 progress.moved(int(kept.offsets[-1]) + 1, now)
             self._judge_others(fields, progress)
@@ -216,7 +219,7 @@ class RangeReader:
                 progress.moved(min(offset, whole.end), now)
                 progress.at_end = progress.at < whole.end
             elif code in (KafkaCode.AUTO_OFFSET_RESET, KafkaCode.OFFSET_OUT_OF_RANGE):
-                self._go_on_where_there_is_something(progress)
+                self._skip_gap(progress)
                 return
             elif code in GONE_CODES:
                 progress.last_error = self._client.text(code)
@@ -244,7 +247,7 @@ class RangeReader:
         if oldest > begin:
             self._tell_loss(whole, begin, min(oldest, end), f"the partition begins at {oldest}")
 
-    def _go_on_where_there_is_something(self, progress: _Progress) -> None:
+    def _skip_gap(self, progress: _Progress) -> None:
         """The partition lacks the offset: skip to the part of the range that it has."""
         whole = progress.whole
         oldest, newest = self._watermarks(whole)
@@ -254,7 +257,7 @@ class RangeReader:
             return
         to = max(oldest, progress.at)
         if to > progress.at or progress.has_restarted:
-            # If the offset exists after all, the topic was created anew in between.
+            # If the offset exists after all, the topic was recreated in between.
             self._lose(progress, to, there)
         progress.has_restarted = True  # the error may be of an earlier start of this partition
         self._client.stop(whole.topic, whole.partition)
@@ -273,8 +276,8 @@ class RangeReader:
             raise WrongSourceError(
                 what,
                 where=str(whole),
-                fix="were they deleted before they were read (retention.ms), or was the topic made "
-                "anew? source.fail-on-data-loss = false goes on without them",
+                fix="were they deleted before they were read (retention.ms), or was the topic "
+                "recreated? source.fail-on-data-loss = false continues without them",
             )
         _LOG.warning("%s; going on without them", what)
 
@@ -293,7 +296,16 @@ class RangeReader:
             progress.last_error = text
             if code in LOGIN_CODES and not self._has_answered:
                 raise login_refused(text, str(progress.whole), "executors")
-        waited = self._clock.steady_seconds() - progress.since
+        waited, leaves_after_s = (
+            self._clock.steady_seconds() - progress.since,
+            self._settings.leaves_after_s,
+        )
+        if leaves_after_s is not None and waited > leaves_after_s:
+            raise SourceError(
+                f"Kafka gave nothing for {waited:.0f} s",
+                where=str(progress.whole),
+                fix="Spark's tasks wait longer",
+            )
         if waited > self._settings.timeout_s:
             self._give_up(progress, waited)
         elif progress.at_end and not progress.has_asked and waited > self._settings.tail_timeout_s:

@@ -33,7 +33,7 @@ _ANSWER_MAX = 16 << 20
 
 _REFUSED_S = 10.0
 _REFUSED_MAX = 10_000
-"""So many refused numbers are remembered; the oldest is forgotten."""
+"""The most refused numbers that are remembered; beyond that the oldest is forgotten."""
 _NUMBER_MAX = 2**31 - 1
 """Registries count in Java's int."""
 _PAUSES_S = (0.2, 1.0, 3.0)
@@ -49,11 +49,11 @@ _known: dict[tuple[SchemaRegistry, int], str] = {}
 _refused: dict[tuple[SchemaRegistry, int], tuple[float, str]] = {}
 """When and why a number's messages were refused, by the monotonic clock."""
 _lock = threading.Lock()
-"""Of both; it is free while a registry is asked."""
+"""The lock of both dictionaries; it is free while a registry is asked."""
 
 
-class _RefusedError(Exception):
-    """Why no message of a number can be read."""
+class _RegistryRefusalError(Exception):
+    """The reason why no message with a schema number can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class SchemaRegistry:
     """Implements `schemas.Schemas`.
 
     Attributes:
-        urls: of servers with the same schemas; they are asked in turn until one answers.
+        urls: the addresses of servers with the same schemas; asked in turn until one answers.
         user_info: ``USER:PASSWORD``; empty: no login.
         refused_s: seconds for which a number stays refused. Then it is asked for again, since a
             server may learn of a schema later than the producer.
@@ -87,7 +87,7 @@ class SchemaRegistry:
             raise UnreadableRecordError(refused[1])
         try:
             text = self._asked(number)
-        except _RefusedError as refusal:
+        except _RegistryRefusalError as refusal:
             with _lock:
                 _refused.pop(key, None)
                 _refused[key] = self.clock.steady_seconds(), str(refusal)
@@ -100,7 +100,7 @@ class SchemaRegistry:
 
     def _asked(self, number: int) -> str:
         if number > _NUMBER_MAX:
-            raise _RefusedError(_unknown(number))
+            raise _RegistryRefusalError(_unknown(number))
         for pause_s in (*self.pauses_s, None):
             failures, may_pass = [], False
             for url in self.urls:
@@ -132,11 +132,13 @@ class SchemaRegistry:
         try:
             body = answer_to(request, timeout_s=_TIMEOUT_S, bytes_max=_ANSWER_MAX)
         except LongAnswerError:
-            raise _RefusedError(f"names schema {number}, which is larger than 16 MiB") from None
+            raise _RegistryRefusalError(
+                f"names schema {number}, which is larger than 16 MiB"
+            ) from None
         except urllib.error.HTTPError as error:
             error.close()
             if error.code in _NONE:
-                raise _RefusedError(_unknown(number)) from None
+                raise _RegistryRefusalError(_unknown(number)) from None
             if error.code in _LOGIN:
                 raise WrongSourceError(
                     f"the schema registry refuses the login: HTTP {error.code}",
@@ -147,7 +149,9 @@ class SchemaRegistry:
         try:
             return _avro(json.loads(body), number)
         except RecursionError:
-            raise _RefusedError(f"names schema {number}, which is nested too deeply") from None
+            raise _RegistryRefusalError(
+                f"names schema {number}, which is nested too deeply"
+            ) from None
 
 
 def _status(error: urllib.error.HTTPError) -> str:
@@ -167,7 +171,7 @@ def _avro(answer: Any, number: int) -> str:
     kind = answer.get("schemaType", "AVRO")
     if kind != "AVRO" or answer.get("references"):
         what = f"is of type {kind}" if kind != "AVRO" else "refers to other schemas"
-        raise _RefusedError(
+        raise _RegistryRefusalError(
             f"names schema {number}, which {what}; debezium-avro reads Avro in one schema, as "
             "io.confluent.connect.avro.AvroConverter writes it"
         )
@@ -175,7 +179,7 @@ def _avro(answer: Any, number: int) -> str:
 
 
 def url_problem(url: str) -> str:
-    """What is wrong with an address; empty: nothing."""
+    """The problem of an address; empty without one."""
     parts = urlsplit(url)
     if parts.username is not None:
         return f"an address has a login, which belongs to {USER_INFO}"

@@ -1,4 +1,4 @@
-"""Logins and certificates: translates Java's options to librdkafka's.
+"""Translates Java's options of logins and certificates to librdkafka's.
 
 Called by `client_options`, and by the checks before the job starts. It is pure: it does not open
 the files that options name. It parses ``sasl.jaas.config``: the login module and its options.
@@ -114,7 +114,7 @@ class SecurityOptions:
     """The translated options.
 
     Attributes:
-        options: of librdkafka.
+        options: the options of librdkafka.
         problems: options that cannot be translated, and what would work: key → sentence.
     """
 
@@ -123,7 +123,7 @@ class SecurityOptions:
 
 
 class _ProblemError(Exception):
-    """Names an option that cannot be translated, and what would work."""
+    """An option that cannot be translated, with the setting that would work."""
 
     def __init__(self, key: str, what: str) -> None:
         super().__init__(what)
@@ -291,7 +291,7 @@ def _bearer(module: LoginModule, java: Mapping[str, str], *, has_handler: bool) 
 
 
 def _unsecured(options: Mapping[str, str]) -> Pairs:
-    """Options for tokens without a signature, which serve trials."""
+    """Translate the options of tokens without a signature, which are for trials."""
     subject = options.get(f"{_UNSECURED}StringClaim_sub")
     if subject is None:
         raise _ProblemError(

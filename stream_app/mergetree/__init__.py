@@ -1,1 +1,1 @@
-"""One bucket's LSM tree, without paths, partitions or Spark. Start with `merge_tree_writer`."""
+"""Writes and merges one bucket's LSM tree, without paths or Spark; see `merge_tree_writer`."""

@@ -100,7 +100,7 @@ class KeyValueFileAccess(KeyValueFileReader, Protocol):
         """A writer of changelog files; keys may repeat, in order of sequence.
 
         Args:
-            level: of the data files beside them, for the metadata. No reader needs it.
+            level: the level of the data files beside them, for the metadata. No reader needs it.
         """
         ...
 

@@ -19,7 +19,7 @@ from stream_app.mergetree.key_value_batch import (
     KeyValueLayout,
     Mask,
     is_retract,
-    take,
+    rows_at,
 )
 from stream_app.mergetree.lookup.key_lookup import RowsOfKeys
 from stream_app.mergetree.merge_window import MergeWindow
@@ -52,7 +52,7 @@ class RestoredRows:
     refused: pa.RecordBatch
 
 
-def widened(layout: KeyValueLayout, rows: pa.Schema) -> KeyValueLayout:
+def widened_layout(layout: KeyValueLayout, rows: pa.Schema) -> KeyValueLayout:
     """The layout with the further columns that rows have."""
     further = [field for field in rows if field.name in (UNCHANGED, MESSAGE)]
     return replace(layout, schema=pa.schema([*layout.schema, *further]))
@@ -79,11 +79,11 @@ def restored_windows(
     the window is cut into parts of whole keys, each as large as the rows before it suggest.
 
     Args:
-        window: in the layout that `widened` has made of `layout`.
+        window: in the layout that `widened_layout` has made of `layout`.
     """
-    rows, last = layout.take(window.batch, window.order), window.last_rows(layout)
+    rows, last = layout.rows_at(window.batch, window.order), window.last_rows(layout)
     if not leaves_out(rows):
-        yield restored(MergeWindow(rows, None, last), layout, find)
+        yield restored_rows(MergeWindow(rows, None, last), layout, find)
         return
     ends = np.flatnonzero(last) + 1
     start, size = 0, FIRST_ROWS
@@ -91,14 +91,14 @@ def restored_windows(
         wanted = min(start + size, rows.num_rows)
         end = int(ends[np.searchsorted(ends, wanted)])
         part = MergeWindow(rows.slice(start, end - start), None, last[start:end])
-        whole = restored(part, layout, find)
+        whole = restored_rows(part, layout, find)
         yield whole
         row_bytes = whole.window.batch.nbytes / max(1, whole.window.batch.num_rows)
         size = int(min(max(PART_BYTES / max(row_bytes, 1), _ROWS_MIN), _ROWS_MAX))
         start = end
 
 
-def restored(window: MergeWindow, layout: KeyValueLayout, find: FindsRows) -> RestoredRows:
+def restored_rows(window: MergeWindow, layout: KeyValueLayout, find: FindsRows) -> RestoredRows:
     """The window's rows with their older values.
 
     Four rows of two keys; v of row 1 comes from row 0, v of row 3 from the table::
@@ -109,20 +109,20 @@ def restored(window: MergeWindow, layout: KeyValueLayout, find: FindsRows) -> Re
         w             [1, 2, ., 4]
 
     Args:
-        window: in the layout that `widened` has made of `layout`.
+        window: in the layout that `widened_layout` has made of `layout`.
     """
-    rows = layout.take(window.batch, window.order)
+    rows = layout.rows_at(window.batch, window.order)
     last = window.last_rows(layout)
     narrow = rows.select(layout.schema.names)
     if not leaves_out(rows):
         return RestoredRows(MergeWindow(narrow, None, last), _refused(rows, {}))
     left_out = _left_out(rows.column(UNCHANGED))
-    before = {name: _Before.of(rows, last, mask) for name, mask in left_out.items()}
+    before = {name: _Before.in_rows(rows, last, mask) for name, mask in left_out.items()}
     asked = np.unique(np.concatenate([column.asked_keys for column in before.values()]))
     old_at = np.full(rows.num_rows, -1)
     old: pa.RecordBatch | None = None
     if len(asked):
-        keys = take(narrow.select(list(layout.key_names)), asked)
+        keys = rows_at(narrow.select(list(layout.key_names)), asked)
         names = [name for name, column in before.items() if len(column.asked_keys)]
         looked_up = find(keys, names)
         old, old_at[asked[looked_up.at]] = looked_up.rows, np.arange(len(looked_up.at))
@@ -135,7 +135,7 @@ def restored(window: MergeWindow, layout: KeyValueLayout, find: FindsRows) -> Re
         return RestoredRows(MergeWindow(narrow, None, last), _refused(rows, {}))
     kept = np.ones(rows.num_rows, np.bool_)
     kept[list(reasons)] = False
-    return RestoredRows(MergeWindow(take(narrow, np.flatnonzero(kept))), _refused(rows, reasons))
+    return RestoredRows(MergeWindow(rows_at(narrow, np.flatnonzero(kept))), _refused(rows, reasons))
 
 
 def _left_out(texts: pa.Array) -> dict[str, Mask]:
@@ -167,7 +167,7 @@ class _Before:
     are_deleted: Mask
 
     @staticmethod
-    def of(rows: pa.RecordBatch, last: Mask, left_out: Mask) -> _Before:
+    def in_rows(rows: pa.RecordBatch, last: Mask, left_out: Mask) -> _Before:
         """Find them in rows in order of key and age."""
         count = rows.num_rows
         places = np.arange(count)

@@ -1,4 +1,4 @@
-"""Files of one bucket → sections of overlapping key ranges → few sorted runs in each.
+"""Cuts a bucket's files into sections of overlapping key ranges, and each section into sorted runs.
 
 Used by compaction (only what overlaps is rewritten) and by the scan (a section is the smallest
 unit that can be merged alone). Sees metadata only.

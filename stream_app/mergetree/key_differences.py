@@ -1,7 +1,7 @@
-"""Compares two sides of key-value rows, both in key order, key by key in columns.
+"""Compares two sorted sequences of key-value rows, and finds the keys whose rows differ.
 
-Two versions of a bucket (`table.read.diff_read`), or the rows before and after a compaction
-(`mergetree.changelog`).
+The two sides are two versions of a bucket (`table.read.diff_read`), or the rows before and after
+a compaction (`mergetree.changelog`). Keys and values are compared as whole columns.
 """
 
 from __future__ import annotations
@@ -27,15 +27,14 @@ _BITS = {4: pa.int32(), 8: pa.int64()}
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """The differences of two sides, by places in key order.
+    """The differences between two sides, as places in `order`.
 
     Attributes:
-        batch: rows of both sides, one or two a key, with the column `_SIDE`.
-        order: the places in the batch, in the order of keys.
-        added: keys of the second side alone.
-        gone: keys of the first side alone.
-        older, newer: of each key that both sides have, the row of the first side and that of the
-            second.
+        batch: the rows of both sides, one or two for each key, with the column `_SIDE`.
+        order: the positions of the batch's rows, sorted by key.
+        added: the rows whose key only the second side has.
+        gone: the rows whose key only the first side has.
+        older, newer: the first side's and the second side's row of each key that both sides have.
     """
 
     batch: pa.RecordBatch
@@ -48,10 +47,10 @@ class Differences:
     @property
     def changed(self) -> Indices:
         """The second side's rows whose values differ from the first side's."""
-        return self.newer[~self.same()]
+        return self.newer[~self.same_values()]
 
-    def same(self, ignored: Collection[str] = (), *, as_numbers: bool = False) -> Mask:
-        """For each key that both sides have: whether its two rows have the same values.
+    def same_values(self, ignored: Collection[str] = (), *, as_numbers: bool = False) -> Mask:
+        """The mask of keys on both sides whose two rows have the same values: bool [len(older)].
 
         Args:
             ignored: columns that are not compared.
@@ -84,7 +83,7 @@ class Differences:
         return self._taken(chosen, kinds)
 
     def changelog(self, updates: Mask | None = None) -> pa.RecordBatch:
-        """The changes from the first side to the second, in key order: +I, -D, -U before +U.
+        """The changes that lead from the first side to the second, in key order: +I, -D, -U and +U.
 
         Args:
             updates: mask of the keys on both sides whose update is included; None: all.
@@ -128,17 +127,17 @@ class Differences:
 def differences(
     layout: KeyValueLayout, before: Iterator[pa.RecordBatch], after: Iterator[pa.RecordBatch]
 ) -> Iterator[Differences]:
-    """Compares two sides, each in key order with one row a key; the result is in key order."""
+    """Compare two sides, each in key order with one row for each key; yields parts in key order."""
     layout = _sided(layout)
     sides = [_marked_all(before, _BEFORE), _marked_all(after, _AFTER)]
     for window in merge_windows(sides, layout):
         yield _differing(window, layout)
 
 
-def difference(
+def batch_differences(
     layout: KeyValueLayout, before: pa.RecordBatch, after: pa.RecordBatch
 ) -> Differences:
-    """Compares two batches, each with one row a key."""
+    """Compare two batches, each with one row for each key, in any order."""
     layout = _sided(layout)
     both = pa.concat_batches([_marked(before, _BEFORE), _marked(after, _AFTER)])
     return _differing(sorted_window(both, layout), layout)
@@ -147,14 +146,14 @@ def difference(
 def rows_of_keys(
     layout: KeyValueLayout, rows: pa.RecordBatch, keys: pa.RecordBatch
 ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """The rows with one of these keys, and the keys without a row.
+    """Split by `keys`: the `rows` that have one of the keys, and the keys that have no row.
 
     Args:
-        rows, keys: key-value rows, one a key.
+        rows, keys: key-value rows, one for each key.
     """
     names = list(layout.key_names)
     of_keys = replace(layout, schema=pa.schema([layout.schema.field(name) for name in names]))
-    compared = difference(of_keys, keys.select(names), rows.select(names))
+    compared = batch_differences(of_keys, keys.select(names), rows.select(names))
     hits = compared.order[compared.newer] - keys.num_rows
     return rows.take(pa.array(hits)), keys.take(pa.array(compared.order[compared.gone]))
 
@@ -193,7 +192,7 @@ def _differing(window: MergeWindow, layout: KeyValueLayout) -> Differences:
 
 
 def _exact(column: pa.Array) -> pa.Array:
-    """Floats as their bits: NaN equals NaN, and -0.0 differs from 0.0."""
+    """Floating-point values as their bits, by which NaN equals NaN and -0.0 differs from 0.0."""
     if pa.types.is_floating(column.type):
         return column.view(_BITS[column.type.byte_width])
     return column

@@ -1,4 +1,4 @@
-"""Columns of key-value rows, and their order by key and age.
+"""Orders columns of key-value rows by key and age.
 
 A key-value batch holds `_SEQUENCE_NUMBER` (int64), `_VALUE_KIND` (int8) and then the table's
 columns; the key is among these and is not repeated. A reader may omit the first two. Without
@@ -24,7 +24,7 @@ from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 Indices = npt.NDArray[np.int64]
 """Row numbers of a batch, int64 [m]; the order of a batch of n rows has m ≤ n of them."""
 Mask = npt.NDArray[np.bool_]
-"""One bool for each row, [n]."""
+"""A bool for each row: [n]."""
 
 PACKED_BITS_MAX = 63
 """Bits of a positive int64."""
@@ -35,11 +35,13 @@ class KeyValueLayout:
     """The columns of the key, and the rule for the newer of two versions of a key.
 
     Attributes:
-        schema: of a key-value batch.
+        schema: the schema of a key-value batch.
         key_names: columns of the trimmed primary key, in key order.
         sequence_fields: columns that decide before the sequence number; nulls are oldest.
         sequence_descending: the smallest value of the sequence fields is the newest.
         constant_names: columns with one value in all rows of a bucket: those of the partition.
+
+    A key may be null where its field in `schema` says so; a null precedes every value.
     """
 
     schema: pa.Schema
@@ -48,14 +50,14 @@ class KeyValueLayout:
     sequence_descending: bool = False
     constant_names: frozenset[str] = frozenset()
 
-    def take(self, batch: pa.RecordBatch, indices: Indices | None) -> pa.RecordBatch:
-        """`take` of rows of one bucket, in which constant columns need no order.
+    def rows_at(self, batch: pa.RecordBatch, indices: Indices | None) -> pa.RecordBatch:
+        """`rows_at` of rows of one bucket, in which constant columns need no order.
 
         Args:
             indices: int64 [m], m at most the number of rows.
         """
         if indices is None or not self.constant_names:
-            return take(batch, indices)
+            return rows_at(batch, indices)
         order = pa.array(indices)
         columns = [
             column.slice(0, len(order)) if name in self.constant_names else column.take(order)
@@ -65,7 +67,7 @@ class KeyValueLayout:
 
 
 def integer_view(column: pa.Array) -> pa.Array:
-    """Temporal columns as the integers they are; every other column as it is.
+    """The integers behind temporal columns; other columns stay as they are.
 
     Args:
         column: [n]; the result shares its memory.
@@ -79,7 +81,7 @@ def integer_view(column: pa.Array) -> pa.Array:
 
 
 def ordered_floats(column: pa.Array) -> pa.Array:
-    """Floating-point columns as integers of the same order; every other column as it is.
+    """Floating-point columns as integers with the same order; other columns stay as they are.
 
     -0.0 is less than 0.0, and NaN greater than all; a sort of Arrow's has NaN at the end in both
     directions. Source: Java's `Double.compare`, Paimon 2.0 `codegen/GenerateUtils.scala`.
@@ -125,9 +127,10 @@ def key_order(batch: pa.RecordBatch, layout: KeyValueLayout) -> tuple[Indices, M
     sequence = _sequence_numbers(batch)
     keys = integer_keys(batch, layout)
     if keys is None:
-        names = layout.key_names if sequence is None else (*layout.key_names, SEQUENCE_NUMBER)
-        columns = [(name, "ascending") for name in names]
-        order = _indices(pc.sort_indices(batch, sort_keys=columns))
+        columns = _key_columns(batch, layout)
+        if sequence is not None:
+            columns.append((batch.column(SEQUENCE_NUMBER), "ascending"))
+        order = _sorted_by(columns)
         return order, last_of_key(batch, order, layout)
     order, same = _order_of_integers(keys)
     if sequence is not None:
@@ -147,12 +150,27 @@ def _sequence_numbers(batch: pa.RecordBatch) -> Indices | None:
 
 def _order_by_all(batch: pa.RecordBatch, layout: KeyValueLayout) -> Indices:
     newest_last = "descending" if layout.sequence_descending else "ascending"
-    columns = [(batch.column(name), "ascending") for name in layout.key_names]
+    columns = _key_columns(batch, layout)
     for name in layout.sequence_fields:
         # A null is older than every value, in both directions.
         columns.append((batch.column(name).is_valid(), "ascending"))
         columns.append((ordered_floats(batch.column(name)), newest_last))
     columns.append((batch.column(SEQUENCE_NUMBER), "ascending"))
+    return _sorted_by(columns)
+
+
+def _key_columns(batch: pa.RecordBatch, layout: KeyValueLayout) -> list[tuple[pa.Array, str]]:
+    """The columns that order the keys; a null precedes every value (``primary-key.nullable``)."""
+    columns = []
+    for name in layout.key_names:
+        column = batch.column(name)
+        if column.null_count:
+            columns.append((column.is_valid(), "ascending"))
+        columns.append((column, "ascending"))
+    return columns
+
+
+def _sorted_by(columns: list[tuple[pa.Array, str]]) -> Indices:
     names = [str(index) for index in range(len(columns))]
     sorted_by = pa.RecordBatch.from_arrays([column for column, _ in columns], names)
     sort_keys = [(name, order) for name, (_, order) in zip(names, columns, strict=True)]
@@ -264,13 +282,32 @@ def _same_as_next(batch: pa.RecordBatch, order: Indices | None, layout: KeyValue
             same &= values[1:] == values[:-1]
             continue
         column = column if order is None else column.take(pa.array(order))
-        equal = pc.equal(column.slice(1), column.slice(0, len(same)))
-        same &= equal.to_numpy(zero_copy_only=False).astype(np.bool_)
+        same &= equal_values(column.slice(1), column.slice(0, len(same)))
     return same
 
 
+def equal_values(left: pa.Array, right: pa.Array) -> Mask:
+    """Whether the values of two flat columns [n] are equal, nulls too: bool [n]."""
+    equal = pc.equal(left, right)
+    if equal.null_count:
+        both = pc.and_(left.is_null(), right.is_null())
+        equal = pc.coalesce(equal, both)
+    mask: Mask = equal.to_numpy(zero_copy_only=False).astype(np.bool_)
+    return mask
+
+
+def _lesser_values(left: pa.Array, right: pa.Array) -> Mask:
+    """Whether the values of a flat column [n] precede those of another, nulls first: bool [n]."""
+    less = pc.less(left, right)
+    if less.null_count:
+        less = pc.coalesce(less, pc.and_(left.is_null(), right.is_valid()))
+    mask: Mask = less.to_numpy(zero_copy_only=False).astype(np.bool_)
+    return mask
+
+
 def keys_not_after(batch: pa.RecordBatch, key_names: Sequence[str], *, or_same: bool) -> Mask:
-    """For each row but the first: is its key not above the one before? `or_same` allows repeats.
+    """The mask of rows, without the first, whose key is not above the one before; `or_same` allows
+    repeats.
 
     Four rows::
 
@@ -287,13 +324,12 @@ def keys_not_after(batch: pa.RecordBatch, key_names: Sequence[str], *, or_same: 
     for name in key_names:
         column = integer_view(batch.column(name))
         before, after = column.slice(0, count), column.slice(1)
-        less, equal = pc.less(after, before), pc.equal(after, before)
-        below |= same & less.to_numpy(zero_copy_only=False).astype(np.bool_)
-        same &= equal.to_numpy(zero_copy_only=False).astype(np.bool_)
+        below |= same & _lesser_values(after, before)
+        same &= equal_values(after, before)
     return below if or_same else below | same
 
 
-def whole_keys(
+def slices_of_whole_keys(
     batches: Iterable[pa.RecordBatch], key_names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     """The same rows, in key order, in batches of which no two have a key in common.
@@ -315,7 +351,7 @@ def whole_keys(
         yield held
 
 
-def take(batch: pa.RecordBatch, indices: Indices | None) -> pa.RecordBatch:
+def rows_at(batch: pa.RecordBatch, indices: Indices | None) -> pa.RecordBatch:
     """The rows at `indices`, int64 [m]; all of them, uncopied, when it is None."""
     return batch if indices is None else batch.take(pa.array(indices))
 
@@ -324,6 +360,10 @@ def is_retract(batch: pa.RecordBatch) -> Mask:
     """The mask of rows of kind -U or -D: bool [n]."""
     if batch.schema.get_field_index(VALUE_KIND) < 0:
         return np.zeros(batch.num_rows, dtype=np.bool_)
-    kinds: npt.NDArray[np.int8] = batch.column(VALUE_KIND).to_numpy()
+    return are_retracts(batch.column(VALUE_KIND).to_numpy())
+
+
+def are_retracts(kinds: npt.NDArray[np.int8]) -> Mask:
+    """The mask of the numbers of -U and -D, which are odd: bool [n]."""
     retract: Mask = (kinds & 1) != 0
     return retract

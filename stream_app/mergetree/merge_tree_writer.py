@@ -1,4 +1,4 @@
-"""write → flush → level-0 and changelog files, for one bucket.
+"""Writes rows of one bucket: buffers them, and flushes level-0 and changelog files.
 
 Called by `table.write` in a task. There is no compaction in it: the driver decides on that after
 the commit (see compact_manager).
@@ -20,8 +20,8 @@ from stream_app.mergetree.file_access import (
     OldRows,
     WrittenFiles,
 )
-from stream_app.mergetree.fill_unchanged import restored_windows, widened
-from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, take
+from stream_app.mergetree.fill_unchanged import restored_windows, widened_layout
+from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, rows_at
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.mergetree.row_kinds import check_mergeable, with_kinds_of
@@ -38,7 +38,8 @@ class MergeTreeWriter:
     """The writer of one bucket, for one epoch.
 
     Attributes:
-        next_sequence_number: of the first row; greater than any in the bucket.
+        next_sequence_number: the sequence number of the first row; greater than any in the
+            bucket.
         writes_changelog: ``changelog-producer = input``: every row also goes to a changelog file.
         ignored_kinds: row kinds that are dropped before anything else (``ignore-delete``,
             ``ignore-update-before``).
@@ -57,12 +58,16 @@ class MergeTreeWriter:
     refused_rows: tuple[RefusedRows, ...] = ()
     kind_column: str = ""
     old_rows: OldRows | None = None
-    _new_files: list[DataFileMeta] = field(default_factory=list)
-    _changelog_files: list[DataFileMeta] = field(default_factory=list)
-    _refused: list[pa.RecordBatch] = field(default_factory=list)
+    _new_files: list[DataFileMeta] = field(init=False, default_factory=list)
+    _changelog_files: list[DataFileMeta] = field(init=False, default_factory=list)
+    _refused: list[pa.RecordBatch] = field(init=False, default_factory=list)
+
+    def find_old_rows(self, old_rows: OldRows) -> None:
+        """Take the values that rows leave out from these rows."""
+        self.old_rows = old_rows
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Take in rows (`_VALUE_KIND` and the table's columns) in their order of arrival.
+        """Add rows (`_VALUE_KIND` and the table's columns) in their order of arrival.
 
         Rows that leave values out have the columns of `model.schema.unchanged_values` behind these.
         """
@@ -100,7 +105,7 @@ class MergeTreeWriter:
                 window = drained
                 if changelog is not None:
                     # Merged from sorted rows, the copy for the data file reads memory in order.
-                    rows = self.layout.take(window.batch, window.order)
+                    rows = self.layout.rows_at(window.batch, window.order)
                     changelog.write(rows)
                     window = MergeWindow(rows, None, window.last)
                 data.write(self.merge_function.merge(window, self.layout))
@@ -135,10 +140,10 @@ class MergeTreeWriter:
         return len(self.buffer.layout.schema) > len(self.layout.schema)
 
     def _widen(self, rows: pa.Schema) -> None:
-        """From now on accept rows that omit values."""
+        """Accept rows that omit values from now on."""
         if self.buffer.spilled_bytes:
             self.flush()
-        self.buffer.widen(widened(self.layout, rows))
+        self.buffer.widen(widened_layout(self.layout, rows))
 
     def _windows(self) -> Iterator[MergeWindow]:
         """The buffered rows, completed; rows that cannot be completed are refused."""
@@ -160,4 +165,4 @@ class MergeTreeWriter:
             return rows
         kinds = rows.column(VALUE_KIND).to_numpy()
         kept = ~np.isin(kinds, [int(kind) for kind in self.ignored_kinds])
-        return rows if kept.all() else take(rows, np.flatnonzero(kept))
+        return rows if kept.all() else rows_at(rows, np.flatnonzero(kept))

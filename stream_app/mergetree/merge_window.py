@@ -1,4 +1,4 @@
-"""Rows that can be merged: all versions of each of their keys.
+"""Defines a window: rows that can be merged, because it has all versions of their keys.
 
 Made by the write buffer and by sort_merge_reader, taken by a merge function.
 """

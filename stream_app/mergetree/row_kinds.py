@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.errors import MergeError
-from stream_app.mergetree.key_value_batch import Mask, is_retract
+from stream_app.mergetree.key_value_batch import Mask, equal_values, is_retract
 from stream_app.mergetree.merge_engines.ordered_values import valid_rows
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
@@ -77,5 +77,4 @@ def _refused_by(rule: RefusedRows, rows: pa.RecordBatch, key_names: Sequence[str
 
 
 def _same_as_next(column: pa.Array) -> Mask:
-    same: Mask = pc.equal(column[:-1], column[1:]).to_numpy(zero_copy_only=False)
-    return same
+    return equal_values(column[:-1], column[1:])

@@ -1,10 +1,10 @@
-"""k sorted runs → windows that hold every version of their keys, in bounded memory.
+"""Merges k sorted runs into windows that hold every version of their keys, in bounded memory.
 
 Used by the write buffer (sorted chunks), the compaction (files) and the read (sections). From each
 run it holds one batch. Every row up to the smallest of the batches' last keys can be merged now,
 because what the runs bring later is greater. So memory is batches × runs, whatever the files' size.
 
-Source: Paimon `mergetree/SortMergeReader*.java` does this row by row with a loser tree; here a
+Source: Paimon `mergetree/SortMergeReader*.java` does this row by row with a loser tree. Here a
 window is concatenated and sorted at once, which for presorted runs is one merge pass per column.
 """
 
@@ -32,7 +32,7 @@ from stream_app.mergetree.sorted_run import SortedRun
 
 
 class RunCursor:
-    """One run: its current batch and how much of it is used up."""
+    """The read position in one run: its current batch, and how much of it is used."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], layout: KeyValueLayout) -> None:
         self._batches = batches
@@ -47,10 +47,15 @@ class RunCursor:
             self._columns = [
                 integer_view(self.batch.column(name)) for name in self._layout.key_names
             ]
-            keys = integer_keys(self.batch, self._layout) if len(self._columns) == 1 else None
+            keys = integer_keys(self.batch, self._layout) if self._is_one_number() else None
             self._integers = None if keys is None else keys[0]
             self.last_key = self._key(self.batch.num_rows - 1)
             """The greatest key of the current batch."""
+
+    def _is_one_number(self) -> bool:
+        """Whether each key of the run is a number: a null in another batch has a tuple."""
+        schema, names = self._layout.schema, self._layout.key_names
+        return len(names) == 1 and not schema.field(names[0]).nullable
 
     def rest(self) -> pa.RecordBatch:
         """Use up and return the rest of the batch."""
@@ -71,7 +76,8 @@ class RunCursor:
     def _key(self, row: int) -> Any:
         if self._integers is not None:
             return self._integers[row]
-        return tuple(column[row].as_py() for column in self._columns)
+        values = (column[row].as_py() for column in self._columns)
+        return tuple((0,) if value is None else (1, value) for value in values)
 
     def _end_of(self, bound: Any) -> int:
         assert self.batch is not None

@@ -1,4 +1,4 @@
-"""Files in key order whose key ranges do not overlap.
+"""Defines a sorted run: files in key order whose key ranges do not overlap.
 
 Used by levels, interval_partition and the pick of a compaction. Sees metadata only.
 
@@ -40,7 +40,7 @@ def sorted_run(files: Iterable[DataFileMeta], key_of: KeyOrder) -> SortedRun:
 
     Raises:
         CorruptFileError: two files overlap. Reading such a run would return a key twice, and
-            compacting it would lose the newer version, so nothing may go on from it.
+            compacting it would lose the newer version, so nothing may continue from it.
     """
     keyed = [(key_of(file.min_key), key_of(file.max_key), file) for file in files]
     keyed.sort(key=lambda item: item[:2])

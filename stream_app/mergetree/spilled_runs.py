@@ -1,4 +1,4 @@
-"""Sorted runs of a write buffer on local disk, as Arrow IPC.
+"""Keeps sorted runs of a write buffer on local disk, as Arrow IPC.
 
 Used by write_buffer. A run is read back in small pieces, so that many runs can be merged in little
 memory. Too many runs are first merged into one.
@@ -46,9 +46,9 @@ class SpilledRuns:
     merge: Callable[[MergeWindow], pa.RecordBatch]
     limit: int | None
     parent: str | None
-    _runs: list[_Run] = field(default_factory=list)
-    _written: int = 0
-    _folder: tempfile.TemporaryDirectory[str] | None = None
+    _runs: list[_Run] = field(init=False, default_factory=list)
+    _written: int = field(init=False, default=0)
+    _folder: tempfile.TemporaryDirectory[str] | None = field(init=False, default=None)
 
     @property
     def count(self) -> int:
@@ -91,7 +91,9 @@ class SpilledRuns:
             self._folder = None
 
     def _due(self) -> list[_Run]:
-        """The runs to merge when there are too many: unmerged ones, so that rows move rarely."""
+        """The runs to merge when there are too many; merged ones are spared, so that rows move
+        rarely.
+        """
         fresh = [run for run in self._runs if not run.is_merged]
         return fresh if len(fresh) > 1 else self._runs
 

@@ -1,4 +1,4 @@
-"""Rows of one bucket in memory up to a limit, drained in key order.
+"""Buffers rows of one bucket in memory up to a limit, and drains them in key order.
 
 Used by merge_tree_writer. Arriving batches gather into a chunk; a full chunk (a tenth of the limit)
 is sorted at once and kept. When the chunks take seven tenths, the buffer merges them into a sorted
@@ -52,10 +52,10 @@ class SortBufferWriteBuffer:
     spillable: bool = True
     spill_limit: int | None = None
     spill_parent: str | None = None
-    _gathering: list[pa.RecordBatch] = field(default_factory=list)
-    _gathered_bytes: int = 0
-    _chunks: list[pa.RecordBatch] = field(default_factory=list)
-    _chunk_bytes: int = 0
+    _gathering: list[pa.RecordBatch] = field(init=False, default_factory=list)
+    _gathered_bytes: int = field(init=False, default=0)
+    _chunks: list[pa.RecordBatch] = field(init=False, default_factory=list)
+    _chunk_bytes: int = field(init=False, default=0)
     _spilled: SpilledRuns = field(init=False)
 
     def __post_init__(self) -> None:
@@ -71,7 +71,7 @@ class SortBufferWriteBuffer:
         )
 
     def widen(self, layout: KeyValueLayout) -> None:
-        """From now on accept rows of a layout with further columns at its end.
+        """Accept rows of a layout with further columns at its end from now on.
 
         Nothing may lie on local disk.
         """
@@ -183,7 +183,7 @@ class SortBufferWriteBuffer:
     def _merge(self, window: MergeWindow) -> pa.RecordBatch:
         # An older value must stay until its key's next rows have used it.
         if self.merge_early is None or leaves_out(window.batch):
-            return self.layout.take(window.batch, window.order)
+            return self.layout.rows_at(window.batch, window.order)
         return self.merge_early.merge(window, self.layout)
 
     def _keep(self, chunk: pa.RecordBatch) -> None:

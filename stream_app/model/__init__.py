@@ -1,1 +1,1 @@
-"""Vocabulary: frozen values without I/O, Arrow or Spark. Start with `data_type`."""
+"""Defines the vocabulary: frozen values without I/O, Arrow or Spark. Start with `data_type`."""

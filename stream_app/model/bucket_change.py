@@ -20,7 +20,7 @@ class LookUp:
     """The files in which a compaction has looked up older rows of its keys.
 
     Attributes:
-        output_level: its files' level; it has looked on the levels above.
+        output_level: the level of the output files; levels above it were searched.
         files: names of the files there that could hold a key of its level 0.
     """
 
@@ -40,7 +40,8 @@ class BucketChange:
 
     Attributes:
         partition: serialized BinaryRow of the partition columns.
-        total_buckets: of the partition; None: as many as the table's options say.
+        total_buckets: the number of buckets of the partition; None: as many as the table's options
+            say.
         removed: data files; an append removes none.
         added: data files; a file that a compaction only moves to another level is in both.
         changelog: changelog files.
@@ -82,7 +83,7 @@ class ManifestCommittable:
 
     Attributes:
         identifier: the epoch; increases with each commit of one user.
-        changes: of the buckets; an APPEND may have none.
+        changes: the changes of the buckets; an APPEND may have none.
         properties: kept in the snapshot, e.g. source offsets.
     """
 

@@ -4,3 +4,6 @@ from __future__ import annotations
 
 BucketId = tuple[bytes, int]
 """The partition, as a serialized BinaryRow of the partition columns, and the bucket's number."""
+
+POSTPONED = -2
+"""The number of ``bucket-postpone``, whose rows wait for their bucket. It counts as no bucket."""

@@ -1,14 +1,39 @@
-"""One compaction of a bucket, as the driver asks a task for it. The answer is a `BucketChange`.
+"""A compaction of one bucket, as the driver requests it; a task answers with a `BucketChange`.
 
-Source: Paimon `mergetree/compact/CompactUnit.java`.
+Source: Paimon `mergetree/compact/CompactUnit.java`, `spark/sort/TableSorter.java`.
 """
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.data_file_meta import DataFileMeta
+
+
+class OrderStrategy(enum.Enum):
+    """The way in which several columns become one order.
+
+    ORDER: by the first column, equal values by the next. ZORDER and HILBERT: along a curve through
+    all columns at once, so that rows with near values of any column lie near each other.
+    """
+
+    ORDER = "order"
+    ZORDER = "zorder"
+    HILBERT = "hilbert"
+
+
+@dataclass(frozen=True, slots=True)
+class RowOrder:
+    """An order of rows.
+
+    Attributes:
+        columns: the most significant one first.
+    """
+
+    strategy: OrderStrategy
+    columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +71,7 @@ class CompactRequest:
         above: files of higher levels than the output, in which rows of the unit's keys are looked
             up.
         runs: sorted runs of the bucket when the unit was picked; more runs are more urgent.
+        order: in which a table without keys gets its rows; None: as they are.
     """
 
     partition: bytes
@@ -57,6 +83,7 @@ class CompactRequest:
     rewrite_all: bool = False
     above: tuple[DataFileMeta, ...] = ()
     runs: int = 1
+    order: RowOrder | None = None
 
     def change(
         self,

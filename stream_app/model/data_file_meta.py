@@ -1,4 +1,4 @@
-"""One data or changelog file as a manifest knows it.
+"""A data or changelog file as manifests describe it.
 
 Source: Paimon `io/DataFileMeta.java`. Bytes on disk: `format.avro.manifest_avro`.
 """

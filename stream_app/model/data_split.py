@@ -1,4 +1,4 @@
-"""The unit of reading: files of one bucket that are read together, by one task or thread.
+"""The unit of reading: files of one bucket that one task or thread reads together.
 
 Made by `planning.read.split_generator` and `table.read.split_scan`, read by
 `table.read.split_read`. Small, and can be pickled: it names files and holds no rows.
@@ -33,8 +33,8 @@ class DataSplit:
     """Files of a bucket at a snapshot.
 
     Attributes:
-        snapshot_id: of the version that is read.
-        schema_id: of the columns that it was planned with.
+        snapshot_id: the number of the version that is read.
+        schema_id: the schema number of the columns that it was planned with.
         partition: serialized BinaryRow of the partition columns.
         is_raw: see `SplitGroup`.
         index_files: those that hold deletion vectors of these files.
@@ -79,7 +79,7 @@ class StreamSplit:
 
     Attributes:
         split: files of CHANGES are read in this order, which is that in which they were written.
-        commit_time_millis: of the split's snapshot, since 1970 in UTC.
+        commit_time_millis: its snapshot's commit time, in ms since 1970 in UTC.
     """
 
     split: DataSplit

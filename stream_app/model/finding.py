@@ -1,4 +1,4 @@
-"""Something in a table that is not as it must be.
+"""A finding: a defect of a table.
 
 Made by the pure rules of `planning.check` and by `table.check`, printed by ``stream-app check``.
 """
@@ -12,7 +12,7 @@ from stream_app.errors import CorruptFileError
 
 
 class FindingKind(enum.Enum):
-    """The subject of a finding."""
+    """The part of a table that a finding is about."""
 
     HINT = "hint"
     SNAPSHOTS = "snapshots"
@@ -43,7 +43,7 @@ class FindingKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that is wrong.
+    """One defect.
 
     Attributes:
         what: one sentence with the wrong values.

@@ -1,4 +1,4 @@
-"""One index file as an index manifest knows it: deletion vectors, hashes, or a global index.
+"""An index file as index manifests describe it: deletion vectors, hashes, or a global index.
 
 We read and write deletion vectors and hashes. Each index manifest copies all other entries, because
 a missing entry loses its file.
@@ -25,7 +25,7 @@ class DeletionVectorMeta:
     """The place of a data file's deletion vector in its index file.
 
     Attributes:
-        offset: of the first byte of its entry.
+        offset: the offset of the first byte of its entry.
         length: bytes; of magic number and bitmap for 32-bit bitmaps, of the whole entry for 64-bit.
         cardinality: deleted rows; None when an old writer did not say.
     """
@@ -75,7 +75,7 @@ class IndexFileMeta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexManifestEntry:
-    """One index file of a bucket, or as a change: that it comes (ADD) or goes (DELETE).
+    """An index file of a bucket; in a change, whether the file is added (ADD) or deleted (DELETE).
 
     Attributes:
         partition: serialized BinaryRow of the partition columns.
@@ -97,5 +97,5 @@ class IndexManifestEntry:
         return self.index_file.index_type == HASH
 
     def as_delete(self) -> IndexManifestEntry:
-        """The change that takes this file away."""
+        """The change that deletes this file."""
         return replace(self, kind=FileKind.DELETE)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 EPOCHS_PROPERTY = "stream_app.epochs"
 """Key of a snapshot's property: the newest epoch of each job; see `planning.commit.job_epochs`."""
+Offsets = Mapping[str, Mapping[str, int]]
+"""Topic → Kafka partition → offset, as the ends of epochs and Spark's checkpoint have them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,7 +16,7 @@ class JobEpoch:
     """The newest epoch of one job.
 
     Attributes:
-        identifier: of its commit: the epoch's number.
+        identifier: the identifier of its commit: the epoch's number.
         time_millis: when it was committed, since 1970 in UTC.
         source_end: where it ends, in the source's own format; None: unknown.
     """

@@ -1,4 +1,4 @@
-"""ADD or DELETE of one file in a bucket, and one manifest file as its list knows it.
+"""An entry of a manifest, which adds or deletes a file; and a manifest as its list describes it.
 
 Source: Paimon `manifest/ManifestEntry.java`, `manifest/ManifestFileMeta.java`,
 `manifest/FileEntry.java` (identity).
@@ -62,7 +62,7 @@ class ManifestEntry:
         )
 
     def as_delete(self) -> ManifestEntry:
-        """The entry that takes this file away."""
+        """The entry that deletes this file."""
         return replace(self, kind=FileKind.DELETE)
 
 

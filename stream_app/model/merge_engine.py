@@ -1,6 +1,6 @@
 """The merge engines, and the traits that planners of reads and compactions need.
 
-How an engine merges stands in `mergetree.merge_engines`.
+`mergetree.merge_engines` defines how an engine merges.
 
 Source: Paimon `CoreOptions.java` (`MergeEngine`, `needLookup`).
 """
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 
-class Existing(enum.Enum):
+class OlderRowRule(enum.Enum):
     """The treatment of a row whose key has an older row in another partition.
 
     Source: Paimon `crosspartition/ExistingProcessor.java`.
@@ -36,7 +36,9 @@ class EngineTraits:
             no key is on two levels above 0. Readers skip level 0, so each row has to leave it soon.
         keeps_newest: the merged row is the newest one, whatever the older ones are.
         keeps_first: the merged row is the one that came first. So no row is replaced.
-        existing: see `Existing`.
+        fills_columns: a row sets the columns in which it has a value. So none takes back another
+            unless rules of the columns say how.
+        existing: see `OlderRowRule`.
         default_function: the aggregate function of a column that names none; None: the engine's own
             rule is no function.
     """
@@ -46,7 +48,8 @@ class EngineTraits:
     needs_lookup: bool
     keeps_newest: bool = False
     keeps_first: bool = False
-    existing: Existing = Existing.STAYS
+    fills_columns: bool = False
+    existing: OlderRowRule = OlderRowRule.STAYS
     default_function: str | None = None
 
 
@@ -57,21 +60,21 @@ MERGE_ENGINES: Mapping[str, EngineTraits] = {
         keeps_deletes=True,
         needs_lookup=False,
         keeps_newest=True,
-        existing=Existing.MOVES,
+        existing=OlderRowRule.MOVES,
     ),
-    "partial-update": _FOLDING,
+    "partial-update": replace(_FOLDING, fills_columns=True),
     "aggregation": replace(_FOLDING, default_function="last_non_null_value"),
     "first-row": EngineTraits(
         may_prune_by_value=True,
         keeps_deletes=True,
         needs_lookup=True,
         keeps_first=True,
-        existing=Existing.SKIPS,
+        existing=OlderRowRule.SKIPS,
     ),
 }
 """The merge engines by the value of ``merge-engine``, in lower case."""
 
 
 def traits_of(engine: str) -> EngineTraits:
-    """The engine's traits; careful ones for an engine that stream_app does not merge by."""
+    """The engine's traits; cautious ones for an engine that stream_app does not implement."""
     return MERGE_ENGINES.get(engine, _FOLDING)

@@ -25,7 +25,7 @@ class VersionKind(enum.Enum):
     SNAPSHOT = "snapshot"
     TAG = "tag"
     CHANGELOG = "changelog"
-    """One that outlives its snapshot."""
+    """A changelog that outlives its snapshot."""
 
 
 SOURCE_END_PROPERTY = "stream_app.source-end"
@@ -41,7 +41,10 @@ REPLAY_PROPERTY = "stream_app.replay"
 """Key of a snapshot's property: records of a quarantine, replayed; the name of their mark."""
 
 KEY_SHARES_PROPERTY = "stream_app.key-shares"
-"""Key of a snapshot's property: by how many shares of an index its rows found their buckets."""
+"""Key of a snapshot's property: by how many key shares its rows found their buckets."""
+
+TRUNCATE = "TRUNCATE"
+"""The operation of a snapshot that deletes all rows of partitions, or of the table."""
 
 BATCH_COMMIT_IDENTIFIER = 9_223_372_036_854_775_807
 """The identifier of commits that belong to no stream."""
@@ -54,7 +57,9 @@ class Snapshot:
     Record counts are physical rows of files, whatever their kind.
 
     Attributes:
-        uuid, operation: what Paimon 2's writers note of a commit; we only carry them.
+        uuid: of the commit, by which a catalog recognises the snapshot below; None: a Paimon before
+            2.0.
+        operation: what a user asked for, such as ``TRUNCATE``; None: a stream's commit.
         writer_version: what made the snapshot, such as ``java-2.0.0-…``; None: a Paimon before 2.0.
         unknown_fields: keys of its file that we do not know, and that a copy would lose.
     """

@@ -15,7 +15,7 @@ class Tag:
     """A name for a version of the table.
 
     Attributes:
-        create_time_ms: local wall clock read as if UTC, as Paimon does; None when it is not told.
+        create_time_ms: local wall clock read as if UTC, as Paimon does; None when it is unknown.
         time_retained_ms: after which Paimon may delete it; None: never.
     """
 

@@ -1,1 +1,1 @@
-"""Conditions on rows: text → tree, and what a tree says of columns. Start with `parser`."""
+"""Parses conditions on rows, and derives what they imply for columns. Start with `parser`."""

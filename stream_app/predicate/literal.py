@@ -1,4 +1,4 @@
-"""A literal of a condition → the column's type, exactly.
+"""Converts a literal of a condition exactly to its column's type.
 
 Numbers, dates and times lie on a grid: a DECIMAL(12, 2) knows hundredths, a TIMESTAMP(3)
 milliseconds. A literal between two points of its column's grid, or beyond its ends, is not
@@ -73,8 +73,8 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
-    """Where a literal lies among the values of a column's type.
+class FittedLiteral:
+    """The place of a literal among the values of a column's type.
 
     Attributes:
         value: the largest value that is not above the literal; None when all are above.
@@ -93,7 +93,7 @@ def comparison(column: DataField, operator: str, literal: Literal) -> Predicate:
     Raises:
         ValueError: the literal is of another kind than the column.
     """
-    fitted = fit(literal, column.data_type)
+    fitted = fitted_literal(literal, column.data_type)
     if fitted.is_exact:
         return Compare(column, operator, fitted.value)
     if operator in ("=", "<>"):
@@ -104,21 +104,21 @@ def comparison(column: DataField, operator: str, literal: Literal) -> Predicate:
     return Compare(column, "<=" if below else ">", fitted.value)
 
 
-def fit(literal: Literal, data_type: DataType) -> Fitted:
-    """The literal among the values of a type.
+def fitted_literal(literal: Literal, data_type: DataType) -> FittedLiteral:
+    """The literal as a value of the type: exact, rounded to its grid, or beyond its range.
 
     Raises:
-        ValueError: in words what the column wants.
+        ValueError: the type cannot hold it; the text names what it accepts.
     """
     root = data_type.root
     if root in STRING_ROOTS and literal.kind == "TEXT":
-        return Fitted(literal.text)
+        return FittedLiteral(literal.text)
     if root in BINARY_ROOTS and literal.kind == "BYTES":
-        return Fitted(bytes.fromhex(literal.text))
+        return FittedLiteral(bytes.fromhex(literal.text))
     if root is TypeRoot.BOOLEAN and literal.kind == "BOOLEAN":
-        return Fitted(literal.text == "TRUE")
+        return FittedLiteral(literal.text == "TRUE")
     if root in FLOAT_ROOTS:
-        return Fitted(_float(literal, data_type))
+        return FittedLiteral(_float(literal, data_type))
     if root in INTEGER_ROOTS and literal.kind == "NUMBER":
         return _on_grid(_number(literal.text), _integer_max(data_type))
     if root is TypeRoot.DECIMAL and literal.kind == "NUMBER":
@@ -126,7 +126,7 @@ def fit(literal: Literal, data_type: DataType) -> Fitted:
         fitted = _on_grid(scaled, 10**data_type.precision - 1, least=1 - 10**data_type.precision)
         if isinstance(fitted.value, int):
             value = scaled_decimal(fitted.value, data_type.scale)
-            return Fitted(value, fitted.is_exact, fitted.is_beyond)
+            return FittedLiteral(value, fitted.is_exact, fitted.is_beyond)
         return fitted
     if root in (TypeRoot.DATE, TypeRoot.TIME) or root in TIMESTAMP_ROOTS:
         return _temporal(literal, data_type)
@@ -134,7 +134,7 @@ def fit(literal: Literal, data_type: DataType) -> Fitted:
 
 
 def wanted_text(data_type: DataType) -> str:
-    """What a literal of a type looks like."""
+    """The form of a type's literals, in words."""
     root = data_type.root
     if root in STRING_ROOTS:
         return "a 'text'"
@@ -179,16 +179,16 @@ def _integer_max(data_type: DataType) -> int:
     return int(2 ** (_INTEGER_BITS[data_type.root] - 1) - 1)
 
 
-def _on_grid(exact: Fraction, greatest: int, *, least: int | None = None) -> Fitted:
+def _on_grid(exact: Fraction, greatest: int, *, least: int | None = None) -> FittedLiteral:
     floor = exact.__floor__()
     if floor < (-greatest - 1 if least is None else least):
-        return Fitted(None, is_exact=False)
+        return FittedLiteral(None, is_exact=False)
     if floor > greatest:
-        return Fitted(greatest, is_exact=False, is_beyond=True)
-    return Fitted(floor, is_exact=floor == exact)
+        return FittedLiteral(greatest, is_exact=False, is_beyond=True)
+    return FittedLiteral(floor, is_exact=floor == exact)
 
 
-def _temporal(literal: Literal, data_type: DataType) -> Fitted:
+def _temporal(literal: Literal, data_type: DataType) -> FittedLiteral:
     root = data_type.root
     local = root is TypeRoot.TIMESTAMP_LTZ
     wanted = "TIMESTAMP" if root in TIMESTAMP_ROOTS else root.name
@@ -205,7 +205,7 @@ def _temporal(literal: Literal, data_type: DataType) -> Fitted:
         step = _NANOS_OF_UNIT[timestamp_unit(data_type.precision)]
     fitted = _on_grid(nanos / step, _integer_max(data_type))
     if wanted == "TIMESTAMP" and isinstance(fitted.value, int):
-        return Fitted(fitted.value * step, fitted.is_exact, fitted.is_beyond)
+        return FittedLiteral(fitted.value * step, fitted.is_exact, fitted.is_beyond)
     return fitted
 
 

@@ -1,4 +1,4 @@
-"""Conditions as text, such as ``amount >= 9.99 AND customer LIKE 'A%'`` → `Predicate`.
+"""Parses conditions such as ``amount >= 9.99 AND customer LIKE 'A%'`` to a `Predicate`.
 
 A small part of SQL, read by recursive descent::
 
@@ -23,13 +23,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from stream_app.errors import UsageError
 from stream_app.model.near_names import unknown_name
 from stream_app.model.schema.data_type import STRING, STRING_ROOTS, DataField, RowType, TypeRoot
-from stream_app.predicate.literal import Literal, comparison, fit, wanted_text
+from stream_app.predicate.literal import Literal, comparison, fitted_literal, wanted_text
 from stream_app.predicate.predicate import (
     Always,
     And,
@@ -109,7 +109,7 @@ class _Token:
 
     @property
     def key(self) -> str:
-        """The key word or sign that it is; empty for other tokens."""
+        """The upper-case key word or sign; empty for other tokens."""
         if self.kind == "sign":
             return self.text
         upper = self.text.upper()
@@ -160,9 +160,9 @@ class _Parser:
     tokens: list[_Token]
     row_type: RowType
     judges_columns: bool = True
-    _at: int = 0
-    _depth: int = 0
-    _tests: int = 0
+    _at: int = field(init=False, default=0)
+    _depth: int = field(init=False, default=0)
+    _tests: int = field(init=False, default=0)
 
     def whole(self) -> Predicate:
         predicate = self._condition()
@@ -277,7 +277,7 @@ class _Parser:
         self._expect("(")
         values = []
         while True:
-            fitted = self._typed(column, lambda literal: fit(literal, column.data_type))
+            fitted = self._typed(column, lambda literal: fitted_literal(literal, column.data_type))
             if fitted.is_exact:
                 values.append(fitted.value)
             if not self._accept(","):

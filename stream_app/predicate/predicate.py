@@ -1,4 +1,4 @@
-"""A condition on rows, typed against a table's columns.
+"""Conditions on rows, typed by a table's columns.
 
 `parser` makes predicates from text. A predicate becomes an Arrow expression that filters rows. It
 also gives the values of a column that can pass, so that readers prune partitions and buckets.
@@ -101,7 +101,9 @@ def column_names(predicate: Predicate) -> tuple[str, ...]:
 
 
 def possible_values(predicate: Predicate, name: str) -> frozenset[object] | None:
-    """Every row that passes has one of these values in a column; None: it may have any."""
+    """Values of which every passing row has one in a column; None: a passing row may have any
+    value.
+    """
     match predicate:
         case And(parts):
             known = [v for part in parts if (v := possible_values(part, name)) is not None]
@@ -183,7 +185,7 @@ def _one_of(column: DataField, values: Sequence[object]) -> pc.Expression:
 
 
 def _compare_floats(column: DataField, sign: str, value: float) -> pc.Expression:
-    """As Paimon and Spark order floats: NaN equals itself and is greater than all others."""
+    """Compare floats as Paimon and Spark do: NaN equals itself and is greater than all others."""
     field = pc.field(column.name)
     if not math.isnan(value):
         compared = _COMPARE[sign](field, pc.scalar(arrow_scalar(value, column.data_type)))

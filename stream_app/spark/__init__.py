@@ -1,4 +1,4 @@
-"""Tasks, streams and sessions of Spark. Beside it only `app` imports PySpark, to join the parts.
+"""Tasks, streams and sessions of Spark; of the other packages only `app` imports PySpark.
 
 Start with `ingest.epoch_committer`.
 """

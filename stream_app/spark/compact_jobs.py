@@ -1,8 +1,15 @@
 """Runs the compactions of a job's tables as Spark jobs, beside the stream.
 
-A few threads of the driver each submit one job of one task for one bucket. They use the FAIR pool
+A few threads of the driver each submit one job of one task at a time. They use the FAIR pool
 "compaction", so that ingestion has priority. The pool is a local property of the thread, so each
 thread sets it. Waiting requests are served by urgency (`queue_rank`).
+
+A job costs the driver and the executor as much as a small compaction itself. So small compactions
+that wait share a job (`shared_count`), whose task runs them one after the other. When the task
+fails, each of them gets a job of its own, which reports its own error.
+
+A few very small ones are done in their thread on the driver, without a job. A driver that has many
+to do finds more waiting, and leaves them to Spark.
 
 Paimon runs compactions in a thread of the writer's task instead.
 """
@@ -11,9 +18,11 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import queue
 import threading
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,19 +32,29 @@ from pyspark.sql import SparkSession
 from stream_app.errors import StoppedError
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.compact_request import CompactRequest
-from stream_app.spark.task_errors import readable
+from stream_app.spark.task_errors import readable_error
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.registry import compact_bucket
 from stream_app.table.storage_errors import storage_errors
+
+_LOG = logging.getLogger(__name__)
 
 POOL = "compaction"
 _POOL_PROPERTY = "spark.scheduler.pool"
 OVERTAKEN_BY_A_RUN = 4
 """Number of requests that a bucket with one more sorted run may overtake."""
+SHARED_BYTES = 8 << 20
+"""The most bytes that the compactions of one job read; a task takes about 0.15 s for them."""
+SHARED_MAX = 100
+"""Compactions of one job at most."""
+DRIVER_BYTES = 1 << 20
+"""What the compactions that a thread does on the driver read at most; they take some 0.02 s."""
+_DRIVER_MAX = 4
+"""Compactions that a thread does on the driver, of those that wait together."""
 
 
 def queue_rank(number: int, runs: int) -> int:
-    """The rank of the `number`-th request in the queue; the least rank is served first.
+    """The rank of request `number` in the queue; the least rank is served first.
 
     A bucket with more sorted runs overtakes earlier requests, but only a bounded number of them. So
     no request starves.
@@ -43,10 +62,30 @@ def queue_rank(number: int, runs: int) -> int:
     return number - OVERTAKEN_BY_A_RUN * runs
 
 
+def shared_count(sizes: Iterable[int]) -> int:
+    """The number of compactions that share one job.
+
+    A large compaction has a job of its own, and ends a shared job before it.
+
+    Args:
+        sizes: bytes that the waiting compactions read, in the order of the queue; at least one.
+    """
+    total = count = 0
+    for size in sizes:
+        total += size
+        if count and (total > SHARED_BYTES or count == SHARED_MAX):
+            break
+        count += 1
+    return count
+
+
+Work = tuple[FileStoreTable, CompactRequest]
+
+
 @dataclass(order=True, slots=True)
 class _Waiting:
     rank: float
-    work: tuple[FileStoreTable, CompactRequest] | None = field(compare=False)
+    work: Work | None = field(compare=False)
     future: Future[BucketChange] = field(compare=False, default_factory=Future)
 
 
@@ -55,10 +94,12 @@ class SparkCompactions:
 
     Args:
         parallelism: Spark jobs at a time; None: half the number of Spark's cores.
+        driver_bytes: see `DRIVER_BYTES`; 0: none are done on the driver.
     """
 
-    def __init__(self, spark: SparkSession, parallelism: int | None) -> None:
+    def __init__(self, spark: SparkSession, parallelism: int | None, driver_bytes: int = 0) -> None:
         self._context = spark.sparkContext
+        self._driver_bytes = driver_bytes
         parallelism = parallelism or max(1, self._context.defaultParallelism // 2)
         self._queue: queue.PriorityQueue[_Waiting] = queue.PriorityQueue()
         self._numbers = itertools.count()
@@ -97,38 +138,109 @@ class SparkCompactions:
     def _work(self) -> None:
         self._context.setLocalProperty(_POOL_PROPERTY, POOL)
         while True:
-            waiting = self._queue.get()
-            if waiting.work is None or self._closed.is_set():
-                _drop(waiting)
+            first = self._queue.get()
+            if first.work is None or self._closed.is_set():
+                _drop(first)
                 return
-            if not waiting.future.set_running_or_notify_cancel():
+            batch = [
+                one
+                for one in (first, *self._behind(first.work))
+                if one.future.set_running_or_notify_cancel()
+            ]
+            works = [one.work for one in batch if one.work is not None]
+            is_here = len(works) <= _DRIVER_MAX and _read_bytes(works) <= self._driver_bytes
+            if len(batch) > 1 and not is_here and self._is_done_together(batch):
                 continue
+            for waiting, work in zip(batch, works, strict=True):
+                try:
+                    change = _change_here(work) if is_here else None
+                    waiting.future.set_result(change or self._run([work])[0])
+                except BaseException as error:
+                    waiting.future.set_exception(error)
+
+    def _behind(self, first: Work) -> list[_Waiting]:
+        """Take from the queue what shares a job with a request."""
+        taken: list[_Waiting] = []
+        sizes = [_size(first)]
+        while True:
             try:
-                waiting.future.set_result(self._run(*waiting.work))
-            except BaseException as error:
-                waiting.future.set_exception(error)
+                following = self._queue.get_nowait()
+            except queue.Empty:
+                return taken
+            if following.work is not None:
+                sizes.append(_size(following.work))
+            if shared_count(sizes) < len(taken) + 2:
+                self._queue.put(following)  # its rank is its place
+                return taken
+            taken.append(following)
 
-    def _run(self, table: FileStoreTable, request: CompactRequest) -> BucketChange:
-        unit = request.unit
-        where = f"{table.paths.partition(request.partition)} bucket {request.bucket}".strip()
-        self._context.setJobDescription(
-            f"compact {where}: {len(unit.files)} files into level {unit.output_level} "
-            f"({unit.reason})"
-        )
+    def _is_done_together(self, batch: Sequence[_Waiting]) -> bool:
+        try:
+            changes = self._run([waiting.work for waiting in batch if waiting.work is not None])
+        except BaseException as error:
+            _LOG.info("%d compactions of a shared job get jobs of their own: %s", len(batch), error)
+            return False
+        for waiting, change in zip(batch, changes, strict=True):
+            waiting.future.set_result(change)
+        return True
 
-        def compact(one: CompactRequest) -> Any:
-            before = Counter(table.store_requests())
-            with storage_errors(table.location):
-                change = compact_bucket(table, one)
-            return change, Counter(table.store_requests()) - before
+    def _run(self, works: Sequence[Work]) -> list[BucketChange]:
+        """The changes by some compactions, in their order; one job with one task."""
+        self._context.setJobDescription(_description(works))
+
+        def compact(_: int) -> Any:
+            answers: list[tuple[BucketChange, Counter[str]]] = []
+            try:
+                for table, request in works:
+                    before = Counter(table.store_requests())
+                    with storage_errors(table.location):
+                        change = compact_bucket(table, request)
+                    answers.append((change, Counter(table.store_requests()) - before))
+            except BaseException:
+                for work, answer in zip(works, answers, strict=False):
+                    work[0].discard([answer[0]])
+                raise
+            return answers
 
         try:
-            [(change, requests)] = self._context.parallelize([request], 1).map(compact).collect()
+            [answers] = self._context.parallelize([0], 1).map(compact).collect()
         except Exception as error:
-            raise readable(error) from None
-        assert isinstance(change, BucketChange)
-        table.add_store_requests(requests)
-        return change
+            raise readable_error(error) from None
+        for (table, _), (_, requests) in zip(works, answers, strict=True):
+            table.add_store_requests(requests)
+        return [change for change, _ in answers]
+
+
+def _change_here(work: Work) -> BucketChange | None:
+    """The change by a compaction in this process; None: it failed, and Spark shall repeat it."""
+    table, request = work
+    try:
+        return compact_bucket(table, request)
+    except Exception as error:
+        _LOG.warning("%s: a task of Spark repeats a compaction: %s", table.location, error)
+        return None
+
+
+def _read_bytes(works: Sequence[Work]) -> int:
+    """Bytes of all files that compactions read, also to look rows up."""
+    above = (file.file_size for _, request in works for file in request.above)
+    return sum(map(_size, works)) + sum(above)
+
+
+def _size(work: Work) -> int:
+    return work[1].unit.total_size
+
+
+def _description(works: Sequence[Work]) -> str:
+    """The description of a job on Spark's own page."""
+    table, request = works[0]
+    unit = request.unit
+    where = f"{table.paths.partition(request.partition)} bucket {request.bucket}".strip()
+    more = f" and {len(works) - 1} small compactions more" if len(works) > 1 else ""
+    return (
+        f"compact {where}: {len(unit.files)} files into level {unit.output_level} "
+        f"({unit.reason}){more}"
+    )
 
 
 def _drop(waiting: _Waiting) -> None:

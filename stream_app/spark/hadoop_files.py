@@ -19,7 +19,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from stream_app.spark.internals import java_array, java_context, jvm
+from stream_app.spark.jvm_access import java_array, java_context, jvm
 from stream_app.spark.task_errors import first_line
 
 
@@ -51,12 +51,12 @@ class HadoopFiles:
         """Do nothing: a file closed on such a system outlives a crash of the client."""
 
     def overwrite(self, path: str, data: bytes) -> None:
-        """Write a file beside it, and rename that."""
+        """Write a temporary file in the same folder, and rename it."""
         with _errors_of(path):
             self._rename(self._written_beside(path, data), path, "OVERWRITE")
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        """Write a file beside it, and rename that: only the first job with this name succeeds."""
+        """Write a temporary file beside it, and rename that: only the first job succeeds."""
         with _errors_of(path):
             temporary = self._written_beside(path, data)
             try:

@@ -1,4 +1,4 @@
-"""A folder of the job's own, on whatever file system: its checkpoint and its quarantine.
+"""Defines a folder of the job's own, on any file system: its checkpoint or its quarantine.
 
 These files need far fewer promises than a table's `FileIO`. So file systems that only Spark reaches
 are sufficient (`spark.hadoop_files`).
@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class FolderFiles(Protocol):
-    """Small files. Every `fileio.file_io.FileIO` will do, with the promises that are made there."""
+    """The operations on small files that a folder needs; every `fileio.file_io.FileIO` has them."""
 
     def read_bytes(self, path: str) -> bytes:
         """The whole file.
@@ -54,7 +54,7 @@ class Folder:
     files: FolderFiles
 
     def path(self, name: str) -> str:
-        """Path of a file in it; the name may have slashes."""
+        """The path of a file in the folder; the name may contain slashes."""
         return f"{self.location}/{name}"
 
     def __str__(self) -> str:

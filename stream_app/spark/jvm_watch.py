@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from stream_app.errors import FAILED, JvmEndedError, StreamAppError
-from stream_app.spark.internals import jvm_process
+from stream_app.spark.jvm_access import jvm_process
 from stream_app.spark.session import where_spark_says_more
 
 _LOG = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ _MOMENT_S = 2.0
 
 @dataclass(slots=True)
 class _JvmWatch:
-    """Waits for the JVM's end beside the job."""
+    """Watches for the JVM's end while the job runs."""
 
     jvm: _Process
     outlet: int | None
@@ -99,7 +99,7 @@ def ending_with_jvm(spark: SparkSession, stop_requested: threading.Event) -> Ite
 
 
 def _outlet(pid: int) -> int | None:
-    """The standard error of a JVM that carries our output; None: no JVM does, or it has none."""
+    """The standard error of the JVM through which this process writes, or None."""
     if os.getppid() != pid:
         return None
     with contextlib.suppress(OSError):  # no Linux, or a socket
@@ -118,7 +118,7 @@ class _Process:
                 self._handle = os.pidfd_open(pid)
 
     def ends_within(self, seconds: float) -> bool:
-        """Wait for its end."""
+        """Wait for the end of the process; returns whether it came in time."""
         if self._handle is not None:
             ended = select.poll()
             ended.register(self._handle, select.POLLIN)

@@ -20,7 +20,7 @@ import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from stream_app.spark.internals import jvm_runs
+from stream_app.spark.jvm_access import jvm_runs
 from stream_app.spark.supported_versions import check_spark
 
 SPARK_LOG_VARIABLE = "STREAM_APP_SPARK_LOG"
@@ -38,12 +38,9 @@ THROUGHPUT = (
     # A pause of some milliseconds harms no epoch, and megabytes of fetched messages burden the
     # collector that Java chooses.
     "-XX:+UseParallelGC",
-    # Ten times the usual: the best compiler works on what is hot for long, not on all that Spark
-    # runs through in its first minute. On two cores it took a third of that minute for itself.
-    "-XX:Tier4InvocationThreshold=50000",
-    "-XX:Tier4MinInvocationThreshold=6000",
-    "-XX:Tier4CompileThreshold=150000",
-    "-XX:Tier4BackEdgeThreshold=400000",
+    # Rows stay in Python's workers; the JVM moves blocks and plans epochs. Code of the quick
+    # compiler does that as fast. The best compiler would take an eighth of the job's processor.
+    "-XX:TieredStopAtLevel=1",
 )
 """Options of the JVMs of driver and executors; docs/performance.md has their effect."""
 TASK_TRIES = 4
@@ -104,8 +101,9 @@ def start_session(
     """The session, with the defaults of the job below the user's settings.
 
     Args:
-        launch: of `launch_settings`, made from `settings` when absent; for a driver that starts its
-            JVM itself. Under ``spark-submit`` the JVM runs already and they are left out.
+        launch: the result of `launch_settings`, made from `settings` when absent; for a driver that
+            starts its JVM itself. Under ``spark-submit`` the JVM runs already and they are left
+            out.
 
     Raises:
         UsageError: no test covers this version of Spark.

@@ -24,7 +24,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from stream_app.spark.internals import jvm, let_java_call
+from stream_app.spark.jvm_access import jvm, let_java_call
 
 _LOG = logging.getLogger(__name__)
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -33,7 +33,7 @@ PATIENCE_S = 2.0
 _HOOKS_S = 1.0
 """Seconds for the JVM's shutdown hooks; then the process ends without them."""
 _ONE_PRESS_S = 0.7
-"""One Ctrl-C reaches Python and the JVM, with this delay at most."""
+"""The longest delay with which one Ctrl-C reaches both Python and the JVM."""
 
 
 @dataclass(slots=True)
@@ -91,13 +91,13 @@ class _JvmHandler:
         self._stop.on_signal(self._number)
 
     class Java:
-        """Tells Py4J what this class implements."""
+        """The Java interface of the handler, for Py4J."""
 
         implements = ("sun.misc.SignalHandler",)
 
 
 def stop_on_signals(spark: SparkSession, stop_requested: threading.Event) -> None:
-    """Set the event when Python or the JVM is asked to end; call it in the main thread."""
+    """Set the event when Python or the JVM receives a stop signal. Call it in the main thread."""
     java = jvm(spark)
     stop = _Stop(stop_requested, java)
     for number in SIGNALS:

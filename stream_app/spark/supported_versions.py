@@ -1,4 +1,4 @@
-"""The versions of Spark that the tests cover: pure."""
+"""Decides whether tests cover a version of Spark: pure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ SUPPORTED = ("4.0", "4.1", "4.2", "4.3")
 
 
 def minor_of(version: str) -> str:
-    """``4.1`` of ``4.1.3``."""
+    """The minor version, such as ``4.1`` of ``4.1.3``."""
     return ".".join(version.split(".")[:2])
 
 
-def untried(version: str) -> str | None:
+def untried_warning(version: str) -> str | None:
     """A warning about a Spark that no test covers; None: the tests cover it."""
     if minor_of(version) in SUPPORTED:
         return None
@@ -27,7 +27,7 @@ def check_spark(version: str) -> None:
     Raises:
         UsageError: it is another version; the error names the covered ones.
     """
-    if (what := untried(version)) is not None:
+    if (what := untried_warning(version)) is not None:
         raise UsageError(
             what,
             where="the installed pyspark",

@@ -1,8 +1,8 @@
-"""Makes Spark's errors readable: errors of our own keep their words, from any process.
+"""Makes Spark's errors readable: stream_app's own errors keep their text, from any process.
 
 An error of a task reaches the driver as text inside an error of Spark's. An error of the source is
-inside an error of the query. This module extracts their words. An error that it does not understand
-stays whole, with its trace.
+inside an error of the query. This module extracts their words. An error of another form stays
+whole, with its trace.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NO_PYTHON = re.compile(
 _REASON = re.compile(r"^(?:\s*Reason: |org.*Exception: )?(.*(?:offset|[Pp]artition).*)$", re.M)
 
 
-def readable(error: BaseException) -> BaseException:
+def readable_error(error: BaseException) -> BaseException:
     """The error behind `error`, or `error` itself if it does not explain itself."""
     if isinstance(error, StreamAppError):
         return error
@@ -109,7 +109,7 @@ def first_line(error: BaseException) -> str:
 
 def failure_bytes(error: Exception) -> bytes:
     """Encodes the error of one table, to travel to the driver beside other tables' results."""
-    failure = readable(error)
+    failure = readable_error(error)
     if not isinstance(failure, StreamAppError):
         failure = StreamAppError(f"{type(error).__name__}: {first_line(error)}")
     return pickle.dumps(failure)

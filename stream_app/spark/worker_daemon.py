@@ -1,4 +1,4 @@
-"""The process from which Spark forks its Python workers, with all that our tasks import loaded.
+"""Starts the process from which Spark forks Python workers, with the tasks' modules loaded.
 
 Spark starts it by the setting ``spark.python.daemon.module``. It is Spark's own daemon, with
 workers that end without a trace. Three things make small epochs cheap:
@@ -29,7 +29,7 @@ PRELOADED = (
     "confluent_kafka",
     "pandas",
     "pyspark.worker",
-    "stream_app.message_formats",
+    "stream_app.message_format_registry",
     "stream_app.spark.epoch.range_epochs",
     "stream_app.spark.epoch.route_task",
     "stream_app.spark.epoch.write_task",
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def ends_quietly(worker: Callable[[socket.socket, bool], int]) -> Callable[..., int]:
-    """Spark ends a worker by closing its connection, even at a task's begin: that is no error."""
+    """Wrap a worker: Spark ends workers by closing their connections, which is no error."""
 
     def run(connection: socket.socket, is_known: bool) -> int:
         try:
@@ -67,7 +67,7 @@ def ends_quietly(worker: Callable[[socket.socket, bool], int]) -> Callable[..., 
 
 
 def without_archives(path: list[str]) -> list[str]:
-    """An import path without those of Spark's archives that are not needed."""
+    """An import path without those of Spark's archives that no task needs."""
     path = [entry for entry in path if not _is_spark_jar(entry)]
     archives = [entry for entry in path if _is_spark_zip(entry)]
     rest = [entry for entry in path if entry not in archives]

@@ -1,1 +1,1 @@
-"""The verbs of a table: write, commit, scan, read. Start with `file_store_table`."""
+"""Writes, commits, scans and reads tables. Start with `file_store_table`."""

@@ -1,4 +1,4 @@
-"""One Paimon table and its parts.
+"""Represents a Paimon table, with its options, files and versions.
 
 Everything that works on a table takes a `FileStoreTable`; it is small and can be pickled.
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 from stream_app.catalog.environment import NO_CATALOG, CatalogEnvironment
 from stream_app.clock import Clock
 from stream_app.errors import SchemaMismatchError
-from stream_app.fileio.counted_file_io import CountedFileIO, StoreRequests, counted
+from stream_app.fileio.counted_file_io import CountedFileIO, StoreRequests, counting_file_io
 from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.data_file_reader import BATCH_ROWS, DataFileReader
@@ -43,7 +43,6 @@ from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_engines.registry import merge_function_of
 from stream_app.model.bucket_change import BucketChange
-from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.table_options import (
     DELETION_VECTOR_INDEX_FILE_TARGET_SIZE,
@@ -58,7 +57,8 @@ from stream_app.model.schema.table_schema import (
 )
 from stream_app.model.schema.tables_own_options import option_differences, with_configured
 from stream_app.model.table_kind import KindTraits
-from stream_app.planning.compact.waiting_rows import SeenAt, seen_at
+from stream_app.planning.commit.snapshot_ordering import prefix_of_own_numbers
+from stream_app.planning.compact.waiting_rows import Visibility, visibility_of
 from stream_app.planning.schema.option_changes import way_out
 
 SYSTEM_COLUMNS = frozenset((SEQUENCE_NUMBER, VALUE_KIND))
@@ -92,7 +92,7 @@ class FileStoreTable:
 
     @property
     def label(self) -> str:
-        """``database.table``, by the catalog; without one by the folders."""
+        """The name ``database.table`` in the catalog; without a catalog by the folders."""
         return str(self.environment.identifier or table_label(self.location))
 
     @property
@@ -102,8 +102,8 @@ class FileStoreTable:
         return identifier.table if identifier else self.location.rstrip("/").rpartition("/")[2]
 
     def counted(self, requests: StoreRequests) -> FileStoreTable:
-        """The same table, with its requests to the store counted, in tasks too."""
-        return replace(self, file_io=counted(self.file_io, requests))
+        """The same table, which counts its requests to the store, in tasks too."""
+        return replace(self, file_io=counting_file_io(self.file_io, requests))
 
     def store_requests(self) -> Mapping[str, int]:
         """Requests to the store so far, by kind; empty when they are not counted."""
@@ -128,7 +128,7 @@ class FileStoreTable:
     @cached_property
     def paths(self) -> FileStorePathFactory:
         """The paths of files."""
-        return FileStorePathFactory.of(self.location, self.schema)
+        return FileStorePathFactory.of_schema(self.location, self.schema)
 
     @property
     def schemas(self) -> SchemaManager:
@@ -137,7 +137,7 @@ class FileStoreTable:
 
     @property
     def snapshots(self) -> SnapshotManager:
-        """The snapshot files; a catalog that knows the newest one knows it of the main branch."""
+        """The snapshot files; a catalog tracks the newest snapshot of the main branch only."""
         loader = None if self.branch else self.environment.snapshot_loader
         return SnapshotManager(self.file_io, self.version_root, loader)
 
@@ -195,29 +195,28 @@ class FileStoreTable:
     def merges_by_vectors(self) -> bool:
         """Whether deletion vectors mark the rows that newer rows of their key replace.
 
-        Then readers skip level 0 until it is compacted, because its rows are not marked yet.
+        Rows of level 0 have not marked older rows yet.
         """
         return self.options.merges_by_vectors and self.kind.merges_by_key
 
     @property
-    def seen_at(self) -> SeenAt:
-        """Where a row becomes visible to readers and to followers of the changelog."""
-        return seen_at(self.options, merges_by_key=self.kind.merges_by_key)
+    def visibility(self) -> Visibility:
+        """The step at which a row becomes visible to readers and to followers of the changelog."""
+        return visibility_of(self.options, merges_by_key=self.kind.merges_by_key)
 
     @property
     def skips_level_0(self) -> bool:
         """Whether readers leave out files that are not compacted yet."""
-        by_engine = traits_of(self.options.merge_engine).needs_lookup
-        return self.kind.merges_by_key and (by_engine or self.merges_by_vectors)
+        return self.kind.merges_by_key and self.options.hides_level_0
 
     @property
     def merge_function(self) -> MergeFunction:
-        """How rows of one key merge into one (``merge-engine``)."""
+        """The function by which rows of one key merge into one (``merge-engine``)."""
         return merge_function_of(self.schema)
 
     def identity(self) -> str:
-        """Distinguishes this table from any other, even from a later one at the same place."""
-        return self.schemas.fingerprint()
+        """A text that no other table has, not even a later one at the same place."""
+        return f"{self.schemas.fingerprint()}{self.branch and ':'}{self.branch}"
 
     @cached_property
     def key_of(self) -> Callable[[bytes], tuple[Any, ...]]:
@@ -274,6 +273,7 @@ class FileStoreTable:
                 self.known_schemas(),
                 batch_rows,
                 row_groups,
+                prefix_of_own_numbers(self.options),
             ),
             clock=self.clock,
         )
@@ -282,7 +282,8 @@ class FileStoreTable:
         """Delete the files that changes have written, and that no snapshot names or will name."""
         for change in changes:
             for file in change.written:
-                self.file_io.delete(self.paths.data_file(*change.bucket_id, file))
+                for path in self.paths.files_of(*change.bucket_id, file):
+                    self.file_io.delete(path)
             for entry in change.written_index:
                 self.file_io.delete(self.paths.index_file(*change.bucket_id, entry.index_file))
 
@@ -327,7 +328,7 @@ def table_label(location: str) -> str:
 
 
 def with_files(table: FileStoreTable, files: FileIO) -> FileStoreTable:
-    """The same table on a file system; if that counts requests, the table counts its own."""
+    """The table on another file system; if that counts requests, the table counts its own."""
     if isinstance(files, CountedFileIO):
-        files = counted(files.files, StoreRequests())
+        files = counting_file_io(files.files, StoreRequests())
     return replace(table, file_io=files)

@@ -25,9 +25,9 @@ from stream_app.errors import (
 )
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.fileio.store import OptionSource
-from stream_app.filestore.versions.branches import table_and_branch
+from stream_app.filestore.versions.branches import BRANCH_MARK, branch_path, table_and_branch
 from stream_app.filestore.versions.schema_manager import SchemaManager
-from stream_app.format.avro.avro_schema import check_known
+from stream_app.format.avro.avro_records import check_known
 from stream_app.mergetree.merge_engines.registry import merge_function_of
 from stream_app.model.options.core_options import check_writable
 from stream_app.model.options.table_options import CATALOG
@@ -47,21 +47,23 @@ def open_table(
     """Open the Paimon table, or one of its branches, in the folder at a path or URI.
 
     Args:
-        file_io_options: of the file system, such as ``s3.endpoint``.
-        option_source: where options that expire are had again; None: they stay.
+        file_io_options: the options of the file system, such as ``s3.endpoint``.
+        option_source: supplies options that expire anew; None if the options stay valid.
 
     Raises:
         TableNotFoundError: there is no table.
         UsageError: the location names an unknown file system, or an option is wrong.
         StorageError: the file system cannot be reached, or refuses access.
     """
-    path, file_io = file_io_of(location, file_io_options, option_source)
+    path, file_io = file_io_of(branch_path(location), file_io_options, option_source)
     with storage_errors(path):
         root, branch = table_and_branch(file_io, path)
         try:
             schema = SchemaManager(file_io, path).latest()
         except NotADirectoryError:
             raise _no_table("a part of the path is a file, not a folder", path) from None
+    if schema is None and branch:
+        raise _no_branch(root, branch)
     if schema is None:
         is_there = file_io.exists(path)
         raise _no_table("the folder has no schema" if is_there else "there is no folder", path)
@@ -77,7 +79,10 @@ def open_in_catalog(
         TableNotFoundError: the catalog has no such table.
         UsageError, StorageError: as `open_table`.
     """
-    place = catalog.table(identifier)
+    name, mark, branch = identifier.table.partition(BRANCH_MARK)
+    place = catalog.table(replace(identifier, table=name))
+    if place is not None and mark:
+        place = replace(place, location=f"{place.location}{mark}{branch}")
     if place is None:
         raise TableNotFoundError(
             f"the catalog has no table {identifier}",
@@ -126,6 +131,14 @@ def _opened(place: CatalogTable, clock: Clock | None) -> FileStoreTable:
     return replace(table, environment=place.environment)
 
 
+def _no_branch(root: str, branch: str) -> TableNotFoundError:
+    return TableNotFoundError(
+        f"the table has no branch {branch!r}",
+        where=root,
+        fix=f"create it: stream-app branch create {root} {branch}",
+    )
+
+
 def _no_table(why: str, path: str) -> TableNotFoundError:
     return TableNotFoundError(
         f"no Paimon table: {why}",
@@ -146,8 +159,13 @@ def open_for_altering(table: FileStoreTable) -> FileStoreTable:
     schema = table.schema
     _check_owner(table)
     check_known(schema.unknown_fields, table.location)
-    options = {"branch": table.branch or "main", **schema.options}
-    check_writable(options, schema.primary_keys, schema.partition_keys, table.location)
+    if table.branch and table.environment.snapshot_loader is not None:
+        raise UnsupportedTableError(
+            f"the table is branch {table.branch!r} of a REST catalog, whose server publishes it",
+            where=table.version_root,
+            fix="write it with Paimon's own engines",
+        )
+    check_writable(schema.options, schema.primary_keys, schema.partition_keys, table.location)
     return table
 
 
@@ -193,7 +211,7 @@ def _check_options(table: FileStoreTable) -> None:
         raise UnsupportedTableError(
             "; ".join(problems),
             where=table.location,
-            fix=f"mend the options, in the configuration or by stream-app alter {table.location} "
+            fix=f"fix the options, in the configuration or by stream-app alter {table.location} "
             "--set OPTION=VALUE, or --unset OPTION",
         )
     merge_function_of(schema)
@@ -217,9 +235,12 @@ def create_or_open(
         location=location, environment=NO_CATALOG, file_io_options=file_io_options or {}
     )
     _check_new(wanted)
-    path, file_io = file_io_of(location, file_io_options)
+    path, file_io = file_io_of(branch_path(location), file_io_options)
     schemas = SchemaManager(file_io, path)
     with _creating(path):
+        root, branch = table_and_branch(file_io, path)
+        if branch and schemas.latest() is None:
+            raise _no_branch(root, branch)
         if schemas.latest() is None:
             file_io.check_atomic_create(path)
             if schemas.create(wanted):
@@ -230,8 +251,10 @@ def create_or_open(
 def create_or_open_in_catalog(
     catalog: Catalog, identifier: Identifier, wanted: TableSchema, clock: Clock | None = None
 ) -> FileStoreTable:
-    """As `create_or_open`, for a table of a catalog, which then has the table as its own."""
+    """Create or open a table of a catalog; a new table is registered in the catalog."""
     _check_new(wanted)
+    if BRANCH_MARK in identifier.table:  # a catalog creates none
+        return _fitting(open_in_catalog(catalog, identifier, clock), wanted)
     with suppress(TableNotFoundError):
         return _fitting(open_in_catalog(catalog, identifier, clock), wanted)
     owner = {CATALOG.key: catalog.owner} if catalog.owner else {}
@@ -248,7 +271,7 @@ def _check_new(wanted: TableSchema) -> None:
 
 
 def _fitting(table: FileStoreTable, wanted: TableSchema) -> FileStoreTable:
-    """The table with the options of `wanted`, if it fits."""
+    """Return the table with the options of `wanted`, if its schema fits."""
     table = open_for_altering(table)
     check_fits(table, wanted)
     return with_configuration(table, wanted.options)
@@ -277,12 +300,12 @@ def check_fits(table: FileStoreTable, wanted: TableSchema) -> None:
         raise SchemaMismatchError(
             "the configured table does not fit the one that is there: " + "; ".join(problems),
             where=table.location,
-            fix="mend keys and options in the configuration, or give another table name",
+            fix="correct keys and options in the configuration, or give another table name",
         )
 
 
 def fit_problems(table: TableSchema, wanted: TableSchema) -> list[str]:
-    """Why a table cannot take rows of the `wanted` columns; empty when it can.
+    """The reasons why a table cannot take rows of the `wanted` columns; empty if it can.
 
     The order of columns may differ. The table may have further columns that take null, and wider
     types.

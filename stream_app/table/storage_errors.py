@@ -1,4 +1,4 @@
-"""Gives errors of the file system our form, with place and fix; gives errors of merges a place."""
+"""Converts file system errors to errors with place and fix, and adds the place to merge errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from stream_app.errors import MergeError, NoAccessError, StorageError
 from stream_app.fileio.file_io_registry import store_of
 
-_AGAIN = "then start again, a job goes on where it was"
+_AGAIN = "then start again, a job continues where it was"
 _OF_A_DISK: Mapping[int | None, str] = {
     errno.ENOSPC: f"make room on the disk; {_AGAIN}",
     errno.EDQUOT: f"this user's quota is used up: make room; {_AGAIN}",
@@ -29,12 +29,12 @@ _NO_ACCESS: Mapping[int | None, str] = {
     ),
     errno.EROFS: "it is mounted for reading only: give another path, or mount it for writing",
     errno.ENAMETOOLONG: "give a shorter name: most file systems take 255 bytes",
-    errno.ELOOP: "a link in the path leads back to itself: give another path, or mend the link",
+    errno.ELOOP: "a link in the path leads back to itself: give another path, or correct the link",
 }
 
 
 def storage_error(error: OSError, where: str = "") -> StorageError:
-    """An error of the file system in our form; `where` stands in for a path that it lacks.
+    """Convert an error of the file system; `where` is used if the error names no path.
 
     When a retry of the same path cannot help, it is a `NoAccessError`.
     """
@@ -67,7 +67,7 @@ def _fix(error: OSError, advice: str) -> str:
 
 @contextmanager
 def storage_errors(where: str) -> Iterator[None]:
-    """Surround work on a table: errors of the file system then have our form."""
+    """Surrounds work on a table, and converts errors of the file system."""
     try:
         yield
     except OSError as error:
@@ -76,9 +76,9 @@ def storage_errors(where: str) -> Iterator[None]:
 
 @contextmanager
 def merge_errors(bucket: str) -> Iterator[None]:
-    """Surround merges of a bucket: an error then names its folder, which a merge does not know."""
+    """Surrounds merges of a bucket, and adds to errors the folder, which a merge does not know."""
     try:
         yield
     except MergeError as error:
-        error.where = error.where or bucket
+        error.locate(bucket)
         raise

@@ -8,13 +8,14 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
+from stream_app.app.cli.arguments.shown_job import shown_job
 from stream_app.app.web.job_site import JobSite
 from stream_app.app.web.serving import serving
-from tests.support.browser import HANG_MS, TOKEN
-from tests.support.database_job import DatabaseJob
-from tests.support.database_topic import creates
-from tests.support.job_page import block_table
-from tests.support.small_table import SmallTable, small_table
+from tests.support.jobs.database_job import DatabaseJob
+from tests.support.messages.database_topic import creates
+from tests.support.pages.browser import HANG_MS, TOKEN
+from tests.support.pages.job_page import block_table
+from tests.support.tables.small_table import SmallTable, small_table
 
 
 def test_the_keyboard_acts_with_the_token(page: Page, orders: SmallTable) -> None:
@@ -40,7 +41,7 @@ def test_a_held_table_is_resumed(chromium: Browser, tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path)
     in_the_way = block_table(job, "invoices")
     job.run(*creates("shop.orders", [1]), *creates("shop.invoices", [1, 2]))
-    site = JobSite(job.config, job.checkpoint, job.clock, ask_ends=lambda _: None)
+    site = JobSite(shown_job(job.config), job.checkpoint, job.clock, ask_ends=lambda _: None)
     with serving(site, "127.0.0.1", 0, TOKEN) as address:
         page = chromium.new_page(base_url=address, viewport={"width": 390, "height": 800})
         page.set_default_timeout(HANG_MS)
@@ -51,8 +52,8 @@ def test_a_held_table_is_resumed(chromium: Browser, tmp_path: Path) -> None:
         page.get_by_role("link", name="Tables", exact=True).click()
         page.get_by_role("link", name="Resume").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Resume: ods.invoices")
-        found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"]})
-        assert found.violations_count == 0, found.generate_report()
+        report = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"]})
+        assert report.violations_count == 0, report.generate_report()
         page.get_by_role("link", name="Cancel").click()
         assert not (tmp_path / "checkpoint" / "resume").exists(), "nobody has confirmed"
         in_the_way.unlink()

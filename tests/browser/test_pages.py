@@ -12,6 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
+from stream_app.app.cli.arguments.shown_job import shown_job
 from stream_app.app.observe.events.epoch_history import EpochHistory
 from stream_app.app.web.job_site import JobSite
 from stream_app.app.web.serving import serving
@@ -23,12 +24,12 @@ from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.upkeep.tags import create_tag, new_tag
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from tests.support.browser import HANG_MS, TOKEN, order
-from tests.support.busy_job import Busy
-from tests.support.database_job import DatabaseJob
-from tests.support.database_topic import GARBAGE, bad, creates
-from tests.support.job_page import block_table
-from tests.support.small_table import SmallTable, StandingClock, small_table
+from tests.support.jobs.busy_job import Busy
+from tests.support.jobs.database_job import DatabaseJob
+from tests.support.messages.database_topic import GARBAGE, bad, creates
+from tests.support.pages.browser import HANG_MS, TOKEN, order
+from tests.support.pages.job_page import block_table
+from tests.support.tables.small_table import SmallTable, StandingClock, small_table
 
 _DOCS = Path(__file__).parents[2] / "docs"
 
@@ -147,8 +148,8 @@ def test_a_phone_scrolls_in_one_direction_only(page: Page, path: str) -> None:
     page.set_viewport_size({"width": 360, "height": 700})
     page.goto(path)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"]})
-    assert found.violations_count == 0, f"{path}: {found.generate_report()}"
+    report = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"]})
+    assert report.violations_count == 0, f"{path}: {report.generate_report()}"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -160,8 +161,8 @@ def test_assistive_technology_finds_what_it_needs(page: Page, scheme: str) -> No
         answer = page.goto(path)
         assert answer is not None
         page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
-        found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa", "best-practice"]})
-        assert found.violations_count == 0, f"{path}: {found.generate_report()}"
+        report = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa", "best-practice"]})
+        assert report.violations_count == 0, f"{path}: {report.generate_report()}"
 
 
 def test_the_panels_are_those_of_the_table(page: Page, orders: SmallTable) -> None:
@@ -253,7 +254,7 @@ def test_the_list_of_a_job_in_trouble_fits_a_phone(chromium: Browser, tmp_path: 
     report = EpochReport(epoch=1, counts=counts, parts=EpochSeconds(write_s=2))
     history.add("orders", report, job.clock.now_ms())
     site = JobSite(
-        job.config, job.checkpoint, job.clock, history,
+        shown_job(job.config), job.checkpoint, job.clock, history,
         ask_ends=lambda _: {"all": {"0": len(job.sent) + 9}},
     )  # fmt: skip
     with serving(site, "127.0.0.1", 0, TOKEN) as address:
@@ -267,8 +268,8 @@ def test_the_list_of_a_job_in_trouble_fits_a_phone(chromium: Browser, tmp_path: 
             assert shown.evaluate(_OUTSIDE) == [0]
             shown.get_by_text("Bad messages without a table").click()
             shown.get_by_text("not-json: 1 record").click()
-            found = Axe().run(shown, options={"runOnly": ["wcag2a", "wcag2aa"]})
-            assert found.violations_count == 0, found.generate_report()
+            verdict = Axe().run(shown, options={"runOnly": ["wcag2a", "wcag2aa"]})
+            assert verdict.violations_count == 0, verdict.generate_report()
         shown.goto("/")
         picture(shown, "web-tables", tmp_path, ".")
         shown.close()

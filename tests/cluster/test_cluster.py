@@ -22,12 +22,10 @@ import pytest
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.table.opening import open_table
-from tests.support.fast_jvm import fast_jvm
-from tests.support.ingest_process import IngestProcess, write_conf
-from tests.support.kafka_broker import new_topic, produce
-from tests.support.packed_environment import imports_stream_app, pack_environment
-from tests.support.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
-from tests.support.spark_cluster import (
+from tests.support.brokers.kafka_broker import new_topic, produce
+from tests.support.engines.fast_jvm import fast_jvm
+from tests.support.engines.packed_environment import imports_stream_app, pack_environment
+from tests.support.engines.spark_cluster import (
     SECONDS_MAX,
     SparkCluster,
     WorkerMachine,
@@ -35,8 +33,10 @@ from tests.support.spark_cluster import (
     sockets,
     wait_until,
 )
-from tests.support.table_checks import check_chain
-from tests.support.table_writer import read_changes, read_rows
+from tests.support.jobs.ingest_process import IngestProcess, write_conf
+from tests.support.jobs.table_writer import read_changes, read_rows
+from tests.support.servers.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
+from tests.support.tables.snapshot_chain import check_chain
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 ROWS = 40
@@ -96,6 +96,7 @@ class ClusterJob:
                 "checkpoint": f"{self.root}/checkpoint",
                 "quarantine": f"{self.root}/quarantine",
                 "trigger": "0 seconds",
+                "driver-messages": 0,  # the machines that die have all epochs
             },
             spark=self.spark,
             **{"file-system": self.s3.options},
@@ -181,11 +182,11 @@ def cluster_job(tmp_path: Path, kafka_broker: EmbeddedBroker, s3: S3Server) -> I
     with SparkCluster(tmp_path / "cluster", {"spark.decommission.enabled": "true"}) as cluster:
         for _ in range(2):
             cluster.add_worker()
-        found = ClusterJob(tmp_path, cluster, kafka_broker, s3)
+        job = ClusterJob(tmp_path, cluster, kafka_broker, s3)
         cluster.wait_for_workers(2)
-        yield found
-        if found.job.process is not None and found.job.process.poll() is None:
-            found.job.kill()
+        yield job
+        if job.job.process is not None and job.job.process.poll() is None:
+            job.job.kill()
 
 
 @dataclass

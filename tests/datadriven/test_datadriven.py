@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.datadriven import Case, parse, run_file
+from tests.support.suite.datadriven import Case, parse, run_file
 
 TEXT = """\
 # about the file

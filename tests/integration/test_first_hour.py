@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.ingest_process import job_conf
-from tests.support.ingest_server import IngestServer
-from tests.support.small_table import small_table
+from tests.support.jobs.ingest_process import job_conf
+from tests.support.jobs.ingest_server import IngestServer
+from tests.support.tables.small_table import small_table
 
 READ = """
 import sys

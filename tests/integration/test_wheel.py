@@ -23,11 +23,11 @@ from stream_app.app.launch.jars import (
     kafka_broker_jars,
 )
 from stream_app.table.api.paimon_table import open_table
-from tests.support.iceberg_reader import LOCK_LIST
-from tests.support.ingest_process import ROOT, write_conf
-from tests.support.normal_rows import normal_rows, sorted_rows
-from tests.support.own_environment import python_of
-from tests.support.paimon_java import PaimonJava
+from tests.support.jobs.ingest_process import ROOT, write_conf
+from tests.support.judges.iceberg_reader import LOCK_LIST
+from tests.support.judges.normal_rows import normal_rows, sorted_rows
+from tests.support.judges.own_environment import python_of
+from tests.support.judges.paimon_java import PaimonJava
 
 SOURCES = ("pyproject.toml", "README.md", "LICENSE", "pyspark_stream_app.py", "stream_app")
 BUILD = "import sys; from setuptools import build_meta as b; getattr(b, sys.argv[1])(sys.argv[2])"
@@ -133,9 +133,9 @@ def test_the_extras_have_the_names_that_one_guesses(installed: Installed) -> Non
 
 
 def test_verbs_work_without_the_repository(installed: Installed) -> None:
-    told = installed.run("--help")
-    assert told.returncode == 0
-    assert "\n    demo " in told.stdout
+    done = installed.run("--help")
+    assert done.returncode == 0
+    assert "\n    demo " in done.stdout
     assert installed.run("--version").stdout == f"stream-app {__version__}\n"
     conf = write_conf(
         installed.folder / "job.toml",
@@ -171,9 +171,9 @@ def test_an_old_java_is_told_before_anything_starts(installed: Installed, tmp_pa
         stream={"checkpoint": str(tmp_path / "checkpoint")},
     )
     for words in (("broker", tmp_path / "kafka"), ("ingest", "--conf", conf)):
-        told = installed.run(*words, JAVA_HOME=str(tmp_path))
-        assert told.returncode == 2
-        assert "is Java 11.0.2, and Java 17 or newer is needed" in told.stderr
+        done = installed.run(*words, JAVA_HOME=str(tmp_path))
+        assert done.returncode == 2
+        assert "is Java 11.0.2, and Java 17 or newer is needed" in done.stderr
 
 
 @pytest.mark.java
@@ -189,19 +189,19 @@ def test_the_demo_of_few_records_in_a_folder_with_blanks_and_signs(
     done = installed.run("demo", "--records", "2000", "--dir", folder, LC_ALL="C")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert done.stderr == ""
-    told = done.stdout
-    assert "nothing is lost and nothing is twice" in told
-    assert "+ email VARCHAR(60)" in told
-    assert "total DECIMAL(8, 2) → DECIMAL(12, 2)" in told
-    assert "  stream-app read " in told
-    assert "\x1b" not in told, "a pipe gets no colours"
-    story = told[told.index("schemas:") : told.index("try next")]
+    printed = done.stdout
+    assert "nothing is lost and nothing is twice" in printed
+    assert "+ email VARCHAR(60)" in printed
+    assert "total DECIMAL(8, 2) → DECIMAL(12, 2)" in printed
+    assert "  stream-app read " in printed
+    assert "\x1b" not in printed, "a pipe gets no colours"
+    story = printed[printed.index("schemas:") : printed.index("try next")]
     assert max(map(len, story.splitlines())) <= 80
     for name, columns in ALTERED.items():
         table = folder / "warehouse" / "demo.db" / name
         assert columns <= set(paimon_java.types(table))
         rows = sorted_rows(paimon_java.read(table))
-        assert f"{name:<11}   {len(rows):,}" in told, "the shop's and Paimon's count"
+        assert f"{name:<11}   {len(rows):,}" in printed, "the shop's and Paimon's count"
         assert sorted_rows(normal_rows(open_table(str(table)).read().read_all())) == rows
 
 

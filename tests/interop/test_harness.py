@@ -12,18 +12,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.support.line_server import LineServer, LineServerError
-from tests.support.make_java_tables import SCALAR_COLUMNS, TABLES, scalar_row
-from tests.support.normal_rows import (
+from tests.support.judges.line_server import LineServer, LineServerError
+from tests.support.judges.normal_rows import (
     json_value,
     normal_rows,
     normal_value,
     sorted_rows,
     without_nanoseconds,
 )
-from tests.support.paimon_java import PaimonError, PaimonJava
-from tests.support.paimon_jvm import java_tool
-from tests.support.pypaimon_reader import PyPaimonError, PyPaimonReader
+from tests.support.judges.paimon_java import PaimonError, PaimonJava
+from tests.support.judges.paimon_jvm import java_tool
+from tests.support.judges.pypaimon_reader import PyPaimonError, PyPaimonReader
+from tests.support.tables.make_java_tables import SCALAR_COLUMNS, TABLES, scalar_row
 
 pytestmark = pytest.mark.java
 
@@ -48,8 +48,8 @@ def assert_both_read(
     java: PaimonJava, pypaimon: PyPaimonReader, table: Path, expected: list[dict[str, Any]]
 ) -> None:
     assert sorted_rows(java.read(table)) == sorted_rows(expected)
-    found = without_nanoseconds(normal_rows(pypaimon.read(table)))
-    assert sorted_rows(found) == sorted_rows(without_nanoseconds(expected))
+    rows = without_nanoseconds(normal_rows(pypaimon.read(table)))
+    assert sorted_rows(rows) == sorted_rows(without_nanoseconds(expected))
 
 
 def test_both_judges_read_what_java_wrote_deleted_and_compacted(
@@ -232,18 +232,18 @@ def test_committed_tables_hold_the_rows_that_their_json_tells(
 ) -> None:
     table = TABLES / "java.db" / name
     expected = json.loads((TABLES / f"{name}.json").read_text(encoding="utf-8"))
-    found = [json_value(row) for row in paimon_java.read(table)]
-    assert sorted_rows(found) == sorted_rows(expected["rows"])
-    found = [json_value(row) for row in normal_rows(pypaimon.read(table))]
+    rows = [json_value(row) for row in paimon_java.read(table)]
+    assert sorted_rows(rows) == sorted_rows(expected["rows"])
+    rows = [json_value(row) for row in normal_rows(pypaimon.read(table))]
     microseconds = without_nanoseconds(expected["rows"])
-    assert sorted_rows(without_nanoseconds(found)) == sorted_rows(microseconds)
+    assert sorted_rows(without_nanoseconds(rows)) == sorted_rows(microseconds)
     if "changelog" in expected:
-        found = [
+        rows = [
             [plan.snapshot, kind, row]
             for plan in paimon_java.changelog(table)
             for kind, row in plan.changes
         ]
-        assert found == expected["changelog"]
+        assert rows == expected["changelog"]
 
 
 def test_the_scalar_table_has_both_kinds_of_files_and_deletes(paimon_java: PaimonJava) -> None:

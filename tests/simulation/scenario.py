@@ -219,12 +219,12 @@ def _counts(rng: random.Random, verb: Verb) -> tuple[int, ...]:
 def _faults(
     rng: random.Random, name: str, actions: tuple[Action, ...]
 ) -> tuple[tuple[str, Fault], ...]:
-    found = []
+    faults = []
     for number in range(rng.choice([0, 1, 1, 2, 3])):
         actor = rng.choice(actions).actor
         role = rng.choice([actor, actor, f"{actor}/task", f"{actor}/compaction"])
         group = rng.choice([Group.ANY, *Group])
         reach = {Group.ANY: 30, Group.CREATE: 2, Group.READ: 20}.get(group, 5)
         kind = rng.choice(ANSWERS if group is Group.CREATE and rng.random() < 0.5 else FATES)
-        found.append((f"{name}f{number}", Fault(role, group, rng.randrange(reach), kind)))
-    return tuple(found)
+        faults.append((f"{name}f{number}", Fault(role, group, rng.randrange(reach), kind)))
+    return tuple(faults)

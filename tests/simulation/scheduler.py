@@ -73,7 +73,7 @@ class Scheduler:
 
     Attributes:
         rng: decides who is next.
-        stickiness: chance that a thread goes on without being interrupted.
+        stickiness: chance that a thread continues without being interrupted.
     """
 
     rng: random.Random

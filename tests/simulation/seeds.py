@@ -82,7 +82,7 @@ def _options(rng: random.Random, jobs: Scenario) -> dict[str, str]:
 def _with_others(
     rng: random.Random, each: Round, actors: list[str], options: dict[str, str], *, is_calm: bool
 ) -> Round:
-    found = [
+    planned = [
         (actor, _verb(rng, actor, options))
         for actor in actors
         if rng.random() < (0.3 if actor in RARE else 0.6)
@@ -90,7 +90,7 @@ def _with_others(
     begin = len(each.actions)
     actions = tuple(
         Action(f"{each.name}a{number}", actor, verb)
-        for number, (actor, verb) in enumerate(found, begin)
+        for number, (actor, verb) in enumerate(planned, begin)
     )
     faults: tuple[tuple[str, Fault], ...] = ()
     if actions and not is_calm and rng.random() < 0.4:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from stream_app.fileio.file_io import FileStatus
 from tests.simulation.faults import FaultKind, InjectedError
 from tests.simulation.scheduler import Process
-from tests.support.memory_file_io import MemoryFileIO
+from tests.support.files.memory_file_io import MemoryFileIO
 
 
 class FaultyWorld(Protocol):

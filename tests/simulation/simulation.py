@@ -16,20 +16,20 @@ from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
-from tests.simulation.actors import Job, has_fault, seen_by
-from tests.simulation.branches import Branches
+from tests.simulation.actors.branches import Branches
+from tests.simulation.actors.follower import Follower
+from tests.simulation.actors.restorer import Restorer, Turns
+from tests.simulation.actors.upkeep import Upkeep
+from tests.simulation.actors.workers import Job, has_fault, seen_by
 from tests.simulation.faults import FaultKind
-from tests.simulation.follower import Follower
-from tests.simulation.named_files import files_left
-from tests.simulation.oracle import Oracle
-from tests.simulation.promises import demand
-from tests.simulation.restorer import Restorer, Turns
+from tests.simulation.model.named_files import files_left
+from tests.simulation.model.oracle import Oracle
+from tests.simulation.model.promises import demand
 from tests.simulation.scenario import COMMITTING, Action, Round, Scenario, Verb
 from tests.simulation.scheduler import CrashError, Task
 from tests.simulation.seeds import scenario
-from tests.simulation.upkeep import Upkeep
 from tests.simulation.world import BEGIN_MS, World
-from tests.support.merge_read import MergeRead
+from tests.support.tables.merge_read import MergeRead
 
 RIVAL_KEYS = 100
 CHECKED = 3  # of so many seeds `check` looks at the table of one

@@ -6,7 +6,6 @@ deletion vectors. A kind is tried as a new table, and as one that another engine
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -22,11 +21,8 @@ from tests.simulation.kinds import can_be_followed
 from tests.simulation.scenario import Action, Round, Scenario, Verb
 from tests.simulation.simulation import run
 from tests.simulation.world import World
+from tests.support.histories.every_kind import ALWAYS_REFUSED, EVERY_KIND, options_of
 
-ENGINES = ("deduplicate", "partial-update", "aggregation", "first-row")
-PRODUCERS = ("none", "input", "lookup", "full-compaction")
-BUCKETS = ("2", "-1", "-2")
-EVERY_KIND = list(itertools.product(ENGINES, PRODUCERS, BUCKETS, ("false", "true")))
 STEPS = (
     Action("e1", "job", Verb.EPOCH, (6, 4, 5)),
     Action("f1", "follower", Verb.FOLLOW),
@@ -37,23 +33,6 @@ STEPS = (
     Action("d", "compactor", Verb.DRAIN),
     Action("read", "reader", Verb.READ),
 )
-ALWAYS_REFUSED = {
-    *((engine, "full-compaction", "true") for engine in ENGINES),  # by Paimon as well
-    *(("first-row", producer, "true") for producer in PRODUCERS),
-    *(("first-row", producer, "false") for producer in ("input", "full-compaction")),
-}
-
-
-def options_of(kind: tuple[str, str, str, str]) -> dict[str, str]:
-    engine, producer, bucket, vectors = kind
-    options = {"changelog-producer": producer, "bucket": bucket}
-    if engine != "deduplicate":
-        options["merge-engine"] = engine
-    if vectors == "true":
-        options["deletion-vectors.enabled"] = "true"
-    if bucket == "2":
-        options["num-sorted-run.compaction-trigger"] = "2"
-    return options
 
 
 def new_schema(options: dict[str, str]) -> TableSchema:

@@ -231,8 +231,8 @@ def test_whatever_operation_of_a_lifting_epoch_is_struck_the_table_is_whole(
 def test_upkeep_does_what_can_fail(name: str, what: set[str]) -> None:
     outcome = run(history(name))
     done = zip(outcome.operations, outcome.actors, strict=True)
-    found = {operation for operation, actor in done if actor in UPKEEP[name][-1]}
-    assert found >= what
+    struck = {operation for operation, actor in done if actor in UPKEEP[name][-1]}
+    assert struck >= what
 
 
 def test_a_version_that_has_expired_is_gone_back_to() -> None:

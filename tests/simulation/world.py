@@ -30,7 +30,7 @@ from stream_app.table.versions.index_manifests import RECENT_MANIFESTS
 from stream_app.table.write.dynamic_buckets import KEPT_HASHES
 from tests.simulation.faults import DEADLY, GROUPS, Fault, FaultKind, Group
 from tests.simulation.scheduler import CrashError, Process, Scheduler
-from tests.support.memory_file_io import MemoryFileIO
+from tests.support.files.memory_file_io import MemoryFileIO
 
 BEGIN_MS = 1_767_225_600_000  # 2026-01-01
 OUTAGE_OPERATIONS = 6
@@ -165,20 +165,20 @@ class World:
         return self.rng.choice([None, size, self.rng.randrange(size + 1)])
 
     def _fault(self, process: Process, what: str) -> FaultKind | None:
-        found = None
+        struck_by = None
         if self._outages[process.name]:
             self._outages[process.name] -= 1
-            found = FaultKind.FAILS
+            struck_by = FaultKind.FAILS
         for group in (Group.ANY, GROUPS[what]):
             at = self._counts[process.name, group]
             self._counts[process.name, group] += 1
             for fault in self.faults:
                 if (fault.role, fault.group, fault.at) == (process.name, group, at):
                     self.struck.append(fault)
-                    found = fault.kind
-                    if found is FaultKind.OUTAGE:
+                    struck_by = fault.kind
+                    if struck_by is FaultKind.OUTAGE:
                         self._outages[process.name] = OUTAGE_OPERATIONS
-        return found
+        return struck_by
 
     @contextmanager
     def determined(self) -> Iterator[None]:
@@ -196,8 +196,8 @@ class World:
         patches: list[tuple[Any, str, Any]] = [
             (uuid, "uuid4", lambda: uuid.UUID(int=self.names.getrandbits(128), version=4)),
             (append_coordinator, "Thread", self._thread),
-            (key_indexes, "locked", self._locked),
-            (share_files, "locked", self._locked),
+            (key_indexes, "locked_folder", self._locked),
+            (share_files, "locked_folder", self._locked),
             (os, "fsync", lambda _: None),
             (background_sync, "_threads", lambda _: _LazyPool(self.rng)),
             (map_in_threads, "ThreadPoolExecutor", lambda n, **_: _Threads(self.scheduler, n)),
@@ -216,7 +216,7 @@ class World:
 
     @contextmanager
     def _locked(self, folder: Path) -> Iterator[None]:
-        """In place of the lock of an index of keys: who waits for it lets others go on."""
+        """In place of the lock of an index of keys: who waits for it lets others continue."""
         folder.mkdir(parents=True, exist_ok=True)
         self.scheduler.wait_until(lambda: folder not in self._held)
         self._held.add(folder)
@@ -238,7 +238,7 @@ class _Starter:
 
 @dataclass
 class SimulatedClock(Clock):
-    """A millisecond passes at each look; waiting takes no time but lets others go on.
+    """A millisecond passes at each look; waiting takes no time but lets others continue.
 
     Attributes:
         jump_ms: by how much the time of day is off; the steady time does not know.

@@ -2,9 +2,9 @@
 
     python -m tests.soak.iceberg_soak [--steps 500] [--seed S] [--kind KIND] [--rest]
 
-Each step is compared (`tests/support/iceberg_history.py`). The exit code is 1 when a reader saw
-other rows. With ``--rest`` the readers find the tables in Iceberg's REST catalog. A few minutes for
-each kind of table.
+Each step is compared (`tests/support/histories/iceberg_history.py`). The exit code is 1 when a
+reader saw other rows. With ``--rest`` the readers find the tables in Iceberg's REST catalog. A few
+minutes for each kind of table.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import traceback
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-from tests.support.iceberg_history import KINDS, IcebergHistory
-from tests.support.iceberg_reader import IcebergReader
-from tests.testbed.iceberg_rest import IcebergRest
+from tests.support.histories.iceberg_history import KINDS, IcebergHistory
+from tests.support.judges.iceberg_reader import IcebergReader
+from tests.testbed.servers.iceberg_rest import IcebergRest
 
 
 def main() -> int:
@@ -42,6 +42,10 @@ def main() -> int:
             try:
                 for _ in range(args.steps):
                     history.step()
+                    if differences := history.differences():
+                        wrong += 1
+                        print(*differences, sep="\n")
+                        break
             except Exception:
                 wrong += 1
                 traceback.print_exc()

@@ -22,9 +22,9 @@ from stream_app.model.snapshot import SOURCE_END_PROPERTY, CommitKind, Snapshot
 from stream_app.planning.commit.job_epochs import decode_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table as open_store_table
-from tests.support.expiring_table import files_on_disk, files_that_are_named
-from tests.support.paimon_java import PaimonError, PaimonJava
-from tests.support.topic_model import Key, Row, TopicModel, changes_by_key, read_row
+from tests.support.histories.topic_model import Key, Row, TopicModel, changes_by_key, read_row
+from tests.support.judges.paimon_java import PaimonError, PaimonJava
+from tests.support.tables.expiring_table import files_on_disk, files_that_are_named
 
 Offsets = Mapping[int, int]
 
@@ -90,9 +90,9 @@ class SoakCheck:
             self.complain(f"Paimon's Java reader fails: {error}")
             return
         self._compare("the table in Java", _by_key(self, rows), self._model.rows)
-        told = [(kind, read_row(row)) for plan in plans for kind, row in plan.changes]
-        self._compare_changes("in Java the changelog", told)
-        self.java_rows, self.java_changes = len(rows), len(told)
+        changes = [(kind, read_row(row)) for plan in plans for kind, row in plan.changes]
+        self._compare_changes("in Java the changelog", changes)
+        self.java_rows, self.java_changes = len(rows), len(changes)
 
     def complain(self, sentence: str) -> None:
         """Something is wrong."""
@@ -129,9 +129,9 @@ class SoakCheck:
 
         # Replayed on the oldest version that is left, the changelog leads to the newest one.
         replayed = _by_key(self, table.read(snapshot=number).read_all().to_pylist())
-        told = list(_changelog(table, number + 1, snapshots[-1].snapshot_id))
-        self.changes_replayed += len(told)
-        for kind, row in told:
+        changes = list(_changelog(table, number + 1, snapshots[-1].snapshot_id))
+        self.changes_replayed += len(changes)
+        for kind, row in changes:
             if kind in ("+I", "+U"):
                 replayed[row["dt"], row["id"]] = row
             elif kind == "-D":
@@ -139,20 +139,20 @@ class SoakCheck:
         self._compare("the replayed changelog", replayed, latest)
         self._window, self._window_begin = TopicModel(), number
         self._window.apply(self.topic.values(first, last))
-        self._compare_changes("the changelog", told)
+        self._compare_changes("the changelog", changes)
 
-    def _compare_changes(self, what: str, told: Sequence[tuple[str, Row]]) -> None:
-        if changes_by_key(told) != self._window.changes:
+    def _compare_changes(self, what: str, changes: Sequence[tuple[str, Row]]) -> None:
+        if changes_by_key(changes) != self._window.changes:
             self.complain(
-                f"{what} from snapshot {self._window_begin} on has {len(told)} changes, the topic "
-                f"{self._window.change_count}, or others"
+                f"{what} from snapshot {self._window_begin} on has {len(changes)} changes, "
+                f"the topic {self._window.change_count}, or others"
             )
 
-    def _compare(self, what: str, found: Mapping[Key, Row], wanted: Mapping[Key, Row]) -> None:
-        if found != wanted:
-            missing = [key for key in wanted if key not in found]
-            extra = [key for key in found if key not in wanted]
-            other = [key for key in found if key in wanted and found[key] != wanted[key]]
+    def _compare(self, what: str, rows: Mapping[Key, Row], wanted: Mapping[Key, Row]) -> None:
+        if rows != wanted:
+            missing = [key for key in wanted if key not in rows]
+            extra = [key for key in rows if key not in wanted]
+            other = [key for key in rows if key in wanted and rows[key] != wanted[key]]
             self.complain(
                 f"{what} lacks {len(missing)} rows {missing[:3]}, has {len(extra)} too many "
                 f"{extra[:3]} and {len(other)} others {other[:3]}"
@@ -201,10 +201,10 @@ def _snapshots(table: FileStoreTable) -> list[Snapshot]:
 
 def _by_key(check: SoakCheck, rows: Iterable[Row]) -> dict[Key, Row]:
     listed = list(rows)
-    found = {(row["dt"], row["id"]): row for row in listed}
-    if len(found) != len(listed):
-        check.complain(f"{len(listed) - len(found)} rows are in the table twice")
-    return found
+    by_key = {(row["dt"], row["id"]): row for row in listed}
+    if len(by_key) != len(listed):
+        check.complain(f"{len(listed) - len(by_key)} rows are in the table twice")
+    return by_key
 
 
 def _changelog(table: Any, begin: int, end: int) -> Iterator[tuple[str, Row]]:

@@ -40,9 +40,9 @@ class SoakReport:
         yield "| killed | times | until the next epoch: median | longest |"
         yield "| --- | ---: | ---: | ---: |"
         for kind, count in sorted(self.kills.items()):
-            found = self.recoveries.get(kind, [])
-            middle = f"{statistics.median(found):.1f} s" if found else ""
-            longest = f"{max(found):.1f} s" if found else ""
+            seconds = self.recoveries.get(kind, [])
+            middle = f"{statistics.median(seconds):.1f} s" if seconds else ""
+            longest = f"{max(seconds):.1f} s" if seconds else ""
             yield f"| {kind} | {count} | {middle} | {longest} |"
         yield ""
         for error in self.ended:

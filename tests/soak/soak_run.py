@@ -17,16 +17,16 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from bench.shop import COLUMNS
+from bench.shop.shop_orders import COLUMNS
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
-from tests.soak.shop_topic import ShopTopic
+from tests.soak.endless_topic import ShopTopic
 from tests.soak.soak_check import SoakCheck
 from tests.soak.soak_report import SoakReport
-from tests.support.fast_jvm import fast_jvm
-from tests.support.ingest_process import IngestProcess, write_conf
-from tests.support.job_faults import kill_a_worker
-from tests.support.kafka_broker import new_topic
-from tests.support.paimon_java import PaimonJava
+from tests.support.brokers.kafka_broker import new_topic
+from tests.support.engines.fast_jvm import fast_jvm
+from tests.support.jobs.ingest_process import IngestProcess, write_conf
+from tests.support.jobs.job_faults import kill_a_worker
+from tests.support.judges.paimon_java import PaimonJava
 
 PARTITIONS = 3
 KINDS = ("driver", "worker", "broker")
@@ -100,7 +100,7 @@ class Soak:
                 self._take_up("no kill")
 
     def _kill(self, kind: str) -> None:
-        """Kill, see that it goes on, and judge the table if nothing runs for a moment."""
+        """Kill, see that it continues, and judge the table if nothing runs for a moment."""
         assert self._job.process is not None
         seen, began = len(self._job.events()), time.monotonic()
         if kind == "driver":
@@ -135,7 +135,7 @@ class Soak:
             self._take_up(kind)
 
     def _take_up(self, kind: str) -> None:
-        """The job has ended by itself: that is allowed when it says why and how to mend it."""
+        """The job has ended by itself: that is allowed when it says why and how to fix it."""
         log, tries = self._job.log(20_000), len(self.report.ended)
         error = log.rpartition("error: ")[2].strip() if "error: " in log else log[-2000:]
         self._crashes.append(time.time())

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from bench.shop import COLUMNS, Shop
+from bench.shop.shop_orders import COLUMNS, Shop
 from stream_app.model.snapshot import SOURCE_END_PROPERTY
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.opening import open_table
 from tests.soak.soak_check import SoakCheck
-from tests.support.damaged_table import Damage
-from tests.support.paimon_java import PaimonJava
-from tests.support.small_table import CompactHere, small_table, write_changes
-from tests.support.topic_model import TopicModel
+from tests.support.histories.topic_model import TopicModel
+from tests.support.judges.paimon_java import PaimonJava
+from tests.support.tables.damaged_table import Damage
+from tests.support.tables.small_table import CompactHere, small_table, write_changes
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 EPOCHS, MESSAGES = 5, 30
@@ -56,9 +56,9 @@ def written(path: Path, messages: Sequence[bytes]) -> SoakCheck:
         model = TopicModel()
         model.apply(messages[end - MESSAGES : end])
         changes = [change for of_key in model.changes.values() for change in of_key]
-        found = write_changes(table, changes, commit.follow_and_wait())
+        written = write_changes(table, changes, commit.follow_and_wait())
         text = json.dumps({"orders": {"0": end}})
-        commit.commit_epoch(epoch, found, properties={SOURCE_END_PROPERTY: text})
+        commit.commit_epoch(epoch, written, properties={SOURCE_END_PROPERTY: text})
     commit.drain()
     return SoakCheck(path, Messages(messages))
 
@@ -124,9 +124,9 @@ def test_a_lost_row_and_its_lost_change_are_found(tmp_path: Path) -> None:
     lost: list[Any] = list(messages)
     lost[last] = None
     check = replace(written(tmp_path / "orders", lost), topic=messages)
-    found = wrong(check)
-    assert "the table lacks 1 rows" in found
-    assert "the changelog from snapshot 1 on has" in found
+    complaint = wrong(check)
+    assert "the table lacks 1 rows" in complaint
+    assert "the changelog from snapshot 1 on has" in complaint
 
 
 def test_a_row_too_many_is_found(tmp_path: Path) -> None:
@@ -167,9 +167,9 @@ def test_a_change_that_the_changelog_lacks_is_found(check: SoakCheck) -> None:
         if damaged.table.snapshots.snapshot(n).changelog_manifest_list
     )
     damaged.snapshot(number, changelog_manifest_list=None, changelog_manifest_list_size=None)
-    found = wrong(check)
-    assert "the changelog from snapshot 1 on has" in found
-    assert "the replayed changelog lacks" in found
+    complaint = wrong(check)
+    assert "the changelog from snapshot 1 on has" in complaint
+    assert "the replayed changelog lacks" in complaint
 
 
 def test_a_snapshot_that_is_missing_between_others_is_found(check: SoakCheck) -> None:
@@ -185,9 +185,9 @@ def test_another_commit_user_is_found(check: SoakCheck) -> None:
 def test_a_file_that_is_missing_is_found(check: SoakCheck) -> None:
     file = data_files(check)[-1]
     file.unlink()
-    found = wrong(check)
-    assert f"1 files are named and missing: ['{file.name}']" in found
-    assert "the table cannot be read: a data file that a snapshot names is missing" in found
+    complaint = wrong(check)
+    assert f"1 files are named and missing: ['{file.name}']" in complaint
+    assert "the table cannot be read: a data file that a snapshot names is missing" in complaint
 
 
 def test_an_orphan_is_found_unless_something_died_then(check: SoakCheck) -> None:

@@ -23,9 +23,9 @@ import time
 from pathlib import Path
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
-from tests.support.paimon_java import PaimonJava
-from tests.testbed.archives import why_no_databases
+from tests.support.judges.paimon_java import PaimonJava
 from tests.testbed.database_proof import database_proof
+from tests.testbed.servers.archives import why_no_databases
 from tests.testbed.testbed import addresses, running_testbed
 
 KILLS_BEFORE_A_LOOK = 3

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from tests.support.normal_rows import Row
-from tests.support.paimon_java import PaimonJava
+from tests.support.judges.normal_rows import Row
+from tests.support.judges.paimon_java import PaimonJava
 from tests.testbed.source_database import SourceDatabase
 from tests.testbed.source_tables import SourceTable
 
@@ -28,16 +28,16 @@ def differences(
     except Exception as error:  # a proof goes on to the next table, whatever the reader says
         yield f"{location.name}: cannot be read: {error}"
         return
-    found = _by_key(table, rows)
-    if len(found) != len(rows):
-        yield f"{location.name}: {len(rows) - len(found)} rows are there twice"
-    yield from _told(location.name, "rows are missing", sorted(wanted.keys() - found.keys()))
-    yield from _told(location.name, "rows are too many", sorted(found.keys() - wanted.keys()))
+    by_key = _by_key(table, rows)
+    if len(by_key) != len(rows):
+        yield f"{location.name}: {len(rows) - len(by_key)} rows are there twice"
+    yield from _told(location.name, "rows are missing", sorted(wanted.keys() - by_key.keys()))
+    yield from _told(location.name, "rows are too many", sorted(by_key.keys() - wanted.keys()))
     for name in names:
         other = [
-            f"{key}: {found[key].get(name, _MISSING)!r} instead of {wanted[key][name]!r}"
-            for key in sorted(wanted.keys() & found.keys())
-            if found[key].get(name, _MISSING) != wanted[key][name]
+            f"{key}: {by_key[key].get(name, _MISSING)!r} instead of {wanted[key][name]!r}"
+            for key in sorted(wanted.keys() & by_key.keys())
+            if by_key[key].get(name, _MISSING) != wanted[key][name]
         ]
         yield from _told(f"{location.name}.{name}", "values are others", other)
 
@@ -82,5 +82,5 @@ def column_differences(
         wanted[column.name] = (text, column.comment)
     for name, (type_, comment) in wanted.items():
         if (types.get(name), comments.get(name)) != (type_, comment):
-            found = f"{types.get(name, _MISSING)}, comment {comments.get(name)!r}"
-            yield f"{location.name}.{name}: {found}, instead of {type_}, comment {comment!r}"
+            actual = f"{types.get(name, _MISSING)}, comment {comments.get(name)!r}"
+            yield f"{location.name}.{name}: {actual}, instead of {type_}, comment {comment!r}"

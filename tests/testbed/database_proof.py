@@ -16,10 +16,10 @@ from random import Random
 from typing import Any
 
 from stream_app.table.api.paimon_table import open_table
-from tests.support.fast_jvm import fast_jvm
-from tests.support.ingest_process import IngestProcess, write_conf
-from tests.support.normal_rows import Row, normal_rows
-from tests.support.paimon_java import PaimonJava
+from tests.support.engines.fast_jvm import fast_jvm
+from tests.support.jobs.ingest_process import IngestProcess, write_conf
+from tests.support.judges.normal_rows import Row, normal_rows
+from tests.support.judges.paimon_java import PaimonJava
 from tests.testbed.comparison import Read, column_differences, differences, replayed
 from tests.testbed.source_database import SourceDatabase
 from tests.testbed.testbed import Testbed
@@ -96,7 +96,7 @@ class DatabaseProof:
             "Java's changelog": by_javas_changelog,
             "stream_app": here,
         }
-        found = [
+        problems = [
             difference
             for database, workload in self.workloads.items()
             for table in workload.tables
@@ -104,7 +104,7 @@ class DatabaseProof:
                 database, table, self.location(database, table.name), java
             )
         ]
-        return found + [
+        return problems + [
             f"read by {name}: {difference}"
             for database, workload in self.workloads.items()
             for table in workload.tables
@@ -136,8 +136,8 @@ class DatabaseProof:
         """Topics and reasons of all dead letters, each once."""
         files = sorted((self.folder / "quarantine").rglob("*.jsonl"))
         lines = [line for file in files for line in file.read_text("utf-8").splitlines()]
-        found = Counter(f"{r['topic']}: {r['reason']}" for r in map(json.loads, lines))
-        return [f"{count} records of {what}" for what, count in found.items()]
+        reasons = Counter(f"{r['topic']}: {r['reason']}" for r in map(json.loads, lines))
+        return [f"{count} records of {what}" for what, count in reasons.items()]
 
 
 @contextmanager

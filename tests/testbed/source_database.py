@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from tests.support.normal_rows import Row, normal_value
-from tests.testbed.connect import Connect
-from tests.testbed.mariadb import PASSWORD, MariaDb
-from tests.testbed.mariadb import USER as MARIADB_USER
-from tests.testbed.postgres import USER, Postgres
+from tests.support.judges.normal_rows import Row, normal_value
+from tests.testbed.servers.connect import Connect
+from tests.testbed.servers.mariadb import PASSWORD, MariaDb
+from tests.testbed.servers.mariadb import USER as MARIADB_USER
+from tests.testbed.servers.postgres import USER, Postgres
 from tests.testbed.source_tables import SourceColumn, SourceTable
 from tests.testbed.value_kinds import STATES
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import pytest
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
-from tests.testbed.archives import why_no_databases
-from tests.testbed.connect import Connect
-from tests.testbed.mariadb import MariaDb
-from tests.testbed.postgres import USER, Postgres
+from tests.testbed.servers.archives import why_no_databases
+from tests.testbed.servers.connect import Connect
+from tests.testbed.servers.mariadb import MariaDb
+from tests.testbed.servers.postgres import USER, Postgres
 from tests.testbed.source_database import MariaDbDatabase, PostgresDatabase
 
 

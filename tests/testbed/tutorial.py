@@ -19,8 +19,8 @@ from typing import Any
 import psycopg
 
 from stream_app.app.cli.main import main
-from tests.support.ingest_server import IngestServer
-from tests.support.page_blocks import Block
+from tests.support.jobs.ingest_server import IngestServer
+from tests.support.pages.page_blocks import Block
 
 LANGUAGES = frozenset({"sql", "bash", "toml", "python"})
 CONF = "tutorial.toml"
@@ -121,8 +121,8 @@ class Tutorial:
 
 
 def _printed(act: Callable[[], object]) -> str:
-    told = io.BytesIO()  # the rows of `read` are bytes
-    with io.TextIOWrapper(told, encoding="utf-8", write_through=True) as text:
+    output = io.BytesIO()  # the rows of `read` are bytes
+    with io.TextIOWrapper(output, encoding="utf-8", write_through=True) as text:
         with redirect_stdout(text):
             act()
-        return told.getvalue().decode()
+        return output.getvalue().decode()

@@ -1,7 +1,7 @@
 """The kinds of columns in the workload's tables: SQL types, random values, and their normal form.
 
 A kind is the same idea in both databases. What a table of the warehouse must hold is the source's
-own answer to a SELECT, brought to the form of tests/support/normal_rows.py by `normal`.
+own answer to a SELECT, brought to the form of tests/support/judges/normal_rows.py by `normal`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
-from tests.support.normal_rows import normal_value
+from tests.support.judges.normal_rows import normal_value
 
 _TEXTS = (
     "", " ", "plain", "it's", 'a "quoted" \\ back', "tab\tline\nend\r", "żółć", "日本語", "🚀 up",

@@ -35,18 +35,18 @@ def texts(module: Path) -> Iterator[str]:
 
 def test_no_text_names_a_key_of_table() -> None:
     package = ROOT / "stream_app"
-    found = [
+    offenders = [
         f"{module.relative_to(package)}: {text[:80]!r}"
         for module in sorted(package.rglob("*.py"))
         if not str(module.relative_to(package)).endswith(KNOW_THE_FORM)
         for text in texts(module)
         if OF_ONE_TABLE.search(text)
     ]
-    assert not found, "\n".join(found)
+    assert not offenders, "\n".join(offenders)
 
 
 def test_the_pattern_finds_them() -> None:
     assert OF_ONE_TABLE.search("use table.primary-keys")
-    assert OF_ONE_TABLE.search("mend the [table] section")
+    assert OF_ONE_TABLE.search("fix the [table] section")
     assert OF_ONE_TABLE.search("set options.partition-lookup = true")
     assert not OF_ONE_TABLE.search("sync.options.bucket, stream_app.table.api, chain-table.enabled")

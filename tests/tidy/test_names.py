@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
@@ -13,10 +13,34 @@ from tests.tidy.project_files import modules, tree_of
 EMPTY = frozenset({"found", "told", "each"})
 """They say how a value came about, not what it is: `files`, `row`, `schema` say that."""
 
+EMPTY_PARTS = frozenset({"found", "told"})
+"""Words that say as little within a name: `is_shown` says more than `is_told`."""
+
+_WITH_EMPTY_PARTS = frozenset({
+    "_FOUND", "_TOLD_EVERY_S", "_TOLD_MAX", "_as_told", "_told", "_told_at", "are_unexpected_told",
+    "can_be_told", "deletes_found", "found_schema", "is_op_told", "is_told", "names_told",
+    "rows_told", "told_at", "told_ms", "told_type",
+})  # fmt: skip
+"""Names that still have one: the list may only become shorter."""
+
+_DEFINED_SEVERAL_TIMES: Mapping[str, int] = {
+    "Batches": 2, "Bools": 3, "Bytes": 2, "Codes": 3, "Combine": 2, "Conversion": 2, "Fact": 2,
+    "Hashes": 4, "Index": 3, "Int64s": 3, "Key": 3, "Message": 2, "Ops": 2, "Places": 3,
+    "Questions": 2, "Row": 2, "Rows": 2,
+}  # fmt: skip
+"""Alias of a type → the modules that define it: the numbers may only fall."""
+
+_IN_TESTS = EMPTY - {"each"}
+_NAMED_WELL = ("stream_app", "bench", "tests")
+
+
+def _storey(module: str) -> str:
+    return "/".join(module.split("/")[:2])
+
 
 def test_no_class_name_is_defined_twice() -> None:
     places = Counter(
-        node.name
+        node.name.lstrip("_")
         for name in modules("stream_app")
         for node in ast.walk(tree_of(name))
         if isinstance(node, ast.ClassDef)
@@ -24,15 +48,41 @@ def test_no_class_name_is_defined_twice() -> None:
     assert [name for name, count in places.items() if count > 1] == []
 
 
-@pytest.mark.parametrize("storey", sorted({name.split("/")[1] for name in modules("stream_app")}))
+def test_aliases_of_types_are_defined_once() -> None:
+    modules_of = Counter(
+        alias for name in modules("stream_app") for alias in set(type_aliases(tree_of(name)))
+    )
+    several = {alias: count for alias, count in modules_of.items() if count > 1}
+    assert several == _DEFINED_SEVERAL_TIMES, "define it once, or name it by what it is"
+
+
+def test_aliases_of_types_are_seen() -> None:
+    tree = ast.parse(
+        "_Rows = list[int]\nKey: TypeAlias = str\nT = TypeVar('T')\nMAX = 3\nA = B = 1"
+    )
+    assert list(type_aliases(tree)) == ["Rows", "Key"]
+
+
+def test_parts_of_names_are_not_empty() -> None:
+    names = {
+        name
+        for module in modules("stream_app", "bench")
+        for name in (*values(tree_of(module)), *other_names(tree_of(module)))
+        if EMPTY_PARTS & set(name.lower().split("_"))
+    }
+    assert names == _WITH_EMPTY_PARTS, "name it by what it is; what is gone leaves the list"
+
+
+@pytest.mark.parametrize("storey", sorted({_storey(name) for name in modules(*_NAMED_WELL)}))
 def test_values_have_no_empty_names(storey: str) -> None:
     names = Counter(
         name
-        for module in modules("stream_app")
-        if module.split("/")[1] == storey
+        for module in modules(*_NAMED_WELL)
+        if _storey(module) == storey
         for name in values(tree_of(module))
     )
-    assert not EMPTY & names.keys(), "name the value by what it is, such as files or row"
+    empty = _IN_TESTS if storey.startswith("tests/") else EMPTY
+    assert not empty & names.keys(), "name the value by what it is, such as files or row"
 
 
 def test_values_are_seen() -> None:
@@ -48,3 +98,32 @@ def values(tree: ast.Module) -> Iterator[str]:
                 yield name
             case ast.arg(arg=name) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
                 yield name
+
+
+def other_names(tree: ast.Module) -> Iterator[str]:
+    """Names of functions, and of attributes that get values."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(attr=name, ctx=ast.Store()):
+                yield name
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield name
+
+
+def type_aliases(tree: ast.Module) -> Iterator[str]:
+    """Names of a module's aliases of types, without a leading underscore."""
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if not _is_type_var(value):
+                pass
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id="TypeAlias")):
+                pass
+            case _:
+                continue
+        name = name.lstrip("_")
+        if name[:1].isupper() and not name.isupper():
+            yield name
+
+
+def _is_type_var(value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and ast.unparse(value.func) in ("TypeVar", "ParamSpec")

@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from tests.tidy.project_files import modules, tree_of
 
 TIME_MUST_PASS = {
-    "tests/integration/test_jvm_ends.py": "an idle job shows no sign that it has become idle",
-    "tests/integration/test_kill.py": "the moment of a kill is random",
-    "tests/integration/test_process_faults.py": "how long the broker is away",
-    "tests/integration/test_stop_while_waiting.py": "an epoch that waits shows no sign of it",
-    "tests/interop/test_tags_and_rollback.py": "Java reads the system's clock, and a tag expires",
+    "tests/integration/faults/test_jvm_ends.py": "no sign says that a job has become idle",
+    "tests/integration/faults/test_kill.py": "the moment of a kill is random",
+    "tests/integration/faults/test_process_faults.py": "how long the broker is away",
+    "tests/interop/history/test_tags_and_rollback.py": "a tag expires by the system's clock",
     "tests/scenarios/read/test_paimon_table.py": "threads that must not read ahead get the time to",
     "tests/soak/soak_run.py": "the moment of a kill is random",
-    "tests/support/interrupted.py": "the moment of an interrupt is given",
+    "tests/support/jobs/interrupted_command.py": "the moment of an interrupt is given",
     "tests/testbed/database_proof.py": "the moment of a kill is random",
 }
 

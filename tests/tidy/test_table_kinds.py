@@ -20,13 +20,13 @@ MAY_ASK = {
 
 
 def test_nobody_asks_a_table_whether_it_has_a_primary_key() -> None:
-    found = [
+    uses = [
         f"{name}:{node.lineno}: {ast.unparse(node)}"
         for name in modules("stream_app")
         if not name.startswith(tuple(MAY_ASK))
         for node in (*_questions(tree_of(name)), *_truths(tree_of(name)))
     ]
-    assert found == [], "ask the table's kind (model/table_kind.py)"
+    assert uses == [], "ask the table's kind (model/table_kind.py)"
 
 
 def _questions(tree: ast.Module) -> Iterator[ast.expr | ast.keyword]:

@@ -51,7 +51,7 @@ def test_folders_are_not_too_wide() -> None:
     """A reader takes in a folder at a glance; what does not fit belongs into rooms."""
     widths = Counter(
         str(Path(name).parent)
-        for name in modules("stream_app", "tests/unit")
+        for name in modules("stream_app", "tests", "bench")
         if not name.endswith("__init__.py")
     )
     assert {name: width for name, width in widths.items() if width > FOLDER_MODULES_MAX} == {}
@@ -105,9 +105,9 @@ def test_packages_hold_nothing_but_a_docstring() -> None:
 def test_words_that_do_not_belong(what: str) -> None:
     pattern = re.compile(UNWANTED[what], flags=re.MULTILINE)
     assert [
-        f"{name}: {found.string[max(0, found.start() - 60) : found.end() + 60]}"
+        f"{name}: {match.string[max(0, match.start() - 60) : match.end() + 60]}"
         for name in text_files()
-        for found in pattern.finditer(text_of(name))
+        for match in pattern.finditer(text_of(name))
     ] == []
 
 
@@ -140,3 +140,16 @@ def test_unit_tests_mirror_the_packages() -> None:
     packages = {str(Path(name).parent) for name in modules("stream_app")}
     folders = {str(Path(name).parent) for name in modules("tests") if "/unit/" in name}
     assert {folder.replace("tests/unit", "stream_app") for folder in folders} <= packages
+
+
+def test_no_test_module_imports_another() -> None:
+    """What two of them need stands in a room of `tests/support`."""
+    imported = {
+        f"{name}: {module}"
+        for name in modules("tests")
+        for node in ast.walk(tree_of(name))
+        if isinstance(node, ast.ImportFrom) and node.module is not None
+        for module in (node.module, *(f"{node.module}.{item.name}" for item in node.names))
+        if module.startswith("tests.") and module.rpartition(".")[2].startswith("test_")
+    }
+    assert imported == set()

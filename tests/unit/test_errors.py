@@ -1,4 +1,4 @@
-"""Errors: what is wrong, where, how to mend it; and the way through a process border."""
+"""Errors: what is wrong, where, how to fix it; and the way through a process border."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_what_where_and_how_to_fix() -> None:
     assert str(UsageError("no such key 'bukket'", where="job.toml", fix="write bucket")) == (
         "no such key 'bukket'\n  where: job.toml\n  to fix: write bucket"
     )
-    assert str(UsageError("it is wrong", fix="mend it")) == "it is wrong\n  to fix: mend it"
+    assert str(UsageError("it is wrong", fix="correct it")) == "it is wrong\n  to fix: correct it"
     assert str(UsageError("it is wrong")) == "it is wrong"
 
 

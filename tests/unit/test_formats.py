@@ -6,7 +6,7 @@ import pytest
 
 from stream_app.cdc.message_format import Format
 from stream_app.errors import UsageError
-from stream_app.message_formats import DEFAULT_FORMAT, FORMATS, format_named
+from stream_app.message_format_registry import DEFAULT_FORMAT, FORMATS, format_named
 from stream_app.model.schema.data_type import parse_columns
 
 _TEXTS = {"column-aliases": "renamed=v", "type-mapping": "to-nullable,tinyint1-not-bool"}

@@ -10,7 +10,7 @@ import pytest
 
 from stream_app.app.tables.first_messages import other_format
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.message_formats import FORMATS, likely_format, source_reader
+from stream_app.message_format_registry import FORMATS, likely_format, source_reader
 
 CAPTURED = Path(__file__).parents[1] / "fixtures" / "cdc"
 
@@ -85,7 +85,7 @@ def test_flattened_documents_look_like_rows() -> None:
 @pytest.mark.parametrize("field", ["source", "op", "table", "metadata", "data", "__table"])
 @pytest.mark.parametrize("value", ['"/"', "7", "true", "[]", "{}", "null", '{"table":{}}'])
 def test_no_field_of_a_wrong_kind_ends_the_splitter(name: str, field: str, value: str) -> None:
-    found = source_reader(name, {}).origins(
+    origins = source_reader(name, {}).origins(
         batch_of([b'{"%b":%b}' % (field.encode(), value.encode())])
     )
-    assert len(found.codes) == 1
+    assert len(origins.codes) == 1

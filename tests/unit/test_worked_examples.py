@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from stream_app.cdc.columns.arrow_buffers import lengths_of, offsets_of
+from stream_app.arrow_buffers import lengths_of, offsets_of
 from stream_app.cdc.columns.base64_columns import decode_base64
 from stream_app.cdc.columns.byte_patterns import byte_pattern
-from stream_app.cdc.debezium.image_heads import Heads
+from stream_app.cdc.debezium.image_heads import find_heads
 from stream_app.cdc.debezium.record_frames import KnownFrames
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE, UPDATE, plan_rows
 from stream_app.format.binary_row_columns import encode_columns
@@ -18,7 +18,7 @@ from stream_app.mergetree.key_value_batch import (
     KeyValueLayout,
     key_order,
     keys_not_after,
-    whole_keys,
+    slices_of_whole_keys,
 )
 from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.mergetree.spilled_runs import cut_between_keys
@@ -40,8 +40,8 @@ def rows(keys: list[int], sequence: list[int] | None = None) -> pa.RecordBatch:
 
 
 def keys_of(batch: pa.RecordBatch) -> list[int]:
-    found: list[int] = batch.column("k").to_pylist()
-    return found
+    keys: list[int] = batch.column("k").to_pylist()
+    return keys
 
 
 def test_the_order_of_keys() -> None:
@@ -55,7 +55,7 @@ def test_the_order_of_keys() -> None:
 
 def test_keys_stay_whole() -> None:
     batches = [rows([5, 6]), rows([6, 7])]
-    assert [keys_of(batch) for batch in whole_keys(batches, ["k"])] == [[5], [6, 6], [7]]
+    assert [keys_of(batch) for batch in slices_of_whole_keys(batches, ["k"])] == [[5], [6, 6], [7]]
     pieces = cut_between_keys(rows([5, 5, 5, 7]), LAYOUT, 20)
     assert [keys_of(piece) for piece in pieces] == [[5, 5, 5], [7]]
 
@@ -94,14 +94,14 @@ def test_rows_of_four_records() -> None:
         RowKind.UPDATE_AFTER,
     ]  # fmt: skip
     before, after = pa.array([None, "b1", "b2", None]), pa.array(["a0", "a1", None, "a3"])
-    assert plan.take(before, after).to_pylist() == ["a0", "b1", "a1", "b2", "a3"]
+    assert plan.assembled_column(before, after).to_pylist() == ["a0", "b1", "a1", "b2", "a3"]
 
 
 def test_buffers_vectors_and_base64() -> None:
     texts = pa.array(["a", "bc", None, "def"])
     assert offsets_of(texts).tolist() == [0, 1, 3, 3, 6]
     assert lengths_of(texts).tolist() == [1, 2, 0, 3]
-    kept = DeletionVector.of([6, 9]).keep_mask(5, 4)
+    kept = DeletionVector.of_positions([6, 9]).keep_mask(5, 4)
     assert kept.tolist() == [True, False, True, True]
     values, failed = decode_base64(pa.array(["AQID", "", "AQ==", None]))
     assert (values.to_pylist(), failed) == ([b"\x01\x02\x03", b"", b"\x01", None], None)
@@ -121,12 +121,13 @@ def test_images_between_frames() -> None:
     assert framed.images.to_pylist() == [b'{"k":1}', b'{"k":1}', b'{"k":2}', b'{"k":2}']
     assert framed.has_before.tolist() == [False, True, True]
     assert framed.has_after.tolist() == [True, True, False]
-    wanted = [[10, 14, 23, 30], [10, 17, 26, 33], [10, 17, 26, 30], [0, 0, 0, 0]]
+    wanted = [[10, 14, 23, 30], [10, 17, 26, 33], [10, 17, 26, 30], None]
     for value, bounds in zip(values, wanted, strict=True):
-        places = Heads(np.zeros((1, 4), np.int64), np.zeros((1, 2), np.bool_))
         last = max(value.find(tail), 0) or len(value) - 1
-        places.find(np.frombuffer(value + tail, np.uint8), np.zeros(1, np.int64), np.array([last]))
-        assert places.bounds[0].tolist() == bounds
+        places, has_head = find_heads(
+            np.frombuffer(value + tail, np.uint8), np.zeros(1, np.int64), np.array([last])
+        )
+        assert (places.bounds[0].tolist() if has_head[0] else None) == bounds
 
 
 def test_bytes_that_fit_a_pattern() -> None:

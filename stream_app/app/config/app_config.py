@@ -15,15 +15,14 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from stream_app.app.config.made_columns import made_problems
+from stream_app.app.config.expectations_config import ExpectationsConfig, of_one_expectation
 from stream_app.app.config.secrets import HIDDEN, Secrets, is_secret
-from stream_app.app.config.settings import read_settings, secret_texts, shown
+from stream_app.app.config.settings import read_settings, secret_texts, written_key
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import NonInsertRecords, StreamConfig, with_limit
 from stream_app.app.config.sync_config import OneSetting, SyncConfig, of_one_table
-from stream_app.app.config.sync_problems import drift_problems, excluding_options, sync_problems
-from stream_app.app.config.table_config import TableConfig, table_problems
-from stream_app.app.config.tables_of_job import SingleTable, WholeDatabase
+from stream_app.app.config.table_config import TableConfig
+from stream_app.app.config.tables_of_job import JobTables, SingleTable, TablesOfJob, WholeDatabase
 from stream_app.app.config.values import (
     SET_BY_SPARK,
     Setting,
@@ -42,9 +41,10 @@ from stream_app.fileio.file_io_registry import (
     check_store_options,
     unknown_store_options,
 )
-from stream_app.message_formats import FORMATS
+from stream_app.message_format_registry import FORMATS
 from stream_app.model.near_names import nearest, unknown_name
 from stream_app.model.schema.data_type import RowType
+from stream_app.planning.sync.table_share import TableShare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,31 +52,31 @@ class AppConfig:
     """The whole configuration; its text holds no secret.
 
     Attributes:
-        sync: a whole database; None: one table, `table`.
-        file_system: options of file systems, such as ``s3.endpoint``.
-        catalog: options of the tables' catalog; empty: a table is its folder.
+        tables: the tables of ``[table]`` or ``[sync]``, with ``[source]``, ``[file-system]``,
+            ``[catalog]``.
         spark: Spark's settings.
         secrets: texts that no output may show.
     """
 
-    source: SourceConfig
-    table: TableConfig
+    tables: JobTables
     stream: StreamConfig
-    sync: SyncConfig | None = None
-    file_system: Mapping[str, str] = field(default_factory=dict, repr=False)
-    catalog: Mapping[str, str] = field(default_factory=dict, repr=False)
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)
     secrets: Secrets = field(default_factory=Secrets, repr=False, compare=False)
 
     def masked(self) -> dict[str, dict[str, object]]:
         """The whole configuration for logs, with secrets hidden."""
+        tables = self.tables
         sections = {
-            "catalog": self._masked(self.catalog),
-            "file-system": self._masked(self.file_system),
+            "catalog": self._masked(tables.catalog),
+            "file-system": self._masked(tables.file_system),
             "spark": self._masked(self.spark),
         }
-        for name in ("source", self.tables_section, "stream"):
-            section = getattr(self, name)
+        for name, section in (
+            ("source", tables.source),
+            (tables.section_name, tables.section),
+            ("expectations", tables.expectations),
+            ("stream", self.stream),
+        ):
             sections[name] = {
                 one.name: self._plain(getattr(section, one.name))
                 for one in fields(section)
@@ -85,9 +85,9 @@ class AppConfig:
         return sections
 
     @property
-    def tables_section(self) -> str:
-        """The name of the section with the tables."""
-        return "table" if self.sync is None else "sync"
+    def source(self) -> SourceConfig:
+        """The source of all messages."""
+        return self.tables.source
 
     def _masked(self, settings: Mapping[str, object]) -> dict[str, object]:
         return {key: HIDDEN if is_secret(key) else self._plain(settings[key]) for key in settings}
@@ -103,28 +103,21 @@ class AppConfig:
             return value.value
         return self._masked(value) if isinstance(value, Mapping) else value
 
-    @property
-    def tables(self) -> SingleTable | WholeDatabase:
-        """The tables of the job, of ``[table]`` or ``[sync]``."""
-        of_both: dict[str, Any] = {
-            "source": self.source,
-            "checkpoint": self.stream.checkpoint,
-            "file_system": self.file_system,
-            "catalog": self.catalog,
-        }
-        if self.sync is None:
-            return SingleTable(table=self.table, **of_both)
-        return WholeDatabase(sync=self.sync, **of_both)
-
 
 _SECTIONS = {
     "source": SourceConfig,
     "table": TableConfig,
     "sync": SyncConfig,
+    "expectations": ExpectationsConfig,
     "stream": StreamConfig,
 }
+_TABLES: Mapping[str, type[JobTables]] = {
+    SingleTable.section_name: SingleTable,
+    WholeDatabase.section_name: WholeDatabase,
+}
 FREE_SECTIONS = ("catalog", "file-system", "spark")
-"""Their keys are of Paimon's catalogs, of file systems, and of Spark."""
+"""Sections whose keys are declared elsewhere: by Paimon's catalogs, by file systems, and by
+Spark."""
 KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
     **{name: keys_of(section) for name, section in _SECTIONS.items()},
     **{name: {} for name in FREE_SECTIONS},
@@ -140,7 +133,7 @@ REMOVED = {
     "stream.spark-metrics": "stream.metrics-port serves the job's numbers",
 }
 PREFIXES = {name: families_of(section) for name, section in _SECTIONS.items()}
-"""By section: the prefix of keys that are passed on, and the field that holds them."""
+"""Section → the prefix of keys that are passed on, and the field that holds them."""
 
 
 def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]) -> AppConfig:
@@ -156,21 +149,28 @@ def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]
     problems: list[str] = []
     settings = read_settings(path, overrides, environ, problems)
     values = _convert(settings, problems)
-    given = set(settings) | _warehouse_of_catalog(values)
+    chosen = _TABLES["sync" if values["sync"] else "table"]
+    name = chosen.section_name
+    given = set(settings) | _warehouse_of_catalog(values["catalog"], name, values[name])
+    stream = StreamConfig(**with_limit(values["stream"]))
     config = AppConfig(
-        source=SourceConfig(**values["source"]),
-        table=TableConfig(**values["table"]),
-        stream=StreamConfig(**with_limit(values["stream"])),
-        sync=SyncConfig(**values["sync"]) if values["sync"] else None,
-        file_system=values["file-system"],
-        catalog=values["catalog"],
+        tables=chosen(
+            **{name: _SECTIONS[name](**values[name])},
+            source=SourceConfig(**values["source"]),
+            expectations=ExpectationsConfig(**values["expectations"]),
+            checkpoint=stream.checkpoint,
+            file_system=values["file-system"],
+            catalog=values["catalog"],
+            share=TableShare.parsed(stream.share or ""),
+        ),
+        stream=stream,
         spark=values["spark"],
         secrets=Secrets(secret_texts(settings, environ)),
     )
     for key, problem in _joint_problems(config, given):
         of_key = (name for name in settings if f"{name}.".startswith(f"{key}."))
         origin = next((settings[name].origin for name in of_key), str(path))
-        problems.append(f"{origin}: {shown(key)}: {problem}")
+        problems.append(f"{origin}: {written_key(key)}: {problem}")
     if problems:
         count = f"{len(problems)} problems" if len(problems) > 1 else "a problem"
         lines = "\n".join(f"  - {line}" for line in problems)
@@ -178,10 +178,10 @@ def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]
     return config
 
 
-def _warehouse_of_catalog(values: Mapping[str, dict[str, Any]]) -> set[str]:
-    """Give the tables the catalog's warehouse; returns the key that it stands for."""
-    section = "sync" if values["sync"] else "table"
-    catalog, tables = values["catalog"], values[section]
+def _warehouse_of_catalog(
+    catalog: dict[str, Any], section: str, tables: dict[str, Any]
+) -> set[str]:
+    """Share one warehouse between catalog and tables; returns the keys that are filled in so."""
     if catalog and "warehouse" in tables:
         catalog.setdefault("warehouse", tables["warehouse"])
     elif "warehouse" in catalog:
@@ -202,13 +202,15 @@ def _convert(settings: Mapping[str, Setting], problems: list[str]) -> dict[str, 
                     if section in KEYS
                     else unknown_name("section", section, KEYS)
                 )
-            _put(values[section], section, key, setting)
+            _store_setting(values[section], section, key, setting)
         except WrongValueError as problem:
-            problems.append(f"{setting.origin}: {shown(full_key)}: {problem}")
+            problems.append(f"{setting.origin}: {written_key(full_key)}: {problem}")
     return values
 
 
-def _put(section_values: dict[str, Any], section: str, key: str, setting: Setting) -> None:
+def _store_setting(
+    section_values: dict[str, Any], section: str, key: str, setting: Setting
+) -> None:
     if section in FREE_SECTIONS:
         section_values[key] = free_text(setting)
         return
@@ -225,6 +227,8 @@ def _put(section_values: dict[str, Any], section: str, key: str, setting: Settin
 def _prefixed(name: str, rest: str, setting: Setting) -> object:
     if name == "tables":
         return of_one_table(setting, rest)
+    if name == "settings":
+        return of_one_expectation(setting, rest)
     return names(setting) if name == "multiple_table_partition_keys" else free_text(setting)
 
 
@@ -250,23 +254,19 @@ def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple
     yield from _source_problems(config, given)
     for key in [key for key in _STARTS if key in given][1:]:
         yield key, f"give only one of {', '.join(_STARTS)}"
-    if config.sync is None:
-        yield from table_problems(config.table, FORMATS[config.source.format], given)
-    else:
-        source, chosen = config.source, FORMATS[config.source.format]
-        yield from sync_problems(config.sync, source.kind, given)
-        yield from made_problems(config.sync, chosen)
-        yield from drift_problems(config.sync, chosen, source.format_options)
-    for problem in _file_system_problems(config.file_system, config.tables.section.warehouse):
+    yield from config.tables.problems(given)
+    yield from config.tables.expectations.problems()
+    tables = config.tables
+    for problem in _file_system_problems(tables.file_system, tables.section.warehouse):
         yield "file-system", problem
-    yield from _catalog_problems(config)
+    yield from _catalog_problems(tables)
     if "stream.checkpoint" not in given:
         yield "stream.checkpoint", "is missing: the folder that remembers what was read"
     if "stream.quarantine" not in given and config.stream.max_bad_records:
         yield "stream.max-bad-records", "needs stream.quarantine: bad records would be lost"
     if config.stream.webhook_secret is not None and config.stream.webhook_url is None:
         yield "stream.webhook-secret", "needs stream.webhook-url"
-    fits = "stream.quarantine" in given and not config.table.primary_keys
+    fits = "stream.quarantine" in given and tables.may_lack_keys
     if config.stream.non_insert_records is NonInsertRecords.QUARANTINE and not fits:
         needs = "needs stream.quarantine, and is for a table without primary-keys"
         yield "stream.non-insert-records", f"'quarantine' {needs}"
@@ -289,22 +289,18 @@ def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tupl
     if source.merge_shards and applies_truncate:
         key = FORMATS[source.format].full_key(TRUNCATE)
         yield key, "'apply' deletes the rows of all shards: it needs merge-shards = false"
-    declared = {option.key for option in FORMATS[source.format].options}
-    for key in () if config.sync is None or TRUNCATE in declared else config.sync.tables:
-        if key.endswith(f".{TRUNCATE}"):
-            yield f"sync.tables.{key}", f"{source.format} has no message of a TRUNCATE"
-    columns, many = config.table.columns, config.sync is not None
-    yield from format_problems(source.format, source.format_options, columns, given, many)
+    yield from _format_problems(source, given)
+    yield from config.tables.format_problems()
 
 
-def _catalog_problems(config: AppConfig) -> Iterator[tuple[str, str]]:
-    options, section = config.catalog, config.tables.section
+def _catalog_problems(tables: TablesOfJob) -> Iterator[tuple[str, str]]:
+    options, section = tables.catalog, tables.section
     for key, problem in option_problems(options):
         yield f"catalog.{key}", problem
     warehouse = options.get("warehouse", section.warehouse)
     if options and warehouse != section.warehouse:
         yield (
-            f"{config.tables_section}.warehouse",
+            f"{tables.section_name}.warehouse",
             f"is another than catalog.warehouse, {warehouse!r}: give one",
         )
 
@@ -321,37 +317,16 @@ def _file_system_problems(options: Mapping[str, str], warehouse: str) -> Iterato
 _SOURCE = "source."
 
 
-def format_problems(
-    name: str,
-    options: Mapping[str, str],
-    columns: RowType,
-    given: Collection[str],
-    many_tables: bool,
-) -> Iterator[tuple[str, str]]:
-    """Problems by key of the configuration.
-
-    Args:
-        name: of the format.
-        given: all keys that the configuration has.
-        many_tables: whether the tables and their columns come from the messages.
-    """
-    chosen = FORMATS[name]
+def _format_problems(source: SourceConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
+    chosen = FORMATS[source.format]
     yield from _of_others(chosen, given)
     for option in chosen.options:
-        if option.example and option.key not in options:
+        if option.example and option.key not in source.format_options:
             yield chosen.full_key(option.key), f"is missing: such as {option.example!r}"
-    if not many_tables:
-        for key, problem in excluding_options(options):
-            yield chosen.full_key(key), problem
-    if options and (columns.fields or many_tables):
-        try:
-            chosen.check(options, columns)
-        except UsageError as error:
-            yield f"{_SOURCE}{chosen.section}", error.what
 
 
 def _of_others(chosen: Format, given: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Options of formats that are not chosen, which have no effect."""
+    """Problems of options that belong to another format than the chosen one: (key, problem)."""
     names: dict[str, list[str]] = {}
     for known in FORMATS.values():
         names.setdefault(known.section, []).append(known.name)

@@ -53,7 +53,7 @@ class Secrets:
         return text
 
     def hide_escaped(self, text: str, escape: Callable[[str], str]) -> str:
-        """As `hide`, for a text whose parts were escaped."""
+        """Hide secrets as `hide` does, in a text whose parts were escaped."""
         for form in self._forms:
             text = text.replace(form, HIDDEN).replace(escape(form), HIDDEN)
         return text

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from stream_app.app.config.secrets import is_secret
 from stream_app.app.config.values import Setting
 from stream_app.errors import UsageError
-from stream_app.fileio.reference import REFERENCE, NotThereError, referred
+from stream_app.fileio.reference import REFERENCE, NotThereError, referred_value
 
 _ENVIRONMENT = re.compile(r"STREAM_APP_([A-Z0-9_]+?)__([A-Z0-9_]+)")
 _URL_PASSWORD = re.compile(r"(?:://[^/@\s:]*:(?=[^/@\s]+@)|[?&]password=)([^/@&\s]+)")
@@ -30,7 +30,10 @@ _AWS_SECRETS = (
     "AWS_SECURITY_TOKEN",
     "AWS_CONTAINER_AUTHORIZATION_TOKEN",
 )
-"""These are not recognised by name: PWD and AWS_WEB_IDENTITY_TOKEN_FILE are paths."""
+"""Variables with secrets whose names do not show that: PWD and AWS_WEB_IDENTITY_TOKEN_FILE are
+paths."""
+_ICEBERG_CATALOGS = "PYICEBERG_CATALOG__"
+"""Variables by which PyIceberg gets logins of Iceberg's catalogs."""
 
 
 def read_settings(
@@ -105,8 +108,11 @@ def _variables(options: Mapping[str, str], section: str) -> dict[str, str]:
 
 
 def secret_texts(settings: Mapping[str, Setting], environ: Mapping[str, str]) -> list[str]:
-    """Texts to hide: secret settings, the values they refer to, and AWS's variables."""
+    """Texts to hide: secret settings, what they refer to, and variables of AWS and PyIceberg."""
     secrets = [environ[name] for name in _AWS_SECRETS if environ.get(name)]
+    for name, value in environ.items():
+        if name.startswith(_ICEBERG_CATALOGS) and is_secret(name):
+            secrets += [value, value.rpartition(":")[2]]  # a credential is ID:SECRET
     for key, setting in settings.items():
         secrets += setting.secrets
         if is_secret(key) and not REFERENCE.search(str(setting.value)):
@@ -126,7 +132,7 @@ def environment_secrets(environ: Mapping[str, str]) -> list[str]:
     return secret_texts(settings, environ)
 
 
-def shown(key: str) -> str:
+def written_key(key: str) -> str:
     """A key as users write it."""
     return key.removeprefix("spark.") if key.startswith("spark.spark.") else key
 
@@ -149,7 +155,7 @@ def _from_file(path: Path, problems: list[str]) -> dict[str, Setting]:
     settings: dict[str, Setting] = {}
     for key, value in _flatten(document, ""):
         if key in settings:
-            problems.append(f"{path}: {shown(key)}: is given twice, nested and with dots")
+            problems.append(f"{path}: {written_key(key)}: is given twice, nested and with dots")
         settings[key] = Setting(value, str(path))
     return settings
 
@@ -164,7 +170,7 @@ def _flatten(table: Mapping[str, object], prefix: str) -> Iterator[tuple[str, ob
 
 
 def _canonical(key: str) -> str:
-    """Spark's settings begin with ``spark.`` themselves: with and without the section's name."""
+    """A key of Spark below its section's name: users may write ``spark.`` once or twice."""
     return "spark." + key if re.match(r"spark\.(?!spark\.)", key) else key
 
 
@@ -216,9 +222,9 @@ def _resolved(
 
     def put_in(reference: re.Match[str]) -> str:
         try:
-            text = referred(reference, environ)
+            text = referred_value(reference, environ)
         except NotThereError as error:
-            problems.append(f"{setting.origin}: {shown(key)}: {error}")
+            problems.append(f"{setting.origin}: {written_key(key)}: {error}")
             return ""
         if is_hidden or is_secret(reference[2]):
             secrets.append(text)

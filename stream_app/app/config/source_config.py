@@ -10,18 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stream_app.app.config import values
-from stream_app.message_formats import DEFAULT_FORMAT, FORMATS
+from stream_app.message_format_registry import DEFAULT_FORMAT, FORMATS
 
 
 class SourceKind(enum.Enum):
-    """Where messages come from."""
+    """The kind of the source of messages."""
 
     KAFKA = "kafka"
     FILES = "files"
 
 
 class TopicReader(enum.Enum):
-    """What reads the topics: librdkafka, or Spark's own source."""
+    """The reader of topics: librdkafka, or Spark's own source."""
 
     NATIVE = "native"
     SPARK = "spark"

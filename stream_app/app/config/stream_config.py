@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from stream_app.app.config import values
+from stream_app.app.config.values import Setting, WrongValueError
 from stream_app.model.options.option import parse_duration_ms
+from stream_app.planning.sync.table_share import TableShare
 
 ENVIRONMENT = "environment"
 """The value of ``otlp-endpoint`` that defers to OpenTelemetry's variables."""
 
 
 class NonInsertRecords(enum.Enum):
-    """What a change that needs a primary key does where the table has none."""
+    """The effect of a change that needs a primary key on a table without one."""
 
     ERROR = "error"
     QUARANTINE = "quarantine"
@@ -31,7 +33,7 @@ class RepeatedRecords(enum.Enum):
 
 
 class CompactionPolicy(enum.Enum):
-    """Whether a table's options tell when a bucket is compacted, or the job chooses by sizes."""
+    """Whether a table's options decide when a bucket is compacted, or the job chooses by sizes."""
 
     OPTIONS = "options"
     AUTO = "auto"
@@ -44,15 +46,28 @@ class LogFormat(enum.Enum):
     JSON = "json"
 
 
+def share_text(setting: Setting) -> str:
+    """A share of a database's tables, such as ``3/8``."""
+    text = values.text(setting)
+    if TableShare.parsed(text) is None:
+        raise WrongValueError(
+            f"{text[:20]!r} is no share: give 1/1 to 9999/9999, such as '3/8' for the third of "
+            "eight jobs"
+        )
+    return text
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamConfig:
     """Section ``[stream]``.
 
     Attributes:
+        share: the job's share of the tables of a database, such as ``3/8``; None: all tables.
         trigger: ``availableNow``, or the time between the starts of two epochs.
         quarantine: folder for records that cannot be decoded; None: the first one stops the job.
         max_bad_records: most bad records of a run; None: no limit.
         write_parallelism: tasks that write; None: Spark's default.
+        driver_messages: messages of an epoch that the driver itself writes; 0: it writes none.
         compaction_policy: whether compactions of the job choose their rules.
         compaction_freshness: sorted runs that they may leave a reader to merge.
         metrics_port, metrics_address: of the endpoint for Prometheus; no port: there is none.
@@ -64,6 +79,7 @@ class StreamConfig:
     """
 
     checkpoint: str = values.key(values.folder, "")
+    share: str | None = values.key(share_text, None)
     trigger: str = values.key(values.trigger, "5 seconds")
     quarantine: str | None = values.key(values.folder, None)
     max_bad_records: int | None = values.key(values.integer(0), None)
@@ -74,6 +90,7 @@ class StreamConfig:
         values.member(RepeatedRecords), RepeatedRecords.REFUSE
     )
     write_parallelism: int | None = values.key(values.integer(1), None)
+    driver_messages: int = values.key(values.integer(0), 5000)
     compaction_policy: CompactionPolicy = values.key(
         values.member(CompactionPolicy), CompactionPolicy.OPTIONS
     )
@@ -91,7 +108,7 @@ class StreamConfig:
 
     @property
     def is_available_now(self) -> bool:
-        """Whether the job ends when all that there was at its start is in the table."""
+        """Whether the job ends when the messages that were there at its start are in the table."""
         return self.trigger == "availableNow"
 
     @property

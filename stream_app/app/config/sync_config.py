@@ -16,7 +16,11 @@ from stream_app.app.config.values import Setting, WrongValueError
 from stream_app.cdc.column_drift import INEXACT, TYPE_MAPPING
 from stream_app.cdc.json_records.options import COLUMN_OPTIONS, TRUNCATE_OPTION
 from stream_app.model.near_names import unknown_name
-from stream_app.model.schema.mapping_options import Inexact, MappingOptions, parse_mapping_options
+from stream_app.model.schema.mapping_options import (
+    InexactTimes,
+    MappingOptions,
+    parse_mapping_options,
+)
 from stream_app.planning.sync.new_tables import Names, OneTable, TableRules
 from stream_app.planning.sync.target_tables import SyncRules
 
@@ -41,7 +45,7 @@ _OPTIONS = "options."
 
 @dataclass(frozen=True, slots=True)
 class OneSetting:
-    """A value of a key under ``sync.tables.NAME.``: names, or an option's text."""
+    """One setting under ``sync.tables.NAME.``: a list of names, or the text of a table's option."""
 
     value: Names | str
 
@@ -71,7 +75,7 @@ class SyncConfig:
         computed_column, metadata_column, filter: as in ``[table]``, of each table that has the
             columns which they name.
         max_tables: most tables that the job creates; messages of others go to the quarantine.
-        options: of all tables.
+        options: the options of all tables.
         tables: ``NAME.primary-keys``, ``NAME.options.KEY`` and so on, of one table.
     """
 
@@ -95,7 +99,7 @@ class SyncConfig:
     )
     sync_primary_keys_from_source_schema: bool = values.key(values.boolean, True)
     type_mapping: Names = values.key(values.some_names, ())
-    inexact: Inexact = values.key(values.member(Inexact), Inexact.NUMBER)
+    inexact: InexactTimes = values.key(values.member(InexactTimes), InexactTimes.NUMBER)
     computed_column: Names = values.key(values.definitions, ())
     metadata_column: Names = values.key(values.some_names, ())
     metadata_column_prefix: str = values.key(values.text, "")
@@ -107,7 +111,8 @@ class SyncConfig:
     @property
     def rules(self) -> SyncRules:
         """The rules that select and name tables."""
-        return SyncRules(**{rule.name: getattr(self, rule.name) for rule in fields(SyncRules)})
+        names = [rule.name for rule in fields(SyncRules) if rule.name != "share"]
+        return SyncRules(**{name: getattr(self, name) for name in names})
 
     @property
     def table_rules(self) -> TableRules:
@@ -120,7 +125,7 @@ class SyncConfig:
             },
             sync_primary_keys_from_source_schema=self.sync_primary_keys_from_source_schema,
             options=self.options,
-            tables={name: self._one(name) for name in self.named()},
+            tables={name: self._one(name) for name in self.named_tables()},
         )
 
     @property
@@ -147,7 +152,7 @@ class SyncConfig:
         """The name of a table by its folder."""
         return location.rstrip("/").rpartition("/")[2]
 
-    def named(self) -> list[str]:
+    def named_tables(self) -> list[str]:
         """The tables with settings of their own."""
         return list(dict.fromkeys(key.partition(".")[0] for key in self.tables))
 

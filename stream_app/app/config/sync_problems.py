@@ -1,7 +1,7 @@
 """Finds problems of ``[sync]`` before a message is read, each with its key.
 
-Problems that depend on the messages' columns appear only when a table is created (`made_columns`,
-`planning.sync.new_tables`). This module finds all others.
+Problems that depend on the messages' columns appear only when a table is created
+(`applicable_rules`, `planning.sync.new_tables`). This module finds all others.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def drift_problems(sync: SyncConfig, source: Format, options: Mapping[str, str])
     """Problems of the format's options for one table of a whole database.
 
     Args:
-        options: of the format, for all tables.
+        options: the options of the format, for all tables.
     """
     unknown = DriftKind.UNKNOWN.option
     for key in {TYPE_MAPPING, INEXACT} & options.keys():
@@ -74,7 +74,7 @@ def drift_problems(sync: SyncConfig, source: Format, options: Mapping[str, str])
     yield from _of_one_format(sync, source, options)
     asked = {source.full_key(unknown): options.get(unknown)} | {
         f"sync.tables.{name}.{unknown}": sync.format_options_of(name).get(unknown)
-        for name in sync.named()
+        for name in sync.named_tables()
     }
     for key, value in asked.items():
         if not sync.case_sensitive and value in ("stop", "quarantine"):
@@ -84,7 +84,7 @@ def drift_problems(sync: SyncConfig, source: Format, options: Mapping[str, str])
 def _of_one_format(sync: SyncConfig, source: Format, options: Mapping[str, str]) -> _Problems:
     """Problems of ``[sync.tables.NAME]``."""
     declared = {option.key for option in source.options}
-    for name in sync.named():
+    for name in sync.named_tables():
         own = sync.format_options_of(name)
         for key in own.keys() - declared - {TRUNCATE}:
             yield f"sync.tables.{name}.{key}", f"source.format = {source.name!r} has no such option"
@@ -118,7 +118,7 @@ def _of_names(sync: SyncConfig) -> _Problems:
             yield f"sync.table-mapping.{source}", "is given twice: names are read in any case"
         if problem := name_problem(name):
             yield f"sync.table-mapping.{source}", f"{name!r}: {problem}"
-    for name in sync.named():
+    for name in sync.named_tables():
         if not sync.case_sensitive and name != name.lower():
             yield (
                 f"sync.tables.{name}",
@@ -182,7 +182,7 @@ def _certain(
     A table is tried for each type that its columns may have, with every name that an option has.
 
     Args:
-        primary_keys: `_KEY` alone: a key that only messages tell.
+        primary_keys: `_KEY` alone: a key that only messages show.
         of_all, own: options of all tables, and of one.
     """
     options = {**options_for(primary_keys, of_all), **own}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from stream_app.app.config import values
 from stream_app.cdc.computed.definition import DefinitionError
 from stream_app.cdc.computed.generation import Generation, MetadataError, generation, key_problems
-from stream_app.cdc.computed.metadata import METADATA
+from stream_app.cdc.computed.metadata_columns import METADATA
 from stream_app.cdc.message_format import Format
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_type
@@ -28,13 +28,15 @@ class TableConfig:
     Attributes:
         columns: as given; `all_columns` has the made ones too.
         computed_columns: definitions such as ``dt=date_format(ts, yyyy-MM-dd)``.
-        metadata_columns: names of `cdc.computed.metadata`.
+        metadata_columns: names of `cdc.computed.metadata_columns`.
+        branch: of the table; empty: the main one.
         filter: the condition of rows that belong into the table.
     """
 
     warehouse: str = values.key(values.text, "")
     database: str = values.key(values.identifier, "default")
     name: str = values.key(values.identifier, "")
+    branch: str = values.key(values.identifier, "")
     columns: RowType = values.key(values.columns, RowType(()))
     primary_keys: tuple[str, ...] = values.key(values.some_names, ())
     partition_keys: tuple[str, ...] = values.key(values.names, ())
@@ -47,11 +49,12 @@ class TableConfig:
 
     @property
     def path(self) -> str:
-        """The table's path, as in Paimon's file-system catalog."""
-        return f"{self.warehouse.rstrip('/')}/{self.database}.db/{self.name}"
+        """The table's path, as in Paimon's file-system catalog, and its branch."""
+        branch = f"$branch_{self.branch}" if self.branch else ""
+        return f"{self.warehouse.rstrip('/')}/{self.database}.db/{self.name}{branch}"
 
     @property
-    def made(self) -> Generation:
+    def generation(self) -> Generation:
         """The columns that no message has."""
         if not (self.computed_columns or self.metadata_columns):
             return Generation()
@@ -60,7 +63,9 @@ class TableConfig:
     @property
     def all_columns(self) -> RowType:
         """The table's columns, with the made ones."""
-        return self.made.columns(self.columns, arrow_type) if self.made else self.columns
+        return (
+            self.generation.columns(self.columns, arrow_type) if self.generation else self.columns
+        )
 
 
 def table_problems(
@@ -94,7 +99,7 @@ def table_problems(
         yield "table", problem
 
 
-def untold_metadata(where: str, keys: Iterable[str], source: Format) -> Iterator[tuple[str, str]]:
+def missing_metadata(where: str, keys: Iterable[str], source: Format) -> Iterator[tuple[str, str]]:
     """Metadata that a format's messages do not have: (key, problem)."""
     for key in keys:
         if not source.tells_times and key in METADATA and METADATA[key].needs_time:
@@ -107,11 +112,11 @@ def _made_columns(
     """Report problems of the made columns; return all columns, if they can be made."""
     if table.metadata_column_prefix and not table.metadata_columns:
         yield "table.metadata-column-prefix", "needs table.metadata-columns"
-    yield from untold_metadata("table.metadata-columns", table.metadata_columns, source)
+    yield from missing_metadata("table.metadata-columns", table.metadata_columns, source)
     try:
         whole = table.all_columns
         if table.primary_keys:
-            for problem in key_problems(table.made, table.primary_keys):
+            for problem in key_problems(table.generation, table.primary_keys):
                 yield "table", problem
         yield from _filter_problems(table.filter, whole)
         return whole

@@ -8,20 +8,27 @@ checkpoint, quarantine and history know it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
-from stream_app.app.config.made_columns import rules_of_table
+from stream_app.app.config.applicable_rules import made_problems, rules_of_table
+from stream_app.app.config.expectations_config import TABLES, ExpectationsConfig, check_columns
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SyncConfig
-from stream_app.app.config.table_config import TableConfig
-from stream_app.cdc.column_drift import INEXACT, TYPE_MAPPING, DriftKind, Reaction
-from stream_app.cdc.message_format import SourceReader
-from stream_app.message_formats import format_named, source_reader
+from stream_app.app.config.sync_problems import drift_problems, excluding_options, sync_problems
+from stream_app.app.config.table_config import TableConfig, table_problems
+from stream_app.cdc.column_drift import INEXACT, TYPE_MAPPING, DriftKind, DriftReaction
+from stream_app.cdc.json_records.options import TRUNCATE
+from stream_app.cdc.message_format import Format, SourceReader
+from stream_app.cdc.steps.expectations import Expectation
+from stream_app.errors import UsageError
+from stream_app.message_format_registry import FORMATS, format_named, source_reader
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
 from stream_app.model.schema.origin import Origin
-from stream_app.planning.sync.target_tables import SyncRules, Target, decide
+from stream_app.planning.sync.table_share import TableShare
+from stream_app.planning.sync.target_tables import SyncRules, TargetTable, decide_target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,15 +37,24 @@ class TablesOfJob(ABC):
 
     Attributes:
         source: the source of all their messages.
+        expectations: the conditions that rows must meet.
         checkpoint: the location of the job's state.
         file_system: options of file systems, such as ``s3.endpoint``.
         catalog: options of the tables' catalog; empty: a table is its folder.
+        share: the job's share of a database's tables; None: it has all of them.
     """
 
+    section_name: ClassVar[str]
+    """The name of the section with the warehouse, database and table options."""
+    replaced_keys: ClassVar[tuple[str, ...]] = ()
+    """The keys of ``[source]`` that the section has itself."""
+
     source: SourceConfig
+    expectations: ExpectationsConfig = field(default_factory=ExpectationsConfig)
     checkpoint: str = ""
     file_system: Mapping[str, str] = field(default_factory=dict, repr=False)
     catalog: Mapping[str, str] = field(default_factory=dict, repr=False)
+    share: TableShare | None = None
 
     @property
     @abstractmethod
@@ -54,6 +70,35 @@ class TablesOfJob(ABC):
     def location(self) -> str:
         """The folder of the table, or of the database."""
         return self.path("")
+
+    @property
+    @abstractmethod
+    def may_lack_keys(self) -> bool:
+        """Whether the tables may be without a primary key."""
+
+    @abstractmethod
+    def problems(self, given: Collection[str]) -> Iterator[tuple[str, str]]:
+        """Problems of the section, beside the other sections: (key, problem).
+
+        Args:
+            given: the keys of the whole configuration.
+        """
+
+    @abstractmethod
+    def format_problems(self) -> Iterator[tuple[str, str]]:
+        """Problems of the format's options with these tables: (key, problem)."""
+
+    @property
+    def _format(self) -> Format:
+        return FORMATS[self.source.format]
+
+    def _check_problems(self, columns: RowType) -> Iterator[tuple[str, str]]:
+        """Problems of the format's options, if there are any, for a table with these columns."""
+        if self.source.format_options:
+            try:
+                self._format.check(self.source.format_options, columns)
+            except UsageError as error:
+                yield f"source.{self._format.section}", error.what
 
     @property
     def reader(self) -> SourceReader:
@@ -76,7 +121,7 @@ class TablesOfJob(ABC):
         return not self.rules.case_sensitive
 
     @property
-    def named(self) -> Sequence[str]:
+    def named_tables(self) -> Sequence[str]:
         """The tables with settings of their own, ``[sync.tables.NAME]``."""
         return ()
 
@@ -97,8 +142,16 @@ class TablesOfJob(ABC):
         """The folder of the table that takes a source table's messages; None: none takes them."""
 
     @abstractmethod
-    def rules_of(self, name: str, columns: RowType) -> TableConfig:
+    def table_config(self, name: str, columns: RowType) -> TableConfig:
         """The made columns and the filter of a table, by its own name."""
+
+    @abstractmethod
+    def expectations_of(self, name: str, columns: RowType) -> Sequence[Expectation]:
+        """The expectations of a table, by its own name.
+
+        Raises:
+            UsageError: an expectation of the table does not fit its columns.
+        """
 
     @abstractmethod
     def source_of(self, name: str) -> SourceConfig:
@@ -120,7 +173,9 @@ class TablesOfJob(ABC):
 
     @abstractmethod
     def part(self, name: str) -> str:
-        """The name under which quarantine and history keep a table; empty for an only table."""
+        """The name by which quarantine and history separate the table; empty for a job of one
+        table.
+        """
 
     @abstractmethod
     def full_name(self, name: str) -> str:
@@ -138,7 +193,30 @@ class SingleTable(TablesOfJob):
     Its methods ignore the name or folder that they get.
     """
 
+    section_name = "table"
+
     table: TableConfig
+
+    @property
+    def may_lack_keys(self) -> bool:
+        """See `TablesOfJob.may_lack_keys`."""
+        return not self.table.primary_keys
+
+    def problems(self, given: Collection[str]) -> Iterator[tuple[str, str]]:
+        """See `TablesOfJob.problems`."""
+        yield from table_problems(self.table, self._format, given)
+        if self.share is not None:
+            yield "stream.share", "is of a job of a whole database, [sync]: this job has one table"
+        for key in given:
+            if key.startswith("expectations.") and key.endswith(f".{TABLES}"):
+                yield key, "is for a job of a whole database: leave it out"
+
+    def format_problems(self) -> Iterator[tuple[str, str]]:
+        """See `TablesOfJob.format_problems`."""
+        for key, problem in excluding_options(self.source.format_options):
+            yield self._format.full_key(key), problem
+        if self.table.columns.fields:
+            yield from self._check_problems(self.table.columns)
 
     @property
     def section(self) -> TableConfig:
@@ -162,9 +240,15 @@ class SingleTable(TablesOfJob):
         """See `TablesOfJob.target`."""
         return self.table.path
 
-    def rules_of(self, _name: str, _columns: RowType) -> TableConfig:
-        """See `TablesOfJob.rules_of`."""
+    def table_config(self, _name: str, _columns: RowType) -> TableConfig:
+        """See `TablesOfJob.table_config`."""
         return self.table
+
+    def expectations_of(self, _name: str, columns: RowType) -> Sequence[Expectation]:
+        """See `TablesOfJob.expectations_of`."""
+        for expectation in self.expectations.all:
+            check_columns(expectation, self.table.name, columns)
+        return self.expectations.all
 
     def source_of(self, _name: str) -> SourceConfig:
         """See `TablesOfJob.source_of`."""
@@ -192,7 +276,29 @@ class SingleTable(TablesOfJob):
 class WholeDatabase(TablesOfJob):
     """The tables of a whole database; the name in the job is the table's own."""
 
+    section_name = "sync"
+    replaced_keys = ("merge-shards",)
+
     sync: SyncConfig
+
+    @property
+    def may_lack_keys(self) -> bool:
+        """See `TablesOfJob.may_lack_keys`."""
+        return True
+
+    def problems(self, given: Collection[str]) -> Iterator[tuple[str, str]]:
+        """See `TablesOfJob.problems`."""
+        yield from sync_problems(self.sync, self.source.kind, given)
+        yield from made_problems(self.sync, self._format)
+        yield from drift_problems(self.sync, self._format, self.source.format_options)
+
+    def format_problems(self) -> Iterator[tuple[str, str]]:
+        """See `TablesOfJob.format_problems`."""
+        if TRUNCATE not in {option.key for option in self._format.options}:
+            for key in self.sync.tables:
+                if key.endswith(f".{TRUNCATE}"):
+                    yield f"sync.tables.{key}", f"{self.source.format} has no message of a TRUNCATE"
+        yield from self._check_problems(RowType(()))
 
     @property
     def section(self) -> SyncConfig:
@@ -202,12 +308,13 @@ class WholeDatabase(TablesOfJob):
     @property
     def name(self) -> str:
         """See `TablesOfJob.name`."""
-        return self.sync.database
+        share, database = self.share, self.sync.database
+        return f"{database} (share {share.number} of {share.jobs})" if share else database
 
     @property
     def rules(self) -> SyncRules:
         """See `TablesOfJob.rules`."""
-        return self.sync.rules
+        return replace(self.sync.rules, share=self.share)
 
     @property
     def mapping_options(self) -> MappingOptions:
@@ -215,9 +322,10 @@ class WholeDatabase(TablesOfJob):
         return self.sync.mapping_options
 
     @property
-    def named(self) -> Sequence[str]:
-        """See `TablesOfJob.named`."""
-        return self.sync.named()
+    def named_tables(self) -> Sequence[str]:
+        """See `TablesOfJob.named_tables`; those of other jobs' shares are left out."""
+        named = self.sync.named_tables()
+        return [name for name in named if self.share is None or self.share.takes(name)]
 
     def path(self, name: str) -> str:
         """See `TablesOfJob.path`."""
@@ -229,18 +337,22 @@ class WholeDatabase(TablesOfJob):
 
     def target(self, origin: Origin) -> str | None:
         """See `TablesOfJob.target`."""
-        decision = decide(self.sync.rules, origin, {})
-        return self.sync.path(decision.name) if isinstance(decision, Target) else None
+        decision = decide_target(self.rules, origin, {})
+        return self.sync.path(decision.name) if isinstance(decision, TargetTable) else None
 
-    def rules_of(self, name: str, columns: RowType) -> TableConfig:
-        """See `TablesOfJob.rules_of`."""
+    def table_config(self, name: str, columns: RowType) -> TableConfig:
+        """See `TablesOfJob.table_config`."""
         return rules_of_table(self.sync, name, columns)
+
+    def expectations_of(self, name: str, columns: RowType) -> Sequence[Expectation]:
+        """See `TablesOfJob.expectations_of`."""
+        return self.expectations.of_table(name, columns)
 
     def source_of(self, name: str) -> SourceConfig:
         """See `TablesOfJob.source_of`."""
         declared = {option.key for option in format_named(self.source.format).options}
         of_database = {
-            DriftKind.UNKNOWN.option: Reaction.EVOLVE.value,
+            DriftKind.UNKNOWN.option: DriftReaction.EVOLVE.value,
             INEXACT: self.sync.inexact.value,
         }
         if self.sync.type_mapping:
@@ -270,3 +382,7 @@ class WholeDatabase(TablesOfJob):
         """See `TablesOfJob.own_name`."""
         database = f"{self.sync.database}."
         return full_name.removeprefix(database) if full_name.startswith(database) else None
+
+
+JobTables = SingleTable | WholeDatabase
+"""The tables of a job, of either kind."""

@@ -1,4 +1,4 @@
-"""Writes the configuration as lines of TOML, by the keys of a configuration file."""
+"""Prints a configuration as TOML, with the keys that users write."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from collections.abc import Iterator, Mapping
 from stream_app.app.config.app_config import FREE_SECTIONS, KEYS, PREFIXES, AppConfig
 from stream_app.app.config.values import milliseconds
 from stream_app.app.text.listing import age_text
-from stream_app.message_formats import FORMATS
+from stream_app.message_format_registry import FORMATS
 
 
 def toml_settings(config: AppConfig) -> Mapping[str, Mapping[str, str]]:
     """Section → key → the value as TOML, with secrets hidden; unset keys are left out."""
+    chosen = FORMATS[config.source.format].section
     sections = {
-        name: dict(_lines(config, name, settings)) for name, settings in config.masked().items()
+        name: dict(_lines(chosen, name, settings)) for name, settings in config.masked().items()
     }
+    for key in config.tables.replaced_keys:
+        sections["source"].pop(key, None)
     return {name: lines for name, lines in sections.items() if lines}
 
 
-def _lines(
-    config: AppConfig, section: str, settings: Mapping[str, object]
-) -> Iterator[tuple[str, str]]:
+def _lines(chosen: str, section: str, settings: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """The lines of a section; `chosen` is the section of the format that is chosen."""
     for name, value in settings.items():
-        if (section, name) == ("source", "merge_shards") and config.sync is not None:
-            continue  # a job of one table has this key; this job has its own in [sync]
-        if isinstance(value, Mapping):
-            begin = _prefix(config, section, name)
+        begin = _prefix(chosen, section, name)
+        if begin is not None and isinstance(value, Mapping):
             yield from ((f"{begin}{key}", _toml(one)) for key, one in value.items())
         elif value not in (None, "", ()):
             is_free = section in FREE_SECTIONS
@@ -35,11 +35,12 @@ def _lines(
             yield key, _toml(_duration(value) if is_duration else value)
 
 
-def _prefix(config: AppConfig, section: str, name: str) -> str:
-    """The prefix of a mapping's keys."""
+def _prefix(chosen: str, section: str, name: str) -> str | None:
+    """The prefix of the keys of a family of options; None: the field holds one value."""
     if name == "format_options":
-        return f"{FORMATS[config.source.format].section}."
-    return next(prefix for prefix, field in PREFIXES[section].items() if field == name)
+        return f"{chosen}."
+    families = PREFIXES.get(section, {})
+    return next((prefix for prefix, field in families.items() if field == name), None)
 
 
 def _duration(millis: object) -> str:
@@ -49,4 +50,6 @@ def _duration(millis: object) -> str:
 
 
 def _toml(value: object) -> str:
+    if isinstance(value, Mapping):  # the configuration has it as text, too
+        value = json.dumps(value)
     return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)

@@ -2,7 +2,7 @@
 
 A section declares a key as a field: `web_port: int | None = key(integer(1, 65535), None)`.
 `app_config` calls the key's converter, which returns the value or raises `WrongValueError` with
-words that go on after "source.topics: …".
+words that continue after "source.topics: …".
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FILE_NAME_BYTES_MAX = 250
 Value = TypeVar("Value")
 Member = TypeVar("Member", bound=enum.Enum)
 TopicTimes = Mapping[str, int | Mapping[str, int]]
-"""By topic, or by topic and partition: milliseconds since 1970."""
+"""Topic, or topic and partition → milliseconds since 1970."""
 _TRIGGER = re.compile(r"\d+ +(millisecond|second|minute|hour)s?")
 
 
@@ -189,7 +189,7 @@ def definitions(setting: Setting) -> tuple[str, ...]:
 
 
 def any_definitions(setting: Setting) -> tuple[str, ...]:
-    """As `definitions`; an empty list means none."""
+    """Parse as `definitions` does; an empty list means none."""
     return () if setting.value == [] else definitions(setting)
 
 
@@ -202,7 +202,7 @@ def columns(setting: Setting) -> RowType:
 
 
 def one_of(*values: str) -> Callable[[Setting], str]:
-    """One of a few strings."""
+    """Accept one of a few strings."""
 
     def convert(setting: Setting) -> str:
         value = text(setting)
@@ -249,7 +249,7 @@ def identifier(setting: Setting) -> str:
 
 
 def trigger(setting: Setting) -> str:
-    """``availableNow``, or an interval as Spark's processing-time trigger reads it."""
+    """Accept ``availableNow``, or an interval as Spark's processing-time trigger parses it."""
     value = text(setting).strip()
     if value != "availableNow" and not _TRIGGER.fullmatch(value.lower()):
         raise WrongValueError(f"must be 'availableNow' or such as '5 seconds', is {value!r}")
@@ -276,7 +276,7 @@ def regular_expression(setting: Setting) -> str:
 
 
 def offsets(setting: Setting) -> str:
-    """``earliest``, ``latest``, or offsets by topic and partition as JSON."""
+    """Accept ``earliest``, ``latest``, or offsets by topic and partition as JSON."""
     value = text(setting)
     if value in ("earliest", "latest"):
         return value

@@ -17,7 +17,7 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Message, Receive, Send], Awaitable[None]]
-"""As ASGI declares it."""
+"""An application, as ASGI declares it."""
 
 
 class Server(uvicorn.Server):
@@ -38,7 +38,7 @@ class Server(uvicorn.Server):
             timeout_graceful_shutdown=1,
         )  # fmt: skip
         config.load()
-        make = guard.around(config.http_protocol_class)
+        make = guard.guarded_protocol(config.http_protocol_class)
         config.http_protocol_class = make  # type: ignore[assignment]
         super().__init__(config)
         self._guard = guard

@@ -31,10 +31,10 @@ _DESCRIPTORS_SHARE = 8
 """The part of the process's descriptors that one port may use; the job needs the others."""
 _NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 BACKLOG = 64
-"""Connections that the system queues for a server; asyncio accepts so many at once."""
+"""Connections that the system queues for a server; asyncio accepts as many at once."""
 
 
-class Stage(Enum):
+class WaitStage(Enum):
     """The event that a connection waits for."""
 
     HEAD = "the rest of a request's head"
@@ -43,7 +43,7 @@ class Stage(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class PortLimits:
     """The limits of a port.
 
     Attributes:
@@ -55,14 +55,14 @@ class Limits:
     head_s: float = 5.0
     answer_s: float = 120.0
 
-    def seconds(self, stage: Stage) -> float | None:
+    def seconds(self, stage: WaitStage) -> float | None:
         """The seconds that a connection may be in a stage."""
         match stage:
-            case Stage.HEAD:
+            case WaitStage.HEAD:
                 return self.head_s
-            case Stage.ANSWER:
+            case WaitStage.ANSWER:
                 return self.answer_s
-            case Stage.EVENTS:
+            case WaitStage.EVENTS:
                 return None
 
 
@@ -74,7 +74,7 @@ def limit_for_port(most: int) -> int:
     return max(4, min(most, descriptors // _DESCRIPTORS_SHARE))
 
 
-def makes_room(stages: Mapping[_T, Stage], most: int) -> _T | None:
+def makes_room(stages: Mapping[_T, WaitStage], most: int) -> _T | None:
     """The connection to close before another one enters; None: none.
 
     The oldest without a whole head goes first, then the oldest that listens to events: its browser
@@ -82,20 +82,20 @@ def makes_room(stages: Mapping[_T, Stage], most: int) -> _T | None:
     goes.
 
     Args:
-        stages: of the connections, in the order in which they came.
+        stages: the stages of the connections, in the order in which they came.
     """
     if len(stages) < most:
         return None
-    for stage in (Stage.HEAD, Stage.EVENTS, Stage.ANSWER):
+    for stage in (WaitStage.HEAD, WaitStage.EVENTS, WaitStage.ANSWER):
         for connection, its in stages.items():
             if its is stage:
                 return connection
     return None
 
 
-def too_many_listeners(stages: Mapping[_T, Stage], most: int) -> _T | None:
+def too_many_listeners(stages: Mapping[_T, WaitStage], most: int) -> _T | None:
     """The oldest listener to events, when these have more than half of the places."""
-    listeners = [connection for connection, stage in stages.items() if stage is Stage.EVENTS]
+    listeners = [connection for connection, stage in stages.items() if stage is WaitStage.EVENTS]
     return listeners[0] if len(listeners) > most // 2 else None
 
 
@@ -109,12 +109,14 @@ class Guard:
     """
 
     name: str
-    limits: Limits
+    limits: PortLimits
     has_events: Callable[[bytes], bool] = lambda _: False
-    _stages: dict[_Guarded, Stage] = field(default_factory=dict)
-    _has_told: bool = False
+    _stages: dict[_Guarded, WaitStage] = field(init=False, default_factory=dict)
+    _has_warned: bool = field(init=False, default=False)
 
-    def around(self, make: Callable[..., asyncio.Protocol]) -> Callable[..., asyncio.Protocol]:
+    def guarded_protocol(
+        self, make: Callable[..., asyncio.Protocol]
+    ) -> Callable[..., asyncio.Protocol]:
         """Wrap a factory of the server's protocols: each gets a guard."""
         return lambda *args, **values: _Guarded(self, make(*args, **values))
 
@@ -128,9 +130,9 @@ class Guard:
         if leaving is not None:
             self._tell(f"more than {self.limits.connections} connections at a time")
             leaving.drop()
-        self._stages[connection] = Stage.HEAD
+        self._stages[connection] = WaitStage.HEAD
 
-    def moved(self, connection: _Guarded, stage: Stage) -> None:
+    def moved(self, connection: _Guarded, stage: WaitStage) -> None:
         """Note that a connection waits for another event."""
         self._stages[connection] = stage
         leaving = too_many_listeners(self._stages, self.limits.connections)
@@ -149,8 +151,8 @@ class Guard:
             loop.default_exception_handler(context)
 
     def _tell(self, what: str) -> None:
-        if not self._has_told:
-            self._has_told = True
+        if not self._has_warned:
+            self._has_warned = True
             _LOG.warning(
                 "connections to %s: %s; idle ones are closed first (the log says so once). Let a "
                 "firewall restrict access to the port",
@@ -165,7 +167,7 @@ class _Guarded(asyncio.Protocol):
         self._guard = guard
         self._own = own
         self._head = bytearray()
-        self._stage = Stage.HEAD
+        self._stage = WaitStage.HEAD
         self._deadline: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
 
@@ -177,13 +179,13 @@ class _Guarded(asyncio.Protocol):
         self._set_deadline()
 
     def data_received(self, data: bytes) -> None:
-        if self._stage is Stage.HEAD:
+        if self._stage is WaitStage.HEAD:
             self._note_head(data)
         self._own.data_received(data)
 
     def eof_received(self) -> bool | None:
         # A client that has sent all, such as `nc -N`, gets its answer.
-        return self._own.eof_received() or self._stage is Stage.ANSWER
+        return self._own.eof_received() or self._stage is WaitStage.ANSWER
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._deadline is not None:
@@ -210,7 +212,7 @@ class _Guarded(asyncio.Protocol):
             return
         line = bytes(self._head[:_LINE_MAX]).partition(b"\r\n")[0]
         self._head.clear()
-        self._stage = Stage.EVENTS if self._guard.has_events(line) else Stage.ANSWER
+        self._stage = WaitStage.EVENTS if self._guard.has_events(line) else WaitStage.ANSWER
         self._guard.moved(self, self._stage)
         self._set_deadline()
 

@@ -11,35 +11,25 @@ import logging
 import threading
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import partial
 
-from prometheus_client import CollectorRegistry
 from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from stream_app.app.config.secrets import Secrets
 from stream_app.app.config.stream_config import LogFormat
+from stream_app.app.job.compaction_summary import CompactionSummary
+from stream_app.app.job.sorted_compaction import sort_partitions
 from stream_app.app.observe.events.event_texts import report_line
-from stream_app.app.observe.metrics.collectors import (
-    StoreCollector,
-    TablesCollector,
-    callback_numbers,
-    compaction_numbers,
-    expiry_numbers,
-)
-from stream_app.app.observe.metrics.endpoint import serving
-from stream_app.app.observe.metrics.jvm_metrics import JvmCollector
 from stream_app.app.observe.monitoring.listener import Listeners
-from stream_app.app.observe.monitoring.signs_of_life import Activity, SignsOfLife, signs_of_life
-from stream_app.app.observe.monitoring.watchers import watchers
+from stream_app.app.observe.monitoring.signs_of_life import Activity
+from stream_app.app.observe.watched_compaction import WatchedCompaction, watched_compaction
 from stream_app.app.ops.inspect.bucket_trees import planned_compactions
-from stream_app.app.tables.compaction_request import CompactJob
+from stream_app.app.tables.compaction_order import CompactionOrder
 from stream_app.app.tables.one_table import warn_of_ignored_options
-from stream_app.app.text.listing import size_text
 from stream_app.errors import CompactionError
-from stream_app.log_facts import about
+from stream_app.log_facts import logging_about
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.options.compaction_options import (
     COMPACTION_MAX_PARALLELISM,
@@ -52,131 +42,67 @@ from stream_app.spark.session import start_session
 from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.job.table_job import IdleReport, TableJob
+from stream_app.table.rescale.postponed_move import move_postponed
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 _LOG = logging.getLogger("stream_app")
 _COMPACTING = Activity("compacting")
 
 
-@dataclass(slots=True)
-class CompactionSummary:
-    """Totals of a run so far; sizes in bytes."""
-
-    runs_before: dict[object, int] = field(default_factory=dict)
-    units: int = 0
-    files_in: int = 0
-    files_out: int = 0
-    bytes_in: int = 0
-    bytes_out: int = 0
-    level0_bytes: int = 0
-    upgraded: int = 0
-
-    def add(self, report: CompactionReport) -> None:
-        """Count a finished unit."""
-        self.units += 1
-        self.files_in += report.files_in
-        self.files_out += report.files_out
-        self.bytes_in += report.bytes_in
-        self.bytes_out += report.bytes_out
-        self.upgraded += report.upgraded
-
-    def text(self, runs: dict[object, int], dropped: int, seconds: float) -> str:
-        """Formats the totals as two or three lines.
-
-        Args:
-            runs: sorted runs of each bucket afterwards.
-        """
-        before, after = self.runs_before.values(), runs.values()
-        lines = [
-            f"{self.units} compactions in {seconds:.1f} s: {self.files_in} files "
-            f"({size_text(self.bytes_in)}) → {self.files_out} files "
-            f"({size_text(self.bytes_out)}), {self.upgraded} files moved up as they are",
-        ]
-        if runs:
-            lines.append(
-                f"sorted runs of {len(runs)} buckets: {sum(before)} → {sum(after)}, at most "
-                f"{max(before)} → {max(after)} in one"
-            )
-        if self.level0_bytes:
-            amplification = self.bytes_out / self.level0_bytes
-            lines.append(
-                f"write amplification: {amplification:.2f} (written, for each byte of level 0)"
-            )
-        if dropped:
-            lines.append(
-                f"dropped: {dropped} compactions, because another writer had changed the bucket"
-            )
-        return "\n".join(lines)
-
-
-def watched(job: CompactJob, secrets: Secrets) -> None:
+def compact(job: CompactionOrder, secrets: Secrets) -> None:
     """Run the job, with the configured metrics and notices."""
-    registry, clock = CollectorRegistry(), job.table.clock
-    stream = job.stream
-    name = f"compact {job.table.label}"
-    with (
-        serving(registry, job.metrics_port, None, stream.metrics_address),
-        watchers(
-            stream, name, clock, hide=secrets.hide, ends_by_itself=not job.follow
-        ) as listeners,
-        signs_of_life(clock) as signs,
-    ):
-        signs.begin("Spark's session begins")
-        run(job, registry, signs, listeners)
+    with watched_compaction(job, secrets) as observers:
+        observers.signs.begin("Spark's session begins")
+        run(job, observers)
 
 
-def run(
-    job: CompactJob, registry: CollectorRegistry, signs: SignsOfLife, listeners: Listeners
-) -> None:
+def run(job: CompactionOrder, observers: WatchedCompaction) -> None:
     """Compact until all compactions are done, or until the job is stopped.
 
-    Args:
-        registry: gets metrics of the compactions.
-        signs: get the current activity.
-        listeners: get the commits.
-
     Raises:
-        CompactionError: some buckets could not be compacted; the others are.
+        CompactionError: some buckets could not be compacted; the other buckets are compacted.
     """
     warn_of_ignored_options(job.table)
     spark = start_session(f"stream_app compact {job.table.location}", job.spark)
     stop_requested = threading.Event()
     with ending_with_jvm(spark, stop_requested):
-        _run_in(spark, stop_requested, job, registry, signs, listeners)
+        if job.order is None:
+            _run_in(spark, stop_requested, job, observers)
+        else:
+            _sort_in(spark, job)
+
+
+def _sort_in(spark: SparkSession, job: CompactionOrder) -> None:
+    compactions = SparkCompactions(spark, job.table.options[COMPACTION_MAX_PARALLELISM])
+    try:
+        for line in sort_partitions(job, SparkCompactExecutor(compactions, job.table)):
+            print(line, flush=True)
+    finally:
+        compactions.close()
+        spark.stop()
 
 
 def _run_in(
     spark: SparkSession,
     stop_requested: threading.Event,
-    job: CompactJob,
-    registry: CollectorRegistry,
-    signs: SignsOfLife,
-    listeners: Listeners,
+    job: CompactionOrder,
+    observers: WatchedCompaction,
 ) -> None:
-    label = job.table.label
-    store, jvm = StoreCollector(label), JvmCollector(label)
-    table = job.table.counted(store.requests)
+    table = job.table.counted(observers.requests)
     compactions = SparkCompactions(spark, table.options[COMPACTION_MAX_PARALLELISM])
     executor_of = partial(SparkCompactExecutor, compactions)
     work = TableJob(table, executor_of, identifier=BATCH_COMMIT_IDENTIFIER)
     stop_on_signals(spark, stop_requested)
-    signs.at_work = lambda: None if job.follow else _COMPACTING
+    observers.signs.watch(lambda: None if job.follow else _COMPACTING)
     try:
         work.open(f"compact-{uuid.uuid4()}")
-        compacted, expired = TablesCollector(compaction_numbers), TablesCollector(expiry_numbers)
-        callbacks = TablesCollector(callback_numbers)
-        compacted.add(label, work.compaction_metrics)
-        expired.add(label, work.upkeep.metrics)
-        callbacks.add(label, work.callback_problems)
-        jvm.attach(spark)
-        for collector in (compacted, expired, callbacks, store, jvm):
-            registry.register(collector)
-        with about(table=label):
-            _Compaction(job, work, stop_requested, listeners).run()
+        observers.collect(work, spark)
+        with logging_about(table=table.label):
+            _Compaction(job, work, stop_requested, observers.listeners).run()
     finally:
         work.close()
         compactions.close()
-        jvm.detach()
+        observers.jvm.detach()
         spark.stop()
 
 
@@ -185,7 +111,7 @@ class _Compaction:
 
     def __init__(
         self,
-        job: CompactJob,
+        job: CompactionOrder,
         work: TableJob,
         stop_requested: threading.Event,
         listeners: Listeners | None = None,
@@ -210,7 +136,7 @@ class _Compaction:
         self._check_stuck()
 
     def _say(self, text: str, console: Console | None = None) -> None:
-        """Print a line for people on stdout; in a log of JSON lines it is one of them."""
+        """Print a line for people on stdout; with JSON logging the line becomes a JSON record."""
         if self._logs_json:
             _LOG.info(text)
         elif console is None:
@@ -224,14 +150,12 @@ class _Compaction:
 
     def _once(self) -> None:
         job, table, committer = self.job, self.work.table, self.work.committer
+        self._move_postponed()
         buckets = self._touch()
         latest = table.snapshots.latest()
         units = planned_compactions(table, latest, buckets, full=job.full)
-        self.summary.level0_bytes = sum(
-            entry.file.file_size
-            for entry in FileStoreScan(table).live(latest, buckets)
-            if entry.file.level == 0 and table.kind.merges_by_key
-        )
+        if table.kind.merges_by_key:
+            self.summary.add_level0(FileStoreScan(table).live(latest, buckets))
         steps = committer.compacting_whole(buckets) if job.full else committer.draining()
         with _progress(0 if self._logs_json else job.terminal_width) as progress:
             task = progress.add_task("compacting", total=len(units))
@@ -246,6 +170,7 @@ class _Compaction:
         interval = self.work.table.options[CONTINUOUS_DISCOVERY_INTERVAL] / 1000
         while not self.stop_requested.is_set():
             self._adopt()
+            self._move_postponed()
             self._touch()
             for report in self._reports(self.work.committer.draining(rests=False)):
                 self._say(report_line(report))
@@ -257,6 +182,20 @@ class _Compaction:
         """Continue with the table's newest schema, whose files the older one cannot compact."""
         if self.work.adopt():
             self._snapshot_id = None
+
+    def _move_postponed(self) -> None:
+        """Give postponed rows their buckets, in which they are then compacted."""
+        table, choice = self.work.table, self.job.choice
+        if not table.kind.postpones:
+            return
+        waiting = choice.buckets(table, table.snapshots.latest(), postponed=True)
+        moved = move_postponed(table, {partition for partition, _ in waiting})
+        if moved is None:
+            return
+        if (why := moved.outcome.conflict) is not None:
+            _LOG.warning("postponed rows of %s stay where they are: %s", table.label, why)
+            return
+        self._say(f"postponed: {moved.rows:,} rows of {moved.files} files have their buckets")
 
     def _touch(self) -> set[BucketId]:
         """Load buckets with new files; with a condition on idle time, also those that meet it."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,28 +15,20 @@ import pyarrow as pa
 
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
-from stream_app.app.config.tables_of_job import SingleTable, WholeDatabase
-from stream_app.app.source.broker_connection import TopicInfo, uncheckable
+from stream_app.app.config.tables_of_job import JobTables
+from stream_app.app.job.first_look import first_look
+from stream_app.app.source.broker_connection import TopicInfo, uncheckable_settings
 from stream_app.app.source.kafka_reader import native_reader
-from stream_app.app.source.preflight import RECREATED_FIX, check_topics, recreated
+from stream_app.app.source.preflight import RECREATED_FIX, check_topics, recreated_topics
 from stream_app.app.tables.damaged_checkpoint import check_whole
-from stream_app.app.tables.first_messages import (
-    check_first_messages,
-    first_messages_of_all,
-    first_remarks,
-    warn_of_first_messages,
-)
-from stream_app.app.tables.format_setup import format_setup
 from stream_app.app.tables.job_folders import check_writable, make_local
-from stream_app.app.tables.one_table import column_warnings, job_table, wanted_schema
-from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.json_records.decoder_choice import AUTO, DECODER, DECODER_OPTION, decoder_in_use
 from stream_app.clock import Clock
 from stream_app.errors import WrongSourceError
 from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
 from stream_app.kafka.range_reader import ReaderSettings
-from stream_app.message_formats import format_named
+from stream_app.message_format_registry import format_named
 from stream_app.spark.ingest.checkpoint_owner import DATABASE, own_checkpoint, remember_topics
 from stream_app.spark.ingest.job_state import JobStateFile, JobWarning
 from stream_app.spark.job_folder import Folder
@@ -50,8 +43,8 @@ class CheckedJob(NamedTuple):
     Attributes:
         table: the only table; None: the job has a whole database.
         state_file: the job's state in its checkpoint.
-        reader: settings of the native reader; None: Spark reads.
-        first_messages: of a whole database, to make its tables of; `MESSAGE_SCHEMA`.
+        reader: settings of the native reader; None if Spark reads.
+        first_messages: the messages from which a database's tables are made; `MESSAGE_SCHEMA`.
     """
 
     table: FileStoreTable | None
@@ -60,55 +53,68 @@ class CheckedJob(NamedTuple):
     first_messages: pa.Table
 
 
-def checked_job(
-    tables: SingleTable | WholeDatabase,
-    stream: StreamConfig,
-    clock: Clock,
-    open_folder: Callable[[str], Folder],
-) -> CheckedJob:
-    """Check all that can be checked before the job, and claim its checkpoint.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobChecks:
+    """The checks of a job before its first record; `run` has their order.
 
-    Args:
+    Attributes:
         open_folder: opens the checkpoint.
-
-    Raises:
-        StreamAppError: a check fails.
     """
-    source = tables.source
-    reader = native_reader(source)
-    _tell_decoder(source)
-    quarantine = stream.quarantine or ""
-    make_local(quarantine)
-    check_writable("" if tables.catalog else tables.location, stream.checkpoint, quarantine)
-    topic_ids = _check_source(source)
-    if is_local(stream.checkpoint):
-        check_whole(Path(local_path(stream.checkpoint)))
-    state = JobStateFile(open_folder(stream.checkpoint))
-    reads_first = source.begins_at_oldest and not state.state.table
-    table, first = None, MESSAGE_SCHEMA.empty_table()
-    warnings = _warnings_of(stream)
-    if isinstance(tables, SingleTable):
-        table, of_columns = _checked_table(tables, clock, topic_ids, reads_first=reads_first)
-        warnings += of_columns
-        own_checkpoint(state, table.location, table.identity())
-    else:
-        if reads_first and topic_ids:
-            first = first_messages_of_all(source, topic_ids)
-            warn_of_first_messages(tables, first, clock)
-        own_checkpoint(state, tables.location, DATABASE)
-    state.begin()
-    state.warn(warnings)
-    if lost := recreated(state.state.topic_ids, topic_ids):
+
+    tables: JobTables
+    stream: StreamConfig
+    clock: Clock
+    open_folder: Callable[[str], Folder]
+
+    def run(self) -> CheckedJob:
+        """Check all that can be checked before the job, and claim its checkpoint.
+
+        Raises:
+            StreamAppError: a check fails.
+        """
+        reader = native_reader(self.tables.source)
+        _tell_decoder(self.tables.source)
+        self._check_folders()
+        topics = _check_source(self.tables.source)
+        state = self._opened_state()
+        reads_first = self.tables.source.begins_at_oldest and not state.state.table
+        known = first_look(self.tables, topics, self.clock, reads_first=reads_first).taken()
+        share = str(self.tables.share or "")
+        if known.table is None:
+            own_checkpoint(state, self.tables.location, DATABASE, share)
+        else:
+            own_checkpoint(state, known.table.version_root, known.table.identity(), share)
+        state.begin()
+        state.warn([*_warnings_of(self.stream), *known.warnings])
+        _check_not_recreated(topics, state)
+        return CheckedJob(known.table, state, reader, known.first_messages)
+
+    def _check_folders(self) -> None:
+        """Make the local folders, and try to write to them."""
+        warehouse = "" if self.tables.catalog else self.tables.location
+        quarantine = self.stream.quarantine or ""
+        make_local(quarantine)
+        check_writable(warehouse, self.stream.checkpoint, quarantine)
+
+    def _opened_state(self) -> JobStateFile:
+        """The file with the job's state, in a checkpoint that is whole."""
+        checkpoint = self.stream.checkpoint
+        if is_local(checkpoint):
+            check_whole(Path(local_path(checkpoint)))
+        return JobStateFile(self.open_folder(checkpoint))
+
+
+def _check_not_recreated(topics: Mapping[str, TopicInfo], state: JobStateFile) -> None:
+    """Refuse topics that are others than those of the checkpoint, and remember these."""
+    if lost := recreated_topics(state.state.topic_ids, topics):
         raise WrongSourceError(
-            f"the topic {', '.join(sorted(lost))} was deleted and made anew since this checkpoint "
+            f"the topic {', '.join(sorted(lost))} was deleted and recreated since this checkpoint "
             "was begun: its offsets mean other records now",
             where=str(state.folder),
             fix=RECREATED_FIX,
         )
-    remember_topics(
-        state, {name: topic.topic_id for name, topic in topic_ids.items() if topic.topic_id}
-    )
-    return CheckedJob(table, state, reader, first)
+    ids = {name: topic.topic_id for name, topic in topics.items() if topic.topic_id}
+    remember_topics(state, ids)
 
 
 def _warnings_of(stream: StreamConfig) -> list[JobWarning]:
@@ -118,19 +124,6 @@ def _warnings_of(stream: StreamConfig) -> list[JobWarning]:
     what = "stream.otlp-endpoint gets traces, and no numbers"
     fix = "set stream.metrics-port, from where the collector's Prometheus receiver takes them"
     return [JobWarning(what=what, fix=fix)]
-
-
-def _checked_table(
-    only: SingleTable, clock: Clock, topics: Mapping[str, TopicInfo], *, reads_first: bool
-) -> tuple[FileStoreTable, list[JobWarning]]:
-    """The job's table, and warnings about its columns from the first messages."""
-    wanted, warnings = wanted_schema(only.table, clock), list[JobWarning]()
-    if topics:
-        setup = format_setup(only.source, only.table, wanted)
-        seen = check_first_messages(only.source, setup, topics, reads_them=reads_first)
-        remarks = first_remarks(only.source, seen, wanted.fields)
-        warnings = column_warnings(only.name, remarks, only.full_key)
-    return job_table(only, wanted, clock), warnings
 
 
 def _tell_decoder(source: SourceConfig) -> None:
@@ -147,7 +140,7 @@ def _tell_decoder(source: SourceConfig) -> None:
 def _check_source(source: SourceConfig) -> Mapping[str, TopicInfo]:
     if source.kind is not SourceKind.KAFKA:
         return {}
-    if settings := uncheckable(source.kafka_options):
+    if settings := uncheckable_settings(source.kafka_options):
         _LOG.warning("the topics are not checked, because of %s", ", ".join(settings))
         return {}
     return check_topics(

@@ -1,4 +1,4 @@
-"""An archive of Spark's classes in the JVM's memory format: the job starts sooner.
+"""Makes an archive of Spark's classes in the JVM's memory format, with which a job starts sooner.
 
 At its start the JVM finds some 12,000 classes in 250 jars, reads and verifies them. From an archive
 it maps them into memory. A small run of the job makes the archive once:

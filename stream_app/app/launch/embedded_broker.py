@@ -1,8 +1,8 @@
 """Runs one real Kafka broker (KRaft, one JVM) on loopback, for the demo and the tests.
 
-The settings stand in `server.properties` beside this module; only addresses and the folder are
-added here. Not for production: one node, one replica, no security.
-`stream-app broker DIR [PORT]` runs one until Ctrl-C.
+The settings are in `server.properties` beside this module; only addresses and the folder are added
+here. Not for production: one node, one replica, no security. `stream-app broker DIR [PORT]` runs
+one until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class EmbeddedBroker:
 
     Args:
         folder: made when it is missing.
-        port: of the broker; 0 chooses a free one.
+        port: the port of the broker; 0 chooses a free one.
         settings: further lines of server.properties.
         listeners: name and port of more listeners, which `settings` describe.
     """

@@ -7,24 +7,24 @@ from dataclasses import dataclass
 KAFKA_CLIENTS_VERSION = "3.9.1"
 KAFKA_BROKER_VERSION = "4.3.1"
 AWS_SDK_VERSIONS = {"3.4.1": "2.24.6", "3.4.2": "2.29.52"}
-"""By Hadoop's version: the version of AWS's SDK with which its S3A was built."""
+"""Hadoop's version → the version of AWS's SDK with which its S3A was built."""
 TOKEN_PROVIDERS = {"4.2": "4.1.0-preview1", "4.1": "4.1.0-preview1", "4.0": "4.0.0"}
-"""By Spark's minor version: some registries lack the token provider of a patch release.
+"""Patch release for each minor version of Spark: some registries lack the newest token provider.
 
 It only prepares the clients' security settings, and has not changed from 4.1 to 4.2."""
 KAFKA_SOURCES = {"4.2": "4.2.0", "4.1": "4.1.3", "4.0": "4.0.2"}
-"""By Spark's minor version: some registries get Spark's newest patch release days after PyPI.
+"""Patch release for each minor version of Spark: some registries lack the newest for days.
 
 These are the releases that the tests run; a patch release keeps what its modules call."""
 
 
 @dataclass(frozen=True, slots=True)
-class Coordinate:
+class MavenCoordinate:
     """One module of a Maven repository.
 
     Attributes:
         classifier: names another archive than the module's jar, such as ``all``.
-        extension: of that archive's file.
+        extension: the extension of that archive's file.
     """
 
     organisation: str
@@ -55,7 +55,7 @@ class JarSet:
     """
 
     name: str
-    coordinates: tuple[Coordinate, ...]
+    coordinates: tuple[MavenCoordinate, ...]
     excluded: tuple[tuple[str, str], ...] = ()
     complete: bool = False
 
@@ -63,9 +63,9 @@ class JarSet:
 KAFKA_BROKER_SET = JarSet(
     name=f"kafka-broker-{KAFKA_BROKER_VERSION}",
     coordinates=(
-        Coordinate("org.apache.kafka", "kafka_2.13", KAFKA_BROKER_VERSION, transitive=True),
+        MavenCoordinate("org.apache.kafka", "kafka_2.13", KAFKA_BROKER_VERSION, transitive=True),
         # Without a binding of SLF4J the broker logs nothing at all, not even that it started.
-        Coordinate("org.slf4j", "slf4j-simple", "1.7.36"),
+        MavenCoordinate("org.slf4j", "slf4j-simple", "1.7.36"),
     ),
     # Only DumpLogSegments uses it, and some registries lack it.
     excluded=(("org.apache.kafka", "kafka-tools-api"),),
@@ -81,10 +81,10 @@ def spark_kafka_set(spark_version: str) -> JarSet:
     return JarSet(
         name=f"spark-kafka-{spark_version}",
         coordinates=(
-            Coordinate("org.apache.spark", "spark-sql-kafka-0-10_2.13", source),
-            Coordinate("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", provider),
-            Coordinate("org.apache.kafka", "kafka-clients", KAFKA_CLIENTS_VERSION),
-            Coordinate("org.apache.commons", "commons-pool2", "2.12.1"),
+            MavenCoordinate("org.apache.spark", "spark-sql-kafka-0-10_2.13", source),
+            MavenCoordinate("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", provider),
+            MavenCoordinate("org.apache.kafka", "kafka-clients", KAFKA_CLIENTS_VERSION),
+            MavenCoordinate("org.apache.commons", "commons-pool2", "2.12.1"),
         ),
     )
 
@@ -100,9 +100,9 @@ def s3a_set(hadoop_version: str) -> JarSet:
     return JarSet(
         name=f"s3a-{hadoop_version}",
         coordinates=(
-            Coordinate("org.apache.hadoop", "hadoop-aws", hadoop_version),
+            MavenCoordinate("org.apache.hadoop", "hadoop-aws", hadoop_version),
             *(
-                Coordinate("software.amazon.awssdk", module, sdk, transitive=True)
+                MavenCoordinate("software.amazon.awssdk", module, sdk, transitive=True)
                 for module in modules
             ),
         ),

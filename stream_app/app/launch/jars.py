@@ -29,8 +29,8 @@ from xml.sax.saxutils import quoteattr
 
 from stream_app.app.launch.jar_sets import (
     KAFKA_BROKER_SET,
-    Coordinate,
     JarSet,
+    MavenCoordinate,
     s3a_set,
     spark_kafka_set,
 )
@@ -159,7 +159,7 @@ def _resolved(jar_set: JarSet, scratch: Path, target: Path) -> Path:
     )
 
 
-def _missing(coordinates: Sequence[Coordinate], output: str) -> Sequence[Coordinate]:
+def _missing(coordinates: Sequence[MavenCoordinate], output: str) -> Sequence[MavenCoordinate]:
     """The modules that Ivy could not find; all of them when it names none."""
     named = [
         coordinate
@@ -178,7 +178,8 @@ def _run_ivy(jar_set: JarSet, scratch: Path, staged: Path) -> tuple[int, str]:
         settings.write_text(_IVY_SETTINGS.replace("POMS", poms), encoding="utf-8")
     elif not settings.is_file():
         raise UsageError(
-            f"there is no Ivy settings file {given!r}", fix="mend or unset STREAM_APP_IVY_SETTINGS"
+            f"there is no Ivy settings file {given!r}",
+            fix="correct or unset STREAM_APP_IVY_SETTINGS",
         )
     module = scratch / "ivy.xml"
     module.write_text(_ivy_module(jar_set), encoding="utf-8")
@@ -240,7 +241,7 @@ def _ivy_module(jar_set: JarSet) -> str:
     )
 
 
-def _artifact(coordinate: Coordinate) -> str:
+def _artifact(coordinate: MavenCoordinate) -> str:
     """Names an archive that is not the module's jar."""
     if not coordinate.classifier:
         return ""

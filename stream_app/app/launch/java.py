@@ -41,12 +41,12 @@ def java_version(program: Path) -> str | None:
 
 
 def new_enough(version: str) -> bool:
-    """Whether Spark and Kafka start with this version; before Java 9 all began with ``1.``."""
+    """Whether Spark and Kafka start with this version; versions before Java 9 begin with ``1.``."""
     return int(re.split(r"\D", version)[0]) >= JAVA_VERSION_MIN
 
 
 def checked_java() -> Path:
-    """As `find_java`, but checks the version; accepts a Java that reports none.
+    """Find Java as `find_java` does, and check its version; a Java that reports none is accepted.
 
     Raises:
         UsageError: there is no Java, or it is too old.

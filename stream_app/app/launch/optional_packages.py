@@ -1,4 +1,4 @@
-"""Imports modules whose packages are an extra, when they are needed."""
+"""Imports modules that need packages of an extra, at their first use."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from stream_app.app.launch.java import checked_java, unicode_environment
 from stream_app.spark.session import SPARK_LOG_VARIABLE
 
 _BYTES_MAX = 8 << 20
-"""At the next start a larger file is renamed to ``….1``."""
+"""The size of a log file above which the next start renames it to ``….1``."""
 
 
 def become_spark(command: list[str], name: str, location: str) -> NoReturn:

@@ -32,7 +32,7 @@ def submit_command(
 
     Args:
         script: name of a file in ``submit/``.
-        arguments: of the job.
+        arguments: the arguments of the job.
         settings: the user's Spark settings.
     """
     home = spark_home()

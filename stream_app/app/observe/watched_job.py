@@ -1,17 +1,18 @@
 """Joins the observers of a running job, as configured: numbers, health, notices.
 
-The program of `ingest` opens it first. `ingest_job` tells the numbers when Spark begins and ends.
+The program of `ingest` opens it first. `ingest_job` reports when Spark begins and ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.secrets import Secrets, hidden
 from stream_app.app.config.stream_config import StreamConfig
+from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.observe.metrics.endpoint import serving
 from stream_app.app.observe.metrics.health import POLL_S, JobHealth
@@ -25,7 +26,7 @@ from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
 from stream_app.local_disk import local_disk
-from stream_app.message_formats import format_named
+from stream_app.message_format_registry import format_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +35,52 @@ class WatchedJob:
 
     Attributes:
         events: gets the job's events and passes them on.
+        events_file: gets a JSON line for each epoch and commit; None: there is none.
+        secrets: texts that the file may not show.
     """
 
     events: EventLog
     metrics: JobMetrics
+    events_file: Path | None
+    secrets: Secrets
+
+    @contextmanager
+    def writing_events(self) -> Iterator[None]:
+        """Within the block, append the events to their file."""
+        if self.events_file is None:
+            yield
+            return
+        with (
+            self.events_file.open("a", encoding="utf-8") as file,
+            self.events.writing(hidden(file, self.secrets)),
+        ):
+            yield
 
 
 @contextmanager
-def watched_job(config: AppConfig, clock: Clock) -> Iterator[WatchedJob]:
+def watched_job(
+    tables: TablesOfJob,
+    stream: StreamConfig,
+    secrets: Secrets,
+    clock: Clock,
+    events_file: Path | None = None,
+) -> Iterator[WatchedJob]:
     """Watch a job within the block.
+
+    Args:
+        secrets: texts that no observer may show.
+        events_file: see `WatchedJob`.
 
     Raises:
         UsageError: the port is taken, or a package is missing.
     """
-    stream, name = config.stream, config.tables.name
-    metrics = JobMetrics(name, clock)
-    metrics.disks.folders = _local_folders(config.tables.section.warehouse, stream)
-    metrics.source.look_s = stream.trigger_ms / 1000 + POLL_S
+    name = tables.name
+    metrics = JobMetrics(
+        name,
+        clock,
+        look_s=stream.trigger_ms / 1000 + POLL_S,
+        folders=_local_folders(tables.section.warehouse, stream),
+    )
     metrics.source.began(name)
     with ExitStack() as stack:
         health = JobHealth(
@@ -58,7 +88,7 @@ def watched_job(config: AppConfig, clock: Clock) -> Iterator[WatchedJob]:
             stream.max_staleness / 1000,
             metrics.source.state,
             trigger_s=stream.trigger_ms / 1000,
-            hide=config.secrets.hide,
+            hide=secrets.hide,
         )
         stack.enter_context(
             serving(metrics.registry, stream.metrics_port, health, stream.metrics_address)
@@ -66,17 +96,18 @@ def watched_job(config: AppConfig, clock: Clock) -> Iterator[WatchedJob]:
         listeners = stack.enter_context(
             watchers(
                 stream, name, clock,
-                hide=config.secrets.hide, ends_by_itself=stream.is_available_now,
-                others=stack.enter_context(group_listeners(config.source)),
+                hide=secrets.hide, ends_by_itself=stream.is_available_now,
+                others=stack.enter_context(group_listeners(tables.source)),
             )
         )  # fmt: skip
         events = EventLog(
-            clock, metrics=metrics, message_format=format_named(config.source.format),
+            clock, metrics=metrics, message_format=format_named(tables.source.format),
             health=health, listeners=listeners,
         )  # fmt: skip
         if stream.metrics_port is not None:
-            stack.enter_context(watching(_quarantine(config, clock, metrics)))
-        yield WatchedJob(events, metrics)
+            watch = _quarantine(stream.quarantine, tables.file_system, clock, metrics)
+            stack.enter_context(watching(watch))
+        yield WatchedJob(events, metrics, events_file, secrets)
 
 
 def _local_folders(warehouse: str, stream: StreamConfig) -> dict[str, Path]:
@@ -95,12 +126,13 @@ def _local_folders(warehouse: str, stream: StreamConfig) -> dict[str, Path]:
     }
 
 
-def _quarantine(config: AppConfig, clock: Clock, metrics: JobMetrics) -> QuarantineWatch | None:
-    location = config.stream.quarantine
+def _quarantine(
+    location: str | None, file_system: Mapping[str, str], clock: Clock, metrics: JobMetrics
+) -> QuarantineWatch | None:
     if location is None:
         return None
     try:
-        quarantine = open_quarantine(location, config.file_system)
+        quarantine = open_quarantine(location, file_system)
     except UsageError:
         return None  # only Spark reaches it
     return QuarantineWatch(quarantine, clock, metrics.quarantined)

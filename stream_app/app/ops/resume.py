@@ -18,7 +18,7 @@ def resume_tables(
     """Write the requests into the checkpoint; return a line for each.
 
     Args:
-        location: of the checkpoint, as it is configured.
+        location: the location of the checkpoint, as it is configured.
         names: in the job; empty: all that are held back.
 
     Raises:

@@ -1,1 +1,1 @@
-"""Reads facts about the source of a job: its topics, their ends, their messages."""
+"""Asks the brokers for facts about a job's source: topics, their ends, some messages."""

@@ -1,4 +1,4 @@
-"""``HOST:PORT,HOST:PORT``: the brokers that a Kafka client asks first."""
+"""Parses ``HOST:PORT,HOST:PORT``, the brokers that a Kafka client asks first."""
 
 from __future__ import annotations
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import re
 import socket
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,12 +25,15 @@ from kafka.errors import (
 from kafka.structs import OffsetAndMetadata, OffsetAndTimestamp
 
 from stream_app.app.source.bootstrap_servers import bootstrap_servers
+from stream_app.clock import Clock, SystemClock
 from stream_app.errors import SourceError, WrongSourceError
-from stream_app.kafka.offset_ranges import Offsets
 from stream_app.kafka.security_options import security_options
+from stream_app.model.job_epoch import Offsets
 from stream_app.model.near_names import nearest
 
 TIMEOUT_S = 15.0
+_SHARE_MIN_S = 0.5
+"""Seconds that each server has for a connection at least."""
 _NEAR_TOPICS_MAX = 5
 _TOPIC_ERRORS = {3: "does not exist", 29: "may not be read by this user (Describe is not allowed)"}
 _SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -66,7 +68,7 @@ class TopicInfo:
     partitions: int
 
 
-def uncheckable(kafka_options: Mapping[str, str]) -> list[str]:
+def uncheckable_settings(kafka_options: Mapping[str, str]) -> list[str]:
     """Settings of Java's client that this Python client lacks; empty: the check can run.
 
     The job can run with such settings: the caller warns, and skips the check.
@@ -103,19 +105,26 @@ class BrokerConnection:
     Args:
         bootstrap: ``host:port``, several separated by commas.
         timeout_s: for connecting, and for each request.
+        clock: None: the machine's.
 
     Raises:
         SourceError: no broker answers.
     """
 
     def __init__(
-        self, bootstrap: str, kafka_options: Mapping[str, str], *, timeout_s: float = TIMEOUT_S
+        self,
+        bootstrap: str,
+        kafka_options: Mapping[str, str],
+        *,
+        timeout_s: float = TIMEOUT_S,
+        clock: Clock | None = None,
     ) -> None:
         self._bootstrap = bootstrap
         self._timeout_s = timeout_s
-        deadline = time.monotonic() + timeout_s
-        servers = reachable_servers(bootstrap, deadline)
-        left_ms = max(1000, int((deadline - time.monotonic()) * 1000))
+        self._clock = clock or SystemClock()
+        deadline = self._clock.steady_seconds() + timeout_s
+        servers = reachable_servers(bootstrap, timeout_s, self._clock)
+        left_ms = max(1000, int((deadline - self._clock.steady_seconds()) * 1000))
         try:
             self._client = KafkaAdminClient(
                 bootstrap_servers=servers,
@@ -156,7 +165,7 @@ class BrokerConnection:
             absent = set(names) - readable.keys()
             if not absent or wait_s is None or absent.isdisjoint(self._topic_names()):
                 break
-            time.sleep(wait_s)  # a topic in creation is listed before it has metadata
+            self._clock.sleep(wait_s)  # a topic in creation is listed before it has metadata
         if absent:
             raise self._missing(
                 {topic["name"]: topic["error_code"] for topic in described if topic["error_code"]}
@@ -174,7 +183,9 @@ class BrokerConnection:
         return self._offsets(topics, OffsetSpec.EARLIEST)
 
     def end_offsets(self, topics: Mapping[str, TopicInfo]) -> dict[tuple[str, int], int]:
-        """One after the newest record of each (topic, partition) that no open transaction has."""
+        """The end offset of each (topic, partition): one after the newest record outside open
+        transactions.
+        """
         return self._offsets(topics, OffsetSpec.LATEST)
 
     def newest_times(self, topics: Mapping[str, TopicInfo]) -> dict[tuple[str, int], int]:
@@ -281,7 +292,7 @@ class BrokerConnection:
         for wait_s in _COORDINATOR_WAITS_S:
             with contextlib.suppress(*_COORDINATOR_ERRORS):
                 return question()
-            time.sleep(wait_s)
+            self._clock.sleep(wait_s)
         return self._ask(question)
 
     def _ask(self, question: Callable[[], Any]) -> Any:
@@ -318,21 +329,28 @@ def _some(names: Sequence[str], *, names_max: int = 10) -> str:
     return ", ".join(names[:names_max]) + more
 
 
-def reachable_servers(bootstrap: str, deadline: float) -> list[str]:
+def reachable_servers(
+    bootstrap: str, timeout_s: float = TIMEOUT_S, clock: Clock | None = None
+) -> list[str]:
     """The first server that accepts connections, and those after it.
 
     Kafka's clients retry after any error; the operating system reports it at once.
 
     Args:
-        deadline: time by ``time.monotonic()``, in seconds.
+        timeout_s: for all of them together.
+        clock: None: the machine's.
 
     Raises:
-        SourceError: none of them accepts a connection before the deadline.
+        SourceError: none of them accepts a connection in time.
     """
+    clock = clock or SystemClock()
+    deadline = clock.steady_seconds() + timeout_s
     servers = bootstrap_servers(bootstrap, "source.bootstrap-servers")
     reasons: list[str] = []
     for server, address in servers.items():
-        reason = _connection_problem(address, deadline, servers_left=len(servers) - len(reasons))
+        left = len(servers) - len(reasons)
+        share_s = max(_SHARE_MIN_S, (deadline - clock.steady_seconds()) / (left + 1))
+        reason = _connection_problem(address, share_s)
         if reason is None:
             return list(servers)[len(reasons) :]
         reasons.append(f"{server}: {reason}")
@@ -344,16 +362,13 @@ def reachable_servers(bootstrap: str, deadline: float) -> list[str]:
     )
 
 
-def _connection_problem(
-    address: tuple[str, int], deadline: float, *, servers_left: int
-) -> str | None:
-    share_s = max(0.5, (deadline - time.monotonic()) / (servers_left + 1))
+def _connection_problem(address: tuple[str, int], timeout_s: float) -> str | None:
     try:
-        socket.create_connection(address, timeout=share_s).close()
+        socket.create_connection(address, timeout=timeout_s).close()
     except socket.gaierror:
         return "the host's name is unknown"
     except TimeoutError:
-        return f"no answer within {share_s:.0f} s"
+        return f"no answer within {timeout_s:.0f} s"
     except OSError as error:
         return (error.strerror or str(error)).lower()
     return None

@@ -1,4 +1,4 @@
-"""Where a new job begins: by the time of messages, or where a consumer group is.
+"""Finds the offsets at which a new job begins, by the time of messages or by a consumer group.
 
 `ingest_job` asks when the checkpoint is new. Readers get offsets, whatever the configuration says.
 
@@ -12,17 +12,17 @@ import logging
 from collections.abc import Collection, Mapping
 
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.source.broker_connection import BrokerConnection, uncheckable
+from stream_app.app.source.broker_connection import BrokerConnection, uncheckable_settings
 from stream_app.errors import UsageError, WrongSourceError
 from stream_app.kafka.next_offsets import offsets_text
+from stream_app.kafka.offset_ranges import KafkaPartition
 
 _LOG = logging.getLogger("stream_app")
-Place = tuple[str, int]
 _BY_TIMES = "source.starting-offsets-by-timestamp"
 
 
 def first_offsets_of(source: SourceConfig) -> str:
-    """What ``source.starting-offsets`` would say: a word, or offsets as JSON.
+    """The value for ``source.starting-offsets``: a word, or offsets as JSON.
 
     A partition without a message of the time or a later one begins at its end. One without an
     offset of the group begins at `starting_offsets`.
@@ -61,12 +61,12 @@ def first_offsets_of(source: SourceConfig) -> str:
 
 
 def check_client(source: SourceConfig) -> None:
-    """Check that times and groups can be asked for.
+    """Check that the client can ask for times and for groups.
 
     Raises:
         UsageError: the client that asks lacks a setting of `source.kafka_options`.
     """
-    if reasons := uncheckable(source.kafka_options):
+    if reasons := uncheckable_settings(source.kafka_options):
         raise UsageError(
             f"the broker cannot be asked for times and groups, because of {', '.join(reasons)}",
             where="source.kafka",
@@ -75,12 +75,12 @@ def check_client(source: SourceConfig) -> None:
         )
 
 
-def _times(source: SourceConfig, places: Collection[Place]) -> dict[Place, int]:
-    """The time of each partition, in milliseconds since 1970."""
+def _times(source: SourceConfig, places: Collection[KafkaPartition]) -> dict[KafkaPartition, int]:
+    """The requested time of each partition, in milliseconds since 1970."""
     if source.starting_timestamp is not None:
         return dict.fromkeys(places, source.starting_timestamp)
     wanted = source.starting_offsets_by_timestamp or {}
-    times: dict[Place, int] = {}
+    times: dict[KafkaPartition, int] = {}
     for topic, partition in places:
         of_topic = wanted.get(topic)
         time = of_topic.get(str(partition)) if isinstance(of_topic, Mapping) else of_topic
@@ -105,5 +105,5 @@ def _named(wanted: Mapping[str, int | Mapping[str, int]]) -> set[str]:
     }
 
 
-def _named_of(places: Collection[Place]) -> set[str]:
+def _named_of(places: Collection[KafkaPartition]) -> set[str]:
     return {topic for topic, _ in places} | {f"{topic}/{number}" for topic, number in places}

@@ -1,7 +1,7 @@
 """Asks the broker about the topics before Spark does: a clear error instead of a long wait.
 
 `ingest` calls it at start and for the lag. Spark does not notice that a topic was deleted and
-created anew under an old checkpoint, and skips records. Kafka gives each topic a unique id, which
+recreated under an old checkpoint, and skips records. Kafka gives each topic a unique id, which
 reveals that.
 """
 
@@ -14,10 +14,10 @@ from stream_app.app.source.broker_connection import (
     TIMEOUT_S,
     BrokerConnection,
     TopicInfo,
-    uncheckable,
+    uncheckable_settings,
 )
 from stream_app.errors import StreamAppError
-from stream_app.kafka.offset_ranges import Offsets
+from stream_app.model.job_epoch import Offsets
 
 RECREATED_FIX = "give the job a new checkpoint folder, and a new table unless its rows stay right"
 """The remedy that the job and the doctor give for a recreated topic."""
@@ -50,12 +50,12 @@ def source_ends(source: SourceConfig, unknown: Callable[[str], None]) -> Offsets
     """Topic → Kafka partition → the offset of the next message.
 
     Args:
-        unknown: gets the reason when the broker does not tell.
+        unknown: gets the reason when the broker does not answer.
 
     Returns:
-        None: the source is no topic, or the broker does not tell.
+        None: the source is no topic, or the broker does not answer.
     """
-    if source.kind is not SourceKind.KAFKA or uncheckable(source.kafka_options):
+    if source.kind is not SourceKind.KAFKA or uncheckable_settings(source.kafka_options):
         return None
     try:
         with BrokerConnection(
@@ -71,8 +71,10 @@ def source_ends(source: SourceConfig, unknown: Callable[[str], None]) -> Offsets
         return None
 
 
-def recreated(before: Mapping[str, str | None], now: Mapping[str, TopicInfo]) -> Collection[str]:
-    """Topics that were deleted and created anew: their id has changed.
+def recreated_topics(
+    before: Mapping[str, str | None], now: Mapping[str, TopicInfo]
+) -> Collection[str]:
+    """Topics that were deleted and recreated: their id has changed.
 
     Args:
         before: topic → id, as remembered beside the checkpoint.

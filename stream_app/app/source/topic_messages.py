@@ -6,18 +6,17 @@ messages. One reader has every codec of Kafka, its transactions and its logins.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Protocol
 
 import pyarrow as pa
 
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.source.broker_connection import TIMEOUT_S, BrokerConnection, reachable_servers
+from stream_app.app.source.broker_connection import BrokerConnection, reachable_servers
 from stream_app.app.source.kafka_reader import reader_without_spark
-from stream_app.app.source.uncompared_findings import Uncompared
-from stream_app.kafka.offset_ranges import OffsetRange
+from stream_app.kafka.offset_ranges import KafkaPartition, OffsetRange
 from stream_app.kafka.range_reader import RangeReader
 from stream_app.table.check.metadata_check import Progress
 
@@ -29,9 +28,19 @@ _LOOK_OPTIONS = {
 """A sample needs a few messages, and drops others that were fetched."""
 _LOOK_AHEAD = 64
 _LOOK_S = 5.0
-Place = tuple[str, int]
-"""Topic and Kafka partition."""
-Ends = Mapping[Place, int]
+Ends = Mapping[KafkaPartition, int]
+
+
+class LostOffsets(Protocol):
+    """Notes offsets that a reader wants and that the topics do not have."""
+
+    def add_gap(self, place: KafkaPartition, begin: int) -> None:
+        """The topic has deleted the messages before `begin`."""
+        ...
+
+    def add_early_end(self, place: KafkaPartition, last: int, end: int) -> None:
+        """The topic ends at `last`, before the reader's end: it was recreated."""
+        ...
 
 
 @contextmanager
@@ -43,7 +52,7 @@ def reader_of(source: SourceConfig) -> Iterator[RangeReader]:
         UsageError: only Spark can read the topics.
     """
     settings = reader_without_spark(source)
-    reachable_servers(source.bootstrap_servers, time.monotonic() + TIMEOUT_S)
+    reachable_servers(source.bootstrap_servers)
     reader = RangeReader(settings)
     try:
         yield reader
@@ -82,7 +91,7 @@ def looked_at(
 
 def topic_messages(
     source: SourceConfig,
-    readers: Sequence[tuple[Ends, Uncompared]],
+    readers: Sequence[tuple[Ends, LostOffsets]],
     progress: Progress,
     since_ms: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
@@ -110,26 +119,29 @@ def topic_messages(
         progress("offsets", total, total)
 
 
-def _place_of(batch: pa.RecordBatch) -> Place:
+def _place_of(batch: pa.RecordBatch) -> KafkaPartition:
     return batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py()
 
 
 def _ranges(
     source: SourceConfig,
     reader: RangeReader,
-    readers: Sequence[tuple[Ends, Uncompared]],
+    readers: Sequence[tuple[Ends, LostOffsets]],
     since_ms: int | None,
 ) -> list[OffsetRange]:
     """The range to read of each partition; each reader notes deleted offsets as a finding."""
-    furthest: dict[Place, int] = {}
+    furthest: dict[KafkaPartition, int] = {}
     for ends, _ in readers:
         for place, end in ends.items():
             furthest[place] = max(end, furthest.get(place, 0))
     bounds = {place: reader.bounds(*place) for place in furthest}
-    for ends, left in readers:
+    for ends, lost in readers:
         for place, end in ends.items():
             begin, last = bounds[place]
-            _note_gone(left, place, 0 if since_ms is not None else begin, last, end)
+            if begin and since_ms is None:
+                lost.add_gap(place, begin)
+            if last < end:
+                lost.add_early_end(place, last, end)
     firsts = {place: begin for place, (begin, _) in bounds.items()}
     if since_ms is not None:
         # Without a message of that time or a later one there is no offset.
@@ -141,21 +153,3 @@ def _ranges(
     return [
         OffsetRange(*place, min(firsts[place], stop), stop) for place, stop in sorted(stops.items())
     ]
-
-
-def _note_gone(left: Uncompared, place: Place, begin: int, last: int, end: int) -> None:
-    name = "{}/{}".format(*place)
-    if begin:
-        left.has_gaps = True
-        left.add(
-            f"the first {begin} offsets of {name} are gone and were not compared; "
-            f"rows that differ may be older ones",
-            "compare while the topic still has all records (its retention.ms)",
-        )
-    if last < end:
-        left.is_other_topic = True
-        left.add(
-            f"{name} ends at {last}, and the table has read up to {end}: the topic "
-            f"was recreated, and its older records were not compared",
-            "give the table's job a new checkpoint",
-        )

@@ -9,18 +9,19 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from pathlib import Path
 
 from stream_app.app.cli.arguments.configuration import add_ingest_arguments
-from stream_app.app.config.app_config import AppConfig, load_config
+from stream_app.app.config.app_config import load_config
 from stream_app.app.config.secrets import hiding
-from stream_app.app.job.ingest_job import ingest, job_folder
+from stream_app.app.config.stream_config import StreamConfig
+from stream_app.app.job.ingest_job import ingest
 from stream_app.app.launch.optional_packages import serving_module
 from stream_app.app.observe.events.epoch_history import EpochHistory
 from stream_app.app.observe.monitoring.job_log import exit_code_of, log_as, log_to_stderr
 from stream_app.app.observe.watched_job import watched_job
+from stream_app.app.submit.job_parts import JobParts, job_parts
 from stream_app.app.web.actions import token_of
-from stream_app.app.web.job_site import JobSite
+from stream_app.app.web.job_site import JobSite, ShownJob
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import UsageError
 from stream_app.spark.job_folder import Folder
@@ -43,10 +44,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     log_as(config.stream.log_format)
     with hiding(config.secrets):
-        return exit_code_of(lambda: run(config, SystemClock(), args.events))
+        return exit_code_of(lambda: run(job_parts(config, args.events), SystemClock()))
 
 
-def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
+def run(parts: JobParts, clock: Clock) -> None:
     """Run the job until its source is drained or it is stopped.
 
     Raises:
@@ -54,15 +55,23 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
     """
     # Take the ports first: if one is taken, the job ends before it reads or writes anything.
     with ExitStack() as stack:
-        watched = stack.enter_context(watched_job(config, clock))
-        checkpoint = partial(job_folder, config, config.stream.checkpoint)
-        stack.enter_context(page_of_job(config, checkpoint, clock, watched.events.history))
-        ingest(config, clock, watched, events)
+        tables, stream, session = parts.tables, parts.stream, parts.session
+        watched = stack.enter_context(
+            watched_job(tables, stream, parts.secrets, clock, parts.events_file)
+        )
+        checkpoint = partial(session.folder, session.checkpoint)
+        history = watched.events.history
+        stack.enter_context(page_of_job(parts.shown, stream, checkpoint, clock, history))
+        ingest(tables, stream, session, watched, clock)
 
 
 @contextmanager
 def page_of_job(
-    config: AppConfig, checkpoint: Callable[[], Folder], clock: Clock, history: EpochHistory
+    shown: ShownJob,
+    stream: StreamConfig,
+    checkpoint: Callable[[], Folder],
+    clock: Clock,
+    history: EpochHistory,
 ) -> Iterator[None]:
     """Serve the page within the block, if the configuration has a port.
 
@@ -72,12 +81,11 @@ def page_of_job(
     Raises:
         UsageError: the port is taken, the token too short, or a package is missing.
     """
-    if config.stream.web_port is None:
+    if stream.web_port is None:
         yield
         return
-    token, host, port = token_of(os.environ), config.stream.web_host, config.stream.web_port
-    names = config.stream.web_names
-    site = JobSite(config, checkpoint(), clock, history)
-    with serving_module().serving(site, host, port, token, names=names) as address:
+    token, host, port = token_of(os.environ), stream.web_host, stream.web_port
+    site = JobSite(shown, checkpoint(), clock, history)
+    with serving_module().serving(site, host, port, token, names=stream.web_names) as address:
         _LOG.info("the page of the job: %s", address)
         yield

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from stream_app.app.config.made_columns import check_made_keys, columns_with_made, rules_for
+from stream_app.app.config.applicable_rules import check_made_keys, columns_with_made, rules_for
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.tables_of_job import WholeDatabase
 from stream_app.app.tables.job_catalog import create_job_table, open_job_table
@@ -37,18 +37,18 @@ from stream_app.errors import (
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.schema.data_type import DataField, RowType
 from stream_app.model.schema.origin import Origin
-from stream_app.model.schema.source_table import SourceTable, merged
+from stream_app.model.schema.source_table import SourceTable, merged_source_table
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.schema.tables_own_options import is_tables_own, option_differences
 from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.planning.sync.assignment import Assignment, TableLimit
 from stream_app.planning.sync.column_remarks import remarks_of_new, shard_differences
 from stream_app.planning.sync.new_tables import new_table, options_for
-from stream_app.planning.sync.target_tables import LeftOut, Refusal, decide
+from stream_app.planning.sync.target_tables import LeftOutTable, RefusedTable, decide_target
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
 from stream_app.spark.ingest.held_table import is_temporary
 from stream_app.spark.ingest.job_state import JobStateFile, JobWarning
-from stream_app.spark.ingest.table_feed import Arrived, TableFeed
+from stream_app.spark.ingest.table_feed import ArrivedTables, TableFeed
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import (
     open_for_altering,
@@ -99,7 +99,7 @@ class DatabaseTables:
     def __post_init__(self) -> None:
         self._taken = dict(self.state.state.origins)
 
-    def known(self) -> list[TableFeed]:
+    def known_feeds(self) -> list[TableFeed]:
         """The tables that the job has met before; missing ones are created when they appear."""
         for name in dict.fromkeys(self._taken.values()):
             try:
@@ -112,11 +112,11 @@ class DatabaseTables:
                 _LOG.warning("the table %s cannot be opened: %s", name, error)
         return list(self._feeds.values())
 
-    def feeds(self, messages: pa.Table, *, holds: bool = False) -> Arrived:
+    def feeds(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
         """See `Newcomers.feeds`."""
         feeds: list[TableFeed] = []
         failed: dict[str, BaseException] = {}
-        untold: dict[Origin, str] = {}
+        uncreated: dict[Origin, str] = {}
         for name, parts in self._by_table(messages).items():
             try:
                 if name not in self._feeds:
@@ -128,7 +128,7 @@ class DatabaseTables:
                     _LOG.error("the table %s cannot be made for now: %s", name, error)
                     failed[name] = error
                 elif isinstance(error, NoColumnsError):
-                    untold.update(dict.fromkeys(parts, str(error)))
+                    uncreated.update(dict.fromkeys(parts, str(error)))
                 else:
                     self._refuse(parts, f"the table {name} cannot be made: {error}")
                 continue
@@ -138,13 +138,13 @@ class DatabaseTables:
                 self._taken.update(dict.fromkeys(new, name))
                 _LOG.info("the table %s takes %s", name, ", ".join(map(str, new)))
         self._remember({})
-        return Arrived(feeds, failed, untold)
+        return ArrivedTables(feeds, failed, uncreated)
 
     def splitter(
         self,
         feeds: Sequence[TableFeed],
         waiting: frozenset[str] = frozenset(),
-        untold: Mapping[Origin, str] | None = None,
+        uncreated: Mapping[Origin, str] | None = None,
     ) -> OriginSplitter:
         """See `Newcomers.splitter`."""
         self._waiting = waiting
@@ -153,11 +153,14 @@ class DatabaseTables:
             indexes={feed.name: index for index, feed in enumerate(feeds)},
             # Where tables may collide, each task needs to know which came first.
             taken=dict(self._taken) if self.tables.rules.may_collide or self._full else {},
-            refused={**self._refused, **(untold or {})},
+            refused={**self._refused, **(uncreated or {})},
             waiting=waiting,
             full=self._full,
         )
-        return OriginSplitter(self.tables.reader.origins, assignment)
+        share = self.tables.share
+        return OriginSplitter(
+            self.tables.reader.origins, assignment, takes_unreadable=not share or share.is_first
+        )
 
     def unreadable(self, epoch: int, messages: pa.Table) -> None:
         """See `Newcomers.unreadable`."""
@@ -170,10 +173,10 @@ class DatabaseTables:
         """The name of each new table → messages of each of its source tables."""
         new: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
         for origin, part in of_each_origin(self.tables.reader.origins, messages):
-            decision = decide(self.tables.rules, origin, {**self._taken, **_names(new)})
-            if isinstance(decision, Refusal):
+            decision = decide_target(self.tables.rules, origin, {**self._taken, **_names(new)})
+            if isinstance(decision, RefusedTable):
                 self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")
-            elif isinstance(decision, LeftOut):
+            elif isinstance(decision, LeftOutTable):
                 continue
             elif not self._is_too_many(origin, decision.name, new):
                 new[decision.name][origin] = part
@@ -186,9 +189,8 @@ class DatabaseTables:
             return False
         if not self._full:
             self._full = limit.reason
-            why, _, fix = limit.reason.partition("; to fix: ")
-            what = f"messages of {origin} and of all further source tables go to quarantine: {why}"
-            self.state.warn([JobWarning(what=what, fix=fix)])
+            what = "messages of {} and of all further source tables go to quarantine: {}"
+            self.state.warn([JobWarning(what=what.format(origin, limit.what), fix=limit.FIX)])
         return True
 
     def _refuse(self, origins: Sequence[Origin] | Mapping[Origin, object], reason: str) -> None:
@@ -214,7 +216,7 @@ class DatabaseTables:
             pass
         schema = database_table_schema(self.tables, name, parts, self.clock)
         table = create_job_table(self.tables, self.tables.path(name), schema, self.clock)
-        source = functools.reduce(merged, _described(self.tables, parts).values())
+        source = functools.reduce(merged_source_table, _described(self.tables, parts).values())
         full_name = self.tables.full_name(name)
         others = (known for known in self.state.state.warnings if known.table != full_name)
         self.state.note(warnings=tuple(others))  # the earlier rows were another table's
@@ -262,7 +264,7 @@ def database_table_schema(
     sync, tables = database.sync, _described(database, parts)
     if not tables:
         raise NoColumnsError
-    source = functools.reduce(merged, tables.values())
+    source = functools.reduce(merged_source_table, tables.values())
     columns = RowType(
         tuple(
             DataField(
@@ -304,7 +306,7 @@ def _described(
 
 def _lacking(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:
     """The made columns that a table lacks."""
-    whole = rules_for(sync, name, columns).rules.made.columns(columns, arrow_type)
+    whole = rules_for(sync, name, columns).rules.generation.columns(columns, arrow_type)
     return [
         AddColumn(name=column.name, data_type=column.data_type.as_nullable())
         for column in whole.fields[len(columns.fields) :]

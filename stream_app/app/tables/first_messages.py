@@ -3,8 +3,8 @@
 `ingest_job` calls it before it creates the table, because a primary key cannot be changed later.
 The check is optional: when the broker is slow, the job starts without it.
 
-Messages of Debezium as JSON tell whether a row comes of the initial snapshot or of a change. So
-they show facts beyond the schema of a source table. Of other messages nothing is seen.
+Debezium's JSON shows whether a row comes from the initial snapshot or from a change. So such
+messages show facts beyond the schema of a source table. Other formats show none of them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from stream_app.cdc.source_tables import of_each_origin
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError, UsageError
 from stream_app.kafka.offset_ranges import OffsetRange
-from stream_app.message_formats import format_named, is_read_by, likely_format, source_reader
+from stream_app.message_format_registry import format_named, is_read_by, likely_format
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
 from stream_app.model.schema.origin import Origin
@@ -61,33 +61,35 @@ Places = Mapping[tuple[str, int], int]
 
 
 def check_first_messages(
-    source: SourceConfig, setup: FormatSetup, topics: Mapping[str, TopicInfo], *, reads_them: bool
-) -> Mapping[str, pa.RecordBatch]:
-    """Check the messages at both ends of each topic; returns them, by topic.
+    format_name: str,
+    setup: FormatSetup,
+    messages: Mapping[str, pa.RecordBatch],
+    *,
+    reads_them: bool,
+) -> None:
+    """Check the messages at both ends of each topic.
 
     Args:
-        setup: of the format, for the existing or future table.
+        setup: the setup of the format, for the existing or future table.
+        messages: by topic.
         reads_them: whether the job is certain to read these messages.
 
     Raises:
         UsageError: the job reads them, and they belong to several source tables, or one of them
             would stop it.
     """
-    seen = _messages_if_any(source, topics)
-    survey = format_named(source.format).survey(setup, seen)
+    survey = format_named(format_name).survey(setup, messages)
     for notice in (*_several_tables(survey, setup.traits), *survey.notices()):
         if reads_them and notice.stops:
             raise UsageError(notice.what, where=notice.where, fix=notice.fix)
         _tell(notice)
-    return seen
 
 
 def first_remarks(
-    source: SourceConfig, messages: Mapping[str, pa.RecordBatch], columns: RowType
+    reader: SourceReader, messages: pa.Table, columns: RowType
 ) -> Sequence[TableRemark]:
-    """Remarks on the columns of one table's messages, by topic."""
-    reader = source_reader(source.format, source.format_options)
-    whole = pa.Table.from_batches(messages.values(), MESSAGE_SCHEMA).combine_chunks().to_batches()
+    """Remarks on the columns of one table's messages."""
+    whole = messages.combine_chunks().to_batches()
     description = reader.describe(whole[0], NO_MAPPING_OPTIONS) if whole else None
     if description is None:
         return []
@@ -106,21 +108,25 @@ def _several_tables(survey: SourceSurvey, traits: TableTraits) -> Iterator[Notic
     tables = distinct_tables(by_topic)
     named = ", ".join(f"{name} (in {topic})" for name, topic in tables.items())
     yield Notice(
-        what=f"the topics tell of {len(tables)} tables of the source: {named}",
+        what=f"the topics have {len(tables)} tables of the source: {named}",
         where="source.topics",
         fix=SHARDS_REMEDY,
         stops=verdict.is_refused,
     )
 
 
-def first_messages_of_all(source: SourceConfig, topics: Mapping[str, TopicInfo]) -> pa.Table:
-    """A few messages of each topic, of `MESSAGE_SCHEMA`; none when the broker is slow."""
-    return pa.Table.from_batches(_messages_if_any(source, topics).values(), MESSAGE_SCHEMA)
+def in_one_table(messages: Mapping[str, pa.RecordBatch]) -> pa.Table:
+    """The messages of all topics, of `MESSAGE_SCHEMA`."""
+    return pa.Table.from_batches(messages.values(), MESSAGE_SCHEMA)
 
 
-def _messages_if_any(
+def first_messages(
     source: SourceConfig, topics: Mapping[str, TopicInfo]
 ) -> Mapping[str, pa.RecordBatch]:
+    """A few messages of each topic, by topic; none when the broker is slow.
+
+    It warns when they seem to have another format than the configured one.
+    """
     try:
         messages = messages_at_both_ends(source, topics)
     except StreamAppError as error:
@@ -192,7 +198,7 @@ def warn_of_first_messages(database: WholeDatabase, messages: pa.Table, clock: C
     """Warn of what will hold tables back, by some messages of each.
 
     Args:
-        messages: of `MESSAGE_SCHEMA`.
+        messages: the messages, in columns of `MESSAGE_SCHEMA`.
     """
     count, sync = 0, database.sync
     parts = list(of_each_origin(database.reader.origins, messages))
@@ -211,7 +217,7 @@ def warn_of_first_messages(database: WholeDatabase, messages: pa.Table, clock: C
         except UsageError:
             continue  # reported when the table is created
         source = as_spelled.source_of(name)
-        setup = format_setup(source, database.rules_of(name, schema.fields), schema)
+        setup = format_setup(source, database.table_config(name, schema.fields), schema)
         survey = format_named(source.format).survey(setup, {str(origin): part})
         for notice in survey.notices():
             count += 1

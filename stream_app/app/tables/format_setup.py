@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from stream_app.app.config.source_config import SourceConfig
@@ -12,16 +13,20 @@ from stream_app.cdc.column_drift import (
     NARROWED_COLUMNS,
     TYPE_MAPPING,
     DriftKind,
-    Reaction,
+    DriftReaction,
 )
 from stream_app.cdc.computed.generated_columns import source_setup
 from stream_app.cdc.computed.generation import Generation
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.model.merge_engine import Existing, traits_of
-from stream_app.model.options.table_options import IGNORE_DELETE, ROWKIND_FIELD
+from stream_app.model.merge_engine import OlderRowRule, traits_of
+from stream_app.model.options.table_options import (
+    IGNORE_DELETE,
+    PRIMARY_KEY_NULLABLE,
+    ROWKIND_FIELD,
+)
 from stream_app.model.schema.data_type import RowType
-from stream_app.model.schema.mapping_options import Inexact, parse_mapping_options
+from stream_app.model.schema.mapping_options import InexactTimes, parse_mapping_options
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.predicate.parser import parse_predicate
@@ -34,32 +39,35 @@ def format_setup(
     table: TableConfig,
     schema: TableSchema,
     *,
+    conditions: Sequence[str] = (),
     restores: bool = False,
 ) -> FormatSetup:
     """The setup of the source's format: for the columns that its messages have.
 
     Args:
         table: has the made columns.
+        conditions: those by which the job judges rows, in the language of filters.
         restores: whether the rows' writer finds values that a change has left out.
     """
     setup = whole_setup(source, schema)
     if restores:
-        traits = replace(setup.traits, restored=restored_columns(table, schema))
+        traits = replace(setup.traits, restored=restored_columns(schema, conditions))
         setup = replace(setup, traits=traits)
-    return source_setup(setup, table.made)
+    return source_setup(setup, table.generation)
 
 
-def restored_columns(table: TableConfig, schema: TableSchema) -> frozenset[str]:
+def restored_columns(schema: TableSchema, conditions: Sequence[str] = ()) -> frozenset[str]:
     """The columns whose unchanged value can be taken from the table.
 
+    A condition reads values before they are taken.
     With sequence fields the newest row so far need not be the one before the change.
     """
     keeps_newest = traits_of(schema.core_options.merge_engine).keeps_newest
     if not schema.kind.merges_by_key or not keeps_newest or schema.sequence_fields:
         return frozenset()
     read_before = {schema.core_options[ROWKIND_FIELD]}
-    if table.filter is not None:
-        read_before.update(column_names(parse_predicate(table.filter, schema.fields)))
+    for condition in conditions:
+        read_before.update(column_names(parse_predicate(condition, schema.fields)))
     return frozenset(schema.fields.names).difference(
         schema.primary_keys, schema.partition_keys, read_before
     )
@@ -81,6 +89,7 @@ def whole_setup(source: SourceConfig, schema: TableSchema) -> FormatSetup:
             ignores_deletes=schema.core_options[IGNORE_DELETE],
             merges_shards=source.merge_shards,
             lowers_names=source.lowers_names,
+            takes_null_keys=schema.core_options[PRIMARY_KEY_NULLABLE],
         ),
     )
 
@@ -92,7 +101,7 @@ def _demanded_columns(schema: TableSchema) -> tuple[RowType, tuple[str, ...]]:
     `NamedPartitions` then demands is not checked here.
     """
     rule = index_rule(schema)
-    if rule is None or rule.existing is not Existing.MOVES:
+    if rule is None or rule.existing is not OlderRowRule.MOVES:
         return schema.fields, schema.primary_keys
     columns = RowType(
         tuple(
@@ -113,16 +122,16 @@ def evolution_rules(source: SourceConfig, made: Generation) -> EvolutionRules | 
         made: the table's columns that do not come from the source.
     """
     given = source.format_options
-    if given.get(DriftKind.UNKNOWN.option) != Reaction.EVOLVE.value:
+    if given.get(DriftKind.UNKNOWN.option) != DriftReaction.EVOLVE.value:
         return None
-    narrowed = given.get(NARROWED_COLUMNS, Reaction.WARN.value)
+    narrowed = given.get(NARROWED_COLUMNS, DriftReaction.WARN.value)
     return EvolutionRules(
         options=parse_mapping_options(
             given.get(TYPE_MAPPING, "").split(","),
-            inexact=Inexact(given.get(INEXACT, Inexact.NUMBER.value)),
+            inexact=InexactTimes(given.get(INEXACT, InexactTimes.NUMBER.value)),
         ),
-        stops=narrowed == Reaction.STOP.value,
-        quarantines=narrowed == Reaction.QUARANTINE.value,
-        tells=narrowed != Reaction.IGNORE.value,
+        stops=narrowed == DriftReaction.STOP.value,
+        quarantines=narrowed == DriftReaction.QUARANTINE.value,
+        tells=narrowed != DriftReaction.IGNORE.value,
         made={name: made.origins_of([name]) for name in made.names},
     )

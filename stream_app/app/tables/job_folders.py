@@ -80,7 +80,7 @@ def open_folder(
     """The folder, which need not exist yet.
 
     Args:
-        options: of the section ``[file-system]``.
+        options: the options of the section ``[file-system]``.
         hadoop_files: called only if Hadoop alone knows the file system, because it starts Spark.
 
     Raises:
@@ -135,7 +135,7 @@ def hadoop_settings(
     """Spark's settings for a folder that correspond to the options of file systems.
 
     Args:
-        options: of the section ``[file-system]``.
+        options: the options of the section ``[file-system]``.
 
     Raises:
         UsageError: a wrong option of S3.

@@ -9,7 +9,7 @@ from stream_app.app.config.table_config import TableConfig
 from stream_app.app.config.tables_of_job import SingleTable
 from stream_app.app.tables.job_catalog import create_job_table
 from stream_app.clock import Clock
-from stream_app.message_formats import format_named
+from stream_app.message_format_registry import format_named
 from stream_app.model.options.option_support import ignored_options
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.schema.undone_rows import UndoNotice, undo_notices
@@ -49,7 +49,7 @@ def changes_that_fail(source_format: str, schema: TableSchema) -> list[UndoNotic
     """Kinds of changes that a format's messages can have and the table cannot merge."""
     if not format_named(source_format).tells_changes:
         return []
-    return undo_notices(schema.fields, schema.primary_keys, schema.options)
+    return undo_notices(schema.refused_rows)
 
 
 def warn_of_ignored_options(table: FileStoreTable) -> None:
@@ -72,7 +72,7 @@ def column_warnings(
     """
     return [
         JobWarning(
-            table=table, what=remark.what(), fix=remark.remedy(full_key), is_lasting=is_lasting
+            table=table, what=remark.text(), fix=remark.remedy(full_key), is_lasting=is_lasting
         )
         for remark in remarks
     ]

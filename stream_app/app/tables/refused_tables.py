@@ -1,4 +1,4 @@
-"""Source tables that a job does not store, and why: pure.
+"""Decides which source tables a job does not store, and why: pure.
 
 The job's state has them once messages of such a table are quarantined; `status`, `check`, `doctor`
 and the page show them. Source tables that have a table now, or that the configuration excludes, are
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from stream_app.model.schema.origin import Origin
-from stream_app.planning.sync.target_tables import LeftOut, SyncRules, decide
+from stream_app.planning.sync.target_tables import LeftOutTable, SyncRules, decide_target
 from stream_app.spark.ingest.job_state import JobState
 
 TABLES_MAX = 1000
@@ -33,10 +33,10 @@ def with_refused(
 
 
 def refused_tables(state: JobState, rules: SyncRules) -> dict[Origin, str]:
-    """Source tables that the job should take and has no table for → why, by name."""
+    """The source tables that the job should store but cannot: name → reason."""
     taken = state.origins
     return {
         origin: why
         for origin, why in sorted(state.refused.items())
-        if origin not in taken and not isinstance(decide(rules, origin, taken), LeftOut)
+        if origin not in taken and not isinstance(decide_target(rules, origin, taken), LeftOutTable)
     }

@@ -1,13 +1,14 @@
-"""Configuration and table → the pipeline that makes the table's rows of messages.
+"""Makes the pipeline that turns messages into a table's rows, by configuration and table.
 
-`cdc.pipeline.Place` has the order of all steps; here stands which of them a table needs. The job,
-and the proposal of a table's schema, leave none out. Other callers name those that they leave out.
+`cdc.pipeline.StepPlace` has the order of all steps; this module decides which of them a table
+needs. The job, and the proposal of a table's schema, leave none out. Other callers name those that
+they leave out.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from stream_app.app.config.source_config import SourceConfig
@@ -19,18 +20,24 @@ from stream_app.app.tables.format_setup import (
     whole_setup,
 )
 from stream_app.cdc.column_drift import COLUMN_ALIASES
-from stream_app.cdc.computed.change_filter import FilterStep, Knowledge
+from stream_app.cdc.computed.change_filter import FilterStep, KnownColumns
 from stream_app.cdc.computed.definition import DefinitionError
 from stream_app.cdc.computed.generated_columns import generated_columns
 from stream_app.cdc.message_format import FormatSetup
-from stream_app.cdc.pipeline import Pipeline, Place, Step
+from stream_app.cdc.pipeline import Pipeline, Step, StepPlace
 from stream_app.cdc.steps.column_aliases import parse_aliases
+from stream_app.cdc.steps.expectations import Expectation, ExpectationStep
 from stream_app.cdc.steps.insert_only import InsertOnly
 from stream_app.cdc.steps.own_table import OwnTable, SourceChoice
 from stream_app.clock import SystemClock
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_type
-from stream_app.message_formats import format_named, message_format, origins_in, source_reader
+from stream_app.message_format_registry import (
+    format_named,
+    message_format,
+    origins_in,
+    source_reader,
+)
 from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.predicate.parser import parse_predicate
@@ -43,24 +50,25 @@ from stream_app.table.steps.mergeable_values import mergeable_values
 from stream_app.table.steps.narrowed_columns import NarrowedColumns, column_times
 from stream_app.table.steps.refused_partitions import dated_partitions, nameable_partitions
 
-NOTHING: frozenset[Place] = frozenset()
-FILTERS = frozenset({Place.FILTER_OF_MESSAGES, Place.FILTER_OF_ROWS})
-LEFT_OUT_BY_REPLAY = frozenset({Place.NARROWED_COLUMNS})
+LEFT_OUT_BY_JOB: frozenset[StepPlace] = frozenset()
+FILTERS = frozenset({StepPlace.FILTER_OF_MESSAGES, StepPlace.FILTER_OF_ROWS})
+LEFT_OUT_BY_REPLAY = frozenset({StepPlace.NARROWED_COLUMNS})
 """A replay is the consent to columns that are narrowed."""
 LEFT_OUT_OF_LATER_CHANGES = LEFT_OUT_BY_REPLAY | FILTERS
 """A replay compares its rows with these: a row that does not pass is a newer state, too."""
-LEFT_OUT_BY_CHECK = frozenset({Place.DESCRIBED_COLUMNS, Place.INSERTS_ONLY})
+LEFT_OUT_BY_CHECK = frozenset({StepPlace.DESCRIBED_COLUMNS, StepPlace.INSERTS_ONLY})
 """A check changes no columns, and compares tables with a key alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableRows:
+class RowSettings:
     """The settings that decide which rows a table gets from messages.
 
     Attributes:
         source: as the table sees it (`TablesOfJob.source_of`).
         rules: the made columns and the filter.
-        schema: of the table.
+        expectations: the conditions that rows must meet.
+        schema: the schema of the table.
         leaves_out: the steps that are left out.
         choice: the records that the table takes, in a job of this table; None: all that come.
         restores: whether the rows' writer finds values that a change has left out.
@@ -72,7 +80,8 @@ class TableRows:
     source: SourceConfig
     rules: TableConfig
     schema: TableSchema
-    leaves_out: frozenset[Place] = NOTHING
+    expectations: Sequence[Expectation] = ()
+    leaves_out: frozenset[StepPlace] = LEFT_OUT_BY_JOB
     choice: SourceChoice | None = None
     restores: bool = False
     keeps_update_before: bool = True
@@ -86,18 +95,19 @@ class TableRows:
             UsageError: the options, the made columns or the filter do not fit the table.
         """
         schema = self.schema
-        makers: Mapping[Place, Callable[[], Step | None]] = {
-            Place.MADE_COLUMNS: self._made_columns,
-            Place.DEFAULTS: lambda: default_values(schema.fields),
-            Place.FILTER_OF_MESSAGES: lambda: self._filter(of_messages=True),
-            Place.FILTER_OF_ROWS: lambda: self._filter(of_messages=False),
-            Place.MERGEABLE_VALUES: lambda: mergeable_values(schema),
-            Place.NAMEABLE_PARTITIONS: lambda: nameable_partitions(schema),
-            Place.NAMED_PARTITIONS: lambda: named_partitions(schema),
-            Place.LOOKUP_HINTS: lambda: lookup_hints(schema),
-            Place.DATED_PARTITIONS: lambda: dated_partitions(schema),
-            Place.NARROWED_COLUMNS: self._narrowed_columns,
-            Place.INSERTS_ONLY: self._inserts_only,
+        makers: Mapping[StepPlace, Callable[[], Step | None]] = {
+            StepPlace.MADE_COLUMNS: self._made_columns,
+            StepPlace.DEFAULTS: lambda: default_values(schema.fields),
+            StepPlace.FILTER_OF_MESSAGES: lambda: self._filter(of_messages=True),
+            StepPlace.FILTER_OF_ROWS: lambda: self._filter(of_messages=False),
+            StepPlace.EXPECTATIONS: self._expectations,
+            StepPlace.MERGEABLE_VALUES: lambda: mergeable_values(schema),
+            StepPlace.NAMEABLE_PARTITIONS: lambda: nameable_partitions(schema),
+            StepPlace.NAMED_PARTITIONS: lambda: named_partitions(schema),
+            StepPlace.LOOKUP_HINTS: lambda: lookup_hints(schema),
+            StepPlace.DATED_PARTITIONS: lambda: dated_partitions(schema),
+            StepPlace.NARROWED_COLUMNS: self._narrowed_columns,
+            StepPlace.INSERTS_ONLY: self._inserts_only,
         }
         pipeline = message_format(self.source.format, self._setup())
         steps = {at: make() for at, make in makers.items() if at not in self.leaves_out}
@@ -106,13 +116,22 @@ class TableRows:
     @property
     def evolution(self) -> EvolutionRules | None:
         """The rules by which the table follows its source; None: it does not."""
-        return evolution_rules(self.source, self.rules.made)
+        return evolution_rules(self.source, self.rules.generation)
 
     def _setup(self) -> FormatSetup:
         is_filtered = FILTERS.isdisjoint(self.leaves_out)
         rules = self.rules if is_filtered else replace(self.rules, filter=None)
-        setup = format_setup(self.source, rules, self.schema, restores=self.restores)
-        is_described = Place.DESCRIBED_COLUMNS not in self.leaves_out
+        conditions = [one.condition for one in self.expectations]
+        if rules.filter is not None:
+            conditions.append(rules.filter)
+        setup = format_setup(
+            self.source,
+            rules,
+            self.schema,
+            conditions=conditions,
+            restores=self.restores,
+        )
+        is_described = StepPlace.DESCRIBED_COLUMNS not in self.leaves_out
         evolution = self.evolution if is_described else None
         return replace(
             setup,
@@ -127,7 +146,7 @@ class TableRows:
         return OwnTable(origins=origins, choice=self.choice)
 
     def _made_columns(self) -> Step | None:
-        made = self.rules.made
+        made = self.rules.generation
         if not made:
             return None
         reader = source_reader(self.source.format, self.source.format_options)
@@ -147,7 +166,7 @@ class TableRows:
         """The conditions on values that all changes of a row share, or the other conditions."""
         if self.rules.filter is None:
             return None
-        made, keys = self.rules.made, self.schema.primary_keys
+        made, keys = self.rules.generation, self.schema.primary_keys
         shared = {*keys, *(name for name in made.names if made.is_shared(name, keys))}
         predicate = parse_predicate(self.rules.filter, self.schema.fields)
         parts = predicate.parts if isinstance(predicate, And) else (predicate,)
@@ -155,12 +174,19 @@ class TableRows:
         if not chosen:
             return None
         is_whole = format_named(self.source.format).has_whole_before(self.source.format_options)
-        of_rows = Knowledge.IMAGES if is_whole else Knowledge.NEWEST
+        of_rows = KnownColumns.IMAGES if is_whole else KnownColumns.NEWEST
         return FilterStep(
             condition=to_expression(And(tuple(chosen))),
             merges_by_key=self.schema.kind.merges_by_key,
-            known=Knowledge.CERTAIN if of_messages else of_rows,
+            known=KnownColumns.CERTAIN if of_messages else of_rows,
         )
+
+    def _expectations(self) -> Step | None:
+        judged = [
+            (one, to_expression(parse_predicate(one.condition, self.schema.fields)))
+            for one in self.expectations
+        ]
+        return ExpectationStep(judged=judged) if judged else None
 
     def _narrowed_columns(self) -> Step | None:
         evolution = self.evolution
@@ -185,12 +211,15 @@ class TableRows:
         )
 
 
-def job_rows(tables: TablesOfJob, table: FileStoreTable, *, quarantines: bool = False) -> TableRows:
+def row_settings(
+    tables: TablesOfJob, table: FileStoreTable, *, quarantines: bool = False
+) -> RowSettings:
     """The settings in a job's configuration for the rows of a table."""
-    return TableRows(
+    return RowSettings(
         source=tables.source_of(table.name),
-        rules=tables.rules_of(table.name, table.schema.fields),
+        rules=tables.table_config(table.name, table.schema.fields),
         schema=table.schema,
+        expectations=tables.expectations_of(table.name, table.schema.fields),
         quarantines_non_inserts=quarantines,
         column_times=functools.partial(column_times, table),
     )
@@ -200,7 +229,7 @@ def job_pipeline(
     tables: TablesOfJob,
     table: FileStoreTable,
     *,
-    leaves_out: frozenset[Place] = NOTHING,
+    leaves_out: frozenset[StepPlace] = LEFT_OUT_BY_JOB,
     choice: SourceChoice | None = None,
     restores: bool = False,
     quarantines: bool = False,
@@ -208,8 +237,8 @@ def job_pipeline(
     """The pipeline that fills a table of a job.
 
     Args:
-        leaves_out, choice, restores: as in `TableRows`.
-        quarantines: `TableRows.quarantines_non_inserts`.
+        leaves_out, choice, restores: as in `RowSettings`.
+        quarantines: `RowSettings.quarantines_non_inserts`.
     """
-    rows = job_rows(tables, table, quarantines=quarantines)
+    rows = row_settings(tables, table, quarantines=quarantines)
     return replace(rows, leaves_out=leaves_out, choice=choice, restores=restores).pipeline()

@@ -68,7 +68,7 @@ def value_text(name: str, value: object) -> str:
 
 
 def size_text(size: float) -> str:
-    """``1536`` → ``1.5 KiB``."""
+    """A size for people: ``1536`` gives ``1.5 KiB``."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
@@ -86,7 +86,7 @@ def time_text(millis: int | None, *, zone: str = "Z") -> str | None:
 
 
 def age_text(seconds: float | None) -> str:
-    """``95`` → ``1 min 35 s``."""
+    """An age for people: ``95`` gives ``1 min 35 s``."""
     if seconds is None:
         return "-"
     whole = int(seconds)
@@ -102,5 +102,5 @@ def age_text(seconds: float | None) -> str:
 
 
 def counted(count: int, what: str) -> str:
-    """``1 file``, ``2 files``."""
+    """A number with its noun: ``1 file``, ``2 files``."""
     return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
@@ -11,7 +11,7 @@ class ProgressLine:
     """A line on the terminal that is overwritten; no line without a terminal."""
 
     shown: bool
-    _width: int = 0
+    _width: int = field(init=False, default=0)
 
     @staticmethod
     def of_terminal() -> ProgressLine:

@@ -1,4 +1,4 @@
-"""Values of a table as text, column by column and without losing a digit.
+"""Prints a table's values as text, column by column and with every digit.
 
 ==================  ======================================  ===================================
 type                plain                                   JSON

@@ -1,1 +1,1 @@
-"""The live page: tables, their LSM trees and snapshots in a browser; reads only."""
+"""Serves the live page: tables, their LSM trees and snapshots in a browser; reads only."""

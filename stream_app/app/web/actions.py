@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 from stream_app.app.config.secrets import Secrets
 from stream_app.app.ops.inspect.job_status import HELD
-from stream_app.app.ops.tags import check_taggable, create
+from stream_app.app.ops.tag_request import check_taggable, tag_on_request
 from stream_app.app.web.site import Site
 from stream_app.errors import StreamAppError, TableNotFoundError, UsageError
 from stream_app.table.upkeep.tags import new_tag
@@ -39,7 +39,7 @@ class ActionKind:
         name: in forms and addresses.
         does: its effect, as text for the confirmation.
         asks_name: whether it needs the name of a tag.
-        mends: whether it may solve a table's problem.
+        is_remedy: whether it may solve a table's problem.
         opens: whether it needs a table that can be opened.
     """
 
@@ -47,7 +47,7 @@ class ActionKind:
     title: str
     does: str
     asks_name: bool = False
-    mends: bool = False
+    is_remedy: bool = False
     opens: bool = True
 
 
@@ -55,8 +55,8 @@ RESUME = ActionKind(
     name="resume",
     title="Resume",
     does="The job tries the held table again within seconds, and gives it everything since it was "
-    "held back. Mend the cause first: else the same error holds it again.",
-    mends=True,
+    "held back. Fix the cause first: else the same error holds it again.",
+    is_remedy=True,
     opens=False,
 )
 TAG = ActionKind(
@@ -81,19 +81,19 @@ REPLAY = ActionKind(
     does="Stores the records that wait in quarantine, by the rules of today. Those that are still "
     "bad stay in quarantine.",
 )
-ACTIONS = {one.name: one for one in (RESUME, TAG, COMPACT, COMPACT_FULL, REPLAY)}
+ACTIONS = {action.name: action for action in (RESUME, TAG, COMPACT, COMPACT_FULL, REPLAY)}
 
-HELD_TOLD = (
+HELD_EXPLANATION = (
     "The job tries a held table again by itself while the cause may pass, and at each start. Where "
-    "only a person can mend the cause, resume the table afterwards: here, or by stream-app resume."
+    "only a person can fix the cause, resume the table afterwards: here, or by stream-app resume."
 )
 
 
-def offered(state: str | None, *, can_open: bool, can_replay: bool) -> Sequence[ActionKind]:
+def offered_actions(state: str | None, *, can_open: bool, can_replay: bool) -> Sequence[ActionKind]:
     """The actions that fit a table, those that may solve its problem first.
 
     Args:
-        state: of `job_status`; None: unknown.
+        state: the table's state in `job_status`; None: unknown.
     """
     actions = [RESUME] if state == HELD else []
     if can_open:
@@ -113,7 +113,7 @@ RUNNING, DONE, FAILED = "running", "done", "failed"
 
 
 def token_of(environ: Mapping[str, str]) -> str | None:
-    """The token; None: there are no actions.
+    """The token that actions need; None if the site has no actions.
 
     Raises:
         UsageError: it is too short.
@@ -159,6 +159,11 @@ class ActionRun:
         self.lines.append(line)
         self.count += 1
 
+    def end(self, state: str) -> None:
+        """Set the final state, for which `begin` of `Actions` waits."""
+        self.state = state
+        self.ended.set()
+
 
 @dataclass(slots=True)
 class Actions:
@@ -174,9 +179,9 @@ class Actions:
     token: str | None = None
     command: Sequence[str] = (sys.executable, "-P", "-m", "stream_app", "compact")
     patience_s: float = PATIENCE_S
-    _runs: dict[str, deque[ActionRun]] = field(default_factory=dict)
-    _processes: set[subprocess.Popen[str]] = field(default_factory=set)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _runs: dict[str, deque[ActionRun]] = field(init=False, default_factory=dict)
+    _processes: set[subprocess.Popen[str]] = field(init=False, default_factory=set)
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     @property
     def are_on(self) -> bool:
@@ -189,7 +194,7 @@ class Actions:
         return Secrets([] if self.token is None else [self.token])
 
     def refusal(self, headers: Mapping[str, str], form: Mapping[str, str]) -> UsageError | None:
-        """The reason to refuse a request; None: it has the token, and comes from our own page."""
+        """The reason to refuse a request; None if it has the token and comes from our own page."""
         if self.token is None:
             fix = f"start the server with a token in {TOKEN_VARIABLE}"
             return UsageError("actions are off", fix=fix)
@@ -285,14 +290,13 @@ class Actions:
             _LOG.exception("%s: the action %s failed", name, run.what)
             run.tell(f"{type(error).__name__}: {error}")
         finally:
-            run.state = state
-            run.ended.set()
+            run.end(state)
             _LOG.info("%s: %s is %s", name, run.what, state)
 
     def _tag(self, name: str, tag: str) -> Iterator[str]:
         table = self.site.open(name)
         check_taggable(table)
-        yield from create(table, new_tag(table, tag))
+        yield from tag_on_request(table, new_tag(table, tag))
 
     def _compact(self, name: str, how: str) -> Iterator[str]:
         arguments, further = self.site.compact_command(name)

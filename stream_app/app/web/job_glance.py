@@ -1,11 +1,11 @@
-"""A whole job in a few numbers; decides from their status which tables are behind."""
+"""Summarizes a whole job in a few numbers, and decides which tables are behind."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from stream_app.app.observe.events.epoch_history import CompactionsNow, PastEpoch
+from stream_app.app.observe.events.epoch_history import PastEpoch, TableNow
 from stream_app.app.ops.inspect.job_status import BEHIND, READY, TableStatus
 from stream_app.app.text.listing import age_text
 from stream_app.spark.ingest.job_state import JobWarning
@@ -23,11 +23,11 @@ class JobGlance:
         max_staleness_s: seconds for which a table may be behind.
         changed_s: seconds since the newest commit of any table; None: there is none.
         no_ends: why the broker does not report the topics' ends; None: it does.
-        messages_per_s: of all tables, lately; None: the job runs elsewhere.
+        messages_per_s: the messages a second of all tables, lately; None: the job runs elsewhere.
         running, queued: compactions of all tables; None: the job runs elsewhere.
         waiting: records in quarantine by table, of which there are some; '' has those of no table;
             None: nobody has counted them.
-        warnings: of the job.
+        warnings: the warnings of the job.
     """
 
     is_here: bool = False
@@ -43,27 +43,27 @@ class JobGlance:
     def is_late(self, tables: Iterable[TableStatus]) -> bool:
         """Whether the job commits nothing while messages wait for tables without problems."""
         is_old = self.changed_s is not None and self.changed_s > self.max_staleness_s
-        return is_old and any(one.lag for one in tables if one.state in (READY, BEHIND))
+        return is_old and any(status.lag for status in tables if status.state in (READY, BEHIND))
 
     def judged(self, tables: Sequence[TableStatus]) -> list[TableStatus]:
         """The tables; a ready one that is behind for too long is in state ``behind``.
 
-        While the broker does not answer, nobody knows how far a ready table is behind.
+        While the broker does not answer, the lag of a ready table is unknown.
         """
         is_late = self.is_late(tables)
-        return [self._judged(one, is_late=is_late) for one in tables]
+        return [self._judged(status, is_late=is_late) for status in tables]
 
-    def _judged(self, one: TableStatus, *, is_late: bool) -> TableStatus:
-        if one.state == READY and self.no_ends is not None:
-            return replace(one, fresh_s=None)
-        too_old = one.fresh_s is not None and one.fresh_s > self.max_staleness_s
-        if one.state != READY or one.lag is None or not too_old:
-            return one
+    def _judged(self, status: TableStatus, *, is_late: bool) -> TableStatus:
+        if status.state == READY and self.no_ends is not None:
+            return replace(status, fresh_s=None)
+        too_old = status.fresh_s is not None and status.fresh_s > self.max_staleness_s
+        if status.state != READY or status.lag is None or not too_old:
+            return status
         reason = f"behind for longer than stream.max-staleness, {age_text(self.max_staleness_s)}"
         if is_late:
             hint = "look at its log" if self.is_here else "look whether it runs"
             reason = f"{reason}; the job commits nothing: {hint}"
-        return replace(one, state=BEHIND, reason=reason)
+        return replace(status, state=BEHIND, reason=reason)
 
 
 def messages_per_s(tables: Iterable[Sequence[PastEpoch]], now_ms: int) -> float:
@@ -77,11 +77,11 @@ def messages_per_s(tables: Iterable[Sequence[PastEpoch]], now_ms: int) -> float:
         if epochs:
             first = epochs[0].time_ms - round(1000 * epochs[0].parts.seconds)
             seconds = max(1.0, (now_ms - max(since, first)) / 1000)
-            rate += sum(one.messages for one in epochs if one.time_ms > since) / seconds
+            rate += sum(epoch.messages for epoch in epochs if epoch.time_ms > since) / seconds
     return rate
 
 
-def compactions_of_all(tables: Iterable[CompactionsNow | None]) -> tuple[int, int]:
+def compactions_of_all(tables: Iterable[TableNow | None]) -> tuple[int, int]:
     """The numbers of running and of queued compactions."""
-    numbers = [one.numbers for one in tables if one is not None]
-    return sum(one.running for one in numbers), sum(one.queued for one in numbers)
+    numbers = [compactions.numbers for compactions in tables if compactions is not None]
+    return sum(table.running for table in numbers), sum(table.queued for table in numbers)

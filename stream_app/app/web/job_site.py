@@ -1,20 +1,17 @@
-"""The tables of a job as pages show them, by its configuration; the job may run or not."""
+"""Provides the tables of a job to pages, whether the job runs or not."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Generic, TypeVar
 
-from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.secrets import Secrets, is_secret
 from stream_app.app.config.settings import catalog_variables, file_io_variables
-from stream_app.app.config.tables_of_job import SingleTable, TablesOfJob
-from stream_app.app.config.toml_text import toml_settings
-from stream_app.app.observe.events.epoch_history import CompactionsNow, EpochHistory, PastEpoch
-from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch
+from stream_app.app.config.tables_of_job import JobTables, SingleTable, TablesOfJob
+from stream_app.app.observe.events.epoch_history import EpochHistory, PastEpoch, TableNow
 from stream_app.app.ops.inspect.job_status import (
     MISSING,
     REFUSED,
@@ -25,30 +22,31 @@ from stream_app.app.ops.inspect.job_status import (
 from stream_app.app.ops.inspect.table_facts import RememberedFacts
 from stream_app.app.ops.quarantine.job_replay import job_replays
 from stream_app.app.ops.quarantine.later_changes import ReadRange
-from stream_app.app.ops.quarantine.quarantine_folder import Choice, Quarantine, open_quarantine
+from stream_app.app.ops.quarantine.quarantine_folder import (
+    Quarantine,
+    RecordChoice,
+    open_quarantine,
+)
 from stream_app.app.ops.quarantine.replay import replay_lines
 from stream_app.app.ops.resume import resume_tables
 from stream_app.app.source.preflight import source_ends
 from stream_app.app.tables.job_catalog import job_identifier, open_job_table
 from stream_app.app.web.job_glance import JobGlance, compactions_of_all, messages_per_s
 from stream_app.app.web.site import Site
-from stream_app.app.web.table_parts import QUARANTINED_READ
 from stream_app.app.web.unassigned_records import (
-    Homeless,
-    HomelessRecords,
+    UnassignedFacts,
+    UnassignedRecords,
     refused_reason,
     with_refused,
 )
+from stream_app.app.web.waiting_records import WaitingRecords
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError, UsageError
-from stream_app.fileio.file_io_registry import can_open
-from stream_app.kafka.offset_ranges import Offsets
+from stream_app.model.job_epoch import Offsets
 from stream_app.spark.ingest.job_state import state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 
-_COUNT_S = 1.0
-"""Seconds for which a page waits for a new count of the quarantine."""
 _PAUSE_S = 5.0
 _PAUSE_RATIO = 4
 """The pause after a question, as a multiple of its duration."""
@@ -60,35 +58,58 @@ class _CachedAnswer(Generic[_Answer]):
 
     def __init__(self, ask: Callable[[], _Answer], clock: Clock) -> None:
         self._ask, self._clock = ask, clock
-        self._answers: list[_Answer] = []
-        self._until = float("-inf")
+        self._asked: tuple[_Answer, float] | None = None  # and when it is asked for again
         self._lock = threading.Lock()
 
-    def look(self) -> _Answer:
+    def current(self) -> _Answer:
         """The present answer, or one from a moment ago."""
         with self._lock:
             began = self._clock.steady_seconds()
-            if began >= self._until:
-                self._answers[:] = [self._ask()]
-                now = self._clock.steady_seconds()
-                self._until = now + max(_PAUSE_S, _PAUSE_RATIO * (now - began))
-            return self._answers[0]
+            if self._asked is not None:
+                answer, until = self._asked
+                if began < until:
+                    return answer
+            answer = self._ask()
+            now = self._clock.steady_seconds()
+            self._asked = answer, now + max(_PAUSE_S, _PAUSE_RATIO * (now - began))
+            return answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownJob:
+    """The parts of a job's configuration that pages show.
+
+    Attributes:
+        quarantine: the folder of the job's bad records; None: there is none.
+        max_staleness_s: seconds without success after which the job is not healthy.
+        spark: Spark's settings, for compactions that a page starts.
+        settings: section → key → the value as TOML, with secrets hidden.
+        secrets: texts that no page may show.
+    """
+
+    tables: JobTables
+    quarantine: str | None
+    max_staleness_s: int
+    spark: Mapping[str, str] = field(repr=False)
+    settings: Mapping[str, Mapping[str, str]]
+    secrets: Secrets = field(repr=False)
 
 
 class JobSite(Site):
-    """The tables of a job, by its configuration; the job may run or not.
+    """The tables of a job; the job may run or not.
 
     A table is ``DATABASE.TABLE``, as in the warehouse and in metrics.
 
     Attributes:
         history: history of the job in this process; None: there is none.
-        ask_ends: where the topics end, or None with the reason told; None: of the broker.
+        ask_ends: returns the topics' ends, or None after a call with the reason. By default it
+            asks the broker.
         read: reads ranges of the topics for a replay; None: by Kafka's client.
     """
 
     def __init__(
         self,
-        config: AppConfig,
+        job: ShownJob,
         checkpoint: Folder,
         clock: Clock,
         history: EpochHistory | None = None,
@@ -96,65 +117,58 @@ class JobSite(Site):
         ask_ends: Callable[[Callable[[str], None]], Offsets | None] | None = None,
         read: ReadRange | None = None,
     ) -> None:
-        self.config, self.checkpoint, self.clock = config, checkpoint, clock
+        self.job, self.checkpoint, self.clock = job, checkpoint, clock
         self._history, self._read = history, read
-        self._ask_ends = ask_ends or partial(source_ends, config.source)
+        self._ask_ends = ask_ends or partial(source_ends, job.tables.source)
         self._ends = _CachedAnswer(self._asked_ends, clock)
         self._newest = _CachedAnswer(lambda: self._status(None).newest_ms(), clock)
         self._facts = RememberedFacts(self._open, clock, of_job=True, counts_runs=self._counts_runs)
-        self._homeless = HomelessRecords(
+        self._unassigned = UnassignedRecords(
             partial(self.quarantine, ""),
-            config.tables.reader.origins,
+            job.tables.reader.origins,
             lambda: state_of(checkpoint).origins,
         )
-        folder = config.stream.quarantine
-        self._waiting: Mapping[str, int] | None = {} if folder is None else None
-        self._waiting_until = float("-inf")
-        self._counting = threading.Lock()
-        self._watch: QuarantineWatch | None = None
-        if folder is not None and can_open(folder):
-            quarantine = open_quarantine(folder, config.file_system)
-            self._watch = QuarantineWatch(quarantine, clock, self._counted, most=QUARANTINED_READ)
+        self._waiting = WaitingRecords(job.tables, job.quarantine, clock)
 
     @property
     def title(self) -> str:
         """See `Site.title`."""
-        return self.config.tables.name
+        return self.job.tables.name
 
     @property
     def secrets(self) -> Secrets:
         """See `Site.secrets`."""
-        return self.config.secrets
+        return self.job.secrets
 
     def tables(self) -> Sequence[TableStatus]:
         """See `Site.tables`."""
-        statuses = list(map(self._shown, self._status(self._ends.look()[0]).tables()))
+        statuses = list(map(self._shown, self._status(self._ends.current()[0]).tables()))
         return self._judge(statuses).judged(statuses)
 
     def status(self, name: str) -> TableStatus | None:
         """See `Site.status`."""
-        ends, own = self._ends.look()[0], self.config.tables.own_name(name)
-        one = self._status(ends).table(own or "", self._newest_message_ms())
-        if own is None or one is None:
+        ends, own = self._ends.current()[0], self.job.tables.own_name(name)
+        status = self._status(ends).table(own or "", self._newest_message_ms())
+        if own is None or status is None:
             return None
-        return self._judge(()).judged([self._shown(one)])[0]
+        return self._judge(()).judged([self._shown(status)])[0]
 
     def glance(self, tables: Sequence[TableStatus]) -> JobGlance:
         """See `Site.glance`."""
-        waiting = with_refused(self._waiting_records(), self._homeless.refused())
+        waiting = with_refused(self._waiting.by_table(), self._unassigned.refused())
         warnings = self._status(None).warnings()
         glance = replace(self._judge(tables), waiting=waiting, warnings=warnings)
         if self._history is None:
             return glance
-        names = [one.table for one in tables]
-        running, queued = compactions_of_all(map(self.compactions, names))
+        names = [status.table for status in tables]
+        running, queued = compactions_of_all(map(self.now, names))
         rate = messages_per_s(map(self.epochs, names), self.clock.now_ms())
         return replace(glance, messages_per_s=rate, running=running, queued=queued)
 
     @property
     def no_ends(self) -> str | None:
         """See `Site.no_ends`."""
-        return self._ends.look()[1]
+        return self._ends.current()[1]
 
     def open(self, name: str) -> FileStoreTable:
         """See `Site.open`."""
@@ -162,33 +176,33 @@ class JobSite(Site):
 
     def settings(self) -> Mapping[str, Mapping[str, str]]:
         """See `Site.settings`."""
-        return toml_settings(self.config)
+        return self.job.settings
 
     def quarantine(self, name: str) -> Quarantine | None:
         """See `Site.quarantine`."""
-        folder, tables = self.config.stream.quarantine, self.config.tables
+        folder, tables = self.job.quarantine, self.job.tables
         if folder is None or not (name or tables.is_of_many):
             return None
         own = (name and tables.own_name(name)) or ""
         return open_quarantine(tables.quarantine_of(folder, own), tables.file_system)
 
-    def homeless(self) -> Homeless:
-        """See `Site.homeless`."""
-        return self._homeless.look()
+    def unassigned_records(self) -> UnassignedFacts:
+        """See `Site.unassigned_records`."""
+        return self._unassigned.facts()
 
     def epochs(self, name: str) -> Sequence[PastEpoch]:
         """See `Site.epochs`."""
-        return () if self._history is None else self._history.of(self._part(name))
+        return () if self._history is None else self._history.epochs(self._part(name))
 
-    def compactions(self, name: str) -> CompactionsNow | None:
-        """See `Site.compactions`."""
-        return None if self._history is None else self._history.compactions(self._part(name))
+    def now(self, name: str) -> TableNow | None:
+        """See `Site.now`."""
+        return None if self._history is None else self._history.now(self._part(name))
 
     def replay(self, name: str) -> Iterator[str]:
         """See `Site.replay`."""
         if name:
             self._path(name)
-        tables, folder = self.config.tables, self.config.stream.quarantine
+        tables, folder = self.job.tables, self.job.quarantine
         if folder is None or self.quarantine(name) is None:
             raise UsageError(
                 "the job has no quarantine", where=self.title, fix="set stream.quarantine"
@@ -198,94 +212,76 @@ class JobSite(Site):
         by_table = job_replays(tables, whole, own, self._read)
         if not by_table:
             yield "no record belongs to a table of the job by the rules of today"
-        for one in by_table.values():
-            yield from replay_lines(one.run(Choice(), dry_run=False), dry_run=False)
-        self._waiting_until = float("-inf")
+        for replay in by_table.values():
+            yield from replay_lines(replay.run(RecordChoice(), dry_run=False), dry_run=False)
+        self._waiting.count_anew()
 
     def resume(self, name: str) -> Iterator[str]:
         """See `Site.resume`."""
-        own, stream = self.config.tables.own_name(name) or name, self.config.stream
-        yield from resume_tables(self.checkpoint, stream.checkpoint, [own], self.clock.now_ms())
+        tables = self.job.tables
+        own = tables.own_name(name) or name
+        yield from resume_tables(self.checkpoint, tables.checkpoint, [own], self.clock.now_ms())
 
     def compact_command(self, name: str) -> tuple[Sequence[str], Mapping[str, str]]:
         """See `Site.compact_command`; secrets travel by the environment alone."""
-        tables, path = self.config.tables, self._path(name)
+        tables, path = self.job.tables, self._path(name)
         words = [str(job_identifier(tables, path)) if tables.catalog else path]
-        for key, value in self.config.spark.items():
+        for key, value in self.job.spark.items():
             if not is_secret(key):
                 words += ["--set", f"{key}={value}"]
-        further = file_io_variables(self.config.file_system)
+        further = file_io_variables(self.job.tables.file_system)
         return words, {**further, **catalog_variables(tables.catalog)}
 
     def _part(self, name: str) -> str:
-        return self.config.tables.part(self.config.tables.own_name(name) or "")
+        return self.job.tables.part(self.job.tables.own_name(name) or "")
 
     def _path(self, name: str) -> str:
-        path = self._status(None).paths().get(self.config.tables.own_name(name) or "")
+        path = self._status(None).paths().get(self.job.tables.own_name(name) or "")
         if path is None:
             raise TableNotFoundError(
                 f"the job has no table {name}", where=self.title, fix="choose one of the list"
             )
         return path
 
-    def _shown(self, one: TableStatus) -> TableStatus:
+    def _shown(self, status: TableStatus) -> TableStatus:
         """The status under its name on pages, with the compactions of this process's job."""
-        if one.state == REFUSED:
-            return replace(one, reason=refused_reason(one.reason or ""))
-        one = replace(one, table=self.config.tables.full_name(one.table))
-        if one.state == MISSING:
-            return replace(one, reason=f"{one.reason}\nto fix: {_remedy(self.config.tables)}")
-        now = self.compactions(one.table)
+        if status.state == REFUSED:
+            return replace(status, reason=refused_reason(status.reason or ""))
+        status = replace(status, table=self.job.tables.full_name(status.table))
+        if status.state == MISSING:
+            return replace(status, reason=f"{status.reason}\nto fix: {_remedy(self.job.tables)}")
+        now = self.now(status.table)
         if now is None or not now.numbers.buckets:
-            return one
-        one = replace(one, sorted_runs=now.numbers.sorted_runs_max)
-        return with_waiting_rows(one, now.numbers.waiting_rows)
+            return status
+        status = replace(status, sorted_runs=now.numbers.sorted_runs_max)
+        return with_waiting_rows(status, now.numbers.waiting_rows)
 
     def _counts_runs(self, path: str) -> bool:
         """Whether the sorted runs of the table in a folder are counted from manifests."""
-        part = self.config.tables.part(path.rsplit("/", 1)[-1])
-        now = None if self._history is None else self._history.compactions(part)
+        part = self.job.tables.part(path.rsplit("/", 1)[-1])
+        now = None if self._history is None else self._history.now(part)
         return now is None or not now.numbers.buckets
 
     def _judge(self, tables: Sequence[TableStatus]) -> JobGlance:
-        """The glance at all tables by which pages judge whether one is behind."""
-        ages = [one.changed_s for one in tables if one.changed_s is not None]
+        """The summary of all tables, by which pages judge whether one is behind."""
+        ages = [status.changed_s for status in tables if status.changed_s is not None]
         return JobGlance(
             is_here=self._history is not None,
-            max_staleness_s=self.config.stream.max_staleness // 1000,
+            max_staleness_s=self.job.max_staleness_s,
             changed_s=min(ages, default=None),
             no_ends=self.no_ends,
         )
 
-    def _waiting_records(self) -> Mapping[str, int] | None:
-        """Counted at most each minute, and only what has changed; a slow count goes on alone."""
-        is_due = self.clock.steady_seconds() >= self._waiting_until
-        if self._watch is not None and is_due and self._counting.acquire(blocking=False):
-            thread = threading.Thread(target=self._count, args=(self._watch,), daemon=True)
-            thread.start()
-            thread.join(_COUNT_S)
-        return self._waiting
-
-    def _count(self, watch: QuarantineWatch) -> None:
-        try:
-            self._waiting_until = watch.look() + self.clock.steady_seconds()
-        finally:
-            self._counting.release()
-
-    def _counted(self, waiting: Mapping[str, int]) -> None:
-        full_name = self.config.tables.full_name
-        self._waiting = {full_name(own): count for own, count in waiting.items() if count}
-
     def _open(self, path: str) -> FileStoreTable:
-        return open_job_table(self.config.tables, path, self.clock)
+        return open_job_table(self.job.tables, path, self.clock)
 
     def _status(self, ends: Offsets | None) -> JobStatus:
         return JobStatus(
-            tables_of_job=self.config.tables,
+            tables_of_job=self.job.tables,
             checkpoint=self.checkpoint,
             ends=ends,
             now_ms=self.clock.now_ms(),
-            facts_of=self._facts.of,
+            facts_of=self._facts.facts,
         )
 
     def _asked_ends(self) -> tuple[Offsets | None, str | None]:
@@ -295,8 +291,8 @@ class JobSite(Site):
         return ends, reasons[0] if reasons else None
 
     def _newest_message_ms(self) -> int | None:
-        """As `JobStatus.newest_ms`, but cached: that examines all tables."""
-        return self._newest.look() if self._history is None else self._history.source_ms
+        """The cached `JobStatus.newest_ms`, because that examines all tables."""
+        return self._newest.current() if self._history is None else self._history.source_ms
 
 
 def _remedy(tables: TablesOfJob) -> str:

@@ -1,4 +1,4 @@
-"""The version of an open page: a digest of its content, which tells that it is outdated.
+"""Computes the version of an open page: a digest of its content, which shows that it is stale.
 
 The server asks for it each second while somebody listens, once for all listeners of a page.
 """
@@ -28,7 +28,7 @@ class Live:
     """The means by which a page learns that it is outdated.
 
     Attributes:
-        path: of its events.
+        path: the path of its events.
         version: the version of its content.
     """
 
@@ -46,10 +46,10 @@ class PageVersion:
     site: Site
     actions: Actions
     name: str
-    _value: str = ""
-    _at: float = float("-inf")
-    _took_s: float = 0.0
-    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _value: str = field(init=False, default="")
+    _at: float = field(init=False, default=float("-inf"))
+    _took_s: float = field(init=False, default=0.0)
+    _lock: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
 
     async def now(self) -> str:
         """The digest of the present content."""
@@ -66,7 +66,7 @@ class PageVersion:
         try:
             if self.name:
                 table = self.site.open(self.name)
-                now, epochs = self.site.compactions(self.name), self.site.epochs(self.name)
+                now, epochs = self.site.now(self.name), self.site.epochs(self.name)
                 status = self.site.status(self.name)
                 return (
                     status and _coarse(status),
@@ -80,7 +80,7 @@ class PageVersion:
             tables = self.site.tables()
             glance = self.site.glance(tables)
             return (
-                tuple((_coarse(one), one.snapshot) for one in tables),
+                tuple((_coarse(status), status.snapshot) for status in tables),
                 glance
                 and (
                     glance.no_ends,
@@ -96,7 +96,7 @@ class PageVersion:
             return str(error)
 
 
-def _coarse(one: TableStatus) -> Hashable:
-    """A status without details that change all the time, such as ages and small lags."""
-    lag = None if one.lag is None else one.lag.bit_length()
-    return one.table, one.state, one.reason, lag, one.fresh_s == 0
+def _coarse(status: TableStatus) -> Hashable:
+    """A status without the details that change constantly, such as ages and small lags."""
+    lag = None if status.lag is None else status.lag.bit_length()
+    return status.table, status.state, status.reason, lag, status.fresh_s == 0

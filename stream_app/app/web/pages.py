@@ -29,8 +29,8 @@ _LONG = 48
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """A value of a list."""
+class ListCell:
+    """A value in a list of a page."""
 
     text: str
     is_number: bool
@@ -72,10 +72,10 @@ class PageList:
             if any(getattr(row, column.name) not in (None, "") for row in self.listing.rows)
         ]
 
-    def cells(self) -> list[list[Cell]]:
+    def cells(self) -> list[list[ListCell]]:
         """The cells of the rows."""
         return [
-            [Cell(_text(one.name, getattr(row, one.name)), one.right) for one in self.columns]
+            [ListCell(_text(one.name, getattr(row, one.name)), one.right) for one in self.columns]
             for row in self.listing.rows
         ]
 
@@ -182,7 +182,7 @@ def _members(text: str) -> dict[str, str]:
 
 
 def _behind(text: str, sign: str, at: int) -> int:
-    """The position after a sign, which only blanks may precede."""
+    """The position after a given character that only blanks precede."""
     match = re.compile(rf"\s*{re.escape(sign)}\s*").match(text, at)
     if match is None:
         raise ValueError(f"no {sign}")
@@ -193,10 +193,10 @@ ENVIRONMENT = _page_environment()
 
 
 def escaped(text: str) -> str:
-    """A text as it stands in a page."""
+    """A text with HTML's special characters escaped."""
     return str(escape(text))
 
 
 def page(template: str, /, **values: Any) -> str:
-    """A page by the name of its template."""
+    """Render the template of a page."""
     return ENVIRONMENT.get_template(f"{template}.html").render(**values)

@@ -1,9 +1,9 @@
 """The HTTP server of the pages.
 
 Pages are read from the tables when they are asked for. A browser keeps a page's event stream open;
-the server looks for new snapshots while somebody listens, and tells the version of what it finds. A
+the server looks for new snapshots while somebody listens, and sends the version of the content. A
 browser whose page has another version fetches the page again. Without JavaScript the page is the
-same and stands still.
+same, but does not refresh itself.
 
 Pages load nothing from elsewhere.
 """
@@ -37,18 +37,18 @@ from starlette.staticfiles import StaticFiles
 from stream_app.app.ops.inspect.job_status import TableStatus
 from stream_app.app.web.actions import (
     ACTIONS,
-    HELD_TOLD,
+    HELD_EXPLANATION,
     REPLAY,
     ActionKind,
     Actions,
-    offered,
+    offered_actions,
 )
 from stream_app.app.web.drawings.bar_charts import epoch_chart
 from stream_app.app.web.drawings.trees import BUCKETS_OPEN
 from stream_app.app.web.page_version import LOOK_S, Live, PageVersion
 from stream_app.app.web.pages import escaped, page
 from stream_app.app.web.site import Site
-from stream_app.app.web.table_list import ORDERS, ListChoice, states
+from stream_app.app.web.table_list import ORDERS, ListChoice, state_counts
 from stream_app.app.web.table_page import QUERY_ROWS_MAX, FoundRows, changes_of, rows_of, table_page
 from stream_app.errors import StreamAppError, TableNotFoundError, UsageError
 
@@ -78,7 +78,7 @@ def web_app(site: Site, actions: Actions) -> Starlette:
     """The pages of a site.
 
     Args:
-        actions: of the same site.
+        actions: the actions of the same site.
     """
     pages = _Pages(site, actions)
     return Starlette(
@@ -106,18 +106,18 @@ class _Pages:
 
     site: Site
     actions: Actions
-    _versions: dict[str, PageVersion] = field(default_factory=dict)
-    _reads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_READS))
+    _versions: dict[str, PageVersion] = field(init=False, default_factory=dict)
+    _reads: asyncio.Semaphore = field(init=False, default_factory=lambda: asyncio.Semaphore(_READS))
 
     async def tables(self, request: Request) -> Response:
-        choice = ListChoice.of(request.query_params)
+        choice = ListChoice.from_query(request.query_params)
 
         def read() -> str:
             tables = self.site.tables()
             return self._page(
                 "tables", tables=tables, chosen=choice.chosen(tables), choice=choice,
-                states=states(tables), orders=ORDERS, live=live,
-                glance=self.site.glance(tables), homeless=self.site.homeless(),
+                states=state_counts(tables), orders=ORDERS, live=live,
+                glance=self.site.glance(tables), homeless=self.site.unassigned_records(),
                 action_runs=self.actions.runs(""), offered=[REPLAY] if self.actions.are_on else (),
             )  # fmt: skip
 
@@ -130,12 +130,12 @@ class _Pages:
         def read() -> str:
             status = self.site.status(name)
             table = self.site.open(name)
-            now, epochs = self.site.compactions(name), self.site.epochs(name)
+            now, epochs = self.site.now(name), self.site.epochs(name)
             shown = table_page(name, table, partial(self.site.quarantine, name), now)
             return self._page(
                 "table", shown=shown, status=status, chart=epoch_chart(epochs), epochs=epochs,
                 offered=self._offered(name, status), action_runs=self.actions.runs(name),
-                live=live, no_ends=self.site.no_ends, held_told=HELD_TOLD,
+                live=live, no_ends=self.site.no_ends, held_explanation=HELD_EXPLANATION,
                 trees_open=BUCKETS_OPEN,
             )  # fmt: skip
 
@@ -151,9 +151,9 @@ class _Pages:
         return self._html(self._page("confirm", name=name, action=action), 200)
 
     async def act(self, request: Request) -> Response:
-        """Begin an action, and go back to the page of the table, which tells its outcome.
+        """Begin an action, and go back to the page of the table, which shows the outcome.
 
-        Without a table it is an action of the job, and the list tells its outcome.
+        Without a table it is an action of the job, and the list shows the outcome.
         """
         name = request.path_params.get("name", "")
         length = request.headers.get("content-length", "")
@@ -231,7 +231,7 @@ class _Pages:
             except TableNotFoundError as error:
                 if await run_in_threadpool(self._status, name) is None:
                     return PlainTextResponse(f"{error.what}\n", 404, headers=_HEADERS)
-            except (StreamAppError, OSError) as error:  # its page says so, and may be mended
+            except (StreamAppError, OSError) as error:  # its page says so, and may be fixed
                 _LOG.warning("the table %s cannot be read: %s", name, error)
         return StreamingResponse(
             self._events(name, request.is_disconnected),
@@ -240,7 +240,9 @@ class _Pages:
         )
 
     async def _live(self, name: str) -> Live:
-        """Asked before the page is read: what is read may be newer, never older."""
+        """The page's version, read before its content: so the content may be newer, but never
+        older.
+        """
         path = f"/events/{quote(name, safe='')}" if name else "/events"
         version = self._versions.get(name) or PageVersion(self.site, self.actions, name)
         if not name:
@@ -272,7 +274,8 @@ class _Pages:
     ) -> Response:
         status = self._status(name) if name else None
         text = self._page(
-            "problem", error=error, live=live, name=name, status=status, held_told=HELD_TOLD,
+            "problem", error=error, live=live, name=name, status=status,
+            held_explanation=HELD_EXPLANATION,
             offered=self._offered(name, status, can_open=False) if name else (),
             action_runs=self.actions.runs(name),
         )  # fmt: skip
@@ -291,7 +294,7 @@ class _Pages:
         if not self.actions.are_on:
             return ()
         state = None if status is None else status.state
-        return offered(state, can_open=can_open, can_replay=self._can_replay(name))
+        return offered_actions(state, can_open=can_open, can_replay=self._can_replay(name))
 
     def _html(self, text: str, status: int) -> Response:
         """A page without secrets; characters that are no Unicode, as in a message, are escaped."""

@@ -19,7 +19,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from stream_app.app.http.asgi_server import Server
-from stream_app.app.http.guard import Guard, Limits, is_taken, limit_for_port, listening
+from stream_app.app.http.guard import Guard, PortLimits, is_taken, limit_for_port, listening
 from stream_app.app.web.actions import PATIENCE_S, Actions
 from stream_app.app.web.server import web_app
 from stream_app.app.web.site import Site
@@ -54,7 +54,7 @@ def serve(
     Args:
         host: address to listen at.
         port: 0: any that is free.
-        token: of actions; None: there are none.
+        token: the token of actions; None: there are none.
         names: to which it answers beside ``localhost``, `host` and the machine's own.
 
     Raises:
@@ -119,7 +119,7 @@ def _server(actions: Actions, names: Collection[str]) -> Server:
     known = {name.lower() for name in (_LOCAL, socket.gethostname(), *names)}
     guard = Guard(
         "the port of the page",
-        Limits(connections=limit_for_port(_CONNECTIONS)),
+        PortLimits(connections=limit_for_port(_CONNECTIONS)),
         lambda line: line.startswith(_EVENTS),
     )
     return Server(_Named(web_app(actions.site, actions), frozenset(known)), guard)

@@ -1,4 +1,4 @@
-"""The tables that pages show: those of a warehouse, or those of a job.
+"""Provides tables to pages: those of a warehouse, or those of a job.
 
 A site is asked from threads of the server, and keeps no table open.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from stream_app.app.config.secrets import Secrets
-from stream_app.app.observe.events.epoch_history import CompactionsNow, PastEpoch
+from stream_app.app.observe.events.epoch_history import PastEpoch, TableNow
 from stream_app.app.ops.inspect.job_status import (
     EMPTY,
     READY,
@@ -21,7 +21,7 @@ from stream_app.app.ops.inspect.job_status import (
 from stream_app.app.ops.inspect.table_facts import RememberedFacts, freshness_s
 from stream_app.app.ops.quarantine.quarantine_folder import Quarantine
 from stream_app.app.web.job_glance import JobGlance
-from stream_app.app.web.unassigned_records import Homeless
+from stream_app.app.web.unassigned_records import UnassignedFacts
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError, TableNotFoundError, UsageError
 from stream_app.fileio.file_io import FileIO
@@ -57,11 +57,13 @@ class Site(Protocol):
 
     @property
     def no_ends(self) -> str | None:
-        """Why the broker lately did not report the topics' ends; None: it did, or need not."""
+        """The reason why the broker has not reported the topics' ends lately; None if it has, or
+        need not.
+        """
         return None
 
     def status(self, name: str) -> TableStatus | None:
-        """The status of one table; None: it is not in the list."""
+        """The status of one table; None if it is not in the list."""
         ...
 
     def tables(self) -> Sequence[TableStatus]:
@@ -69,7 +71,7 @@ class Site(Protocol):
         ...
 
     def glance(self, tables: Sequence[TableStatus]) -> JobGlance | None:  # noqa: ARG002 - a default
-        """The job as a whole; None: these are not the tables of a job.
+        """The summary of the job; None if the tables do not belong to a job.
 
         Args:
             tables: all of them.
@@ -97,15 +99,15 @@ class Site(Protocol):
         """
         return None
 
-    def homeless(self) -> Homeless:
+    def unassigned_records(self) -> UnassignedFacts:
         """The records of the quarantine that belong to no table."""
-        return Homeless()
+        return UnassignedFacts()
 
     def epochs(self, name: str) -> Sequence[PastEpoch]:  # noqa: ARG002 - a default
         """The newest epochs of a table, oldest first; none when this process is not its job."""
         return ()
 
-    def compactions(self, name: str) -> CompactionsNow | None:  # noqa: ARG002 - a default
+    def now(self, name: str) -> TableNow | None:  # noqa: ARG002 - a default
         """A table's compactions now; None when this process is not its job."""
         return None
 
@@ -142,7 +144,7 @@ class WarehouseSite(Site):
 
     Attributes:
         warehouse: its folder.
-        options: of its file system.
+        options: the options of its file system.
     """
 
     warehouse: str
@@ -163,7 +165,7 @@ class WarehouseSite(Site):
     def tables(self) -> Sequence[TableStatus]:
         """See `Site.tables`; of a table whose rows may wait it reads the manifests too."""
         statuses = map_in_threads(_THREADS, self._status, sorted(self._paths().items()))
-        return [one for one in statuses if one is not None]
+        return [status for status in statuses if status is not None]
 
     def status(self, name: str) -> TableStatus | None:
         """See `Site.status`."""
@@ -206,10 +208,10 @@ class WarehouseSite(Site):
         return [name for name in names if _is_unicode(name)]
 
     def _status(self, place: tuple[str, str]) -> TableStatus | None:
-        """The status of the table in a folder; None: the folder is no table."""
+        """The status of the table in a folder; None if the folder is not a table."""
         name, path = place
         try:
-            facts = self._facts.of(path)
+            facts = self._facts.facts(path)
         except TableNotFoundError:
             return None
         except (StreamAppError, OSError) as error:
@@ -228,5 +230,5 @@ class WarehouseSite(Site):
 
 
 def _is_unicode(name: str) -> bool:
-    """Python gives other bytes of a file's name as lone surrogates."""
+    """Whether a file's name is valid Unicode; Python represents other bytes as lone surrogates."""
     return not any("\ud800" <= letter <= "\udfff" for letter in name)

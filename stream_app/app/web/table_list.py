@@ -29,7 +29,7 @@ class ListChoice:
     order: str = TROUBLE
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> ListChoice:
+    def from_query(cls, query: Mapping[str, str]) -> ListChoice:
         """The choice of a page's query; an unknown order is the default."""
         order = query.get("sort", TROUBLE)
         return cls(
@@ -42,9 +42,9 @@ class ListChoice:
         """The tables, in order; unknown values come last."""
         wanted = self.text.casefold()
         chosen = [
-            one
-            for one in tables
-            if wanted in one.table.casefold() and self.state in ("", one.state)
+            status
+            for status in tables
+            if wanted in status.table.casefold() and self.state in ("", status.state)
         ]
         return sorted(chosen, key=self._key)
 
@@ -54,21 +54,21 @@ class ListChoice:
         asked = {"q": self.text, "state": state, "sort": order}
         return urlencode({key: value for key, value in asked.items() if value})
 
-    def _key(self, one: TableStatus) -> tuple[int, str]:
-        stale = one.changed_s if one.fresh_s is None else one.fresh_s
+    def _key(self, status: TableStatus) -> tuple[int, str]:
+        stale = status.changed_s if status.fresh_s is None else status.fresh_s
         rank = {
-            TROUBLE: 0 if one.reason else 1,
+            TROUBLE: 0 if status.reason else 1,
             STALE: _descending(stale),
-            LAG: _descending(one.lag),
-            RUNS: _descending(one.sorted_runs),
+            LAG: _descending(status.lag),
+            RUNS: _descending(status.sorted_runs),
             NAME: 0,
         }[self.order]
-        return rank, one.table
+        return rank, status.table
 
 
-def states(tables: Sequence[TableStatus]) -> Sequence[tuple[str, int]]:
+def state_counts(tables: Sequence[TableStatus]) -> Sequence[tuple[str, int]]:
     """The number of tables in each occurring state, the most frequent first."""
-    return Counter(one.state for one in tables).most_common()
+    return Counter(status.state for status in tables).most_common()
 
 
 def _descending(value: int | None) -> int:

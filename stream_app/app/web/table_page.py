@@ -1,4 +1,4 @@
-"""The content of the page of one table, read from its metadata."""
+"""Reads the content of a table's page from the table's metadata."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import islice
 
 import pyarrow as pa
 
-from stream_app.app.observe.events.epoch_history import CompactionsNow
+from stream_app.app.observe.events.epoch_history import TableNow
 from stream_app.app.ops.inspect.bucket_trees import LevelRow, next_compactions, run_rows
 from stream_app.app.ops.inspect.compaction_history import CompactionRow, compactions_of
 from stream_app.app.ops.inspect.overview import Overview, overview
@@ -90,7 +90,7 @@ class TablePage:
     space_amplification: float | None
     history: SnapshotChart
     rows: RowsChart | None
-    now: CompactionsNow | None
+    now: TableNow | None
     expiry: SnapshotExpiry | None
     versions: Sequence[SchemaVersion]
     lists: Sequence[PageList]
@@ -102,13 +102,13 @@ def table_page(
     name: str,
     table: FileStoreTable,
     quarantine: Callable[[], Quarantine | None],
-    now: CompactionsNow | None = None,
+    now: TableNow | None = None,
 ) -> TablePage:
     """Read a page; files of rows are not opened. An unreadable part hides no other.
 
     Args:
         quarantine: opens the job's.
-        now: of the job in this process.
+        now: the compactions of the job in this process.
     """
     parts = Parts()
     newest = parts.some("snapshots", lambda: list(islice(table.snapshots.backwards(), SHOWN)))
@@ -158,7 +158,7 @@ class FoundRows:
     stopped_after: int | None = None
 
 
-class _StoppedError(Exception):
+class _PageClosedError(Exception):
     """Ends a read before it has all rows."""
 
 
@@ -183,7 +183,7 @@ def rows_of(
     def look(batch: pa.RecordBatch | None) -> None:
         nonlocal looked_at
         if not goes_on():
-            raise _StoppedError
+            raise _PageClosedError
         looked_at += 0 if batch is None else batch.num_rows
 
     def pages() -> Iterator[pa.RecordBatch]:
@@ -196,7 +196,7 @@ def rows_of(
     kept: list[pa.RecordBatch] = []
     try:
         kept.extend(first_rows(pages(), limit))
-    except _StoppedError:
+    except _PageClosedError:
         stopped = True
     return FoundRows(
         columns=read.schema.names,
@@ -261,9 +261,9 @@ def _cut(value: str | None) -> str | None:
 def _compactions(table: FileStoreTable, newest: Sequence[Snapshot]) -> list[CompactionRow]:
     return [
         row
-        for one in newest
-        if one.commit_kind is CommitKind.COMPACT
-        for row in compactions_of(table, one)
+        for snapshot in newest
+        if snapshot.commit_kind is CommitKind.COMPACT
+        for row in compactions_of(table, snapshot)
     ]
 
 
@@ -277,7 +277,7 @@ def _trees(
     table: FileStoreTable,
     latest: Snapshot | None,
     runs: Sequence[LevelRow],
-    now: CompactionsNow | None,
+    now: TableNow | None,
 ) -> list[BucketTree]:
     if not runs:
         return []
@@ -290,9 +290,9 @@ def _write_amplification(
 ) -> float | None:
     added = sum(
         entry.file.file_size
-        for one in snapshots
-        if one.commit_kind is CommitKind.APPEND
-        for entry in FileStoreScan(table).delta(one)
+        for snapshot in snapshots
+        if snapshot.commit_kind is CommitKind.APPEND
+        for entry in FileStoreScan(table).delta(snapshot)
     )
     return (added + sum(row.bytes_out for row in compactions)) / added if added else None
 

@@ -1,4 +1,4 @@
-"""Parts of the page of a table that are read one by one, so that a damaged one hides no other."""
+"""Reads the parts of a table's page one by one, so that a damaged part hides no other."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class Problem:
 class Parts:
     """Reads parts of a page; remembers those that cannot be read."""
 
-    _errors: dict[str, tuple[StreamAppError, list[str]]] = field(default_factory=dict)
+    _errors: dict[str, tuple[StreamAppError, list[str]]] = field(init=False, default_factory=dict)
 
     def some(self, name: str, work: Callable[[], Sequence[_Read]]) -> Sequence[_Read]:
         """A part with several values; empty when it cannot be read."""
         return self.one(name, work) or ()
 
     def one(self, name: str, work: Callable[[], _Read | None]) -> _Read | None:
-        """A part with one value; None when it cannot be read."""
+        """A part of the page with one value; None if it cannot be read."""
         try:
             return work()
         except StreamAppError as error:
@@ -160,7 +160,8 @@ def space_amplification(runs: Sequence[LevelRow]) -> float | None:
     """Bytes of all sorted runs for each byte of the oldest run of its bucket; None: no runs.
 
     Args:
-        runs: of `inspect.bucket_trees.run_rows`: a row for each sorted run, the newest first.
+        runs: the runs of `inspect.bucket_trees.run_rows`: a row for each sorted run, the newest
+            first.
     """
     buckets = [
         list(those) for _, those in groupby(runs, key=lambda run: (run.partition, run.bucket))

@@ -1,4 +1,4 @@
-"""The records of a quarantine that belong to no table, and the source tables that were refused.
+"""Summarizes the quarantined records that belong to no table, and the refused source tables.
 
 A job quarantines the messages of a source table when it cannot create a table for them. They are
 among the records of no table; the page counts them by source table.
@@ -25,7 +25,7 @@ _AGAIN = "start the job again, and replay the records, which wait in quarantine"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Homeless:
+class UnassignedFacts:
     """Facts about the records without a table.
 
     Attributes:
@@ -62,27 +62,27 @@ def with_refused(
 
 
 @dataclass(slots=True)
-class HomelessRecords:
+class UnassignedRecords:
     """Caches the facts until the folder changes. Any thread may ask.
 
     Attributes:
         quarantine: opens the folder; None: there is none.
-        origins: of messages, by the job's format.
+        origins: the reader of the source tables of messages, by the job's format.
         stored: the source tables that the job stores.
     """
 
     quarantine: Callable[[], Quarantine | None]
     origins: Callable[[pa.RecordBatch], Origins]
     stored: Callable[[], Collection[Origin]]
-    _files: Hashable = None
-    _known: Homeless = field(default_factory=Homeless)
+    _files: Hashable = field(init=False, default=None)
+    _known: UnassignedFacts = field(init=False, default_factory=UnassignedFacts)
 
-    def look(self) -> Homeless:
+    def facts(self) -> UnassignedFacts:
         """The facts about the folder's present records."""
         try:
             quarantine = self.quarantine()
             if quarantine is None:
-                return Homeless()
+                return UnassignedFacts()
             statuses = quarantine.files.list_status(quarantine.location)
             files = frozenset(status for status in statuses if not status.is_folder)
             if self._files != files:
@@ -90,21 +90,23 @@ class HomelessRecords:
                 self._files = files
             return self._known
         except UsageError:
-            return Homeless()  # only Spark reaches the folder; the quarantine's tile says "unknown"
+            return (
+                UnassignedFacts()
+            )  # only Spark reaches the folder; the quarantine's tile says "unknown"
         except StreamAppError as error:
-            return Homeless(error=error)
+            return UnassignedFacts(error=error)
         except OSError as error:
-            return Homeless(error=storage_error(error))
+            return UnassignedFacts(error=storage_error(error))
 
     def refused(self) -> Mapping[Origin, int]:
-        """The waiting source tables, without those that the job stores by now."""
-        refused = self.look().refused
+        """The refused source tables, except those that the job stores by now."""
+        refused = self.facts().refused
         stored = self.stored() if refused else ()
         return {origin: count for origin, count in refused.items() if origin not in stored}
 
-    def _read(self, quarantine: Quarantine) -> Homeless:
+    def _read(self, quarantine: Quarantine) -> UnassignedFacts:
         records = list(islice(quarantine.waiting_records(newest_first=True), QUARANTINED_READ))
-        return Homeless(kinds=by_kind(records), refused=self._refused(records))
+        return UnassignedFacts(kinds=by_kind(records), refused=self._refused(records))
 
     def _refused(self, records: Sequence[QuarantinedRecord]) -> Mapping[Origin, int]:
         try:

@@ -1,4 +1,4 @@
-"""The catalog in a Hive metastore: names and locations are the metastore's, versions are files.
+"""The catalog in a Hive metastore, which knows names and folders; versions of tables are files.
 
 Source: Paimon `hive/HiveCatalog.java`.
 """
@@ -22,7 +22,7 @@ from stream_app.catalog.hive.hive_lock import HiveLock
 from stream_app.catalog.hive.hive_table import (
     COMMENT,
     HiveLayout,
-    Made,
+    TableCreation,
     changed_table,
     database_location,
     is_paimon_table,
@@ -31,7 +31,7 @@ from stream_app.catalog.hive.hive_table import (
     new_table,
     table_location,
 )
-from stream_app.catalog.hive.metastore_client import MetastoreClient, Method, RefusedError
+from stream_app.catalog.hive.metastore_client import MetastoreClient, MetastoreMethod, RefusedError
 from stream_app.catalog.hive.metastore_methods import (
     ALTER_TABLE,
     CREATE_DATABASE,
@@ -60,18 +60,18 @@ from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.schema.schema_changes import SchemaChange, SetTableComment, UnsetOption
 
-_GET_ALL_DATABASES = Method("get_all_databases")
-_GET_ALL_TABLES = Method("get_all_tables")
-_GET_TABLES = Method(
+_GET_ALL_DATABASES = MetastoreMethod("get_all_databases")
+_GET_ALL_TABLES = MetastoreMethod("get_all_tables")
+_GET_TABLES = MetastoreMethod(
     "get_table_objects_by_name_req", (META, "InvalidOperationException", "UnknownDBException")
 )
-_ADD_PARTITIONS = Method("add_partitions_req", (INVALID, EXISTS, META))
+_ADD_PARTITIONS = MetastoreMethod("add_partitions_req", (INVALID, EXISTS, META))
 _TABLES_A_CALL = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HiveCatalog(Catalog):
-    """Tables of a metastore that are Paimon's; others are not seen, and their names are taken.
+    """Paimon's tables in a metastore; it hides other tables, but their names are taken.
 
     Attributes:
         lock: None: ``lock.enabled`` is off.
@@ -115,7 +115,7 @@ class HiveCatalog(Catalog):
             self.client.ask(CREATE_DATABASE, made, expected=EXISTS)
 
     def table(self, identifier: Identifier) -> CatalogTable | None:
-        """See `Catalog.table`; a table that is not Paimon's is none."""
+        """See `Catalog.table`; None for a table that is not Paimon's."""
         _check_name(str(identifier))
         table = self._table(identifier)
         if table is None or not is_paimon_table(table):
@@ -143,7 +143,7 @@ class HiveCatalog(Catalog):
             if self._has(identifier):
                 return False
             raise unknown_table(path, self.label)
-        made = Made(getpass.getuser(), self.clock.now_ms() // 1000)
+        made = TableCreation(getpass.getuser(), self.clock.now_ms() // 1000)
         table = new_table(identifier, schema, place.location, self.layout, made)
         try:
             self.client.ask(CREATE_TABLE, nested(table), expected=EXISTS)

@@ -1,4 +1,4 @@
-"""The settings of Hive's clients, ``hive-site.xml``.
+"""Reads the settings of Hive's clients, ``hive-site.xml``.
 
 Source: Paimon `hive/HiveCatalog.java#createHiveConf`, Hive `MetastoreConf.java`.
 """
@@ -28,8 +28,8 @@ _UNSUPPORTED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
-    """Where a metastore listens."""
+class MetastoreAddress:
+    """Host and port of a metastore."""
 
     host: str
     port: int
@@ -39,7 +39,7 @@ class Address:
 
 
 def with_hive_site(options: Mapping[str, str], environ: Mapping[str, str]) -> Mapping[str, str]:
-    """A catalog's options and, where it has none, the settings of ``hive-site.xml``.
+    """A catalog's options, completed by the settings of ``hive-site.xml``.
 
     Raises:
         UsageError: the folder of ``hive-conf-dir`` has no such file, or the file is no XML.
@@ -57,10 +57,12 @@ def _read(file: Path) -> Mapping[str, str]:
         raise UsageError(
             f"{_FILE} cannot be read: {error.strerror}",
             where=str(file),
-            fix="mend 'hive-conf-dir' or the variable HIVE_CONF_DIR",
+            fix="correct 'hive-conf-dir' or the variable HIVE_CONF_DIR",
         ) from None
     except ET.ParseError as error:
-        raise UsageError(f"{_FILE} is no XML: {error}", where=str(file), fix="mend it") from None
+        raise UsageError(
+            f"{_FILE} is no XML: {error}", where=str(file), fix="correct its XML"
+        ) from None
     return {
         (setting.findtext("name") or "").strip(): (setting.findtext("value") or "").strip()
         for setting in root.iter("property")
@@ -68,7 +70,7 @@ def _read(file: Path) -> Mapping[str, str]:
 
 
 def check_supported(site: Mapping[str, str]) -> None:
-    """Refuse settings of connections that this client cannot make.
+    """Refuse connection settings that this client does not support.
 
     Raises:
         UsageError: the metastore wants Kerberos, TLS or another protocol.
@@ -82,8 +84,8 @@ def check_supported(site: Mapping[str, str]) -> None:
             )
 
 
-def addresses(uris: str) -> tuple[Address, ...]:
-    """The metastores of ``thrift://host:port,thrift://host:port``.
+def addresses(uris: str) -> tuple[MetastoreAddress, ...]:
+    """Parse the addresses of metastores, ``thrift://host:port,thrift://host:port``.
 
     Raises:
         UsageError: a text is no such address, or there is none.
@@ -101,14 +103,14 @@ def addresses(uris: str) -> tuple[Address, ...]:
             fix="set 'uri' = thrift://HOST:PORT, or 'hive-conf-dir' with hive.metastore.uris",
         )
     return tuple(
-        Address(match["host"].strip("[]"), int(match["port"] or _DEFAULT_PORT))
+        MetastoreAddress(match["host"].strip("[]"), int(match["port"] or _DEFAULT_PORT))
         for match in matches
         if match is not None
     )
 
 
 def timeout_ms(site: Mapping[str, str]) -> int:
-    """``hive.metastore.client.socket.timeout``; a number without a unit is in seconds.
+    """Parse ``hive.metastore.client.socket.timeout``; a number without a unit means seconds.
 
     Raises:
         UsageError: the text is no duration.

@@ -1,4 +1,4 @@
-"""Tables, databases and partitions as the metastore describes Paimon's.
+"""Describes Paimon's tables, databases and partitions as the metastore stores them.
 
 Pure: makes structs of `hive_metastore.thrift` out of schemas. A changed table keeps the fields and
 parameters that others have put into it.
@@ -17,7 +17,7 @@ from stream_app.catalog.environment import CatalogPartition, properties_of
 from stream_app.catalog.hive.hive_types import hive_type
 from stream_app.catalog.hive.thrift_struct import (
     Struct,
-    Value,
+    ThriftValue,
     i32,
     nested,
     structs,
@@ -99,8 +99,8 @@ class DatabaseField(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """The user that makes a table, and when."""
+class TableCreation:
+    """The user and the time of a table's creation."""
 
     owner: str
     time_s: int
@@ -108,7 +108,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HiveLayout:
-    """Where the metastore keeps what it knows of Paimon's tables.
+    """The shape of the metastore's entries for Paimon's tables.
 
     Attributes:
         location_in_properties: locations are parameters, so that the metastore needs no access to
@@ -145,7 +145,7 @@ def database_location(database: Struct, layout: HiveLayout) -> str:
 
 
 def new_database(name: str, location: str, layout: HiveLayout) -> Struct:
-    """A database whose tables are in a folder."""
+    """A database whose tables lie in a folder."""
     database = Struct({DatabaseField.NAME: text(name)})
     if layout.location_in_properties:
         parameters = text_map({_LOCATION_KEY: location})
@@ -156,9 +156,13 @@ def new_database(name: str, location: str, layout: HiveLayout) -> Struct:
 
 
 def new_table(
-    identifier: Identifier, schema: TableSchema, location: str, layout: HiveLayout, made: Made
+    identifier: Identifier,
+    schema: TableSchema,
+    location: str,
+    layout: HiveLayout,
+    made: TableCreation,
 ) -> Struct:
-    """A table of Paimon's that the metastore does not have."""
+    """The entry of a new Paimon table."""
     options = schema.options
     kept = (_PARTITION_EXPIRATION_TIME, DATA_FILE_PATH_DIRECTORY.key)
     own = {} if layout.has_properties else {key: options[key] for key in kept if key in options}
@@ -182,7 +186,7 @@ def new_table(
 def changed_table(
     table: Struct, schema: TableSchema, layout: HiveLayout, unset: Collection[str]
 ) -> Struct:
-    """A table of the metastore that follows a schema.
+    """The entry of an existing table, changed to follow a schema.
 
     Args:
         unset: options that the schema has lost.
@@ -192,8 +196,8 @@ def changed_table(
         {SerdeField.LIBRARY: text(_SERDE), SerdeField.PARAMETERS: text_map({})}
     )
     keys = schema.partition_keys if schema.core_options[METASTORE_PARTITIONED_TABLE] else ()
-    columns = [one for one in schema.fields if one.name not in keys]
-    fields: dict[int, Value] = {
+    columns = [column for column in schema.fields if column.name not in keys]
+    fields: dict[int, ThriftValue] = {
         TableField.STORAGE: nested(
             storage.with_fields(
                 {
@@ -215,7 +219,7 @@ def changed_table(
 def new_partitions(
     table: Struct, partitions: Sequence[CatalogPartition], layout: HiveLayout, time_s: int
 ) -> list[Struct]:
-    """Partitions of a table of the metastore."""
+    """The entries of a table's new partitions."""
     folder = table_location(table, layout)
     return [
         _partition(table, partition, f"{folder}/{partition.folder}", layout, time_s)
@@ -266,6 +270,6 @@ def _located(table: Struct, location: str, layout: HiveLayout) -> Struct:
 
 
 def hive_column(field: DataField) -> Struct:
-    """A column as the metastore describes it."""
+    """A column's entry."""
     column = Struct({1: text(field.name), 2: text(hive_type(field.data_type))})
     return column if field.description is None else column.with_fields({3: text(field.description)})

@@ -1,4 +1,4 @@
-"""Columns as Hive names their types; the metastore's copy is for Hive's own readers.
+"""Names columns' types as Hive does; only Hive's own readers use these names.
 
 Source: Paimon `hive/HiveTypeUtils.java`, `hive/LocalZonedTimestampTypeUtils.java`.
 """
@@ -15,14 +15,14 @@ _BY_ROOT = {
     TypeRoot.TIME: "string",
     TypeRoot.TIMESTAMP_LTZ: "timestamp with local time zone",
 }
-"""Where Hive's name is not Paimon's in lower case."""
+"""Hive's names of types that are not Paimon's in lower case."""
 
 
 def hive_type(data_type: DataType) -> str:
     """The name of a type: ``struct<id:bigint,tags:array<string>>``."""
     match data_type.root:
         case TypeRoot.ROW:
-            fields = (f"{one.name}:{hive_type(one.data_type)}" for one in data_type.fields)
+            fields = (f"{inner.name}:{hive_type(inner.data_type)}" for inner in data_type.fields)
             return f"struct<{','.join(fields)}>"
         case TypeRoot.ARRAY | TypeRoot.MAP:
             inner = ",".join(map(hive_type, data_type.inner))

@@ -1,6 +1,6 @@
 """Calls of a Hive metastore, over a few connections that stay open.
 
-The client is schemaless: a call is a name and a struct of arguments (`thrift_struct`), so the same
+The client is schemaless: a call is a name and a struct of arguments (`thrift_struct`). So the same
 code calls metastores of Hive 3.1 and 4.0. Names, numbers and errors are those of Hive's
 `hive_metastore.thrift`.
 
@@ -19,10 +19,10 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from stream_app.catalog.hive.hive_site import Address
+from stream_app.catalog.hive.hive_site import MetastoreAddress
 from stream_app.catalog.hive.thrift_struct import (
     Struct,
-    Value,
+    ThriftValue,
     read_struct,
     text,
     texts,
@@ -34,7 +34,7 @@ _REFUSALS = ("AccessControlException", "Permission denied", "NotAllow", "not aut
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class MetastoreMethod:
     """A method of the metastore.
 
     Attributes:
@@ -45,7 +45,7 @@ class Method:
     errors: tuple[str, ...] = ("MetaException",)
 
 
-_SET_UGI = Method("set_ugi")
+_SET_UGI = MetastoreMethod("set_ugi")
 _CALL, _EXCEPTION = 1, 3
 """Kinds of messages."""
 
@@ -74,7 +74,7 @@ class MetastoreClient:
         idle_max: the most connections that stay open.
     """
 
-    addresses: tuple[Address, ...]
+    addresses: tuple[MetastoreAddress, ...]
     idle_max: int
     timeout_ms: int
     _idle: deque[Any] = field(init=False, default_factory=deque, repr=False)
@@ -84,8 +84,8 @@ class MetastoreClient:
         """The addresses."""
         return ",".join(map(str, self.addresses))
 
-    def call(self, method: Method, *arguments: Value) -> Struct:
-        """Call a method with its arguments in their order; field 0 is what it returns.
+    def call(self, method: MetastoreMethod, *arguments: ThriftValue) -> Struct:
+        """Call a method with its arguments in order; returns the result, which is field 0.
 
         Raises:
             RefusedError: an exception that the method declares, other than MetaException.
@@ -104,8 +104,10 @@ class MetastoreClient:
         self._check(method, answer)
         return answer
 
-    def ask(self, method: Method, *arguments: Value, expected: str = "", what: str = "") -> Struct:
-        """Call a method of whose errors one kind is expected.
+    def ask(
+        self, method: MetastoreMethod, *arguments: ThriftValue, expected: str = "", what: str = ""
+    ) -> Struct:
+        """Call a method that may fail with one expected kind of error.
 
         Args:
             expected: the kind of error; empty: none.
@@ -127,7 +129,7 @@ class MetastoreClient:
                 fix="see the metastore's own log",
             ) from None
 
-    def _check(self, method: Method, answer: Struct) -> None:
+    def _check(self, method: MetastoreMethod, answer: Struct) -> None:
         for number in answer.fields.keys() - {0}:
             kind = method.errors[number - 1] if number <= len(method.errors) else "exception"
             said = " ".join(answer.struct(number).text(1).split())
@@ -196,7 +198,7 @@ class MetastoreClient:
             raise _NotReachedError(" ".join(str(error).split()) or type(error).__name__) from None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Another process opens connections of its own."""
+        """Pickle without connections: another process opens its own."""
         return MetastoreClient, (self.addresses, self.idle_max, self.timeout_ms)
 
 
@@ -205,8 +207,8 @@ class _NotReachedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Library:
-    """What is used of the library `thrift`."""
+class _ThriftLibrary:
+    """The parts of the library `thrift` that the client uses."""
 
     socket: Any
     transport: Any
@@ -215,9 +217,9 @@ class _Library:
 
 
 @cache
-def _library() -> _Library:
+def _library() -> _ThriftLibrary:
     try:
-        return _Library(
+        return _ThriftLibrary(
             socket=import_module("thrift.transport.TSocket").TSocket,
             transport=import_module("thrift.transport.TTransport").TBufferedTransport,
             protocol=import_module("thrift.protocol.TBinaryProtocol").TBinaryProtocol,

@@ -1,6 +1,6 @@
-"""Thrift structs by the numbers of their fields, without declarations.
+"""Encodes Thrift structs by the numbers of their fields, without declarations.
 
-A struct that is read, changed and written keeps every field, so that a table survives which a newer
+A struct that is read, changed and written keeps every field. So a table survives which a newer
 metastore describes by fields that nobody here knows.
 
 Source: Apache Thrift, `doc/specs/thrift-binary-protocol.md`.
@@ -32,11 +32,12 @@ class ThriftType(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class ThriftValue:
     """A value of one kind.
 
     Attributes:
-        content: a number or bytes; a `Struct`; a `Items` of a list or a set; a `Pairs` of a map.
+        content: a number or bytes; a `Struct`; a `ThriftList` of a list or a set; a `ThriftMap` of
+            a map.
     """
 
     kind: int
@@ -44,7 +45,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Items:
+class ThriftList:
     """The content of a list or a set."""
 
     kind: int
@@ -52,7 +53,7 @@ class Items:
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class ThriftMap:
     """The content of a map."""
 
     key_kind: int
@@ -62,12 +63,12 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """A struct: its fields by number. What is missing reads as empty or zero."""
+    """A struct's fields by number; a missing field reads as empty or zero."""
 
-    fields: Mapping[int, Value] = field(default_factory=dict)
+    fields: Mapping[int, ThriftValue] = field(default_factory=dict)
 
-    def with_fields(self, fields: Mapping[int, Value]) -> Struct:
-        """The same struct with other values of some fields."""
+    def with_fields(self, fields: Mapping[int, ThriftValue]) -> Struct:
+        """The struct with new values for some fields."""
         return Struct({**self.fields, **fields})
 
     def text(self, number: int) -> str:
@@ -99,7 +100,7 @@ class Struct:
 
     def _items(self, number: int) -> tuple[Any, ...]:
         items = self._content(number, _NO_ITEMS)
-        assert isinstance(items, Items)
+        assert isinstance(items, ThriftList)
         return items.contents
 
     def _content(self, number: int, default: Any) -> Any:
@@ -107,60 +108,60 @@ class Struct:
         return default if value is None else value.content
 
 
-_NO_ITEMS = Items(ThriftType.STRING, ())
-_NO_PAIRS = Pairs(ThriftType.STRING, ThriftType.STRING, ())
+_NO_ITEMS = ThriftList(ThriftType.STRING, ())
+_NO_PAIRS = ThriftMap(ThriftType.STRING, ThriftType.STRING, ())
 
 
 def _text(content: bytes) -> str:
     return content.decode(errors="replace")
 
 
-def text(value: str) -> Value:
+def text(value: str) -> ThriftValue:
     """A string."""
-    return Value(ThriftType.STRING, value.encode())
+    return ThriftValue(ThriftType.STRING, value.encode())
 
 
-def flag(value: bool) -> Value:
+def flag(value: bool) -> ThriftValue:
     """A boolean."""
-    return Value(ThriftType.BOOL, value)
+    return ThriftValue(ThriftType.BOOL, value)
 
 
-def i16(value: int) -> Value:
+def i16(value: int) -> ThriftValue:
     """An integer of 16 bits."""
-    return Value(ThriftType.I16, value)
+    return ThriftValue(ThriftType.I16, value)
 
 
-def i32(value: int) -> Value:
+def i32(value: int) -> ThriftValue:
     """An integer of 32 bits, or a member of an enum."""
-    return Value(ThriftType.I32, value)
+    return ThriftValue(ThriftType.I32, value)
 
 
-def i64(value: int) -> Value:
+def i64(value: int) -> ThriftValue:
     """An integer of 64 bits."""
-    return Value(ThriftType.I64, value)
+    return ThriftValue(ThriftType.I64, value)
 
 
-def nested(struct: Struct) -> Value:
+def nested(struct: Struct) -> ThriftValue:
     """A struct as a field."""
-    return Value(ThriftType.STRUCT, struct)
+    return ThriftValue(ThriftType.STRUCT, struct)
 
 
-def texts(values: Iterable[str]) -> Value:
+def texts(values: Iterable[str]) -> ThriftValue:
     """A list of strings."""
-    return Value(
-        ThriftType.LIST, Items(ThriftType.STRING, tuple(value.encode() for value in values))
+    return ThriftValue(
+        ThriftType.LIST, ThriftList(ThriftType.STRING, tuple(value.encode() for value in values))
     )
 
 
-def structs(values: Iterable[Struct]) -> Value:
+def structs(values: Iterable[Struct]) -> ThriftValue:
     """A list of structs."""
-    return Value(ThriftType.LIST, Items(ThriftType.STRUCT, tuple(values)))
+    return ThriftValue(ThriftType.LIST, ThriftList(ThriftType.STRUCT, tuple(values)))
 
 
-def text_map(values: Mapping[str, str]) -> Value:
+def text_map(values: Mapping[str, str]) -> ThriftValue:
     """A map of strings."""
     pairs = tuple((key.encode(), value.encode()) for key, value in values.items())
-    return Value(ThriftType.MAP, Pairs(ThriftType.STRING, ThriftType.STRING, pairs))
+    return ThriftValue(ThriftType.MAP, ThriftMap(ThriftType.STRING, ThriftType.STRING, pairs))
 
 
 _SCALARS = {
@@ -183,7 +184,7 @@ def read_struct(protocol: Any) -> Struct:
         _, kind, number = protocol.readFieldBegin()
         if kind == ThriftType.STOP:
             break
-        fields[number] = Value(kind, _read(protocol, kind))
+        fields[number] = ThriftValue(kind, _read(protocol, kind))
         protocol.readFieldEnd()
     protocol.readStructEnd()
     return Struct(fields)
@@ -196,13 +197,13 @@ def _read(protocol: Any, kind: int) -> Any:
         key_kind, value_kind, size = protocol.readMapBegin()
         pairs = tuple((_read(protocol, key_kind), _read(protocol, value_kind)) for _ in range(size))
         protocol.readMapEnd()
-        return Pairs(key_kind, value_kind, pairs)
+        return ThriftMap(key_kind, value_kind, pairs)
     if kind in (ThriftType.LIST, ThriftType.SET):
         name = "List" if kind == ThriftType.LIST else "Set"
         item_kind, size = getattr(protocol, f"read{name}Begin")()
         items = tuple(_read(protocol, item_kind) for _ in range(size))
         getattr(protocol, f"read{name}End")()
-        return Items(item_kind, items)
+        return ThriftList(item_kind, items)
     return getattr(protocol, f"read{_SCALARS[ThriftType(kind)]}")()
 
 

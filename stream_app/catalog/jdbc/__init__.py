@@ -1,1 +1,1 @@
-"""The catalog in tables of a database."""
+"""The catalog whose entries are rows of a database."""

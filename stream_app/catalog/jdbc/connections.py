@@ -1,4 +1,4 @@
-"""Statements on the catalog's database, over a few connections that stay open.
+"""Runs statements on the catalog's database, over a few connections that stay open.
 
 Source: Paimon `jdbc/JdbcClientPool.java`.
 """
@@ -16,17 +16,17 @@ from stream_app.jdbc import JdbcUrl
 
 Result = TypeVar("Result")
 _FIX = (
-    "see that the database runs and can be reached from here, and that 'jdbc.user' and "
-    "'jdbc.password' of the catalog are right"
+    "see that the database runs and can be reached from here, and correct user and password: "
+    "'jdbc.user' and 'jdbc.password' of a catalog, or those of the URL, PGPASSWORD and MYSQL_PWD"
 )
 _TAKEN = ("23505", "1062", "SQLITE_CONSTRAINT_PRIMARYKEY")
-"""What the databases say of a key that is there: PostgreSQL, MySQL, SQLite."""
+"""The errors of PostgreSQL, MySQL and SQLite for a key that exists already."""
 _REFUSED = ("28P01", "28000", "42501", "1044", "1045", "1142")
-"""What PostgreSQL and MySQL say of a user without the right."""
+"""The errors of PostgreSQL and MySQL for a user without the right."""
 
 
 class TakenError(Exception):
-    """A row of this key is there."""
+    """The table already has a row with this key."""
 
 
 @dataclass(slots=True)
@@ -145,12 +145,12 @@ class Connections:
             ) from None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Another process opens connections of its own."""
+        """Pickle without connections: another process opens its own."""
         return Connections, (self.url, self.idle_max)
 
 
 def _code_of(error: Any) -> str:
-    """MySQL's number, PostgreSQL's state, SQLite's name of an error.
+    """The code of an error: MySQL's number, PostgreSQL's state, or SQLite's name.
 
     The number comes first: a newer driver of MySQL has a state too, which says less.
     """

@@ -1,4 +1,4 @@
-"""The catalog in a database: names of tables are rows, their folders follow from the names.
+"""The catalog in a database, which has a row for each table; folders follow from the names.
 
 Four tables of the database are Paimon's own, so that its engines and we share them:
 ``paimon_tables``, ``paimon_database_properties``, ``paimon_table_properties`` and
@@ -50,7 +50,7 @@ _OF_DATABASE = "catalog_key = ? AND database_name = ?"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JdbcCatalog(Catalog):
-    """Tables of one ``catalog-key`` in a database.
+    """The tables with one ``catalog-key`` in a database.
 
     Attributes:
         lock: None: ``lock.enabled`` is off.
@@ -66,7 +66,7 @@ class JdbcCatalog(Catalog):
     table_defaults: Mapping[str, str] = field(default_factory=dict)
 
     def create_tables(self, lock_key_max_length: int) -> None:
-        """Create the database's tables that are missing.
+        """Create the catalog's missing tables in the database.
 
         Raises:
             StorageError, NoAccessError: as `Catalog`.

@@ -1,8 +1,8 @@
-"""Locks of tables as rows of ``paimon_distributed_locks``.
+"""Implements locks of tables by rows of ``paimon_distributed_locks``.
 
 A row is the lock: its key is taken or free. A row that is older than the time that its holder has
-put into it belongs to a dead process, and the next process deletes it. The database's own clock
-tells the age.
+put into it belongs to a dead process. The next process deletes it. The database's own clock tells
+the age.
 
 Source: Paimon `jdbc/JdbcCatalogLock.java`, `jdbc/AbstractDistributedLockDialect.java`.
 """
@@ -46,7 +46,7 @@ class JdbcLock:
     timeout_ms: int
 
     def create_table(self, name_length_max: int) -> None:
-        """Create the table of locks if there is none."""
+        """Create the table of locks if it does not exist."""
         self.connections.create_table(_TABLE.format(length=name_length_max))
 
     @contextmanager
@@ -89,7 +89,7 @@ class JdbcLock:
         return True
 
     def _break(self, name: str) -> bool:
-        """Delete the lock of a process that has exceeded its time; False: it has not."""
+        """Delete a lock that a process has held for too long; returns False if none is that old."""
         age = _AGE_S[self.connections.url.driver.name]
         expired = f"{age} > expire_time_seconds AND lock_id = ?"
         statement = f"DELETE FROM paimon_distributed_locks WHERE {expired}"

@@ -1,1 +1,1 @@
-"""Paimon's REST catalog: a server that publishes the snapshots and schemas of its tables."""
+"""The client of Paimon's REST catalog, whose server publishes snapshots and schemas."""

@@ -1,7 +1,8 @@
-"""Logins for a table's files, which a REST catalog gives for some hours (`data-token.enabled`).
+"""Fetches a REST catalog's logins to a table's files, which expire after hours
+(`data-token.enabled`).
 
-A token is options of a store. Its keys are asked for again as they age, by tasks too; the rest is
-read when the table is opened.
+A token consists of options of a store. Tasks and driver renew its keys as they age. The other
+options are read when the table is opened.
 
 Source: Paimon `rest/RESTTokenFileIO.java`.
 """

@@ -1,8 +1,8 @@
-"""Requests to a REST catalog: paths, JSON, and errors by their status.
+"""Sends requests to a REST catalog, and turns answers into JSON or errors.
 
-A busy server (429, 503) is asked again, as Paimon's client does, and so is one that cuts a
-connection without an answer, if the request changes nothing. Every other failure is an error at
-once, because only the caller knows whether it may send a change twice.
+A busy server (429, 503) is asked again, as Paimon's client does. So is one that cuts a connection
+without an answer, if the request changes nothing. Every other failure is an error at once, because
+only the caller knows whether it may send a change twice.
 
 Source: Paimon `rest/RESTApi.java`, `rest/ResourcePaths.java`, `rest/HttpClient.java`,
 `rest/DefaultErrorHandler.java`, `rest/ExponentialHttpRequestRetryStrategy.java`.
@@ -46,7 +46,7 @@ _BAD_REQUEST, _NO_LOGIN, _FORBIDDEN, _NOT_IMPLEMENTED = 400, 401, 403, 501
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class JsonAnswer:
     """The JSON object of an answer; empty when the server sends no body.
 
     Attributes:
@@ -60,15 +60,15 @@ class Answer:
 
     @property
     def is_success(self) -> bool:
-        """Whether the server did what was asked."""
+        """Whether the server has executed the request."""
         return self.status in _SUCCESS
 
     def is_missing(self, resource: str) -> bool:
-        """Whether what the server lacks is of this type, such as ``SNAPSHOT``."""
+        """Whether the server lacks an object of this type, such as ``SNAPSHOT``."""
         return self.status == MISSING and self.value.get("resourceType") == resource
 
     def field(self, name: str, kind: type[Any]) -> Any:
-        """A value of the object.
+        """A value of the answer's object.
 
         Raises:
             StorageError: it is absent, or of another type.
@@ -84,7 +84,7 @@ class Answer:
 
 
 def table_path(identifier: Identifier, *more: str) -> tuple[str, ...]:
-    """The path of a table, or of something of it, such as ``commit``."""
+    """The path of a table, or of one of its resources, such as ``commit``."""
     return ("databases", identifier.database, "tables", identifier.table, *more)
 
 
@@ -93,8 +93,8 @@ class RestApi:
     """Sends requests to one catalog; can be pickled, with its login.
 
     Attributes:
-        uri: of the server, without a slash at the end.
-        headers: of every request; they hold the login.
+        uri: the address of the server, without a slash at the end.
+        headers: the headers of every request; they hold the login.
         prefix: a step of every path, which the server's configuration names; often empty.
     """
 
@@ -103,8 +103,8 @@ class RestApi:
     headers: Mapping[str, str] = field(repr=False)
     prefix: str = ""
 
-    def get(self, *path: str, query: Mapping[str, str] | None = None) -> Answer:
-        """Ask for something.
+    def get(self, *path: str, query: Mapping[str, str] | None = None) -> JsonAnswer:
+        """Send a GET request.
 
         Raises:
             NoAccessError: the server refuses the login, or this user.
@@ -114,13 +114,15 @@ class RestApi:
         """
         return self._answer(Request(self._url(path, query), headers=dict(self.headers)))
 
-    def post(self, *path: str, body: Mapping[str, object]) -> Answer:
-        """Ask for a change; the errors of `get`. After a StorageError it may have been made."""
+    def post(self, *path: str, body: Mapping[str, object]) -> JsonAnswer:
+        """Send a POST request; errors as `get`. After a StorageError the server may have executed
+        it.
+        """
         headers = {**self.headers, "Content-Type": "application/json"}
         return self._answer(Request(self._url(path), orjson.dumps(body), headers, method="POST"))
 
     def names(self, *path: str) -> list[str]:
-        """All names of a list that comes in pages, ascending; empty when it does not exist."""
+        """All names of a paged list, ascending; empty if the list does not exist."""
         names: list[str] = []
         query: dict[str, str] = {}
         while True:
@@ -139,7 +141,7 @@ class RestApi:
         url = "/".join((self.uri, "v1", *map(quote_plus, steps)))
         return f"{url}?{urlencode(query)}" if query else url
 
-    def _answer(self, request: Request) -> Answer:
+    def _answer(self, request: Request) -> JsonAnswer:
         status, body = self._sent(request)
         where = f"{request.get_method()} {request.full_url}"
         if status not in (*_SUCCESS, MISSING, EXISTS):
@@ -154,10 +156,10 @@ class RestApi:
                 where=where,
                 fix="see that 'uri' is the address of a Paimon REST catalog",
             )
-        return Answer(status, value, where)
+        return JsonAnswer(status, value, where)
 
     def _sent(self, request: Request) -> tuple[int, bytes]:
-        """Status and body, after as many attempts as a busy server needs."""
+        """Status and body of the answer, after retries while the server is busy."""
         for retry in range(_RETRIES):
             wait_s = 2**retry
             try:
@@ -179,7 +181,7 @@ class RestApi:
 
 
 def _answered(request: Request) -> tuple[int, bytes, str | None]:
-    """Status, body and ``Retry-After`` of one attempt."""
+    """Status, body and ``Retry-After`` of one try."""
     try:
         body = answer_to(request, timeout_s=_TIMEOUT_S, bytes_max=_ANSWER_MAX)
     except HTTPError as error:
@@ -198,7 +200,7 @@ def _silence(request: Request, error: Exception) -> StorageError:
 
 
 def _seconds(retry_after: str | None) -> int:
-    """The wait that a server asks for; 0: none, or until a date."""
+    """The wait that the server requests, in seconds; 0 if it requests none or names a date."""
     is_number = retry_after is not None and re.fullmatch("[0-9]{1,4}", retry_after) is not None
     return int(retry_after or 0) if is_number else 0
 
@@ -221,7 +223,7 @@ def _refusal(status: int, body: bytes, where: str) -> StreamAppError:
         return UsageError(
             f"the catalog calls the request wrong{reason}",
             where=where,
-            fix="mend what it names: a column, an option, or a name of a database or table",
+            fix="correct what it names: a column, an option, or a name of a database or table",
         )
     if status == _NOT_IMPLEMENTED:
         return UnsupportedTableError(
@@ -237,7 +239,7 @@ def _refusal(status: int, body: bytes, where: str) -> StreamAppError:
 
 
 def _reason(body: bytes) -> str:
-    """What the server says, as the end of a sentence."""
+    """The server's explanation, as the end of a sentence."""
     try:
         value = orjson.loads(body)
         text = str(value["message"])

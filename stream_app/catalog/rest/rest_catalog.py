@@ -1,4 +1,4 @@
-"""The catalog behind Paimon's REST API: a server knows the tables and says where they are.
+"""The catalog behind Paimon's REST API, whose server knows the tables and their folders.
 
 Source: Paimon `rest/RESTCatalog.java`.
 """
@@ -24,10 +24,10 @@ _FILE_STORE_TYPES = ("table", "materialized-table")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestCatalog(Catalog):
-    """Tables of one warehouse of a server.
+    """The tables in one warehouse of a server.
 
     Attributes:
-        options: of the client and the server, for new tables.
+        options: the options of the client and the server, for new tables.
         has_data_tokens: whether the server gives each table a login for its files.
     """
 
@@ -56,7 +56,7 @@ class RestCatalog(Catalog):
         return self.api.names("databases", database, "tables")
 
     def create_database(self, database: str) -> None:
-        """See `Catalog.create_database`; a database of this name may exist."""
+        """See `Catalog.create_database`; the database may exist already."""
         self.api.post("databases", body={"name": database, "options": {}})
 
     def table(self, identifier: Identifier) -> CatalogTable | None:

@@ -1,7 +1,7 @@
-"""Connects to a REST catalog: its login, and the configuration that its server gives.
+"""Connects to a REST catalog: logs in, and fetches the server's configuration.
 
-The server's defaults stand below the client's options, its overrides above them. Of both we take
-what we have an option for; the rest is for other engines.
+The client's options override the server's defaults, and the server's overrides replace both.
+stream_app uses the settings for which it has an option; the rest is for other engines.
 
 Source: Paimon `rest/RESTApi.java`, `rest/responses/ConfigResponse.java`,
 `rest/auth/BearTokenAuthProvider.java`.
@@ -30,7 +30,7 @@ _BEARER = "bear"
 
 
 def connect(options: Mapping[str, str], clock: Clock) -> tuple[RestApi, Mapping[str, str]]:
-    """The catalog's API, and the options that the server and the client agree on.
+    """The catalog's API, and the options merged from server and client.
 
     Raises:
         UsageError: an option is wrong or missing.

@@ -1,4 +1,4 @@
-"""What a table asks of its REST catalog: the server publishes snapshots and schemas.
+"""Publishes a table's snapshots and schemas by the server of its REST catalog.
 
 The server writes the files of both. So readers find old versions where all tables have them, and
 only the newest snapshot is asked of the server.
@@ -16,7 +16,7 @@ import orjson
 
 from stream_app.catalog.environment import CatalogPartition
 from stream_app.catalog.identifier import Identifier
-from stream_app.catalog.rest.rest_api import EXISTS, MISSING, Answer, RestApi, table_path
+from stream_app.catalog.rest.rest_api import EXISTS, MISSING, JsonAnswer, RestApi, table_path
 from stream_app.catalog.rest.schema_change_json import change_object
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.filestore.versions.schema_manager import SchemaManager
@@ -33,7 +33,7 @@ class RestEnvironment:
     """The environment of a table of a REST catalog.
 
     Attributes:
-        table_id: tells the table from a later one of the same name.
+        table_id: distinguishes the table from a later one of the same name.
         is_external: the server has the table's schema alone; a snapshot is published by its file.
     """
 
@@ -90,7 +90,9 @@ class RestEnvironment:
         return bool(answer.field("success", bool))
 
     def add_partitions(self, _partitions: Sequence[CatalogPartition]) -> None:
-        """See `CatalogEnvironment.add_partitions`; the server has them by a commit's statistics."""
+        """See `CatalogEnvironment.add_partitions`; the server learns them from a commit's
+        statistics.
+        """
 
     def publish_schema(
         self, schemas: SchemaManager, schema: TableSchema, changes: Sequence[SchemaChange]
@@ -112,7 +114,7 @@ class RestEnvironment:
         self._check_there(answer)
         return None
 
-    def _check_there(self, answer: Answer) -> None:
+    def _check_there(self, answer: JsonAnswer) -> None:
         if answer.status == MISSING:
             raise TableNotFoundError(
                 f"the catalog has no table {self.identifier} any more, or another of this name",

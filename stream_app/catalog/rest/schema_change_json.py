@@ -1,4 +1,4 @@
-"""Changes of a schema in the JSON of Paimon's REST API.
+"""Encodes changes of a schema in the JSON of Paimon's REST API.
 
 Source: Paimon `schema/SchemaChange.java`.
 """
@@ -25,7 +25,7 @@ from stream_app.planning.schema.schema_changes import (
 
 
 def change_object(change: SchemaChange) -> dict[str, object]:
-    """A change as the server reads it; a column's name is a path of one step."""
+    """A change as the server parses it; a top-level column is a path of one name."""
     match change:
         case SetOption(key, value):
             return {"action": "setOption", "key": key, "value": value}

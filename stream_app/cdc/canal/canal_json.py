@@ -15,7 +15,7 @@ messages of its tests.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -23,23 +23,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.arrow_buffers import Int64s, bools_of, children_of, valid_of, values_at
 from stream_app.cdc.canal.mysql_types import conversion, converted
-from stream_app.cdc.column_drift import Reaction
-from stream_app.cdc.columns.arrow_buffers import Int64s, bools_of, children_of, taken, valid_of
+from stream_app.cdc.column_drift import DriftReaction
 from stream_app.cdc.columns.column_reading import (
     ColumnReading,
     Encoding,
     Family,
     JsonKind,
     family_of,
-    row_fields,
 )
-from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.changed_columns import filled_up, nulls_behind, ops_of, sent_nulls
+from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.description import untyped
 from stream_app.cdc.json_records.dialect_format import DialectFormat
 from stream_app.cdc.json_records.documents import cell_of, check_once, image_of, text_of
+from stream_app.cdc.json_records.message_fields import ParsedFields, text_reading
 from stream_app.cdc.json_records.options import (
     COLUMN_OPTIONS,
     ENCODING_OPTION,
@@ -53,14 +53,14 @@ from stream_app.cdc.rows.row_assembly import CREATE, DELETE, UPDATE
 from stream_app.cdc.source_tables import table_name
 from stream_app.cdc.source_types.mysql import mysql_type
 from stream_app.cdc.source_types.stored_times import stored_type
-from stream_app.model.schema.data_type import DataType
+from stream_app.model.schema.data_type import DataType, TypeRoot
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable
 
 _DDL = frozenset({"CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX"})
 _NO_ROWS = _DDL | {"QUERY", "GTID", "XACOMMIT", "XAROLLBACK", "MHEARTBEAT"}
 _ENVELOPE = frozenset({"database", "table", "type", "isDdl", "data", "old", "mysqlType"})
-_OPTIONS = (TRUNCATE_OPTION, *COLUMN_OPTIONS, ENCODING_OPTION)
+_OPTIONS = (TRUNCATE_OPTION, *COLUMN_OPTIONS, ENCODING_OPTION, DECODER_OPTION)
 OPS = {"INSERT": CREATE, "ROW": CREATE, "UPDATE": UPDATE, "DELETE": DELETE}
 
 
@@ -102,15 +102,25 @@ class CanalDialect(dialect.Dialect):
         names = [*types, *(name for row in data or () for name in row)]
         return untyped(names, document.get("pkNames"), types)
 
-    def parse(
-        self,
-        values: pa.Array,
-        _keys: pa.Array | None,
-        table: dialect.Table,
-        kinds: Sequence[JsonKind],
-    ) -> dialect.Parsed | None:
+    def fields(self, table: dialect.Table, kinds: Sequence[JsonKind]) -> ParsedFields | None:
         """See `dialect.Dialect`."""
-        return _parse_columns(values, table, kinds)
+        row = ParsedFields(table.readings, kinds)
+        truth = DataType(root=TypeRoot.BOOLEAN)
+        is_ddl = replace(text_reading("isDdl"), data_type=truth, arrow_type=pa.bool_())
+        texts = _with_types(table)
+        types = {"mysqlType": ParsedFields.of_texts(*(reading.name for reading in texts))}
+        return ParsedFields(
+            [*map(text_reading, ("database", "table", "type")), is_ddl],
+            [*[JsonKind.STRING] * 3, JsonKind.BOOLEAN],
+            objects=types if texts else {},
+            lists={"data": row, "old": replace(row, is_partial=True)},
+        )
+
+    def parsed(
+        self, messages: dialect.ParsedMessages, table: dialect.Table, kinds: Sequence[JsonKind]
+    ) -> dialect.Parsed:
+        """See `dialect.Dialect`."""
+        return _images_of(messages, table, kinds)
 
     def read(
         self, document: dict[str, Any], _key: bytes | None, table: dialect.Table
@@ -224,14 +234,18 @@ _ORIGINS = OriginFields(
 
 
 def _has_whole_before(options: Mapping[str, str]) -> bool:
-    """Rows that lack columns, as without binlog_row_image = FULL, are not taken."""
-    return options.get(MISSING_COLUMNS) in (Reaction.STOP.value, Reaction.QUARANTINE.value)
+    """Whether before-images are whole, because rows that lack columns are refused."""
+    return options.get(MISSING_COLUMNS) in (
+        DriftReaction.STOP.value,
+        DriftReaction.QUARANTINE.value,
+    )
 
 
 CANAL_JSON = DialectFormat(
     name="canal-json",
     section="canal",
-    introduction='for example `canal.truncate = "ignore"`. [CDC.md](CDC.md#canal) tells how the '
+    introduction='for example `canal.truncate = "ignore"`. '
+    "[Other formats](formats.md#canal) tells how the "
     "messages are read.",
     options=_OPTIONS,
     dialect=lambda _: CanalDialect(),
@@ -243,44 +257,50 @@ CANAL_JSON = DialectFormat(
 ).declared()
 
 
-def _parse_columns(
-    values: pa.Array, table: dialect.Table, kinds: Sequence[JsonKind]
-) -> dialect.Parsed | None:
-    """Parse messages in one go; None when they do not parse as these kinds."""
-    texts = [
-        reading for reading in table.readings if reading.family in (Family.STRING, Family.BINARY)
-    ]
-    columns = parse_objects(values, _fields(table, kinds, texts))  # step 1
-    if columns is None:
-        return None
-    database, name, kind, is_ddl, data, old, *types = columns
+def _images_of(
+    messages: dialect.ParsedMessages, table: dialect.Table, kinds: Sequence[JsonKind]
+) -> dialect.Parsed:
+    values, texts = messages.values, _with_types(table)
+    database, name, kind, is_ddl, *types, data, old = messages.columns  # step 1
     message_ops = ops_of(kind, OPS)
     odd = (message_ops == 0) | bools_of(is_ddl)
     is_update = message_ops == UPDATE
     (now, now_start, now_count), (then, then_start, then_count) = _rows(data), _rows(old)
     odd |= (now_count == 0) | (is_update & (then_count != now_count))
+    is_alone = bool((now_count == 1).all())
     message = np.repeat(np.arange(len(values)), now_count)  # step 2
+
+    def of_records(column: pa.Array) -> pa.Array:
+        return column if is_alone else column.take(pa.array(message))
+
     ops = message_ops[message]
     has_old = (is_update & ~odd)[message]
     in_message = np.arange(len(message)) - now_start[message]
     places = np.where(has_old, then_start[message] + in_message, -1)
-    before = [taken(column, places) for column in children_of(then)]
+    before = [values_at(column, places) for column in children_of(then)]
     after = children_of(now)
-    nulls, doubtful = sent_nulls(
-        values,
-        nulls_behind(values, is_update & ~odd, b'"old":'),
-        [reading.name for reading in table.readings],
-        lambda document, at: enumerate(document["old"], int(now_start[at])),
-    )
-    odd[doubtful] = True
+    doubtful: Sequence[int] = ()
+    if messages.nulls is not None:
+        record_of: Int64s = np.full(len(then), -1, np.int64)
+        record_of[places[has_old]] = np.flatnonzero(has_old)
+        of_rows = (record_of[rows] for rows in messages.nulls["old"])
+        nulls = [records[records >= 0] for records in of_rows]
+    else:
+        nulls, doubtful = sent_nulls(
+            values,
+            nulls_behind(values, is_update & ~odd, b'"old":'),
+            [reading.name for reading in table.readings],
+            lambda document, at: enumerate(document["old"], int(now_start[at])),
+        )
+    odd[list(doubtful)] = True
     is_row = valid_of(now)
     # An update's row that has no object in `old` has nothing that it was before.
-    is_row &= ~has_old | valid_of(taken(then, places))
+    is_row &= ~has_old | np.append(valid_of(then), False)[places]
     odd[message[~is_row]] = True
     befores = filled_up(before, after, nulls)
     for place, reading in enumerate(table.readings):  # step 3
         if reading in texts:
-            column = types[0].field(texts.index(reading)).take(pa.array(message))
+            column = of_records(types[0].field(texts.index(reading)))
             for side in (befores, after):
                 side[place], failed = converted(reading.family, column, side[place])
                 odd[message[failed]] = True
@@ -293,28 +313,19 @@ def _parse_columns(
         before=befores,
         after=after,
         suspects=odd[message],
-        tables=(database.take(message), name.take(message)) if table.reads_tables else (),
+        tables=(of_records(database), of_records(name)) if table.reads_tables else (),
     )
-    return dialect.Parsed(images, message, odd)
+    return dialect.Parsed(images) if is_alone else dialect.Parsed(images, message, odd)
 
 
-def _fields(
-    table: dialect.Table, kinds: Sequence[JsonKind], texts: Sequence[ColumnReading]
-) -> pa.Schema:
-    """What is parsed of a message; of the columns in `texts` also MySQL's own types."""
-    row = pa.struct(row_fields(table.readings, kinds))
-    fields = [
-        *((name, pa.string()) for name in ("database", "table", "type")),
-        ("isDdl", pa.bool_()),
-        ("data", pa.list_(row)),
-        ("old", pa.list_(row)),
+def _with_types(table: dialect.Table) -> Sequence[ColumnReading]:
+    """The columns whose own types of MySQL are read."""
+    return [
+        reading for reading in table.readings if reading.family in (Family.STRING, Family.BINARY)
     ]
-    if texts:
-        fields.append(("mysqlType", pa.struct([(reading.name, pa.string()) for reading in texts])))
-    return pa.schema(fields)
 
 
 def _rows(lists: pa.Array) -> tuple[pa.Array, Int64s, Int64s]:
-    """The rows of n messages behind one another; of each message its first and how many it has."""
+    """The rows of n messages in one sequence, and each message's first row and row count."""
     count = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
     return lists.flatten(), np.cumsum(count) - count, count

@@ -20,11 +20,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, null_where, valid_of
+from stream_app.arrow_buffers import Bools, bools_of, null_where, valid_of
 from stream_app.cdc.columns.column_reading import Family
 
 Conversion = Callable[[str], str]
-"""Of a value's text; raises ValueError, which says behind the value what is wrong with it."""
+"""Converts a value's text; raises ValueError, whose text continues a sentence about the value."""
 
 _NAMED = re.compile(r"\s*(enum|set)\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
 _MEMBER = re.compile(r"'((?:[^']|'')*)'")
@@ -74,7 +74,7 @@ def _named(names: tuple[str, ...], text: str, *, is_set: bool) -> str:
 
 
 def _bits(size: int, text: str) -> str:
-    """The bytes of a number, the most significant first, as text of ISO 8859-1."""
+    """The bytes of a number as text of ISO 8859-1, the most significant byte first."""
     if not _is_number(text) or int(text) >= 1 << 8 * size:
         raise ValueError("is not the number of its BIT")
     return int(text).to_bytes(size, "big").decode("latin-1")
@@ -85,7 +85,7 @@ def _is_number(text: str) -> bool:
 
 
 def converted(family: Family, types: pa.Array, texts: pa.Array) -> tuple[pa.Array, Bools]:
-    """A column [n] converted by the messages' types [n]; and where a value cannot be converted."""
+    """Convert a column [n] by the messages' types [n]; also returns the mask of failed values."""
     failed = ~valid_of(texts) & valid_of(texts)
     for mysql_type in types.unique().drop_null().to_pylist():  # a loop over types
         convert = conversion(family, mysql_type)
@@ -110,7 +110,7 @@ def _or_none(convert: Conversion, text: str) -> str | None:
 
 
 def geometry_json(text: str) -> str:
-    """The GeoJSON of a geometry's bytes, which are text of ISO 8859-1.
+    """The GeoJSON of a geometry, whose bytes are text of ISO 8859-1.
 
     Raises:
         ValueError: they are no geometry.
@@ -134,7 +134,7 @@ class _Reader:
         self.at = at
 
     def geometry(self, depth: int) -> tuple[str, Any]:
-        """The name and the coordinates; of a collection its geometries."""
+        """The type's name and the coordinates; a collection has geometries instead."""
         if depth > _GEOMETRY_DEPTH_MAX:
             raise RecursionError
         (order,) = self._take("<B")

@@ -1,4 +1,4 @@
-"""Text of base64, hexadecimal digits or ISO 8859-1 → bytes, a whole column at a time.
+"""Decodes base64, hexadecimal digits or ISO 8859-1 into bytes, a whole column at a time.
 
 Called by `column_cast`. All values of a column are consecutive in one buffer, and each base64 value
 has whole groups of four characters. So the buffer is decoded at once, and only the padding is
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.cdc.columns.arrow_buffers import (
+from stream_app.arrow_buffers import (
     Bools,
     Bytes,
     Int32s,
@@ -39,7 +39,7 @@ _PAIR_BITS = 0xFFF
 
 
 def _pair_lookup(alphabet: bytes) -> Uint16s:
-    """Two characters → their 12 bits, the number of pads above them, or `_PAIR_INVALID`."""
+    """A table: two characters → their 12 bits with the number of pads, or `_PAIR_INVALID`."""
     codes = np.full(256, _INVALID, np.uint16)
     codes[list(alphabet)] = np.arange(len(alphabet))
     first, second = codes[None, :], codes[:, None]  # the index is little-endian
@@ -152,13 +152,13 @@ def left_padded(values: pa.Array, width: int) -> pa.Array:
 
 
 def _counted(lengths: Int32s) -> npt.NDArray[np.int64]:
-    """0, 1, … for each length, one after the other."""
+    """The numbers from 0 up to each length, in one sequence."""
     ends = np.cumsum(lengths, dtype=np.int64)
     return np.arange(int(lengths.sum(dtype=np.int64))) - np.repeat(ends - lengths, lengths)
 
 
 def _only_groups(texts: pa.Array, size: int) -> tuple[pa.Array, Bools | None]:
-    """Null out what is no whole number of groups."""
+    """Replace values by null that do not consist of groups of four characters."""
     lengths, valid = lengths_of(texts), valid_of(texts)
     ragged: Bools = lengths % size != 0
     if texts.null_count:
@@ -179,7 +179,7 @@ def _binary(texts: pa.Array, lengths: Int32s, data: Bytes) -> pa.Array:
 
 
 def decode_latin_1(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
-    """Decode text of ISO 8859-1, a character for each byte: strings [n] into binary [n].
+    """Decode text of ISO 8859-1, which has a character for each byte: strings [n] → binary [n].
 
     UTF-8 has two bytes for characters from 128 to 255, of which the first is 0xC2 or 0xC3.
     Four texts, of which the last has a character beyond 255::
@@ -190,8 +190,8 @@ def decode_latin_1(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
         failed    [F, F, F, T]
 
     Returns:
-        The bytes, null where the text is null or has another character. And bool [n], where it
-        has; None when none has.
+        The bytes, null where the text is null or has a character beyond 255. And the mask of the
+        texts with such a character, bool [n]; None without any.
     """
     data, offsets = own_bytes(texts)
     beyond = np.flatnonzero(data > 0xC3)

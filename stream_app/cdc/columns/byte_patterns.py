@@ -1,6 +1,6 @@
 """Finds and cuts out similar parts of many messages by their bytes, without a parser.
 
-For parts that differ only in numbers, such as positions and times.
+It serves parts that differ only in numbers, such as positions and times.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stream_app.cdc.columns.arrow_buffers import Bools, Bytes, Int64s
+from stream_app.arrow_buffers import Bools, Bytes, Int64s
 
 _BLOCK_BYTES = 1 << 16
 _WORDS_AT_ONCE = 1 << 17
@@ -72,13 +72,17 @@ def byte_pattern(text: bytes, ranges: Mapping[int, bytes]) -> BytePattern:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """Eight bytes at any places of some data."""
+class ByteWords:
+    """Reads eight bytes as one number, at any place of some data."""
 
     data: Bytes
 
-    def at(self, places: Int64s, word: bytes) -> Bools:
-        """Where the word stands; each place is one of the data's, eight bytes before its end."""
+    def stands_at(self, places: Int64s, word: bytes) -> Bools:
+        """The mask of places at which the word stands; each is at least eight bytes before the
+        data's end.
+        """
+        if not len(places):
+            return np.zeros(0, np.bool_)
         words: npt.NDArray[np.uint64] = np.ndarray(
             (len(self.data) - 7,), "<u8", self.data.data, 0, (1,)
         )
@@ -87,7 +91,7 @@ class Words:
 
 
 def words_like(data: Bytes, word: bytes) -> Iterator[tuple[int, Bools]]:
-    """Where words of two or four bytes are this word, a part at a time; with the first one's place.
+    """Yield the places of words of two or four bytes, part by part, after the first one's place.
 
     In parts that stay in the processor's cache: what counts is how often memory is read.
     """

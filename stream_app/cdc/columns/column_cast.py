@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import (
+from stream_app.arrow_buffers import (
     Bools,
     any_of,
     bools_of,
@@ -38,7 +38,7 @@ from stream_app.cdc.columns.column_reading import (
 from stream_app.cdc.columns.decimal_columns import (
     by_scale,
     decimals_from_bytes,
-    narrowed,
+    narrowed_decimals,
     plain_texts,
 )
 from stream_app.cdc.columns.nested_columns import Casts, cast_nested, cast_texts
@@ -63,7 +63,7 @@ _WHOLE_DECIMAL = pa.decimal128(38, 0)
 
 
 def cast_column(reading: ColumnReading, kind: JsonKind, wire: pa.Array) -> Casted:
-    """One column in the table's type.
+    """Cast one column to the table's type.
 
     Args:
         kind: the JSON kind of its values.
@@ -100,13 +100,15 @@ def _plain_cast(reading: ColumnReading, wire: pa.Array) -> Casted:
 
 
 def _boolean_number(_: ColumnReading, wire: pa.Array) -> Casted:
-    """MySQL's BOOLEAN is a TINYINT(1)."""
+    """Convert MySQL's BOOLEAN, which is a TINYINT(1)."""
     failed = bools_of(pc.and_(pc.not_equal(wire, 0), pc.not_equal(wire, 1)))
     return _with_failures(wire, failed, lambda fitting: pc.equal(fitting, 1))
 
 
 def _boolean_text(reading: ColumnReading, wire: pa.Array) -> Casted:
-    """``true`` and ``false``; of a source that writes every value as text also ``1`` and ``0``."""
+    """Convert ``true`` and ``false``; also ``1`` and ``0`` of a source that writes all values as
+    text.
+    """
     if reading.encoding is Encoding.TEXT:
         wire = pc.replace_with_mask(wire, pc.equal(wire, "1"), pa.scalar("true"))
         wire = pc.replace_with_mask(wire, pc.equal(wire, "0"), pa.scalar("false"))
@@ -165,14 +167,14 @@ def _floats_from_texts(texts: pa.Array, target: pa.DataType) -> Casted:
 
 def _decimal(reading: ColumnReading, wire: pa.Array) -> Casted:
     if not pa.types.is_string(wire.type):
-        return narrowed(wire, reading.arrow_type)
+        return narrowed_decimals(wire, reading.arrow_type)
     values, failed = decode_base64(wire)
     decimals, unfit = decimals_from_bytes(values, reading.scale, reading.arrow_type)
     return decimals, any_of(failed, unfit)
 
 
 def _string_number(reading: ColumnReading, wire: pa.Array) -> Casted:
-    """A number as it is written; a count of a time of day as a clock shows it."""
+    """The text of a number as it is written; a time of day is written as a clock shows it."""
     digits = EPOCH_DIGITS.get(reading.encoding)
     if digits is None:
         return _plain_cast(reading, wire)
@@ -192,7 +194,7 @@ def _string(reading: ColumnReading, wire: pa.Array) -> Casted:
 
 
 def _struct(reading: ColumnReading, wire: pa.Array) -> Casted:
-    """{"scale": 9, "value": base64}: each row has its own scale."""
+    """Convert {"scale": 9, "value": base64}, where each row has its own scale."""
     values, _ = decode_base64(pc.struct_field(wire, "value"))
     target = reading.arrow_type
 
@@ -306,7 +308,7 @@ def _text_cast(wire: pa.Array, pattern: str, target: pa.DataType) -> Casted:
 
 
 def _only_digits(wire: pa.Array) -> bool:
-    """Whether the texts have digits, minus signs and points alone: Arrow judges these rightly."""
+    """Whether the texts have only digits, minus signs and points, which Arrow casts correctly."""
     data, _ = own_bytes(wire)
     return len(data) > 0 and int(data.min()) >= ord("-") and int(data.max()) <= ord("9")
 

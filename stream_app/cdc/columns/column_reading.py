@@ -133,7 +133,7 @@ def family_of(data_type: DataType) -> Family:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnReading:
-    """How to read one column.
+    """The way to read one column.
 
     Attributes:
         arrow_type: what the values become.
@@ -141,6 +141,7 @@ class ColumnReading:
         scale: fractional digits of a BASE64 number.
         required: NOT NULL, the key included.
         is_key: part of the primary key.
+        is_nullable_key: a null that a message has is part of the key; a missing value is not.
         refusal: why no value of the source can stand in the column; empty: it can.
     """
 
@@ -151,6 +152,7 @@ class ColumnReading:
     scale: int
     required: bool
     is_key: bool
+    is_nullable_key: bool = False
     refusal: str = ""
 
     @property
@@ -160,7 +162,7 @@ class ColumnReading:
 
     @property
     def holds_decimals(self) -> bool:
-        """Whether its values are decimals, or have such inside."""
+        """Whether its values are decimals, or contain decimals."""
         return any(scalar.root is TypeRoot.DECIMAL for scalar in self.data_type.scalars())
 
     def with_encoding(self, encoding: Encoding, scale: int | None = None) -> ColumnReading:
@@ -168,7 +170,7 @@ class ColumnReading:
         return replace(self, encoding=encoding, scale=self.scale if scale is None else scale)
 
     def refusing(self, reason: str) -> ColumnReading:
-        """The same column; every value is bad, for this reason."""
+        """The same column, which refuses every value with this reason."""
         return replace(self, refusal=reason)
 
     def inner(self) -> tuple[ColumnReading, ...]:
@@ -253,7 +255,7 @@ _INNER_ENCODINGS = {
     Family.STRING: Encoding.TEXT,
     Family.NESTED: Encoding.TEXT,
 }
-"""Of values inside of others; numbers as they are."""
+"""The encodings of values inside of others; numbers stay as they are."""
 
 
 def _inner(name: str, data_type: DataType | None, arrow_type: pa.DataType) -> ColumnReading:
@@ -289,7 +291,7 @@ _KINDS: dict[Family, frozenset[JsonKind]] = {
     Family.TIMESTAMP: _SCALARS,
     Family.NESTED: frozenset({JsonKind.STRING}),
 }
-"""The kinds of values of each family that are parsed by columns; arrays and objects aside."""
+"""The kinds of values of each family that are parsed by columns, except arrays and objects."""
 
 
 def row_fields(readings: Sequence[ColumnReading], kinds: Sequence[JsonKind]) -> list[pa.Field]:

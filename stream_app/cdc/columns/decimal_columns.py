@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import (
+from stream_app.arrow_buffers import (
     Bools,
     Bytes,
     Int64s,
@@ -60,7 +60,7 @@ def decimals_from_bytes(
 
 
 def _unusual_widths(values: pa.Array) -> Bools:
-    """Where a number has no bytes, or more than a decimal128."""
+    """The mask of numbers with no bytes, or with more than a decimal128 has."""
     lengths = lengths_of(values)
     unusual: Bools = (lengths > _WIDTH) | (lengths == 0)
     return unusual & valid_of(values) if unusual.any() else unusual
@@ -103,7 +103,9 @@ def parsed_as(target: pa.Decimal128Type) -> pa.DataType:
     return pa.decimal256(_DIGITS_MAX, target.scale)
 
 
-def narrowed(decimals: pa.Array, target: pa.Decimal128Type) -> tuple[pa.Array, Bools | None]:
+def narrowed_decimals(
+    decimals: pa.Array, target: pa.Decimal128Type
+) -> tuple[pa.Array, Bools | None]:
     """Decimals of `parsed_as(target)` → of `target`; null, and named, where they do not fit.
 
     Arrow's parser of JSON does not check the precision: it reads 12345 into a decimal128(4, 0).
@@ -141,7 +143,7 @@ def within_precision(decimals: pa.Array) -> tuple[pa.Array, Bools | None]:
 
 
 def _not_below(high: Int64s, low: Int64s, bound: int) -> Bools:
-    """Where the 128-bit number of two words is ≥ `bound`."""
+    """The mask of 128-bit numbers, given as two words, that are ≥ `bound`."""
     bound_high, bound_low = bound >> 64, np.uint64(bound & 0xFFFF_FFFF_FFFF_FFFF)
     result: Bools = high > bound_high
     result |= (high == bound_high) & (low.view(np.uint64) >= bound_low)
@@ -151,7 +153,7 @@ def _not_below(high: Int64s, low: Int64s, bound: int) -> Bools:
 def _one_by_one(
     values: pa.Array, convert: Callable[[bytes], object], target: pa.DataType
 ) -> tuple[pa.Array, Bools | None]:
-    """The rare rest: numbers of a larger scale, of no bytes, or with too many."""
+    """Converts the rare other numbers: of a larger scale, without bytes, or with too many."""
     out: list[object] = []
     failed = np.zeros(len(values), np.bool_)
     for row, value in enumerate(values.to_pylist()):
@@ -266,7 +268,7 @@ def exact_decimal(text: str, target: pa.Decimal128Type) -> decimal.Decimal:
 
 
 def why_no_decimal(value: bytes, scale: int, target: pa.Decimal128Type) -> str:
-    """The reason why a two's complement number is no value of `target`, with the number."""
+    """The reason why a two's complement number is not a value of `target`; names the number."""
     try:
         text = number_text(value, scale)
     except ValueError as problem:

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from stream_app.cdc.columns.arrow_buffers import (
+from stream_app.arrow_buffers import (
     Bools,
     Bytes,
     Int64s,
@@ -34,7 +34,7 @@ from stream_app.cdc.columns.arrow_buffers import (
 
 Number = TypeVar("Number", bound=np.generic)
 _FEW = 32
-"""So many values are given back when they do not parse together."""
+"""The number of values that are given back if they do not parse together."""
 _BLOCK_BYTES_MAX = 2**31 - 64
 _SEARCH_BYTES = 1 << 17
 _FINE_DIGITS = 30
@@ -65,7 +65,7 @@ def may_be_misread(values: pa.Array, *, has_decimals: bool) -> Bools:
     """Whether `parse_objects` might misread each value: bool [n].
 
     These are bare constants, and for a schema with a decimal numbers with more than 38 fractional
-    digits: Arrow reads such a scale beyond the end of its table of powers. So 5e-41 becomes 0.00 in
+    digits. Arrow reads such a scale beyond the end of its table of powers. So 5e-41 becomes 0.00 in
     a decimal128(10, 2), and 1e-1000000000 ends the process.
 
     Args:
@@ -82,7 +82,7 @@ def may_be_misread(values: pa.Array, *, has_decimals: bool) -> Bools:
 
 
 def _marks(data: Bytes, has_decimals: bool) -> Int64s:
-    """Where one of the expressions might match: at ``Na``, ``In``, ``e-``, ``.`` and ``\\u``."""
+    """The places where an expression might match: ``Na``, ``In``, ``e-``, ``.`` and ``\\u``."""
     places = [np.empty(0, np.int64)]
     # In blocks that stay in the processor's cache: what counts is how often memory is read.
     for start in range(0, len(data), _SEARCH_BYTES):
@@ -100,7 +100,7 @@ def _marks(data: Bytes, has_decimals: bool) -> Int64s:
 
 
 def _rarer(data: Bytes, at: Int64s) -> Int64s:
-    """Without the places where a few bytes tell that neither expression matches."""
+    """Drop the places where a few bytes show that neither expression matches."""
 
     def byte(shift: int) -> Bytes:
         # A place beyond the end repeats the last byte, a bracket: nothing matches there.

@@ -1,4 +1,4 @@
-"""JSON arrays and objects, and texts that hold such → columns of type ARRAY, MAP and ROW.
+"""Casts JSON arrays and objects, and texts that hold such, to columns of ARRAY, MAP and ROW.
 
 Called by `column_cast`, whose casts serve for the scalars inside. A value of which any part does
 not fit fails as a whole. Scalars inside have the plain form of JSON, whatever the source does to
@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import Bools, any_of, valid_of
+from stream_app.arrow_buffers import Bools, any_of, valid_of
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
 from stream_app.cdc.columns.json_lines import may_be_misread, parse_objects
 from stream_app.cdc.columns.nesting import deep_ones, nests_too_deeply
@@ -52,7 +52,7 @@ def cast_nested(reading: ColumnReading, wire: pa.Array, casts: Casts) -> Casted:
     """Step 1: cast what the parser has read in columns.
 
     Args:
-        wire: of the reading's nested wire type.
+        wire: values of the reading's nested wire type.
     """
     inner = reading.inner()
     if reading.data_type.root is TypeRoot.ARRAY:
@@ -122,7 +122,7 @@ def _refuse(constant: str) -> None:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> Any:
-    """Raises ValueError when a member is there twice."""
+    """Make an object of pairs; raises ValueError if a member occurs twice."""
     members = dict(pairs)
     if len(members) < len(pairs):
         raise ValueError("a member is there twice")
@@ -130,7 +130,7 @@ def _object(pairs: list[tuple[str, Any]]) -> Any:
 
 
 def _of_documents(reading: ColumnReading, documents: Sequence[Any], casts: Casts) -> Casted:
-    """Step 3: of all documents at once, level by level."""
+    """Step 3: cast all documents at once, level by level."""
     match reading.data_type.root:
         case TypeRoot.ARRAY:
             given, valid, broken = _of_type(documents, list)
@@ -157,7 +157,7 @@ def _of_documents(reading: ColumnReading, documents: Sequence[Any], casts: Casts
 
 
 def _of_type(documents: Sequence[Any], wanted: type) -> tuple[list[Any], Bools, Bools]:
-    """The documents, empty where they are null or broken; which are there, and which are broken."""
+    """The documents, empty where null or broken, with the masks of present and broken ones."""
     valid = np.array([isinstance(document, wanted) for document in documents], np.bool_)
     broken = np.array([document is not None for document in documents], np.bool_) & ~valid
     given = [
@@ -190,7 +190,7 @@ def _scalars(reading: ColumnReading, documents: Sequence[Any], casts: Casts) -> 
 
 
 def _cell(document: Any) -> tuple[JsonKind, str] | None:
-    """A scalar; None: null, or none."""
+    """The scalar of a document; None for null and for other values."""
     match document:
         case _Number():
             return JsonKind.NUMBER, str(document)
@@ -241,7 +241,7 @@ def _rows(reading: ColumnReading, parts: Sequence[Casted], valid: Bools) -> Cast
 
 
 def _unfit(reading: ColumnReading, part: Casted) -> Bools:
-    """Where a part has failed, or is null and must not be."""
+    """The mask of values with a failed part, or a null part that must not be null."""
     values, failed = part
     unfit = np.zeros(len(values), np.bool_) if failed is None else failed
     return unfit | ~valid_of(values) if reading.required and values.null_count else unfit

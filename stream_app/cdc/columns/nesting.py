@@ -12,7 +12,7 @@ import re
 import numpy as np
 import pyarrow as pa
 
-from stream_app.cdc.columns.arrow_buffers import (
+from stream_app.arrow_buffers import (
     Bools,
     Int32s,
     Int64s,
@@ -53,7 +53,7 @@ def deep_ones(values: pa.Array, levels: int = NESTING_MAX) -> Bools:
 
 
 def _openings(values: pa.Array) -> Int64s:
-    """Where in the values' bytes a bracket opens, in a string or not."""
+    """The places in the values' bytes of opening brackets, also of those in strings."""
     offsets = offsets_of(values)
     data = bytes_of(values)[: offsets[-1]]
     # In blocks that stay in the processor's cache: what counts is how often memory is read.

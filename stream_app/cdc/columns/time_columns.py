@@ -1,8 +1,8 @@
-"""Dates, times and timestamps from epoch counts and from ISO 8601 text, without floats.
+"""Converts epoch counts and ISO 8601 text to dates, times and timestamps, without floats.
 
 Called by `column_cast`. Digits finer than the column's precision are cut off towards the past, as
 in Paimon's cast to TIMESTAMP(p). Values outside the years 0000 to 9999 fail; PostgreSQL's
-``infinity`` comes as such a number. `cut_digits` tells where digits are cut off.
+``infinity`` comes as such a number. `cut_digits` finds where digits are cut off.
 
 Source: Paimon `docs/concepts/data-types.md` (ranges), `utils/DateTimeUtils.java`.
 """
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import (
+from stream_app.arrow_buffers import (
     Bools,
     Int64s,
     any_of,
@@ -47,7 +47,7 @@ _SHORTEST = {Family.TIME: len("00:00:00."), Family.TIMESTAMP: len("0000-00-00T00
 
 
 def _forms(digits: int) -> _Forms:
-    """Texts with a zone and without one, with so many digits of a second; and Arrow's zone."""
+    """The casts of texts with and without a zone, by their fractional digits; and Arrow's zone."""
     clock = rf"\d{{2}}:\d{{2}}(:\d{{2}}([.]\d{{1,{digits}}})?)?"
     return (rf"^{_DATE}[T ]{clock}{_ZONE}$", "UTC"), (rf"^{_DATE}([T ]{clock})?$", None)
 
@@ -69,7 +69,7 @@ def dates_from_epoch(values: pa.Array, digits: int) -> Casted:
 
 
 def dates_from_iso(texts: pa.Array) -> Casted:
-    """``2024-02-29`` or ``2024-02-29Z`` → date32."""
+    """Parse ``2024-02-29`` or ``2024-02-29Z`` to date32."""
     matching = bools_of(pc.match_substring_regex(texts, rf"^{_DATE}Z?$"))
     plain = pc.replace_substring(texts, "Z", "")
     return _cast_matching(plain, matching, pa.date32())
@@ -96,7 +96,7 @@ def times_from_epoch(values: pa.Array, digits: int, target: pa.DataType, precisi
 
 
 def times_from_iso(texts: pa.Array, target: pa.DataType, precision: int) -> Casted:
-    """``07:30:00Z``, ``23:59:59.999999`` → time; a zone other than UTC is turned into UTC."""
+    """Parse ``07:30:00Z`` or ``23:59:59.999999`` to time; other zones are converted to UTC."""
     # A time is parsed as one of 1970-01-01, and what a zone moves out of that day, moved back.
     stamped = pc.binary_join_element_wise("1970-01-01T", texts, "")
     instants, failed = _instants(stamped, 9)
@@ -163,7 +163,7 @@ def _instants(texts: pa.Array, digits: int) -> Casted:
 
 
 def _parsed(texts: pa.Array, digits: int) -> tuple[pa.Array, Bools]:
-    """What has the form of a timestamp, null for the rest; and where a text has not that form.
+    """The texts that have a timestamp's form, null for others; and the mask of the others.
 
     Every text must match before Arrow sees it: alone it would take ``2024-02-29T07Z`` too.
     """
@@ -234,7 +234,7 @@ def _digits_of(target: pa.DataType) -> int:
 
 
 def _rescale(numbers: Int64s, digits: int, target_digits: int, precision: int) -> Int64s:
-    """Count in other units, and cut off what is finer than `precision`."""
+    """Convert counts to other units, and cut off digits finer than `precision`."""
     keep = min(precision, target_digits)
     if keep < digits:
         numbers = np.floor_divide(numbers, 10 ** (digits - keep))
@@ -258,7 +258,7 @@ def _dates(days: Int64s, values: pa.Array) -> Casted:
 
 
 def _build(numbers: Int64s, like: pa.Array, failed: Bools | None, target: pa.DataType) -> Casted:
-    """Numbers as `target`, null where `like` is null or the value failed."""
+    """Make an array of `target` from numbers; null where `like` is null or the value failed."""
     invalid = any_of(~valid_of(like) if like.null_count else None, failed)
     if target.bit_width == 32:
         numbers = numbers.astype(np.int32)
@@ -267,7 +267,7 @@ def _build(numbers: Int64s, like: pa.Array, failed: Bools | None, target: pa.Dat
 
 
 def cut_digits(reading: ColumnReading, kind: JsonKind, wire: pa.Array) -> Bools | None:
-    """Where values lose digits: bool [n]; None: nowhere.
+    """The mask of values that lose digits: bool [n]; None if no value does.
 
     Args:
         kind, wire: as `cast_column` takes them. A value that fails there may count here too.
@@ -286,7 +286,7 @@ def cut_digits(reading: ColumnReading, kind: JsonKind, wire: pa.Array) -> Bools 
 
 
 def may_cut(reading: ColumnReading) -> bool:
-    """Whether the column is one of times, which values can stand in."""
+    """Whether the column holds times, so that values may lose digits."""
     return reading.family in _TIMES and not reading.refusal
 
 
@@ -296,7 +296,7 @@ def held_digits(reading: ColumnReading) -> int:
 
 
 def _smallest_unit(reading: ColumnReading) -> int:
-    """What a count must be a multiple of to be kept whole; 1: every count is."""
+    """The number of which a count must be a multiple, so that no digit is lost; 1: none is."""
     digits = EPOCH_DIGITS.get(reading.encoding)
     if digits is None:
         return 1

@@ -1,4 +1,4 @@
-"""One value of a record that is read on its own → Python's equivalent of its column's wire type.
+"""Converts single values to Python objects that fit their column's wire type.
 
 The slow path beside the parser that reads whole columns; `column_cast` takes over from there.
 """
@@ -56,7 +56,7 @@ def wire_value(  # noqa: C901 - a line for each kind of column
 def by_kind(
     reading: ColumnReading, cells: Sequence[tuple[JsonKind, str] | None]
 ) -> tuple[dict[JsonKind, list[object]], dict[int, str]]:
-    """The wire values of each kind, None where there is none of it; and why cells have none."""
+    """The wire values grouped by kind, None elsewhere; and the reasons why cells have no value."""
     wires: dict[JsonKind, list[object]] = {}
     problems: dict[int, str] = {}
     for row, cell in enumerate(cells):

@@ -1,8 +1,8 @@
-"""Reads the values of one column's cell, whatever its kind: a part of `image_parser`.
+"""Parses the value of one column's cell, whatever its kind; a part of `image_parser`.
 
 Each function takes the place of a value, and returns the value and the place behind it, or
-`DECLINED`. What it declines may be a value all the same, which another reader takes: a number of
-more digits, a decimal of another scale, a text in place of a number.
+`DECLINED`. What it declines may be a value all the same, which another reader takes. Examples are a
+number of more digits, a decimal of another scale, a text in place of a number.
 """
 
 from __future__ import annotations
@@ -11,12 +11,32 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_app.cdc.columns.arrow_buffers import Bools, Bytes, Int32s, Int64s
+from stream_app.arrow_buffers import Bools, Int32s, Int64s
+from stream_app.cdc.compiled.decimal_values import (
+    base64,
+    decimal,
+    quoted_decimal,
+    wide_base64,
+    wide_decimal,
+)
+from stream_app.cdc.compiled.json_bytes import (
+    BACKSLASH,
+    FALSE_BEGIN,
+    MINUS,
+    NULL_BEGIN,
+    POINT,
+    QUOTE,
+    SMALL,
+    SMALL_E,
+    TRUE_BEGIN,
+    ZERO,
+)
 from stream_app.cdc.compiled.json_tokens import (
     DECLINED,
+    character_at,
     number_end,
+    size_of,
     string_end,
-    unescaped,
     word_end,
 )
 from stream_app.cdc.compiled.machine_code import (
@@ -30,18 +50,23 @@ from stream_app.cdc.compiled.machine_code import (
     word_of,
 )
 
-WHOLE, TRUTH, TEXT, NUMBER_TEXT, DECIMAL, DECIMAL_TEXT, BASE64 = range(7)
+WHOLE, TRUTH, TEXT, NUMBER_TEXT, DECIMAL, DECIMAL_TEXT, BASE64, OBJECT, LIST = range(9)
+WIDE = 16
 """The kinds of cells: an int64, a boolean, the bytes of a string, those of a number, and the
-unscaled int64 of a decimal that is written as a number, as its text, or as base64 of its bytes."""
+unscaled int64 of a decimal. A decimal is written as a number, as its text, or as base64 of its
+bytes. `WIDE` is added to the kind of a decimal of more than 18 digits, which has two int64. Of an
+object the cell tells whether it is there, and of a list how many objects it has. Their columns have
+tables of their own.
+"""
+MISSING, VALUE, NULL = range(3)
+"""What a cell has: the image lacks the column, or has a value or null."""
 
 _NULL, _FOUR_BYTES = word_of(b"null\0\0\0\0"), np.uint64(0xFFFFFFFF)
-_DIGITS_MAX = 18
 _LARGEST_TENTH = (2**63 - 1) // 10
-_LETTERS_MAX = 10
 
 
 class ImageTables(NamedTuple):
-    """The addresses of what images are parsed with: e names to expect, cells of c columns.
+    """The addresses of an image's tables: e expected names, and cells for c columns.
 
     Attributes:
         words: uint64; the bytes of each name with its quotes and colon, zeros up to whole words.
@@ -52,8 +77,9 @@ class ImageTables(NamedTuple):
         kinds: int64 [c]; of the cells.
         scales: int64 [c]; fractional digits of a decimal.
         numbers: int64 [c, s]; of a text the address of its first byte, inverted if it has escapes.
+        highs: int64 [c, s]; the upper halves of wide decimals.
         text_lengths: int32 [c, s]; of a text, without its escapes.
-        valid: bool [c, s].
+        valid: uint8 [c, s]; `MISSING`, `VALUE`, or `NULL` that is written.
         seen: int64 [c]; the last image that had the column.
         name_count, column_count, width: e, c and s.
     """
@@ -66,6 +92,7 @@ class ImageTables(NamedTuple):
     kinds: int
     scales: int
     numbers: int
+    highs: int
     text_lengths: int
     valid: int
     seen: int
@@ -75,35 +102,40 @@ class ImageTables(NamedTuple):
 
 
 @compiled
-def put_null(tables: ImageTables, at: int) -> None:
-    """Note null in a cell; its bytes are zeros, so equal rows are equal bytes."""
-    put_byte(tables.valid, at, 0)
+def put_null(tables: ImageTables, at: int, kind: int) -> None:
+    """Mark a cell as null or missing, and clear its bytes, so that equal rows have equal bytes."""
+    put_byte(tables.valid, at, kind)
     put_number(tables.numbers, at, 0)
 
 
 @compiled
-def cell_end(place: int, tables: ImageTables, cell: tuple[int, int]) -> int:
-    """Read a value of a column into its cell; the place behind it."""
+def cell_end(  # noqa: C901 - a branch for each kind
+    place: int, tables: ImageTables, cell: tuple[int, int]
+) -> int:
+    """Parse a column's value into its cell; returns the place behind the value."""
     column, number = cell
     at = column * tables.width + number
-    if byte_at(place) == 110:
-        put_null(tables, at)
+    if byte_at(place) == NULL_BEGIN:
+        put_null(tables, at, NULL)
         return place + 4 if word_at(place) & _FOUR_BYTES == _NULL else DECLINED
-    put_byte(tables.valid, at, 1)
+    put_byte(tables.valid, at, VALUE)
     kind = number_at(tables.kinds + 8 * column)
     if kind == WHOLE:
         value, end = _whole(place)
     elif kind == TEXT:
         return _text(place, tables, at)
     elif kind == BASE64:
-        value, end = _base64(place)
+        value, end = base64(place)
     elif kind == DECIMAL:
-        value, end = _decimal(place, number_at(tables.scales + 8 * column))
+        value, end = decimal(place, number_at(tables.scales + 8 * column))
     elif kind == DECIMAL_TEXT:
-        value, end = _quoted_decimal(place, number_at(tables.scales + 8 * column))
+        value, end = quoted_decimal(place, number_at(tables.scales + 8 * column))
+    elif kind >= WIDE:
+        value, high, end = _wide(place, kind - WIDE, number_at(tables.scales + 8 * column))
+        put_number(tables.highs, at, high)
     elif kind == TRUTH:
-        value, end = int(byte_at(place) == 116), DECLINED
-        if byte_at(place) in (116, 102):
+        value, end = int(byte_at(place) == TRUE_BEGIN), DECLINED
+        if byte_at(place) in (TRUE_BEGIN, FALSE_BEGIN):
             end = word_end(place)
     else:
         value, end = place, number_end(place)
@@ -114,7 +146,7 @@ def cell_end(place: int, tables: ImageTables, cell: tuple[int, int]) -> int:
 
 @compiled
 def _text(place: int, tables: ImageTables, at: int) -> int:
-    if byte_at(place) != 34:
+    if byte_at(place) != QUOTE:
         return DECLINED
     place += 1
     end, escaped = string_end(place)
@@ -125,112 +157,47 @@ def _text(place: int, tables: ImageTables, at: int) -> int:
 
 @compiled
 def _whole(place: int) -> tuple[int, int]:
-    """An integer that an int64 holds, but for the least one."""
-    negative = byte_at(place) == 45
+    """Parse an integer of an int64, except the least one; returns value and place behind it."""
+    negative = byte_at(place) == MINUS
     if negative:
         place += 1
     begin, value = place, 0
-    digit = byte_at(place) - 48
+    digit = byte_at(place) - ZERO
     while 0 <= digit <= 9:
         if value >= _LARGEST_TENTH and (value > _LARGEST_TENTH or digit > 7):
             return 0, DECLINED
         value = value * 10 + digit
         place += 1
-        digit = byte_at(place) - 48
-    if place == begin or (byte_at(begin) == 48 and (place > begin + 1 or negative)):
+        digit = byte_at(place) - ZERO
+    if place == begin or (byte_at(begin) == ZERO and (place > begin + 1 or negative)):
         return 0, DECLINED
-    if byte_at(place) == 46 or byte_at(place) | 32 == 101:
+    if byte_at(place) == POINT or byte_at(place) | SMALL == SMALL_E:
         return 0, DECLINED
     return -value if negative else value, place
 
 
 @compiled
-def _decimal(place: int, scale: int) -> tuple[int, int]:
-    """A number without an exponent, of 18 digits at most in the column's scale: unscaled."""
-    negative = byte_at(place) == 45
-    if negative:
-        place += 1
-    begin, value = place, 0
-    while 48 <= byte_at(place) <= 57 and place - begin <= _DIGITS_MAX:
-        value = value * 10 + byte_at(place) - 48
-        place += 1
-    whole = place - begin
-    if whole == 0 or (byte_at(begin) == 48 and whole > 1):
-        return 0, DECLINED
-    fraction = 0
-    if byte_at(place) == 46:
-        place += 1
-        while 48 <= byte_at(place) <= 57 and whole + fraction <= _DIGITS_MAX:
-            value = value * 10 + byte_at(place) - 48
-            place, fraction = place + 1, fraction + 1
-        if fraction == 0:
-            return 0, DECLINED
-    if fraction > scale or whole + scale > _DIGITS_MAX or byte_at(place) | 32 == 101:
-        return 0, DECLINED
-    for _ in range(scale - fraction):
-        value *= 10
-    return -value if negative else value, place
+def _wide(place: int, kind: int, scale: int) -> tuple[int, int, int]:
+    if kind == BASE64:
+        return wide_base64(place)
+    if kind == DECIMAL:
+        return wide_decimal(place, scale)
+    if byte_at(place) != QUOTE:
+        return 0, 0, DECLINED
+    low, high, end = wide_decimal(place + 1, scale)
+    return low, high, end + 1 if end > 0 and byte_at(end) == QUOTE else DECLINED
 
 
 @compiled
-def _quoted_decimal(place: int, scale: int) -> tuple[int, int]:
-    if byte_at(place) != 34:
-        return 0, DECLINED
-    value, end = _decimal(place + 1, scale)
-    return value, end + 1 if end > 0 and byte_at(end) == 34 else DECLINED
+def copy_texts(places: Int64s, lengths: Int32s, valid: Bools, out: int) -> None:
+    """Copy texts into one buffer without their escapes.
 
-
-@compiled
-def _base64(place: int) -> tuple[int, int]:
-    """The shortest two's complement of a number of 1 to 7 bytes, in base64 with its padding."""
-    if byte_at(place) != 34:
-        return 0, DECLINED
-    place += 1
-    begin, bits = place, 0
-    six = _six_bits(byte_at(place))
-    while six >= 0 and place - begin <= _LETTERS_MAX:
-        bits = bits << 6 | six
-        place += 1
-        six = _six_bits(byte_at(place))
-    letters = place - begin
-    pads = -letters & 3
-    count, unused = 6 * letters >> 3, 6 * letters & 7
-    if letters == 0 or letters > _LETTERS_MAX or pads == 3 or bits & ((1 << unused) - 1):
-        return 0, DECLINED
-    for _ in range(pads):
-        if byte_at(place) != 61:
-            return 0, DECLINED
-        place += 1
-    if byte_at(place) != 34:
-        return 0, DECLINED
-    bits >>= unused
-    if count > 1 and bits >> (8 * count - 9) in (0, 0x1FF):  # a byte more than the number needs
-        return 0, DECLINED
-    shift = 64 - 8 * count
-    return bits << shift >> shift, place + 1
-
-
-@compiled
-def _six_bits(letter: int) -> int:
-    """The value of a letter of base64; negative: it is none."""
-    if 97 <= letter <= 122:
-        return letter - 71
-    if 65 <= letter <= 90:
-        return letter - 65
-    if 48 <= letter <= 57:
-        return letter + 4
-    if letter == 43:
-        return 62
-    return 63 if letter == 47 else -1
-
-
-@compiled
-def copy_texts(places: Int64s, lengths: Int32s, valid: Bools, out: Bytes) -> None:
-    """Copy texts one behind the other, without their escapes.
+    Words are copied: up to 7 bytes more than each text, over which the next one is written. A
+    message has as many behind its last text.
 
     Args:
         places, lengths, valid: [s]; of one column, see `ImageTables`.
-        out: as long as the valid texts together.
+        out: the address of 8 bytes more than the valid texts together have.
     """
     at = 0
     for number in range(len(places)):
@@ -238,15 +205,31 @@ def copy_texts(places: Int64s, lengths: Int32s, valid: Bools, out: Bytes) -> Non
             continue
         place, length = places[number], lengths[number]
         if place >= 0:
-            for shift in range(length):
-                out[at + shift] = byte_at(place + shift)
+            for shift in range(0, length, 8):
+                put_number(out + at + shift, 0, number_at(place + shift))
         else:
             place = ~place
-            for shift in range(length):
-                byte = byte_at(place)
-                if byte == 92:
-                    byte = unescaped(byte_at(place + 1))
-                    place += 1
-                place += 1
-                out[at + shift] = byte
+            end = at + length
+            while at < end:
+                code = byte_at(place)
+                if code == BACKSLASH:
+                    code, place = character_at(place)
+                    at = put_character(out, at, code)
+                else:
+                    put_byte(out, at, code)
+                    at, place = at + 1, place + 1
+            continue
         at += length
+
+
+@compiled
+def put_character(out: int, at: int, code: int) -> int:
+    """Write a character in UTF-8; returns the place behind it."""
+    size = size_of(code)
+    if size == 1:
+        put_byte(out, at, code)
+        return at + 1
+    put_byte(out, at, 0xF00 >> size & 0xFF | code >> 6 * (size - 1))
+    for left in range(size - 2, -1, -1):
+        put_byte(out, at + size - 1 - left, 0x80 | code >> 6 * left & 0x3F)
+    return at + size

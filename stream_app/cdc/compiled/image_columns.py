@@ -1,40 +1,48 @@
-"""Images of rows, as bytes → Arrow columns in one pass, by machine code.
+"""Parses images of rows into Arrow columns in one pass, by machine code.
 
 Called by formats of JSON whose messages have a head of images and a known tail, or are images
 themselves. `ImageLayout` is made once for a shape. It declines messages, which the caller reads in
 another way, and never raises. What it gives is what `json_lines.parse_objects` gives for the same
 images. One kind of column is further decoded: a decimal in base64 comes as a decimal.
 
-Memory: 13 bytes for each column of each image, of which the system provides what is written to.
+Memory: 21 bytes for each column of each image, of which the system provides what is written to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.cdc.columns.arrow_buffers import Bools, Bytes, Int32s, Int64s
+from stream_app.arrow_buffers import Bools, Bytes, Int64s
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.compiled.cell_values import (
     BASE64,
     DECIMAL,
     DECIMAL_TEXT,
+    LIST,
     NUMBER_TEXT,
+    OBJECT,
     TEXT,
     TRUTH,
     WHOLE,
+    WIDE,
     ImageTables,
-    copy_texts,
 )
+from stream_app.cdc.compiled.column_names import UNKNOWN
+from stream_app.cdc.compiled.decimal_values import DIGITS_MAX
+from stream_app.cdc.compiled.image_cells import ImageCells
 from stream_app.cdc.compiled.image_parser import (
-    UNKNOWN,
     HeadPlaces,
+    InnerTables,
     RowPlaces,
+    bytes_like,
     parse_heads,
     parse_rows,
 )
@@ -42,8 +50,10 @@ from stream_app.cdc.compiled.image_parser import (
 TAIL_MIN = 16
 """Bytes of a tail at least: the parser reads so far beyond a head."""
 _CELLS_MAX = 1 << 24
+_SEARCHED = 1 << 16
 _WORD = 8
 _END = np.frombuffer(b'",' + bytes(30), np.uint8)
+_NONE: Mapping[str, ImageLayout] = MappingProxyType({})
 _PLAIN = {pa.int64(): WHOLE, pa.bool_(): TRUTH, pa.string(): TEXT}
 
 
@@ -68,19 +78,32 @@ class ParsedHeads:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedRows:
-    """The images that n messages are; the attributes are those of `ParsedHeads`."""
+    """The parsed images of n messages that are images themselves; attributes as in `ParsedHeads`.
+
+    The objects in messages are the last columns, structs of their own columns, and then the lists
+    of objects. Where there are some, the drift is theirs: the message's other fields do not count.
+
+    Attributes:
+        nulls: for each object and list, and each of its columns, the places of written nulls. They
+            are those of messages, and of rows in the list's column.
+    """
 
     columns: Sequence[pa.Array]
     parsed: Bools
     drift: Int64s
+    nulls: Sequence[Sequence[Int64s]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageLayout:
-    """How the images of one shape are parsed; the arrays are those of `ImageTables`.
+    """The parse of images of one shape; the arrays are those of `ImageTables`.
 
     Attributes:
-        types: of the columns.
+        types: the types of the columns.
+        names: the names of the columns.
+        objects: how the objects in messages are parsed, each a column behind the others.
+        lists: the same of the objects in lists, behind these.
+        is_partial: images in messages may lack columns, which is no drift.
     """
 
     words: npt.NDArray[np.uint64]
@@ -91,23 +114,31 @@ class ImageLayout:
     kinds: Int64s
     scales: Int64s
     types: Sequence[pa.DataType]
-    BASE64_MAX: ClassVar[int] = 14
+    names: Sequence[str]
+    objects: Sequence[ImageLayout] = ()
+    lists: Sequence[ImageLayout] = ()
+    is_partial: bool = False
+    BASE64_MAX: ClassVar[int] = 24
     """Bytes at most of a decimal in base64 that is read here."""
 
     @classmethod
-    def of(
+    def for_columns(
         cls,
         readings: Sequence[ColumnReading],
         kinds: Sequence[JsonKind],
         order: Sequence[str],
         *,
         reads_base64: bool,
+        objects: Mapping[str, ImageLayout] = _NONE,
+        lists: Mapping[str, ImageLayout] = _NONE,
+        is_partial: bool = False,
     ) -> Self | None:
-        """How to parse images with columns of these JSON kinds; None: a column is of another type.
+        """The layout for columns of these JSON kinds; None if a column's type is not supported.
 
         Args:
             order: names of an image, as they stand in it.
             reads_base64: whether decimals in base64 become decimals here; else they stay text.
+            objects, lists: for `parse_rows`; by the names of the fields that contain them.
         """
         parsed = [
             _kind_of(reading, kind, reads_base64=reads_base64)
@@ -115,7 +146,12 @@ class ImageLayout:
         ]
         if None in parsed:
             return None
-        places = {reading.name: at for at, reading in enumerate(readings)}
+        inner = [(OBJECT, one.struct) for one in objects.values()]
+        inner += [(LIST, pa.list_(one.struct)) for one in lists.values()]
+        all_parsed = [*filter(None, parsed), *inner]
+        scales = [reading.data_type.scale for reading in readings]
+        columns = [*(reading.name for reading in readings), *objects, *lists]
+        places = {name: at for at, name in enumerate(columns)}
         names = [name for name in dict.fromkeys([*order, *places]) if _is_plain(name)]
         if not names:
             return None
@@ -129,14 +165,23 @@ class ImageLayout:
             lengths=lengths,
             masks=np.array([(1 << (8 * int(size))) - 1 for size in in_last], np.uint64),
             columns=np.array([places.get(name, UNKNOWN) for name in names], np.int64),
-            kinds=np.array([kind for kind, _ in filter(None, parsed)], np.int64),
-            scales=np.array([reading.data_type.scale for reading in readings], np.int64),
-            types=[target for _, target in filter(None, parsed)],
+            kinds=np.array([kind for kind, _ in all_parsed], np.int64),
+            scales=np.array([*scales, *[0] * len(inner)], np.int64),
+            types=[target for _, target in all_parsed],
+            names=columns,
+            objects=list(objects.values()),
+            lists=list(lists.values()),
+            is_partial=is_partial,
         )
+
+    @property
+    def struct(self) -> pa.DataType:
+        """The type of an object that this layout parses."""
+        return pa.struct(list(zip(self.names, self.types, strict=True)))
 
     @classmethod
     def compile(cls) -> None:
-        """Compile or load all machine code: the first messages wait no more."""
+        """Compile or load all machine code, so that the first messages need not wait for it."""
         text = b'{"before":null,"after":{}' + bytes(TAIL_MIN)
         empty: Int64s = np.zeros(0, np.int64)
         of_texts = cls(
@@ -148,14 +193,16 @@ class ImageLayout:
             kinds=np.full(1, TEXT, np.int64),
             scales=np.zeros(1, np.int64),
             types=[pa.string()],
+            names=["text"],
         )
         first = np.zeros(1, np.int64)
         data = np.frombuffer(text, np.uint8)
         of_texts.parse(data, first, first + len(text) - TAIL_MIN)
         of_texts.parse_rows(data, np.array([0, len(text)], np.int64))
+        bytes_like(data, 0)
 
     def parse(self, data: Bytes, starts: Int64s, lasts: Int64s) -> ParsedHeads | None:
-        """Parse ``{"before":…,"after":…`` of n messages; None: too many cells for one pass.
+        """Parse ``{"before":…,"after":…`` of n messages; None if one pass cannot hold their cells.
 
         Two messages, of which the second is no JSON::
 
@@ -175,7 +222,7 @@ class ImageLayout:
         count, width = len(starts), 2 * len(starts)
         if width * len(self.types) > _CELLS_MAX:
             return None
-        cells = _Cells.of(len(self.types), width)
+        cells = ImageCells.for_columns(len(self.types), width)
         heads = HeadPlaces(
             starts + data.ctypes.data,
             lasts + data.ctypes.data,
@@ -194,29 +241,58 @@ class ImageLayout:
         )
 
     def parse_rows(self, data: Bytes, offsets: Int64s) -> ParsedRows | None:
-        """Parse n messages that are images themselves; None: too many cells for one pass.
+        """Parse n messages that are images themselves; None if one pass cannot hold their cells.
+
+        Their objects are parsed too, where the layout has some.
 
         Args:
-            data: uint8; all messages, of which a copy is made: something must end them.
+            data: uint8; all messages. The last are copied, as something must end them.
             offsets: int64 [n + 1]; of the messages in the data.
         """
         count = len(offsets) - 1
-        if count * len(self.types) > _CELLS_MAX:
+        layouts: list[ImageLayout] = [self, *self.objects, *self.lists]
+        rows = bytes_like(data[offsets[0] : offsets[-1]], ord("{")) if self.lists else 0
+        widths = [*[count] * (1 + len(self.objects)), *[rows] * len(self.lists)]
+        columns = [len(one.kinds) for one in layouts]
+        if sum(map(operator.mul, columns, widths)) > _CELLS_MAX:
             return None
-        ended = np.concatenate([data[offsets[0] : offsets[-1]], _END])
-        cells = _Cells.of(len(self.types), count)
-        places = offsets - offsets[0] + ended.ctypes.data
+        copied = _unended(data, offsets)
+        ended = np.concatenate([data[offsets[copied] : offsets[-1]], _END])
+        starts, ends = offsets[:-1] + data.ctypes.data, offsets[1:] + data.ctypes.data
+        for places in (starts, ends):
+            places[copied:] += ended.ctypes.data - data.ctypes.data - offsets[copied]
+        cells = list(map(ImageCells.for_columns, columns, widths))
+        of_message, *of_inner = map(ImageLayout._tables, layouts, cells)
+        inner, list_rows = np.array(of_inner, np.int64), np.zeros((2, len(self.lists)), np.int64)
         drift, parsed = np.zeros(count, np.int64), np.empty(count, np.bool_)
-        images = parse_rows(RowPlaces(places[:-1], places[1:], drift, parsed), self._tables(cells))
-        return ParsedRows(columns=self._columns(cells, images), parsed=parsed, drift=drift)
+        images = parse_rows(
+            RowPlaces(starts, ends, drift, parsed),
+            of_message,
+            InnerTables(
+                inner.ctypes.data,
+                len(self.objects),
+                len(self.lists),
+                list_rows.ctypes.data,
+                sum(one.is_partial << at for at, one in enumerate(layouts[1:])),
+                8 * sum(columns),
+            ),
+        )
+        lengths = [*[images] * len(self.objects), *list_rows[0].tolist()]
+        plain = self._columns(cells[0], images)
+        for one, its, length in zip(layouts[1:], cells[1:], lengths, strict=True):
+            struct = one._columns(its, length)
+            plain.append(cells[0].inner(len(plain), images, self.types[len(plain)], struct))
+        nulls = [its.nulls(length) for its, length in zip(cells[1:], lengths, strict=True)]
+        return ParsedRows(columns=plain, parsed=parsed, drift=drift, nulls=nulls)
 
-    def _columns(self, cells: _Cells, images: int) -> list[pa.Array]:
+    def _columns(self, cells: ImageCells, images: int) -> list[pa.Array]:
         return [
             cells.column(at, images, int(kind), target)
             for at, (kind, target) in enumerate(zip(self.kinds, self.types, strict=True))
+            if kind not in (OBJECT, LIST)
         ]
 
-    def _tables(self, cells: _Cells) -> ImageTables:
+    def _tables(self, cells: ImageCells) -> ImageTables:
         return ImageTables(
             words=self.words.ctypes.data,
             starts=self.starts.ctypes.data,
@@ -226,6 +302,7 @@ class ImageLayout:
             kinds=self.kinds.ctypes.data,
             scales=self.scales.ctypes.data,
             numbers=cells.numbers.ctypes.data,
+            highs=cells.highs.ctypes.data,
             text_lengths=cells.lengths.ctypes.data,
             valid=cells.valid.ctypes.data,
             seen=cells.seen.ctypes.data,
@@ -235,55 +312,18 @@ class ImageLayout:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Cells:
-    """See `ImageTables`."""
-
-    numbers: npt.NDArray[np.int64]
-    lengths: npt.NDArray[np.int32]
-    valid: npt.NDArray[np.bool_]
-    seen: Int64s
-
-    @classmethod
-    def of(cls, columns: int, width: int) -> _Cells:
-        shape = columns, width
-        return cls(
-            np.empty(shape, np.int64),
-            np.empty(shape, np.int32),
-            np.empty(shape, np.bool_),
-            np.zeros(columns, np.int64),
-        )
-
-    def column(self, at: int, images: int, kind: int, target: pa.DataType) -> pa.Array:
-        valid, numbers = self.valid[at, :images], self.numbers[at, :images]
-        bits = None
-        if not valid.all():
-            bits = pa.py_buffer(np.packbits(valid, bitorder="little"))
-        if kind in (TEXT, NUMBER_TEXT):
-            lengths = self.lengths[at, :images]
-            if bits is not None:
-                lengths = np.where(valid, lengths, 0)
-            texts = _texts(numbers, lengths, valid, bits)
-            return texts if kind == TEXT else texts.cast(target)
-        if kind == TRUTH:
-            truths = pa.py_buffer(np.packbits(numbers != 0, bitorder="little"))
-            return pa.Array.from_buffers(target, images, [bits, truths])
-        if kind != WHOLE:
-            numbers = np.stack([numbers, numbers >> 63], axis=1)
-        return pa.Array.from_buffers(target, images, [bits, pa.py_buffer(numbers)])
-
-
-def _texts(places: Int64s, lengths: Int32s, valid: Bools, bits: pa.Buffer | None) -> pa.Array:
-    offsets = np.zeros(len(places) + 1, np.int32)
-    np.cumsum(lengths, out=offsets[1:])
-    out = np.empty(int(offsets[-1]), np.uint8)
-    copy_texts(places, lengths, valid, out)
-    buffers = [bits, pa.py_buffer(offsets), pa.py_buffer(out)]
-    return pa.Array.from_buffers(pa.string(), len(places), buffers)
+def _unended(data: Bytes, offsets: Int64s) -> int:
+    """The first message after which no quote ends an unterminated text."""
+    first = max(int(offsets[-1]) - _SEARCHED, int(offsets[0]))
+    last = max(int(offsets[-1]) - len(_END), first)
+    quote = data[first:last].tobytes().rfind(b',"')
+    if quote < 0:
+        return 0
+    return max(int(np.searchsorted(offsets, first + quote + 1, side="right")) - 1, 0)
 
 
 def _is_plain(name: str) -> bool:
-    """Whether JSON writes the name as it is; messages with other names are declined."""
+    """Whether JSON writes the name without escapes; the parser declines other names."""
     return not any(letter in '"\\' or letter < " " for letter in name)
 
 
@@ -293,11 +333,12 @@ def _kind_of(
     wire = reading.wire_type(kind)
     if reading.family is Family.DECIMAL and kind in (JsonKind.NUMBER, JsonKind.STRING):
         is_base64 = reading.encoding is Encoding.BASE64
+        wide = WIDE if reading.data_type.precision > DIGITS_MAX else 0
         if not pa.types.is_string(wire):
             of_kind = DECIMAL if kind is JsonKind.NUMBER else DECIMAL_TEXT
-            return of_kind, reading.arrow_type
+            return of_kind + wide, reading.arrow_type
         if is_base64 and reads_base64 and reading.scale == reading.data_type.scale:
-            return BASE64, reading.arrow_type
+            return BASE64 + wide, reading.arrow_type
     if wire is None:
         return None
     if pa.types.is_floating(wire) and kind is JsonKind.NUMBER:

@@ -1,11 +1,9 @@
-"""Parses images of rows into the cells of typed columns: the loop over messages and tables.
+"""Parses images of rows into cells of typed columns: the loops over messages and columns.
 
-Called by `image_columns`, which lays out the tables of names and the tables. One compilation serves
-every table, as the names and kinds of columns are data.
+Called by `image_columns`, which lays out the names and the cells of a table's columns. One
+compilation serves every table, because the names and kinds of columns are data.
 
-Names are expected in the order of the image that was looked at when the shape was learnt. Another
-order is searched for, which a message may ask for as often as it has bytes; so hostile ones take
-linear time. An image that has a column twice is declined.
+`column_names` finds the column that each name means.
 """
 
 from __future__ import annotations
@@ -14,34 +12,46 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_app.cdc.columns.arrow_buffers import Bools, Int64s
-from stream_app.cdc.compiled.cell_values import ImageTables, cell_end, put_null
-from stream_app.cdc.compiled.json_tokens import DECLINED, name_end, value_end
+from stream_app.arrow_buffers import Bools, Bytes, Int64s
+from stream_app.cdc.compiled.cell_values import MISSING, VALUE, ImageTables, cell_end, put_null
+from stream_app.cdc.compiled.column_names import column_of, mark_of, mark_of_unknown
+from stream_app.cdc.compiled.json_bytes import (
+    ARRAY_BEGIN,
+    ARRAY_END,
+    COMMA,
+    NULL_BEGIN,
+    OBJECT_BEGIN,
+    OBJECT_END,
+)
+from stream_app.cdc.compiled.json_tokens import DECLINED, blank_end, value_end
 from stream_app.cdc.compiled.machine_code import (
     byte_at,
     compiled,
     number_at,
+    put_byte,
     put_number,
     word_at,
     word_of,
 )
 
-UNKNOWN = -1
-"""The column of a name that the table does not have."""
-
 _BEFORE, _BEFORE_END = word_of(b'{"before'), word_of(b'":\0\0\0\0\0\0')
 _AFTER, _NULL = word_of(b',"after"'), word_of(b"null\0\0\0\0")
 _TWO_BYTES, _FOUR_BYTES = np.uint64(0xFFFF), np.uint64(0xFFFFFFFF)
 _HEAD_MIN = len('{"before":{},"after":{}')
+_BEFORE_SIZE, _AFTER_SIZE, _NULL_SIZE = len('{"before":'), len(',"after":'), len("null")
+_BRACES, _WORD = len("{}"), 8
+_TABLES_SIZE = _WORD * len(ImageTables._fields)
+_SEARCHES_PER_COLUMN = 8
+"""Searches for names that a message may ask for, beside one for each byte."""
 
 
 class HeadPlaces(NamedTuple):
-    """What n messages have before their tails.
+    """The places of the images in n messages, before the known end of each message.
 
     Attributes:
         starts, lasts: int64 [n]; where each message begins in the data, and where its tail does.
         before_at, after_at: int64 [n]; the place of each image, or -1.
-        drift: int64 [n]; 0 where the images have the table's columns and no other; messages with
+        drift: int64 [n]; 0 where the images have the table's columns and no other. Messages with
             the same unknown and missing columns have the same number.
         parsed: bool [n]; else the message is declined.
     """
@@ -73,30 +83,33 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
         stamp += 2
         if last - start < _HEAD_MIN or word_at(start) != _BEFORE:
             continue
-        if word_at(start + 8) & _TWO_BYTES != _BEFORE_END:
+        if word_at(start + _WORD) & _TWO_BYTES != _BEFORE_END:
             continue
-        steps = last - start + 8 * tables.column_count
-        place, first, drift = start + 10, image, 0
-        if byte_at(place) == 123:
-            place, marks, steps = _image((place, last, steps), tables, (first, stamp))
+        steps = last - start + _SEARCHES_PER_COLUMN * tables.column_count
+        place, first, drift = start + _BEFORE_SIZE, image, 0
+        if byte_at(place) == OBJECT_BEGIN:
+            place, unknown, missing, steps = _image((place, last, steps), tables, (first, stamp))
             if place < 0:
                 continue
             heads.before_at[row] = first
-            first, drift = first + 1, _mark(marks) if marks else 0
+            first, marks = first + 1, unknown + missing
+            drift = mark_of(marks) if marks else 0
         elif word_at(place) & _FOUR_BYTES == _NULL:
-            place += 4
+            place += _NULL_SIZE
         else:
             continue
-        if place + 11 > last or word_at(place) != _AFTER or byte_at(place + 8) != 58:
+        if place + _AFTER_SIZE + _BRACES > last or word_at(place) != _AFTER:
             continue
-        place += 9
-        if byte_at(place) == 123:
-            place, marks, steps = _image((place, last, steps), tables, (first, stamp + 1))
+        place += _AFTER_SIZE
+        if byte_at(place) == OBJECT_BEGIN:
+            place, unknown, missing, steps = _image(
+                (place, last, steps), tables, (first, stamp + 1)
+            )
             if place != last:
                 continue
             heads.after_at[row] = first
-            first, drift = first + 1, drift + marks
-        elif place + 4 != last or word_at(place) & _FOUR_BYTES != _NULL:
+            first, drift = first + 1, drift + unknown + missing
+        elif place + _NULL_SIZE != last or word_at(place) & _FOUR_BYTES != _NULL:
             continue
         image = first
         heads.drift[row] = drift
@@ -105,7 +118,7 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
 
 
 class RowPlaces(NamedTuple):
-    """What n messages are that are images themselves.
+    """The places of n messages that are images, or have images as members.
 
     Attributes:
         starts, ends: int64 [n]; the addresses of their first byte, and behind their last.
@@ -118,53 +131,208 @@ class RowPlaces(NamedTuple):
     parsed: Bools
 
 
+class InnerTables(NamedTuple):
+    """The addresses of what the objects in messages are parsed with, and the lists of objects.
+
+    Attributes:
+        tables: int64 [k + m, 15]; the `ImageTables` of each object, then of each list.
+        object_count, list_count: k and m; the message's last columns are the objects, then the
+            lists.
+        list_rows: int64 [2, m]; the rows in each list's tables, of the messages before and with the
+            message that is being parsed.
+        partial: a bit for each; 1: missing columns of its images are no drift.
+        searches: how many searches for names a message may ask for, beside one for each byte.
+    """
+
+    tables: int
+    object_count: int
+    list_count: int
+    list_rows: int
+    partial: int
+    searches: int
+
+
 @compiled
-def parse_rows(rows: RowPlaces, tables: ImageTables) -> int:
-    """Parse messages that are images themselves. A quote and a comma end the data behind them.
+def parse_rows(rows: RowPlaces, tables: ImageTables, inner: InnerTables) -> int:
+    """Parse whole messages; a quote without backslash must follow the last one, to end any text.
 
     A text without its end is read up to a quote of a later message. That one is read from there
     on, so bytes are read twice at most.
 
     Returns:
-        How many images there are.
+        How many messages are parsed: each is a row of the tables, and of those of each object.
+        The objects of lists are rows of their tables.
     """
-    image = 0
+    image, lists = 0, inner.list_count
     for row in range(len(rows.starts)):
         start, end = rows.starts[row], rows.ends[row]
         rows.parsed[row] = False
-        if end - start < 2 or byte_at(start) != 123:
+        if end - start < 2 or byte_at(start) != OBJECT_BEGIN:
             continue
-        steps = end - start + 8 * tables.column_count
-        place, marks, _ = _image((start, end, steps), tables, (image, row + 1))
+        steps = end - start + inner.searches
+        for at in range(lists):
+            put_number(inner.list_rows, lists + at, number_at(inner.list_rows + _WORD * at))
+        place, marks = _message((start, end, steps), tables, inner, (image, row + 1))
+        if 0 < place < end:
+            place = blank_end(place, end)
         if place == end:
             rows.drift[row] = marks
             rows.parsed[row] = True
             image += 1
+            for at in range(lists):
+                put_number(inner.list_rows, at, number_at(inner.list_rows + _WORD * (lists + at)))
     return image
 
 
 @compiled
-def _mark(number: int) -> int:
-    """A large number that hardly any other sum of such numbers equals."""
-    number = (number + 1) * 0x1E3779B97F4A7C15
-    number = (number ^ (number >> 29)) * 0x3F58476D1CE4E5B9
-    return number ^ (number >> 32)
+def _message(  # noqa: C901, PLR0912 - each branch is a way to decline
+    span: tuple[int, int, int],
+    tables: ImageTables,
+    inner: InnerTables,
+    image: tuple[int, int],
+) -> tuple[int, int]:
+    """Parse one message as `_image` does, and the objects in it and in its lists as images.
+
+    Returns:
+        The place behind its brace, or `DECLINED`; and the sum of the marks of its own fields, or of
+        the images in it if it has some.
+    """
+    place, last, steps = span
+    number, stamp = image
+    first = tables.column_count - inner.object_count - inner.list_count
+    expected, marks, columns, of_images = 0, 0, 0, 0
+    place = blank_end(place + 1, last)
+    is_empty = byte_at(place) == OBJECT_END
+    while not is_empty:
+        behind, column, expected, steps = column_of(place, (last, steps, expected), tables, stamp)
+        if behind < 0:
+            return DECLINED, 0
+        columns += column >= 0
+        if column < 0:
+            marks += mark_of_unknown(place, behind, column)
+            place = value_end(behind, last)
+        elif column >= first and byte_at(behind) != NULL_BEGIN:
+            place, drift, steps = _inner_images(
+                (behind, last, steps), tables, inner, (column, number, stamp)
+            )
+            of_images += drift
+        else:
+            place = cell_end(behind, tables, (column, number))
+        if place < 0 or place >= last:
+            return DECLINED, 0
+        if byte_at(place) != COMMA:
+            place = blank_end(place, last)
+            if byte_at(place) != COMMA:
+                break
+        place += 1
+    if byte_at(place) != OBJECT_END:
+        return DECLINED, 0
+    if columns < tables.column_count:
+        marks += _miss(tables, number, stamp)
+    for at in range(inner.object_count):
+        if byte_at(tables.valid + (first + at) * tables.width + number) != VALUE:
+            _miss(_tables_at(inner.tables, at), number, stamp)
+    return place + 1, of_images if first < tables.column_count else marks
 
 
 @compiled
-def _mark_of_text(place: int, end: int) -> int:
-    number = end - place
-    for at in range(place, end):
-        number = (number ^ byte_at(at)) * 0x100000001B3
-    return _mark(number)
+def _inner_images(
+    span: tuple[int, int, int],
+    tables: ImageTables,
+    inner: InnerTables,
+    cell: tuple[int, int, int],
+) -> tuple[int, int, int]:
+    """Parse the object or the list of objects of a column.
+
+    Args:
+        span: where its bracket is, where the message ends, and how many searches are left.
+        cell: the column, the message's number, and a number that no other message has.
+
+    Returns:
+        The place behind its bracket, or `DECLINED`; the sum of the marks of its images, which those
+        of another column never have; and how many searches are left.
+    """
+    place, last, steps = span
+    column, number, stamp = cell
+    at = column - tables.column_count + inner.object_count + inner.list_count
+    its, of_list = _tables_at(inner.tables, at), at - inner.object_count
+    put_byte(tables.valid, column * tables.width + number, VALUE)
+    if byte_at(place) != (OBJECT_BEGIN if of_list < 0 else ARRAY_BEGIN):
+        return DECLINED, 0, 0
+    if of_list < 0:
+        place, unknown, missing, steps = _image((place, last, steps), its, (number, stamp))
+    else:
+        before = number_at(inner.list_rows + _WORD * of_list)
+        place, rows, unknown, missing, steps = _list((place, last, steps), its, before)
+        put_number(tables.numbers, column * tables.width + number, rows - before)
+        put_number(inner.list_rows, inner.list_count + of_list, rows)
+    if inner.partial >> at & 1:
+        missing = 0
+    return place, (2 * at + 1) * (unknown + missing), steps
 
 
 @compiled
-def _image(  # noqa: C901, PLR0912 - each branch is a way to decline
+def _list(
+    span: tuple[int, int, int], tables: ImageTables, first: int
+) -> tuple[int, int, int, int, int]:
+    """Parse the objects of a list as images.
+
+    Args:
+        span: where its bracket is, where the message ends, and how many searches are left.
+        first: the number of its first image.
+
+    Returns:
+        The place behind its bracket, or `DECLINED`; the number behind its last image; the sums of
+        the marks of unknown and of missing columns; and how many searches are left.
+    """
+    place, last, steps = span
+    number, unknown, missing = first, 0, 0
+    place = blank_end(place + 1, last)
+    if byte_at(place) == ARRAY_END:
+        return place + 1, number, 0, 0, steps
+    while number < tables.width and byte_at(place) == OBJECT_BEGIN:
+        place, more, less, steps = _image((place, last, steps), tables, (number, place))
+        if place < 0 or place >= last:
+            return DECLINED, first, 0, 0, 0
+        number, unknown, missing = number + 1, unknown + more, missing + less
+        place = blank_end(place, last)
+        if byte_at(place) == ARRAY_END:
+            return place + 1, number, unknown, missing, steps
+        if byte_at(place) != COMMA:
+            return DECLINED, first, 0, 0, 0
+        place = blank_end(place + 1, last)
+    return DECLINED, first, 0, 0, 0
+
+
+@compiled
+def _tables_at(address: int, at: int) -> ImageTables:
+    """The image tables of one object or list."""
+    address += _TABLES_SIZE * at
+    return ImageTables(
+        number_at(address),
+        number_at(address + 8),
+        number_at(address + 16),
+        number_at(address + 24),
+        number_at(address + 32),
+        number_at(address + 40),
+        number_at(address + 48),
+        number_at(address + 56),
+        number_at(address + 64),
+        number_at(address + 72),
+        number_at(address + 80),
+        number_at(address + 88),
+        number_at(address + 96),
+        number_at(address + 104),
+        number_at(address + 112),
+    )
+
+
+@compiled
+def _image(
     span: tuple[int, int, int],
     tables: ImageTables,
     image: tuple[int, int],
-) -> tuple[int, int, int]:
+) -> tuple[int, int, int, int]:
     """Parse one image.
 
     Args:
@@ -172,86 +340,53 @@ def _image(  # noqa: C901, PLR0912 - each branch is a way to decline
         image: its number, and a number that no other image has.
 
     Returns:
-        The place behind its brace, or `DECLINED`; the sum of the marks of its unknown and missing
-        columns; and how many searches are left.
+        The place behind its brace, or `DECLINED`; the sums of the marks of its unknown and of its
+        missing columns; and how many searches are left.
     """
     place, last, steps = span
     number, stamp = image
     expected, marks, columns = 0, 0, 0
-    place += 1
-    if byte_at(place) == 125:
-        return place + 1, _miss(tables, number, stamp), steps
+    place = blank_end(place + 1, last)
+    if byte_at(place) == OBJECT_END:
+        return place + 1, 0, _miss(tables, number, stamp), steps
     while True:
-        behind, entry, steps = _column_end(place, (last, steps), tables, expected)
-        if behind < 0 or behind >= last:
-            return DECLINED, 0, 0
-        column = UNKNOWN
-        if entry >= 0:
-            column = number_at(tables.columns + 8 * entry)
-            expected = entry + 1 if entry + 1 < tables.name_count else 0
-        if column == UNKNOWN:
-            marks += _mark_of_text(place, behind)
+        behind, column, expected, steps = column_of(place, (last, steps, expected), tables, stamp)
+        if behind < 0:
+            return DECLINED, 0, 0, 0
+        if column < 0:
+            marks += mark_of_unknown(place, behind, column)
             place = value_end(behind, last)
         else:
-            if number_at(tables.seen + 8 * column) == stamp:
-                return DECLINED, 0, 0
-            put_number(tables.seen, column, stamp)
             columns += 1
             place = cell_end(behind, tables, (column, number))
         if place < 0 or place >= last:
-            return DECLINED, 0, 0
-        if byte_at(place) != 44:
-            break
+            return DECLINED, 0, 0, 0
+        if byte_at(place) != COMMA:
+            place = blank_end(place, last)
+            if byte_at(place) != COMMA:
+                break
         place += 1
-    if byte_at(place) != 125:
-        return DECLINED, 0, 0
-    if columns < tables.column_count:
-        marks += _miss(tables, number, stamp)
-    return place + 1, marks, steps
+    if byte_at(place) != OBJECT_END:
+        return DECLINED, 0, 0, 0
+    missing = _miss(tables, number, stamp) if columns < tables.column_count else 0
+    return place + 1, marks, missing, steps
 
 
 @compiled
 def _miss(tables: ImageTables, number: int, stamp: int) -> int:
-    """Note null in each column that the image does not have; the sum of their marks."""
+    """Set each column to null that the image lacks; returns the sum of these columns' marks."""
     marks = 0
     for column in range(tables.column_count):
-        if number_at(tables.seen + 8 * column) != stamp:
-            put_null(tables, column * tables.width + number)
-            marks += _mark(column)
+        if number_at(tables.seen + _WORD * column) != stamp:
+            put_null(tables, column * tables.width + number, MISSING)
+            marks += mark_of(column)
     return marks
 
 
 @compiled
-def _column_end(
-    place: int, span: tuple[int, int], tables: ImageTables, expected: int
-) -> tuple[int, int, int]:
-    """The place behind a name and its colon, or `DECLINED`; its entry, or -1; searches left."""
-    last, steps = span
-    entry, searched = expected, 1
-    behind = _named(place, last, tables, entry)
-    while behind < 0 and searched < tables.name_count:
-        if steps == 0:
-            return DECLINED, 0, 0
-        steps, searched = steps - 1, searched + 1
-        entry = entry + 1 if entry + 1 < tables.name_count else 0
-        behind = _named(place, last, tables, entry)
-    if behind < 0:
-        return name_end(place), -1, steps
-    return behind, entry, steps
-
-
-@compiled
-def _named(place: int, last: int, tables: ImageTables, entry: int) -> int:
-    """The place behind an expected name and its colon; `DECLINED`: another name stands there."""
-    start, end = number_at(tables.starts + 8 * entry), number_at(tables.starts + 8 * (entry + 1))
-    length = number_at(tables.lengths + 8 * entry)
-    if end == start or place + length > last:
-        return DECLINED
-    at = place
-    for word in range(start, end - 1):
-        if word_at(at) != word_at(tables.words + 8 * word):
-            return DECLINED
-        at += 8
-    if word_at(at) & word_at(tables.masks + 8 * entry) != word_at(tables.words + 8 * (end - 1)):
-        return DECLINED
-    return place + length
+def bytes_like(data: Bytes, byte: int) -> int:
+    """The number of bytes that equal this one: of braces, at least as many as there are objects."""
+    count = 0
+    for one in data:
+        count += one == byte
+    return count

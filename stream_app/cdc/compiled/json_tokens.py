@@ -1,18 +1,55 @@
-"""Walks over the tokens of strict JSON: strings, numbers, and values that nobody reads.
+"""Skips tokens of strict JSON: strings, numbers, and values that no column needs.
 
 Each function takes the address of a token, its place, and returns the place behind it. It returns
 `DECLINED` where it is no token of RFC 8259, or one that another reader has to judge. Those are
-blanks between tokens, texts with ``\\u`` and values of more than `DEPTH_MAX` levels.
+blanks between a name and its colon, halves of characters of UTF-16, and values of more than
+`DEPTH_MAX` levels.
 
 Each loop ends at a quote, or at a byte that is no digit, at the latest. The caller ensures that
-both stand within 16 bytes before the end of the data, and compares the place that it gets back with
-its limit. So no function reads beyond the data, and each byte is read once.
+both stand within 16 bytes before the end of the data. It compares the returned place with its
+limit. So no function reads beyond the data, and each byte is read once.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from stream_app.cdc.compiled.json_bytes import (
+    ARRAY_BEGIN,
+    ARRAY_END,
+    ASCII_END,
+    BACKSLASH,
+    BACKSPACE,
+    COLON,
+    COMMA,
+    CONTINUATION,
+    CONTINUATION_MASK,
+    ESCAPED_BACKSPACE,
+    ESCAPED_CODE,
+    ESCAPED_FORM_FEED,
+    ESCAPED_LINE_FEED,
+    ESCAPED_RETURN,
+    ESCAPED_TAB,
+    FALSE_BEGIN,
+    FORM_FEED,
+    LINE_FEED,
+    MINUS,
+    NINE,
+    OBJECT_BEGIN,
+    OBJECT_END,
+    PLUS,
+    POINT,
+    QUOTE,
+    RETURN,
+    SLASH,
+    SMALL,
+    SMALL_A,
+    SMALL_E,
+    SMALL_F,
+    SPACE,
+    TAB,
+    ZERO,
+)
 from stream_app.cdc.compiled.machine_code import byte_at, compiled, low_zero_bytes, word_at, word_of
 
 DECLINED = -1
@@ -28,7 +65,7 @@ _FOUR_BYTES = np.uint64(0xFFFFFFFF)
 
 @compiled
 def string_end(place: int) -> tuple[int, int]:
-    """The place of the quote that ends a string, and how many characters in it are escaped.
+    """The place of the quote that ends a string, and how many bytes fewer it has without escapes.
 
     Args:
         place: behind the quote that begins it.
@@ -44,14 +81,15 @@ def string_end(place: int) -> tuple[int, int]:
             continue
         place += low_zero_bytes(odd)
         byte = byte_at(place)
-        if byte == 34:
+        if byte == QUOTE:
             return place, escaped
-        if byte == 92:
-            if unescaped(byte_at(place + 1)) == 0:
+        if byte == BACKSLASH:
+            code, end = character_at(place)
+            if code < 0:
                 return DECLINED, 0
-            escaped += 1
-            place += 2
-        elif byte < 0x80:  # a control character
+            escaped += end - place - size_of(code)
+            place = end
+        elif byte < ASCII_END:  # a control character
             return DECLINED, 0
         else:
             place = character_end(place)
@@ -60,30 +98,86 @@ def string_end(place: int) -> tuple[int, int]:
 
 
 @compiled
-def unescaped(letter: int) -> int:
-    """The byte that a letter behind a backslash means; 0: none of one byte."""
-    if letter in (34, 92, 47):
+def character_at(place: int) -> tuple[int, int]:
+    """The code of an escaped character, or `DECLINED`, and the place behind it.
+
+    Args:
+        place: of its backslash.
+    """
+    letter = byte_at(place + 1)
+    if letter != ESCAPED_CODE:
+        code = _unescaped(letter)
+        return code if code else DECLINED, place + 2
+    code = _four_digits(place + 2)
+    if code < 0 or code & 0xF800 != 0xD800:
+        return code, place + 6
+    if code >= 0xDC00 or byte_at(place + 6) != BACKSLASH or byte_at(place + 7) != ESCAPED_CODE:
+        return DECLINED, place
+    low = _four_digits(place + 8)
+    if low & 0xFC00 != 0xDC00 or low < 0:
+        return DECLINED, place
+    return 0x10000 + ((code & 0x3FF) << 10 | low & 0x3FF), place + 12
+
+
+@compiled
+def _four_digits(place: int) -> int:
+    """The number of four hexadecimal digits."""
+    number = 0
+    for at in range(place, place + 4):
+        byte = byte_at(at)
+        if ZERO <= byte <= NINE:
+            digit = byte - ZERO
+        elif SMALL_A <= byte | SMALL <= SMALL_F:
+            digit = (byte | SMALL) - SMALL_A + 10
+        else:
+            return DECLINED
+        number = number << 4 | digit
+    return number
+
+
+@compiled
+def size_of(code: int) -> int:
+    """The number of bytes of a character in UTF-8."""
+    if code < 0x80:
+        return 1
+    if code < 0x800:
+        return 2
+    return 3 if code < 0x10000 else 4
+
+
+@compiled
+def blank_end(place: int, limit: int) -> int:
+    """The place behind blanks: spaces, tabs and line ends."""
+    while place < limit and byte_at(place) in (SPACE, TAB, LINE_FEED, RETURN):
+        place += 1
+    return place
+
+
+@compiled
+def _unescaped(letter: int) -> int:
+    """The byte that a letter after a backslash means; 0 if it means no single byte."""
+    if letter in (QUOTE, BACKSLASH, SLASH):
         return letter
-    if letter == 110:
-        return 10
-    if letter == 116:
-        return 9
-    if letter == 114:
-        return 13
-    if letter == 98:
-        return 8
-    return 12 if letter == 102 else 0
+    if letter == ESCAPED_LINE_FEED:
+        return LINE_FEED
+    if letter == ESCAPED_TAB:
+        return TAB
+    if letter == ESCAPED_RETURN:
+        return RETURN
+    if letter == ESCAPED_BACKSPACE:
+        return BACKSPACE
+    return FORM_FEED if letter == ESCAPED_FORM_FEED else 0
 
 
 @compiled
 def character_end(place: int) -> int:  # noqa: C901 - a branch for each row of the standard
-    """The place behind a character of several bytes of UTF-8."""
+    """The place behind a multi-byte character of UTF-8."""
     first, second = byte_at(place), byte_at(place + 1)
     if first < 0xC2 or first > 0xF4:
         return DECLINED
     if first < 0xE0:
-        return place + 2 if second & 0xC0 == 0x80 else DECLINED
-    if byte_at(place + 2) & 0xC0 != 0x80:
+        return place + 2 if second & CONTINUATION_MASK == CONTINUATION else DECLINED
+    if byte_at(place + 2) & CONTINUATION_MASK != CONTINUATION:
         return DECLINED
     least, largest = 0x80, 0xBF
     if first == 0xE0:
@@ -98,13 +192,13 @@ def character_end(place: int) -> int:  # noqa: C901 - a branch for each row of t
         return DECLINED
     if first < 0xF0:
         return place + 3
-    return place + 4 if byte_at(place + 3) & 0xC0 == 0x80 else DECLINED
+    return place + 4 if byte_at(place + 3) & CONTINUATION_MASK == CONTINUATION else DECLINED
 
 
 @compiled
 def digits_end(place: int) -> int:
-    """The place behind a row of digits."""
-    while 48 <= byte_at(place) <= 57:
+    """The place behind consecutive digits."""
+    while ZERO <= byte_at(place) <= NINE:
         place += 1
     return place
 
@@ -112,20 +206,20 @@ def digits_end(place: int) -> int:
 @compiled
 def number_end(place: int) -> int:
     """The place behind a number."""
-    if byte_at(place) == 45:
+    if byte_at(place) == MINUS:
         place += 1
     end = digits_end(place)
-    if end == place or (byte_at(place) == 48 and end > place + 1):
+    if end == place or (byte_at(place) == ZERO and end > place + 1):
         return DECLINED
     place = end
-    if byte_at(place) == 46:
+    if byte_at(place) == POINT:
         end = digits_end(place + 1)
         if end == place + 1:
             return DECLINED
         place = end
-    if byte_at(place) | 32 == 101:
+    if byte_at(place) | SMALL == SMALL_E:
         place += 1
-        if byte_at(place) in (43, 45):
+        if byte_at(place) in (PLUS, MINUS):
             place += 1
         end = digits_end(place)
         if end == place:
@@ -140,7 +234,7 @@ def word_end(place: int) -> int:
     four = word_at(place) & _FOUR_BYTES
     if four in (_NULL, _TRUE):
         return place + 4
-    if byte_at(place) == 102 and word_at(place + 1) & _FOUR_BYTES == _FALSE:
+    if byte_at(place) == FALSE_BEGIN and word_at(place + 1) & _FOUR_BYTES == _FALSE:
         return place + 5
     return DECLINED
 
@@ -149,10 +243,10 @@ def word_end(place: int) -> int:
 def scalar_end(place: int) -> int:
     """The place behind a string, a number or a word."""
     byte = byte_at(place)
-    if byte == 34:
+    if byte == QUOTE:
         end, _ = string_end(place + 1)
         return end + 1 if end > 0 else DECLINED
-    if byte == 45 or 48 <= byte <= 57:
+    if byte == MINUS or ZERO <= byte <= NINE:
         return number_end(place)
     return word_end(place)
 
@@ -160,30 +254,30 @@ def scalar_end(place: int) -> int:
 @compiled
 def name_end(place: int) -> int:
     """The place behind a name and its colon."""
-    if byte_at(place) != 34:
+    if byte_at(place) != QUOTE:
         return DECLINED
     end, escaped = string_end(place + 1)
-    if end < 0 or escaped or byte_at(end + 1) != 58:
+    if end < 0 or escaped or byte_at(end + 1) != COLON:
         return DECLINED
     return end + 2
 
 
 @compiled
 def value_end(place: int, limit: int) -> int:  # noqa: C901, PLR0912 - a state machine
-    """The place behind any value; it may lie behind the limit, where only the value is read."""
+    """The place behind any value; it may lie beyond the limit."""
     objects, depth = np.uint64(0), 0  # a bit for each open bracket: 1 for that of an object
     one = np.uint64(1)
     while place < limit:
         byte = byte_at(place)
-        if byte in (123, 91):
+        if byte in (OBJECT_BEGIN, ARRAY_BEGIN):
             if depth == DEPTH_MAX:
                 return DECLINED
-            is_object = byte == 123
-            place += 1
-            if byte_at(place) != byte + 2:
+            is_object = byte == OBJECT_BEGIN
+            place = blank_end(place + 1, limit)
+            if byte_at(place) != (OBJECT_END if is_object else ARRAY_END):
                 objects, depth = objects << one | np.uint64(is_object), depth + 1
                 if is_object:
-                    place = name_end(place)
+                    place = _inner_name_end(place, limit)
                     if place < 0:
                         return DECLINED
                 continue
@@ -192,17 +286,26 @@ def value_end(place: int, limit: int) -> int:  # noqa: C901, PLR0912 - a state m
             place = scalar_end(place)
             if place < 0:
                 return DECLINED
-        while depth and place < limit and byte_at(place) in (125, 93):
-            if byte_at(place) != (125 if objects & one else 93):
+        while depth:
+            place = blank_end(place, limit)
+            if place >= limit or byte_at(place) not in (OBJECT_END, ARRAY_END):
+                break
+            if byte_at(place) != (OBJECT_END if objects & one else ARRAY_END):
                 return DECLINED
             objects, depth, place = objects >> one, depth - 1, place + 1
         if depth == 0:
             return place
-        if place >= limit or byte_at(place) != 44:
+        if place >= limit or byte_at(place) != COMMA:
             return DECLINED
-        place += 1
+        place = blank_end(place + 1, limit)
         if objects & one:
-            place = name_end(place)
+            place = _inner_name_end(place, limit)
             if place < 0:
                 return DECLINED
     return DECLINED
+
+
+@compiled
+def _inner_name_end(place: int, limit: int) -> int:
+    end = name_end(place)
+    return blank_end(end, limit) if end > 0 else DECLINED

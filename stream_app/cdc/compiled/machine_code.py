@@ -1,11 +1,11 @@
-"""Turns functions of this room into machine code, and reads and writes memory for them.
+"""Compiles functions of this package to machine code, and gives them access to memory.
 
 Numba keeps the code of a processor in a cache; compiling takes seconds, loading a part of one. The
 cache is a folder named by a digest of the sources, since Numba looks at one source file only. It
 lies in ``NUMBA_CACHE_DIR``, else in ``__pycache__`` of this room, else in the user's cache folder.
 
-Functions pass addresses, not arrays: an array costs Numba a count of its users at each call, which
-is more than the work of most functions here. Nothing checks an address. So the modules tell why
+Functions pass addresses, not arrays. An array costs Numba a count of its users at each call, which
+is more than the work of most functions here. Nothing checks an address. So the modules explain why
 their functions stay inside of the data, and the caller of machine code keeps its arrays alive.
 """
 
@@ -29,7 +29,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _cache_folder() -> Path:
-    """Where the code is kept.
+    """The folder that keeps compiled code for later processes.
 
     Raises:
         ImportError: no folder can be written to.
@@ -75,7 +75,7 @@ def compiled(function: Function) -> Function:
 
 
 def _address(builder: Any, arguments: Any, bits: int) -> Any:
-    """A pointer to a value of `bits` bits, at an address or at an element of a table there."""
+    """A pointer to a value of `bits` bits, at an address or at an index of a table there."""
     address, *index = arguments
     if index:
         size = ir.Constant(ir.IntType(64), bits // 8)
@@ -136,9 +136,9 @@ def _low_zero_bytes() -> Callable[..., Any]:
 
 
 low_zero_bytes: Callable[[np.uint64], int] = _low_zero_bytes()
-"""How many bytes of a word below its lowest one that is not zero."""
+"""The number of zero bytes below the lowest byte of a word that is not zero."""
 
 
 def word_of(text: bytes) -> np.uint64:
-    """The word that `word_at` gives where these eight bytes stand."""
+    """The number that `word_at` reads from these eight bytes."""
     return np.uint64(int.from_bytes(text, "little"))

@@ -1,1 +1,1 @@
-"""Columns that no message's row has: computed from others, or from the message's metadata."""
+"""Computes columns that messages lack, from other columns or from a message's metadata."""

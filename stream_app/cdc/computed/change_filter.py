@@ -12,7 +12,7 @@ no             no            nothing
 =============  ============  ===================================================
 
 An insert that does not pass gives nothing. A before-image may hold no more than a key, with
-invented values beside it. `Knowledge` says what is known of it. A -D of a row that is not in the
+invented values beside it. `KnownColumns` says what is known of it. A -D of a row that is not in the
 table changes nothing.
 """
 
@@ -26,13 +26,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.arrow_buffers import Bools
 from stream_app.cdc.change_batch import ROW_KIND, ChangeBatch, DecodedBatch
-from stream_app.cdc.columns.arrow_buffers import Bools
 from stream_app.model.row_kind import RowKind
 
 
-class Knowledge(Enum):
-    """Knowledge of the columns that a condition reads."""
+class KnownColumns(Enum):
+    """The columns that a condition reads, and how certain their values are."""
 
     NEWEST = auto()
     """The after-image's values alone: every old row counts as passing."""
@@ -47,8 +47,8 @@ _ROW = "_ROW"
 
 
 @dataclass(frozen=True, slots=True)
-class Filtered:
-    """The remaining rows of n.
+class FilteredRows:
+    """The rows that remain of n rows.
 
     Attributes:
         kept: bool [n].
@@ -59,7 +59,7 @@ class Filtered:
     kinds: Kinds
 
 
-def filtered(kinds: Kinds, is_pair: Bools, passes: Bools, known: Knowledge) -> Filtered:
+def filtered(kinds: Kinds, is_pair: Bools, passes: Bools, known: KnownColumns) -> FilteredRows:
     """Choose the rows of changes.
 
     Four updates, with values of both images::
@@ -75,19 +75,19 @@ def filtered(kinds: Kinds, is_pair: Bools, passes: Bools, known: Knowledge) -> F
         is_pair: bool [n]; where a -U stands whose +U is the next row.
         passes: bool [n]; where the condition is true.
     """
-    if known is Knowledge.NEWEST:
+    if known is KnownColumns.NEWEST:
         passes = passes | (kinds == RowKind.UPDATE_BEFORE) | (kinds == RowKind.DELETE)
     kept, chosen = passes.copy(), kinds.copy()
     before = np.flatnonzero(is_pair)
     was, still = passes[before], passes[before + 1]
     chosen[before[was & ~still]] = RowKind.DELETE
     chosen[before[~was & still] + 1] = RowKind.INSERT
-    if known is not Knowledge.CERTAIN:
+    if known is not KnownColumns.CERTAIN:
         alone = kinds == RowKind.UPDATE_AFTER
         alone[before + 1] = False
         chosen[alone & ~passes] = RowKind.DELETE
         kept |= alone
-    return Filtered(kept, chosen)
+    return FilteredRows(kept, chosen)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,17 +97,17 @@ class FilterStep:
     Attributes:
         condition: over the rows' columns.
         merges_by_key: whether the table's rows have a key; else only inserts are filtered.
-        known: of the condition's columns.
+        known: what is known of the condition's columns.
     """
 
     condition: pc.Expression
     merges_by_key: bool
-    known: Knowledge
+    known: KnownColumns
 
     def __call__(self, decoded: DecodedBatch, _: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
         rows, index = decoded.changes.rows, decoded.changes.message_index
-        passes = self._passes(rows)
+        passes = passing_rows(rows, self.condition)
         if passes.all():
             return decoded
         kinds: Kinds = rows.column(ROW_KIND).to_numpy()
@@ -116,7 +116,7 @@ class FilterStep:
             is_pair[:-1] = (kinds[:-1] == RowKind.UPDATE_BEFORE) & (index[:-1] == index[1:])
             left = filtered(kinds, is_pair, passes, self.known)
         else:
-            left = Filtered(passes | (kinds != RowKind.INSERT), kinds)
+            left = FilteredRows(passes | (kinds != RowKind.INSERT), kinds)
         rows = rows.set_column(0, rows.schema.field(0), pa.array(left.kinds))
         kept = index[left.kept]
         return replace(
@@ -125,10 +125,10 @@ class FilterStep:
             skipped=decoded.skipped + len(np.unique(index)) - len(np.unique(kept)),
         )
 
-    def _passes(self, rows: pa.RecordBatch) -> Bools:
-        numbered = pa.Table.from_batches([rows]).append_column(
-            _ROW, pa.array(np.arange(rows.num_rows))
-        )
-        passing: Bools = np.zeros(rows.num_rows, np.bool_)
-        passing[numbered.filter(self.condition).column(_ROW).to_numpy()] = True
-        return passing
+
+def passing_rows(rows: pa.RecordBatch, condition: pc.Expression) -> Bools:
+    """The rows for which a condition over the columns is true: bool [n]. Null is not true."""
+    numbered = pa.Table.from_batches([rows]).append_column(_ROW, pa.array(np.arange(rows.num_rows)))
+    passing: Bools = np.zeros(rows.num_rows, np.bool_)
+    passing[numbered.filter(condition).column(_ROW).to_numpy()] = True
+    return passing

@@ -20,7 +20,7 @@ _RESERVED = frozenset("{}#[]")
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class PatternLetter:
     """The meaning of a pattern's letter.
 
     Attributes:
@@ -33,26 +33,26 @@ class Letter:
     unit: int
 
 
-LETTERS: Mapping[str, Letter] = {
-    "y": Letter("year", 19, DAY),
-    "u": Letter("year", 19, DAY),
-    "Y": Letter("year of the week", 19, DAY),
-    "Q": Letter("quarter", 3, DAY),
-    "q": Letter("quarter", 3, DAY),
-    "M": Letter("month", 4, DAY),
-    "L": Letter("month", 4, DAY),
-    "w": Letter("week of the year", 2, DAY),
-    "D": Letter("day of the year", 3, DAY),
-    "d": Letter("day of the month", 2, DAY),
-    "E": Letter("day of the week", 4, DAY),
-    "a": Letter("AM or PM", 1, HOUR),
-    "H": Letter("hour, 0 to 23", 2, HOUR),
-    "k": Letter("hour, 1 to 24", 2, HOUR),
-    "K": Letter("hour, 0 to 11", 2, HOUR),
-    "h": Letter("hour, 1 to 12", 2, HOUR),
-    "m": Letter("minute", 2, MINUTE),
-    "s": Letter("second", 2, SECOND),
-    "S": Letter("fraction of a second", 9, NANO),
+LETTERS: Mapping[str, PatternLetter] = {
+    "y": PatternLetter("year", 19, DAY),
+    "u": PatternLetter("year", 19, DAY),
+    "Y": PatternLetter("year of the week", 19, DAY),
+    "Q": PatternLetter("quarter", 3, DAY),
+    "q": PatternLetter("quarter", 3, DAY),
+    "M": PatternLetter("month", 4, DAY),
+    "L": PatternLetter("month", 4, DAY),
+    "w": PatternLetter("week of the year", 2, DAY),
+    "D": PatternLetter("day of the year", 3, DAY),
+    "d": PatternLetter("day of the month", 2, DAY),
+    "E": PatternLetter("day of the week", 4, DAY),
+    "a": PatternLetter("AM or PM", 1, HOUR),
+    "H": PatternLetter("hour, 0 to 23", 2, HOUR),
+    "k": PatternLetter("hour, 1 to 24", 2, HOUR),
+    "K": PatternLetter("hour, 0 to 11", 2, HOUR),
+    "h": PatternLetter("hour, 1 to 12", 2, HOUR),
+    "m": PatternLetter("minute", 2, MINUTE),
+    "s": PatternLetter("second", 2, SECOND),
+    "S": PatternLetter("fraction of a second", 9, NANO),
 }
 
 
@@ -68,7 +68,7 @@ def parse_pattern(pattern: str) -> tuple[PatternPart, ...]:
     """Read a pattern.
 
     Raises:
-        ValueError: in words that go on after the pattern.
+        ValueError: in words that continue after the pattern.
     """
     parts: list[PatternPart] = []
     position = 0

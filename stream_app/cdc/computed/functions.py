@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import any_of, null_where, valid_of
+from stream_app.arrow_buffers import any_of, null_where, valid_of
 from stream_app.cdc.columns.column_cast import cast_alone
 from stream_app.cdc.columns.column_reading import (
     ColumnReading,
@@ -61,7 +61,7 @@ _INT64_MIN = -(2**63)
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class AppliedFunction:
     """A function with its arguments.
 
     Attributes:
@@ -87,7 +87,7 @@ class Function:
     """
 
     usage: str
-    apply: Callable[[DataType, tuple[str, ...], ArrowTypeOf], Applied]
+    apply: Callable[[DataType, tuple[str, ...], ArrowTypeOf], AppliedFunction]
     takes_column: bool = True
     is_stable: bool = True
 
@@ -107,7 +107,9 @@ def function_of(definition: Definition) -> Function:
     return function
 
 
-def applied(definition: Definition, argument: DataType, arrow_type_of: ArrowTypeOf) -> Applied:
+def applied_function(
+    definition: Definition, argument: DataType, arrow_type_of: ArrowTypeOf
+) -> AppliedFunction:
     """The function of a definition on a column of this type.
 
     Raises:
@@ -121,13 +123,17 @@ def applied(definition: Definition, argument: DataType, arrow_type_of: ArrowType
         raise DefinitionError(f"{error}; write {function.usage}") from None
 
 
-def _time(field: str, argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) -> Applied:
+def _time(
+    field: str, argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf
+) -> AppliedFunction:
     _count(literals, 0, 1)
     precision = _precision(argument, literals)
-    return Applied(_INT, partial(time_field, field=field, precision=precision), _no_time(precision))
+    return AppliedFunction(
+        _INT, partial(time_field, field=field, precision=precision), _no_time(precision)
+    )
 
 
-def _date_format(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) -> Applied:
+def _date_format(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) -> AppliedFunction:
     _count(literals, 1, 2)
     precision = _precision(argument, literals[1:])
     try:
@@ -135,11 +141,11 @@ def _date_format(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) 
     except ValueError as error:
         raise DefinitionError(f"the pattern {literals[0]!r} {error}") from None
     compute = partial(date_format, parts=parts, precision=precision)
-    return Applied(STRING, compute, _no_time(precision))
+    return AppliedFunction(STRING, compute, _no_time(precision))
 
 
 def _precision(argument: DataType, literals: tuple[str, ...]) -> int | None:
-    """The precision that numbers count in; None for columns that are no numbers."""
+    """The precision of the numbers; None for other columns."""
     if argument.root not in _TEMPORAL:
         raise DefinitionError(f"takes {_TEMPORAL_WORDS}, not a column of type {argument}")
     if not literals:
@@ -162,22 +168,24 @@ def _no_time(precision: int | None) -> str:
     return f"is, as {units} since 1970, no time of the years 0000 to 9999"
 
 
-def _substring(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) -> Applied:
+def _substring(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) -> AppliedFunction:
     _count(literals, 1, 2)
     if argument.root not in _TEMPORAL:
         raise DefinitionError(f"takes {_TEMPORAL_WORDS}, not a column of type {argument}")
     begin = _whole(literals[0], "the begin", 0)
     end = _whole(literals[1], "the end", begin + 1) if len(literals) > 1 else None
     compute = partial(text_functions.substring, begin=begin, end=end, precision=argument.precision)
-    return Applied(STRING, compute, f"has fewer than {begin if end is None else end} characters")
+    return AppliedFunction(
+        STRING, compute, f"has fewer than {begin if end is None else end} characters"
+    )
 
 
-def _truncate(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) -> Applied:
+def _truncate(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) -> AppliedFunction:
     _count(literals, 1, 1)
     width = _whole(literals[0], "the width", 1, WIDTH_MAX)
     if argument.root in STRING_ROOTS:
         compute: Compute = partial(text_functions.substring, begin=0, end=width)
-        return Applied(argument, compute, f"has fewer than {width} characters")
+        return AppliedFunction(argument, compute, f"has fewer than {width} characters")
     too_small = "has no multiple of the width below it in that type"
     if argument.root in INTEGER_ROOTS:
         compute = partial(truncate_integers, width=width)
@@ -187,10 +195,10 @@ def _truncate(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) -> 
         raise DefinitionError(
             f"takes a whole number, a decimal or a text, not a column of type {argument}"
         )
-    return Applied(argument, compute, too_small)
+    return AppliedFunction(argument, compute, too_small)
 
 
-def _cast(_: DataType, literals: tuple[str, ...], arrow_type_of: ArrowTypeOf) -> Applied:
+def _cast(_: DataType, literals: tuple[str, ...], arrow_type_of: ArrowTypeOf) -> AppliedFunction:
     # The type may have a comma of its own: DECIMAL(10, 2).
     if not literals:
         raise DefinitionError("names no value")
@@ -200,7 +208,7 @@ def _cast(_: DataType, literals: tuple[str, ...], arrow_type_of: ArrowTypeOf) ->
     except UsageError as error:
         raise DefinitionError(error.what) from None
     constant = _constant(value, result, arrow_type_of(result))
-    return Applied(result, partial(_repeated, constant=constant))
+    return AppliedFunction(result, partial(_repeated, constant=constant))
 
 
 def _constant(value: str, data_type: DataType, arrow_type: pa.DataType) -> pa.Array:
@@ -230,9 +238,9 @@ def _repeated(moments: pa.Array, constant: pa.Array) -> Casted:
     return pa.repeat(constant[0], len(moments)), None
 
 
-def _now(_: DataType, literals: tuple[str, ...], __: ArrowTypeOf) -> Applied:
+def _now(_: DataType, literals: tuple[str, ...], __: ArrowTypeOf) -> AppliedFunction:
     _count(literals, 0, 0)
-    return Applied(_MOMENT, _as_it_is)
+    return AppliedFunction(_MOMENT, _as_it_is)
 
 
 def _as_it_is(moments: pa.Array) -> Casted:
@@ -241,11 +249,11 @@ def _as_it_is(moments: pa.Array) -> Casted:
 
 def _case(
     change: Compute, argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf
-) -> Applied:
+) -> AppliedFunction:
     _count(literals, 0, 0)
     if argument.root not in STRING_ROOTS:
         raise DefinitionError(f"takes a text, not a column of type {argument}")
-    return Applied(STRING, change)
+    return AppliedFunction(STRING, change)
 
 
 def _count(literals: tuple[str, ...], least: int, most: int) -> None:
@@ -285,7 +293,9 @@ FUNCTIONS: Mapping[str, Function] = {
 
 
 def truncate_integers(values: pa.Array, width: int) -> Casted:
-    """``v - floormod(v, width)`` as integers of the same type; fails where that is too small."""
+    """Compute ``v - floormod(v, width)`` in the integers' type; fails where the result does not
+    fit.
+    """
     numbers = pc.fill_null(values, 0).cast(pa.int64()).to_numpy()
     rest = np.mod(numbers, width)
     fits = valid_of(values) & (numbers >= _INT64_MIN + rest)
@@ -295,7 +305,7 @@ def truncate_integers(values: pa.Array, width: int) -> Casted:
 
 
 def truncate_decimals(values: pa.Array, width: int) -> Casted:
-    """The same of the unscaled numbers [n]: 12.34 by 10 is 12.30.
+    """Truncate unscaled numbers [n] as `truncate_integers` does: 12.34 by 10 gives 12.30.
 
     An unscaled number is ``high * 2^64 + low``. The width is below 2^31, so all remainders and
     their products fit into 64 bits.

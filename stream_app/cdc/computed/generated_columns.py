@@ -18,18 +18,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.arrow_buffers import Bools, bools_of, valid_of
 from stream_app.cdc.change_batch import (
     ROW_KIND,
     ChangeBatch,
     DecodedBatch,
     change_schema,
-    rebuilt,
+    rebuilt_rows,
     whole_messages,
 )
-from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, valid_of
-from stream_app.cdc.computed.functions import STRING, Applied, ArrowTypeOf, applied
+from stream_app.cdc.computed.functions import STRING, AppliedFunction, ArrowTypeOf, applied_function
 from stream_app.cdc.computed.generation import Generation
-from stream_app.cdc.computed.metadata import METADATA
+from stream_app.cdc.computed.metadata_columns import METADATA
 from stream_app.cdc.message_format import FormatSetup, SourceReader
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import RowType
@@ -45,7 +45,7 @@ class ComputedColumn(NamedTuple):
     name: str
     call: str
     reference: str | None
-    function: Applied
+    function: AppliedFunction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +53,8 @@ class GeneratedColumns:
     """Implements `pipeline.Step`.
 
     Attributes:
-        schema: of the rows that come out, `change_schema`.
-        primary_keys: of the table.
+        schema: the schema of the rows that come out, `change_schema`.
+        primary_keys: the primary keys of the table.
         metadata: name of a column → name of its metadata.
         now_ms: the time of day, milliseconds since 1970 in UTC.
     """
@@ -74,8 +74,8 @@ class GeneratedColumns:
             made.add_metadata(whole_messages(messages))
         made.add_computed(self.now_ms())
         columns = [made.column(name) for name in self.schema.names]
-        decoded = decoded.with_rows(rebuilt(changes.rows, columns, self.schema))
-        return decoded.setting_aside(messages, made.reasons)
+        decoded = decoded.with_rows(rebuilt_rows(changes.rows, columns, self.schema))
+        return decoded.quarantining(messages, made.reasons)
 
 
 class _Made:
@@ -147,7 +147,7 @@ def _shown(value: pa.Scalar) -> str:
 
 
 def _zero(kind: pa.DataType) -> pa.Scalar:
-    """The zero of a type, where the image of an old row lacks a value that must not be null."""
+    """The zero of a type, for an old row's image that lacks a value of a NOT NULL column."""
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         return pa.scalar(b"").cast(kind)
     if pa.types.is_temporal(kind):
@@ -209,6 +209,6 @@ def _computed(
     for definition in made.computed:
         reference = made.reference(definition)
         argument = STRING if reference is None else columns.field(reference).data_type
-        function = applied(definition, argument, arrow_type_of)
+        function = applied_function(definition, argument, arrow_type_of)
         computed.append(ComputedColumn(definition.name, definition.call, reference, function))
     return computed

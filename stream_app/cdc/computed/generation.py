@@ -15,8 +15,8 @@ from stream_app.cdc.computed.definition import (
     in_order,
     parse_definition,
 )
-from stream_app.cdc.computed.functions import STRING, ArrowTypeOf, applied, function_of
-from stream_app.cdc.computed.metadata import METADATA
+from stream_app.cdc.computed.functions import STRING, ArrowTypeOf, applied_function, function_of
+from stream_app.cdc.computed.metadata_columns import METADATA
 from stream_app.model.near_names import did_you_mean, known_names
 from stream_app.model.schema.data_type import (
     INTEGER_ROOTS,
@@ -54,7 +54,7 @@ class MetadataError(DefinitionError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
-    """The made columns of a table.
+    """The made columns of a table, with their definitions.
 
     Attributes:
         computed: in an order in which each can be computed.
@@ -135,7 +135,7 @@ class Generation:
         for definition in self.computed:
             try:
                 argument = self._argument(definition, types)
-                make(definition.name, applied(definition, argument, arrow_type_of).result)
+                make(definition.name, applied_function(definition, argument, arrow_type_of).result)
             except DefinitionError as error:
                 raise DefinitionError(f"{definition.name}={definition.call} {error}") from None
         last = given.highest_id
@@ -156,7 +156,7 @@ class Generation:
 
 
 def generation(computed: Iterable[str], metadata: Iterable[str], prefix: str) -> Generation:
-    """The made columns, from the texts of the configuration.
+    """Parse the configuration's definitions into the made columns.
 
     Raises:
         MetadataError: there is no such metadata.
@@ -182,11 +182,11 @@ def generation(computed: Iterable[str], metadata: Iterable[str], prefix: str) ->
 
 
 def argument_problem(definition: Definition, arrow_type_of: ArrowTypeOf) -> str:
-    """The problem of a definition for any type of its column; empty: there is none."""
+    """The problem of a definition that no type of its column can avoid; empty without one."""
     problems: Counter[str] = Counter()
     for data_type in _ANY_TYPE:
         try:
-            applied(definition, data_type, arrow_type_of)
+            applied_function(definition, data_type, arrow_type_of)
             return ""
         except DefinitionError as error:
             problems[str(error)] += 1
@@ -221,7 +221,7 @@ def _check_metadata(key: str) -> None:
 
 
 def _holds(declared: DataType, result: DataType) -> bool:
-    """Whether a column of the one type takes values of the other without a loss."""
+    """Whether a column of one type holds every value of the other type."""
     if {declared.root, result.root} <= STRING_ROOTS:
         return True
     if {declared.root, result.root} <= INTEGER_ROOTS:

@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import bools_of, null_where
+from stream_app.arrow_buffers import bools_of, null_where
 from stream_app.cdc.columns.time_columns import Casted
 from stream_app.cdc.computed.date_pattern import parse_pattern
 from stream_app.cdc.computed.time_functions import date_format
 
 _BLANKS = "".join(map(chr, range(0x21)))
-"""What Java's ``trim`` takes away: all up to the blank."""
+"""The characters that Java's ``trim`` removes: all up to the blank."""
 _ABOVE_LAST_SPECIAL = 0x10000
 _SIGMA = "\N{GREEK CAPITAL LETTER SIGMA}"
 
@@ -30,7 +30,7 @@ def substring(values: pa.Array, begin: int, end: int | None, precision: int = 0)
 
     Args:
         values: texts, or dates, timestamps and whole numbers, which are written as text first.
-        precision: of timestamps.
+        precision: the precision of timestamps.
     """
     texts = as_text(values, precision)
     needed = begin if end is None else end
@@ -40,22 +40,22 @@ def substring(values: pa.Array, begin: int, end: int | None, precision: int = 0)
 
 
 def upper(values: pa.Array) -> Casted:
-    """Upper case, even where that needs more letters."""
+    """Convert to upper case, even where a letter becomes several."""
     return _changed(values, pc.utf8_upper, str.upper, _special("upper")), None
 
 
 def lower(values: pa.Array) -> Casted:
-    """In lower case; a sigma at the end of a word is another letter than within it."""
+    """Convert to lower case; a final sigma has a form of its own."""
     return _changed(values, pc.utf8_lower, str.lower, _special("lower") | {_SIGMA}), None
 
 
 def trim(values: pa.Array) -> Casted:
-    """The text without blanks and control characters at both ends."""
+    """Remove blanks and control characters from both ends."""
     return pc.utf8_trim(values, _BLANKS), None
 
 
 def as_text(values: pa.Array, precision: int) -> pa.Array:
-    """Texts, dates, timestamps and whole numbers as text [n], as Paimon writes them."""
+    """Convert texts, dates, timestamps and whole numbers to text [n], as Paimon writes them."""
     kind = values.type
     if pa.types.is_date(kind):
         return date_format(values, parse_pattern("yyyy-MM-dd"))[0]
@@ -71,7 +71,7 @@ def _changed(
     change_one: Callable[[str], str],
     special: frozenset[str],
 ) -> pa.Array:
-    """Texts in another case; the few with a special letter go one by one."""
+    """Convert the case of texts; texts with a special letter are converted one by one."""
     changed = change(values)
     if pc.all(pc.string_is_ascii(values)).as_py() is not False:
         return changed
@@ -84,6 +84,6 @@ def _changed(
 
 @cache
 def _special(case: str) -> frozenset[str]:
-    """The letters that have more than one letter in the other case."""
+    """The letters that become several letters in the other case."""
     letters = map(chr, range(0x80, _ABOVE_LAST_SPECIAL))
     return frozenset(letter for letter in letters if len(getattr(letter, case)()) > 1)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import Bools, Int64s, any_of, int64s_of, valid_of
+from stream_app.arrow_buffers import Bools, Int64s, any_of, int64s_of, valid_of
 from stream_app.cdc.columns.time_columns import (
     UNIT_DIGITS,
     Casted,
@@ -118,7 +118,7 @@ def instants_of(values: pa.Array, precision: int | None) -> Instants:
 
 
 def _of_texts(texts: pa.Array, precision: int | None) -> tuple[pa.Array, int, Int64s | None]:
-    """Counts, the digits of a second that they count, and nanoseconds where counts are coarser."""
+    """Parse texts: counts, the digits of a second they count, and nanoseconds beyond that."""
     if precision is not None:
         numeric = pc.match_substring_regex(texts, _NUMBER)
         digits = pc.if_else(numeric, texts, pa.scalar(None, pa.string()))
@@ -192,7 +192,7 @@ _year = _calendar(pc.year)
 
 
 def _year_of_era(seconds: Int64s) -> Int64s:
-    """The year before year 1 is year 1 before Christ, as the letter y counts."""
+    """The year of the letter y, for which the year before year 1 is year 1 BC."""
     years = _year(seconds)
     of_era: Int64s = np.where(years > 0, years, 1 - years)
     return of_era

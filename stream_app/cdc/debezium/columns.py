@@ -18,20 +18,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.column_drift import Column, ColumnPolicy, Sighting
-from stream_app.cdc.columns.arrow_buffers import (
+from stream_app.arrow_buffers import (
     Bools,
     Int64s,
     bools_of,
     children_of,
     valid_of,
 )
+from stream_app.cdc.column_drift import Column, ColumnPolicy, Sighting
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.debezium.key_proof import (
     WHOLE_IMAGES,
+    KeyQuestion,
     KeyRules,
-    Question,
     Questions,
     questions_of,
 )
@@ -127,7 +127,7 @@ def decode_columns(
 def decode_framed(
     values: pa.Array, framed: FramedRecords, shape: RecordShape, settings: DecodeSettings
 ) -> DecodedRecords | None:
-    """As `decode_columns`, for values with images in `framed`; None also for a flat shape."""
+    """Decode as `decode_columns` does, with images in `framed`; None also for a flat shape."""
     if shape.is_flat:
         return None
     columns = parse_objects(framed.images, pa.schema(shape.fields))
@@ -155,7 +155,7 @@ def _decoded(
     shape: RecordShape,
     settings: DecodeSettings,
 ) -> DecodedRecords:
-    """Rows of what was parsed; `named` are the parts of the values whose names are counted."""
+    """The rows of parsed values; `named` are the parts whose names are counted."""
     images, decoded, questions = decode_images(
         parsed, shape.readings, settings, is_flat=shape.is_flat
     )
@@ -189,13 +189,13 @@ def _questions(parsed: ParsedImages, suspects: Bools, rules: KeyRules) -> Questi
     images = parsed.images
     asked = questions_of(rules, images.ops, images.has_before, parsed.is_whole)
     if not parsed.is_op_told and rules.primary_key:
-        asked[images.ops == CREATE] = Question.UPSERT
-    asked[suspects] = Question.NONE
+        asked[images.ops == CREATE] = KeyQuestion.UPSERT
+    asked[suspects] = KeyQuestion.NONE
     return asked
 
 
 def _inner_names(images: StackedImages) -> Int64s:
-    """How many names of each record stand in values of columns that are parsed as objects."""
+    """The number of names in each record's values of columns that are parsed as objects."""
     names = np.zeros(len(images.ops), np.int64)
     for column in images.columns:
         if pa.types.is_struct(column.type):
@@ -323,7 +323,9 @@ def flat_images(
 
 
 def _like_envelopes(values: pa.Array, op: pa.Array | None) -> Bools:
-    """Where a flattened record has an envelope's field `op`; None: it is a column of the table."""
+    """The mask of flattened records with an envelope's field `op`; None if `op` is a table's
+    column.
+    """
     if op is not None:
         return valid_of(op)
     return bools_of(pc.match_substring_regex(values, '"(before|after|source|message)"'))
@@ -332,7 +334,7 @@ def _like_envelopes(values: pa.Array, op: pa.Array | None) -> Bools:
 def _without_row(
     values: pa.Array, rows: Sequence[pa.Array], readings: tuple[ColumnReading, ...]
 ) -> Bools:
-    """Where no key proves a row, and the message may be a heartbeat or similar."""
+    """The mask of messages that no key proves to be rows, and that may be heartbeats or similar."""
     suspects = bools_of(pc.match_substring(values, '"databaseName":'))
     present: Bools = np.zeros(len(values), np.bool_)
     for reading, column in zip(readings, rows, strict=True):
@@ -342,7 +344,7 @@ def _without_row(
 
 
 def _holds_base64_beside_numbers(values: pa.Array, shape: RecordShape, *, is_flat: bool) -> bool:
-    """Whether text that has to be decoded would pass for digits.
+    """Whether the parser may have taken base64 text of decimals for numbers.
 
     The parser takes text for a decimal as well as a number. Where it is base64 (a converter with
     ``decimal.format = NUMERIC`` sends numbers all the same), a second parse refuses all text.

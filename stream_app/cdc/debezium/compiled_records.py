@@ -7,17 +7,16 @@ declines stay for the other ways.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import orjson
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Int64s, bytes_of, offsets_of
 from stream_app.cdc.column_drift import Column, ColumnPolicy, Sighting, add_sighting
-from stream_app.cdc.columns.arrow_buffers import Int64s, bytes_of, offsets_of
-from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, JsonKind
+from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.debezium.columns import (
     DecodeSettings,
     ParsedImages,
@@ -28,113 +27,79 @@ from stream_app.cdc.debezium.columns import (
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
 from stream_app.cdc.debezium.record_frames import FramedTails, texts_of
 from stream_app.cdc.debezium.record_reader import TABLE_FIELDS, images_of
+from stream_app.cdc.json_records.decoder import SAMPLE_ROWS
 from stream_app.cdc.json_records.dialect import DocumentImages
+from stream_app.cdc.json_records.layout_choice import LayoutChoice, objects_in
+from stream_app.cdc.json_records.message_fields import text_reading
 from stream_app.cdc.json_records.outcome import DecodedRecords
 from stream_app.cdc.json_records.record_shapes import RecordShape
 from stream_app.cdc.rows.images import StackedImages
 from stream_app.cdc.rows.row_assembly import lacks_image
-from stream_app.model.schema.data_type import STRING
 
 if TYPE_CHECKING:
     from stream_app.cdc.compiled.image_columns import ImageLayout
 
-_REST_SLICES = 16
 
+def decode_compiled(
+    values: pa.Array,
+    tails: FramedTails | None,
+    shape: RecordShape,
+    settings: DecodeSettings,
+    choice: LayoutChoice,
+) -> tuple[Int64s, DecodedRecords] | None:
+    """Decode the values that machine code takes.
 
-@dataclass(slots=True)
-class CompiledShape:
-    """The layout of the last shape, and how long it rests.
+    Args:
+        tails: None: too few records have a known tail.
 
-    Attributes:
-        shape: the shape that the layout is for.
-        layout: None: machine code cannot parse this shape.
-        rests: slices to be left to the other ways, as most messages were declined.
+    Returns:
+        The positions of these values, and what they give. None: it takes too few, or none of
+        this shape.
     """
+    if not shape.is_flat and tails is None:
+        return None
+    rows = np.arange(len(values)) if tails is None else tails.rows
+    layout = choice.layout_of(
+        shape, partial(_layout_of, values, rows[:SAMPLE_ROWS], shape, settings, choice.parser)
+    )
+    if layout is None:
+        return None
+    if tails is None or shape.is_flat:
+        return _decoded_rows(values, (shape, layout), settings, choice)
+    return _decoded(values, tails, (shape, layout), settings, choice)
 
-    parser: type[ImageLayout]
-    shape: RecordShape | None = None
-    layout: ImageLayout | None = None
-    rests: int = 0
 
-    def decode(
-        self,
-        values: pa.Array,
-        tails: FramedTails | None,
-        shape: RecordShape,
-        settings: DecodeSettings,
-    ) -> tuple[Int64s, DecodedRecords] | None:
-        """Decode the values that machine code takes.
-
-        Args:
-            tails: None: too few records have a known tail.
-
-        Returns:
-            The positions of these values, and what they give. None: it takes too few, or none of
-            this shape.
-        """
-        if not shape.is_flat and tails is None:
+def _layout_of(
+    values: pa.Array,
+    rows: Int64s,
+    shape: RecordShape,
+    settings: DecodeSettings,
+    parser: type[ImageLayout],
+) -> ImageLayout | None:
+    """The layout for images with their columns in the order of these rows."""
+    readings, kinds = list(shape.readings), list(shape.kinds)
+    if shape.is_flat:
+        names = {reading.name for reading in readings}
+        added = flat_fields(settings)
+        if not names.isdisjoint(added):
             return None
-        if shape is not self.shape:
-            first = int(tails.rows[0]) if tails is not None and len(tails.rows) else 0
-            self.shape, self.rests = shape, 0
-            self.layout = self._made(values[first].as_py(), shape, settings)
-        if self.rests:
-            self.rests -= 1
-            return None
-        if self.layout is None:
-            return None
-        if shape.is_flat:
-            result = _decoded_rows(values, self.layout, shape, settings)
-        else:
-            assert tails is not None
-            result = _decoded(values, tails, (shape, self.layout), settings)
-        if result is None:
-            self.rests = _REST_SLICES
-        return result
-
-    def _made(
-        self, first: bytes, shape: RecordShape, settings: DecodeSettings
-    ) -> ImageLayout | None:
-        readings, kinds = list(shape.readings), list(shape.kinds)
-        if shape.is_flat:
-            names = {reading.name for reading in readings}
-            added = flat_fields(settings)
-            if not names.isdisjoint(added):
-                return None
-            readings += map(_text_reading, added)
-            kinds += [JsonKind.STRING] * len(added)
-        shortest = min(map(len, settings.placeholder.binaries))
-        return self.parser.of(
-            readings,
-            kinds,
-            _names(first),
-            reads_base64=shortest > self.parser.BASE64_MAX,
-        )
-
-
-def _text_reading(name: str) -> ColumnReading:
-    return ColumnReading(
-        name=name,
-        data_type=STRING,
-        arrow_type=pa.string(),
-        encoding=Encoding.TEXT,
-        scale=0,
-        required=False,
-        is_key=False,
+        readings += map(text_reading, added)
+        kinds += [JsonKind.STRING] * len(added)
+    shortest = min(map(len, settings.placeholder.binaries))
+    order = dict.fromkeys(
+        name
+        for images in _images_in(values.take(pa.array(rows)).to_pylist())
+        for image in (*images.befores, *images.afters)
+        for name in image
+    )
+    return parser.for_columns(
+        readings, kinds, list(order), reads_base64=shortest > parser.BASE64_MAX
     )
 
 
-def _names(value: bytes) -> Sequence[str]:
-    """The names of the columns of a record's first image, in their order."""
-    images = _images(value)
-    return () if images is None else tuple(next(iter((*images.befores, *images.afters)), {}))
-
-
-def _images(value: bytes) -> DocumentImages | None:
-    try:
-        return images_of(orjson.loads(value))
-    except orjson.JSONDecodeError:  # of a number that no double holds, in a column of no table
-        return None
+def _images_in(values: Iterable[bytes]) -> Iterator[DocumentImages]:
+    """The images of the values that are records."""
+    return filter(None, map(images_of, objects_in(values)))
 
 
 def _decoded(
@@ -142,12 +107,14 @@ def _decoded(
     tails: FramedTails,
     layout: tuple[RecordShape, ImageLayout],
     settings: DecodeSettings,
+    choice: LayoutChoice,
 ) -> tuple[Int64s, DecodedRecords] | None:
     shape, of_images = layout
     starts = offsets_of(values)[tails.rows].astype(np.int64)
     heads = of_images.parse(bytes_of(values), starts, tails.lasts)
-    if heads is None or 2 * np.count_nonzero(heads.parsed) < len(tails.rows):
+    if not choice.took_most(None if heads is None else heads.parsed):
         return None
+    assert heads is not None
     if not len(heads.columns[0]):
         return None
     kept = slice(None) if heads.parsed.all() else heads.parsed
@@ -171,12 +138,17 @@ def _decoded(
 
 
 def _decoded_rows(
-    values: pa.Array, layout: ImageLayout, shape: RecordShape, settings: DecodeSettings
+    values: pa.Array,
+    layout: tuple[RecordShape, ImageLayout],
+    settings: DecodeSettings,
+    choice: LayoutChoice,
 ) -> tuple[Int64s, DecodedRecords] | None:
-    """The same of flattened records."""
-    parsed = layout.parse_rows(bytes_of(values), offsets_of(values).astype(np.int64))
-    if parsed is None or 2 * np.count_nonzero(parsed.parsed) < len(values):
+    """Decode flattened records as `_decoded` does others."""
+    shape, of_rows = layout
+    parsed = of_rows.parse_rows(bytes_of(values), offsets_of(values).astype(np.int64))
+    if not choice.took_most(None if parsed is None else parsed.parsed):
         return None
+    assert parsed is not None
     rows = np.flatnonzero(parsed.parsed)
     part = values if len(rows) == len(values) else values.take(pa.array(rows))
     count = len(shape.readings)
@@ -194,7 +166,7 @@ def _records(
     shape: RecordShape,
     settings: DecodeSettings,
 ) -> DecodedRecords:
-    """Rows of images.
+    """Make rows of parsed records.
 
     Args:
         marked: the positions of the records among the values, and their numbers of drift.
@@ -210,7 +182,7 @@ def _records(
 def _drift(
     values: pa.Array, rows: Int64s, numbers: Int64s, policy: ColumnPolicy
 ) -> Mapping[Column, Sighting]:
-    """The unknown and missing columns: of each number that is not 0, one record tells them.
+    """The unknown and missing columns; one record stands for all with the same sum of marks.
 
     Args:
         rows: int64 [m]; the positions of the records among the values.
@@ -220,7 +192,6 @@ def _drift(
     odd = np.flatnonzero(numbers)
     _, firsts, counts = np.unique(numbers[odd], return_index=True, return_counts=True)
     for first, count in zip(odd[firsts].tolist(), counts.tolist(), strict=True):
-        images = _images(values[int(rows[first])].as_py())
-        if images is not None:
+        for images in _images_in([values[int(rows[first])].as_py()]):
             add_sighting(sightings, images.drift(policy.columns), Sighting(count, first))
     return policy.reported(sightings)

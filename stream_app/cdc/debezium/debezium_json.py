@@ -3,11 +3,10 @@
 The format ``debezium-json``: change events of any Debezium connector through Kafka Connect's
 JsonConverter, with and without the schema envelope, whole or flattened by ExtractNewRecordState.
 
-1. Messages are grouped by their schema.
-2. Records of one shape are decoded in columns (`columns`, called by `json_records.decoder`).
-3. Other records are read one by one (`records`); that reading is final.
-4. Where no before-image proves the row of a change, its Kafka key must (`key_proof`). A change
-   whose row is not certain stops the job or is a bad record.
+Messages are grouped by their schema, and `json_records.decoder` decodes each group. It numbers the
+steps: `columns` decodes records of one shape in step 2, and `records` reads the others in step 3.
+Where no before-image proves the row of a change, its Kafka key must (`key_proof`). A change whose
+row is not certain stops the job or is a bad record.
 
 What a message becomes: c and r give +I; u gives -U (if kept) and +U; d gives -D of the
 before-image. A column that is missing in a message is null. Tombstones, heartbeats, transaction
@@ -28,13 +27,13 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.cdc.change_batch import DecodedBatch, change_schema, present_values
-from stream_app.cdc.columns.arrow_buffers import Bools, Int64s
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.json_lines import may_be_misread
 from stream_app.cdc.columns.nesting import NESTING_MAX, deep_ones
 from stream_app.cdc.debezium.columns import DecodeSettings, decode_columns, decode_framed
-from stream_app.cdc.debezium.compiled_records import CompiledShape
+from stream_app.cdc.debezium.compiled_records import decode_compiled
 from stream_app.cdc.debezium.description import describe, versions
 from stream_app.cdc.debezium.key_proof import KeyCheck, ReplicaIdentity
 from stream_app.cdc.debezium.options import (
@@ -62,16 +61,17 @@ from stream_app.cdc.debezium.schema import (
 from stream_app.cdc.debezium.source_survey import survey
 from stream_app.cdc.json_records.decoder import SAMPLE_ROWS, Group, ShapeDecoder
 from stream_app.cdc.json_records.decoder_choice import compiled_columns
+from stream_app.cdc.json_records.layout_choice import LayoutChoice
 from stream_app.cdc.json_records.options import column_readings
-from stream_app.cdc.json_records.outcome import DecodedRecords, Index, Outcome
-from stream_app.cdc.json_records.record_shapes import RecordShape, shape_of
+from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords, Index
+from stream_app.cdc.json_records.record_shapes import RecordShape
 from stream_app.cdc.message_format import Format, FormatSetup, SourceReader
 from stream_app.cdc.rows.images import RowRules
 
 
 @dataclass(slots=True)
 class FramedGroup(Group):
-    """Messages of one schema, with the frames last seen.
+    """Messages of one schema, with the frames that were seen last.
 
     Attributes:
         compiled: None: machine code does not run here.
@@ -79,11 +79,11 @@ class FramedGroup(Group):
 
     fingerprint: str = ""
     frames: KnownFrames = field(default_factory=KnownFrames)
-    compiled: CompiledShape | None = None
+    compiled: LayoutChoice | None = None
 
 
 class DebeziumJson:
-    """The message format ``debezium-json``; implements `MessageFormat` and `decoder.Reads`."""
+    """The message format ``debezium-json``; implements `MessageFormat` and `decoder.ValueReads`."""
 
     def __init__(self, setup: FormatSetup, options: DebeziumOptions | None = None) -> None:
         """Use the setup's options, unless others are given."""
@@ -119,23 +119,23 @@ class DebeziumJson:
                 or a change whose row is not certain, unless ``unproven-keys = quarantine``.
         """
         outcome = self._outcome(messages)
-        self._take(*present_values(messages), outcome)
+        self._decode_values(*present_values(messages), outcome)
         return outcome.decoded(self._settings.rows.schema, self._uncertain(outcome))
 
-    def _take(self, values: pa.Array, index: Index, outcome: Outcome) -> None:
-        """Steps 1 to 3, of values at these positions."""
+    def _decode_values(self, values: pa.Array, index: Index, outcome: BatchOutcome) -> None:
+        """Decode the values at these positions, each group of one schema by itself."""
         if len(self._groups) > SCHEMAS_MAX:
             self._groups.clear()
             self._schemas.clear()
         decoder = ShapeDecoder(self, images_of, self._settings.policy)
-        for payloads in split_envelopes(values, self._schemas):  # step 1
+        for payloads in split_envelopes(values, self._schemas):
             group = self._group(payloads.prefix)
             if payloads.prefix:
                 outcome.schemas[group.fingerprint] = int(index[payloads.index[0]])
             decoder.decode(payloads.payloads, index[payloads.index], group, outcome)
 
-    def _outcome(self, messages: pa.RecordBatch) -> Outcome:
-        return Outcome(
+    def _outcome(self, messages: pa.RecordBatch) -> BatchOutcome:
+        return BatchOutcome(
             messages=messages,
             section=SECTION,
             policy=self._settings.policy,
@@ -148,8 +148,8 @@ class DebeziumJson:
         """Whether `decode` reads the messages' keys."""
         return self._keys.reads_keys
 
-    def _uncertain(self, outcome: Outcome) -> dict[int, str]:
-        """Step 4: the changes whose row nothing proves, each with the reason."""
+    def _uncertain(self, outcome: BatchOutcome) -> dict[int, str]:
+        """The changes whose row nothing proves, each with the reason."""
         if not outcome.asked:
             return {}
         index, questions = (np.concatenate(parts) for parts in zip(*outcome.asked, strict=True))
@@ -173,12 +173,14 @@ class DebeziumJson:
             self._groups[prefix] = FramedGroup(
                 readings,
                 fingerprint=fingerprint,
-                compiled=None if parser is None else CompiledShape(parser),
+                compiled=None if parser is None else LayoutChoice(parser),
             )
         return self._groups[prefix]
 
-    def ahead(self, values: pa.Array, index: Index, group: Group, outcome: Outcome) -> Bools:
-        """Decode records by their images alone, as part of step 2; see `decoder.Reads`."""
+    def without_parse(
+        self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome
+    ) -> Bools:
+        """Decode records by their images alone, as part of step 2; see `decoder.ValueReads`."""
         left: Bools = np.ones(len(values), np.bool_)
         assert isinstance(group, FramedGroup)
         if self._settings.policy.looks_at_each:
@@ -192,21 +194,21 @@ class DebeziumJson:
             return left
         rows, records = decoded
         left[rows] = False
-        outcome.take(records, index[rows])
-        suspects = rows[records.of.suspects]
+        outcome.add_columnar(records, index[rows])
+        suspects = rows[records.rows.suspects]
         if len(suspects):
             self.one_by_one(values.take(pa.array(suspects)), index[suspects], group, outcome)
         return left
 
     def _ahead_compiled(
-        self, values: pa.Array, group: FramedGroup, compiled: CompiledShape
+        self, values: pa.Array, group: FramedGroup, compiled: LayoutChoice
     ) -> tuple[Int64s, DecodedRecords] | None:
         tails = None
         if group.shape is None or not group.shape.is_flat:
             tails = group.frames.tails(values)
         rows = np.arange(min(len(values), SAMPLE_ROWS)) if tails is None else tails.rows
         shape = self._shape(values, rows, group)
-        return compiled.decode(values, tails, shape, self._settings)
+        return decode_compiled(values, tails, shape, self._settings, compiled)
 
     def _ahead_framed(
         self, values: pa.Array, group: FramedGroup
@@ -228,21 +230,20 @@ class DebeziumJson:
         return None if decoded is None else (rows, decoded)
 
     def _shape(self, values: pa.Array, rows: Int64s, group: FramedGroup) -> RecordShape:
-        """The group's shape; learnt from the first of these rows if there is none."""
-        if group.shape is None:
-            sample = values.take(pa.array(rows[:SAMPLE_ROWS])).to_pylist()
-            group.shape, _ = shape_of(sample, group.readings, self._settings.policy, images_of)
-        return group.shape
+        sample = values.take(pa.array(rows[:SAMPLE_ROWS]))
+        return group.shape_for(sample, self._settings.policy, images_of)
 
     def in_columns(
-        self, values: pa.Array, _index: Index, group: Group, _outcome: Outcome
+        self, values: pa.Array, _index: Index, group: Group, _outcome: BatchOutcome
     ) -> DecodedRecords | None:
-        """Step 2; see `decoder.Reads`."""
+        """Step 2; see `decoder.ValueReads`."""
         assert group.shape is not None
         return decode_columns(values, group.shape, self._settings)
 
-    def one_by_one(self, values: pa.Array, index: Index, group: Group, outcome: Outcome) -> None:
-        """Step 3; see `decoder.Reads`."""
+    def one_by_one(
+        self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome
+    ) -> None:
+        """Step 3; see `decoder.ValueReads`."""
         result = decode_records(values, group.readings, self._settings)
         outcome.take_result(result, index)
         for position, wrapped in result.wrapped:

@@ -31,7 +31,7 @@ from stream_app.cdc.message_format import TableVersionSeen
 from stream_app.cdc.source_types.connect import connect_type
 from stream_app.cdc.source_types.remarks import column_remarks
 from stream_app.model.schema.mapping_options import MappingMode, MappingOptions
-from stream_app.model.schema.source_table import SourceColumn, SourceTable, merged
+from stream_app.model.schema.source_table import SourceColumn, SourceTable, merged_source_table
 
 _KEY_NAMES = "pkNames"
 
@@ -46,32 +46,32 @@ def describe(
     """
     tables: list[tuple[int, SourceTable]] = []
     pk_names: tuple[str, ...] = ()
-    for rows in _of_each_version(messages):
-        if (table := _table(rows, options, keeps_nulls=keeps_nulls)) is not None:
-            tables.append((rows.positions[0], table))
-        pk_names = pk_names or next(filter(None, map(_pk_names, rows.payloads)), ())
+    for version in _of_each_version(messages):
+        if (table := _table(version, options, keeps_nulls=keeps_nulls)) is not None:
+            tables.append((version.positions[0], table))
+        pk_names = pk_names or next(filter(None, map(_pk_names, version.payloads)), ())
     if not tables:
         return None
     ordered = [table for _, table in sorted(tables, key=itemgetter(0))]
-    together = functools.reduce(merged, ordered)
+    together = functools.reduce(merged_source_table, ordered)
     return with_key(together, (*_kafka_keys(messages.column("key")), pk_names))
 
 
 def versions(messages: pa.RecordBatch, options: MappingOptions) -> Sequence[TableVersionSeen]:
     """See `message_format.SourceReader.versions`; keys are columns like others."""
     return [
-        TableVersionSeen(np.array(rows.positions, np.int64), table)
-        for rows in _of_each_version(messages)
-        if (table := _table(rows, options)) is not None
+        TableVersionSeen(np.array(version.positions, np.int64), table)
+        for version in _of_each_version(messages)
+        if (table := _table(version, options)) is not None
     ]
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
-    """Payloads of one version of the table, and their schema if they have one.
+class _VersionMessages:
+    """The messages of one version of the table: payloads, and their schema if they have one.
 
     Attributes:
-        positions: of all its messages; there is one.
+        positions: the positions of all its messages; there is one.
     """
 
     schema: Any
@@ -79,22 +79,28 @@ class _Rows:
     payloads: list[dict[str, Any]]
 
 
-def _of_each_version(messages: pa.RecordBatch) -> Iterator[_Rows]:
+def _of_each_version(messages: pa.RecordBatch) -> Iterator[_VersionMessages]:
     for group in split_messages(messages):
         schema = _object(group.prefix + b"null}") if group.prefix else None
         at = group.index.tolist()
-        yield from _versions(group.payloads, at, None if schema is None else schema["schema"])
+        yield from _versions_of_group(
+            group.payloads, at, None if schema is None else schema["schema"]
+        )
 
 
-def _table(rows: _Rows, options: MappingOptions, *, keeps_nulls: bool = True) -> SourceTable | None:
-    if rows.schema:
-        return _of_schema(rows, options, keeps_nulls=keeps_nulls)
-    names = [name for payload in rows.payloads for name in _row_names(payload)]
+def _table(
+    version: _VersionMessages, options: MappingOptions, *, keeps_nulls: bool = True
+) -> SourceTable | None:
+    if version.schema:
+        return _of_schema(version, options, keeps_nulls=keeps_nulls)
+    names = [name for payload in version.payloads for name in _row_names(payload)]
     return untyped(names, ()) if names else None  # step 2
 
 
-def _versions(payloads: pa.Array, positions: list[int], schema: Any) -> Iterator[_Rows]:
-    """The rows of a group of messages.
+def _versions_of_group(
+    payloads: pa.Array, positions: list[int], schema: Any
+) -> Iterator[_VersionMessages]:
+    """The versions of the table among a group of messages.
 
     An envelope in unusual spelling is not split off, and is a version of its own.
     """
@@ -107,12 +113,14 @@ def _versions(payloads: pa.Array, positions: list[int], schema: Any) -> Iterator
         is_wrapped = document.keys() == {"schema", "payload"}
         inner = document["payload"] if is_wrapped else document
         if is_wrapped and document["schema"] is not None:
-            yield _Rows(document["schema"], [at], [inner] if isinstance(inner, dict) else [])
+            yield _VersionMessages(
+                document["schema"], [at], [inner] if isinstance(inner, dict) else []
+            )
         elif isinstance(inner, dict):
             of_plain.append(at)
             plain.append(inner)
     if plain or schema is not None:
-        yield _Rows(schema, of_plain or positions[:1], plain)
+        yield _VersionMessages(schema, of_plain or positions[:1], plain)
 
 
 def _object(payload: bytes) -> dict[str, Any] | None:
@@ -120,15 +128,17 @@ def _object(payload: bytes) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
-def _of_schema(rows: _Rows, options: MappingOptions, *, keeps_nulls: bool) -> SourceTable | None:
+def _of_schema(
+    version: _VersionMessages, options: MappingOptions, *, keeps_nulls: bool
+) -> SourceTable | None:
     """Step 1: the columns by the schema envelope."""
-    if not has_columns(rows.schema):
+    if not has_columns(version.schema):
         return None
-    connector = _connector(rows.payloads)
-    kept = None if keeps_nulls else _null_columns(rows.payloads)
+    connector = _connector(version.payloads)
+    kept = None if keeps_nulls else _null_columns(version.payloads)
     columns = [
         _column(name, field, connector, options, loses_nulls=kept is not None and name not in kept)
-        for name, field in connect_fields(rows.schema).items()
+        for name, field in connect_fields(version.schema).items()
         if not name.startswith(ADDED_PREFIX)
     ]
     return SourceTable(columns=tuple(columns)) if columns else None
@@ -188,7 +198,7 @@ def _row_names(payload: dict[str, Any]) -> Iterator[str]:
 
 
 def _is_no_row(payload: dict[str, Any]) -> bool:
-    """Whether it is a heartbeat, a transaction's marker or a change of a schema."""
+    """Whether it is a heartbeat, a transaction marker or a schema change."""
     return payload.keys() <= HEARTBEAT_FIELDS or not payload.keys().isdisjoint(
         {"data_collections", "databaseName"}
     )

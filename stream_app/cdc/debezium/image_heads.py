@@ -5,12 +5,11 @@ A part of `record_frames`: it compares bytes, and leaves it to the parser whethe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from stream_app.cdc.columns.arrow_buffers import (
+from stream_app.arrow_buffers import (
     Bools,
     Bytes,
     Int64s,
@@ -18,69 +17,72 @@ from stream_app.cdc.columns.arrow_buffers import (
     offsets_of,
     slices_of,
 )
-from stream_app.cdc.columns.byte_patterns import Words, places_of_word
+from stream_app.cdc.columns.byte_patterns import ByteWords, places_of_word
 
-_START, _MIDDLE = b'{"before":', b',"after":'
-_NULL = b"null"
+_START, _MIDDLE, _NULL = b'{"before":', b',"after":', b"null"
+_FIELD_BEFORE = b'{"before'
+_NULL_BEFORE, _NULL_AFTER = b'":null,"after":', b',"after":null'
+_WORD = 8
 HEAD_MIN = len(_START + _NULL + _MIDDLE + _NULL)
 """Bytes before a tail at least."""
 
 
 @dataclass(frozen=True, slots=True)
-class Heads:
-    """The positions of the images of n values.
+class ImageHeads:
+    """The images of n values.
 
     Attributes:
-        bounds: int64 [n, 4]; start and end of each image; the value's start when not known.
+        bounds: int64 [n, 4]; start and end of each image.
         is_image: bool [n, 2]; else it is null.
     """
 
     bounds: Int64s
     is_image: Bools
 
-    def find(self, data: Bytes, rows: Int64s, last: Int64s) -> Bools:
-        """Search and note the images of some values; return a mask of the successes.
 
-        The same four values, whose tails begin at `last`, counted from the start of each::
+def find_heads(data: Bytes, starts: Int64s, lasts: Int64s) -> tuple[ImageHeads, Bools]:
+    """Search n values for their images; also the mask of the values that have such a head.
 
-            {"before":null,"after":{"k":1}T      bounds [10, 14, 23, 30]   is_image [F, T]
-            {"before":{"k":1},"after":{"k":2}T   bounds [10, 17, 26, 33]   is_image [T, T]
-            {"before":{"k":2},"after":nullT      bounds [10, 17, 26, 30]   is_image [T, F]
-            {"after":{"k":3}}                    bounds [0, 0, 0, 0]       not found
+    The same four values, whose tails begin at `lasts`, counted from the start of each::
 
-        Args:
-            last: where the tail of each of the values begins.
-        """
-        word = Words(data)
-        start = self.bounds[rows, 0]
-        first = start + len(_START)
-        begins = word.at(start, b'{"before') & word.at(start + 2, b'before":')
-        no_before = _where(data[first] == ord("n"), word, start, {8: b'":null,"', 15: b'"after":'})
-        ends_null = _where(
-            data[last - 1] == ord("l"), word, last, {-8: b'er":null', -13: b',"after"'}
-        )
-        middle = np.where(no_before, first + len(_NULL), last - len(_MIDDLE + _NULL))
-        both = np.flatnonzero(begins & ~no_before & ~ends_null)
-        middle[both] = _middles(word, first[both], last[both])
-        is_whole: Bools = begins & (middle >= first)
-        middle = np.where(is_whole, middle, first)
-        behind = np.minimum(middle + len(_MIDDLE), last)
-        no_after = ends_null & (last - behind == len(_NULL))
-        is_whole &= no_before | _is_braced(data, first, middle)
-        is_whole &= no_after | _is_braced(data, behind, last)
-        self.bounds[rows[is_whole]] = np.stack([first, middle, behind, last], axis=1)[is_whole]
-        self.is_image[rows[is_whole]] = np.stack([~no_before, ~no_after], axis=1)[is_whole]
-        return is_whole
+        {"before":null,"after":{"k":1}T      bounds [10, 14, 23, 30]   is_image [F, T]
+        {"before":{"k":1},"after":{"k":2}T   bounds [10, 17, 26, 33]   is_image [T, T]
+        {"before":{"k":2},"after":nullT      bounds [10, 17, 26, 30]   is_image [T, F]
+        {"after":{"k":3}}                    no such head: its bounds mean nothing
+
+    Args:
+        starts, lasts: int64 [n]; where each value begins in the data, and where its tail does.
+    """
+    word = ByteWords(data)
+    firsts = starts + len(_START)
+    begins = _stands_at(word, starts, _START)
+    null_before = _where(data[firsts] == ord("n"), word, starts + len(_FIELD_BEFORE), _NULL_BEFORE)
+    null_after = _where(data[lasts - 1] == ord("l"), word, lasts - len(_NULL_AFTER), _NULL_AFTER)
+    middles = np.where(null_before, firsts + len(_NULL), lasts - len(_NULL_AFTER))
+    both = np.flatnonzero(begins & ~null_before & ~null_after)
+    middles[both] = _middles(word, firsts[both], lasts[both])
+    has_head: Bools = begins & (middles >= firsts)
+    middles = np.where(has_head, middles, firsts)
+    behind = np.minimum(middles + len(_MIDDLE), lasts)
+    null_after &= lasts - behind == len(_NULL)
+    has_head &= null_before | _is_braced(data, firsts, middles)
+    has_head &= null_after | _is_braced(data, behind, lasts)
+    bounds = np.stack([firsts, middles, behind, lasts], axis=1)
+    return ImageHeads(bounds, np.stack([~null_before, ~null_after], axis=1)), has_head
 
 
-def _where(may: Bools, word: Words, places: Int64s, texts: Mapping[int, bytes]) -> Bools:
-    """The mask of candidates at which every text stands at its distance."""
+def _stands_at(word: ByteWords, places: Int64s, text: bytes) -> Bools:
+    """Whether a text of 8 to 16 bytes stands at each place, by its first and its last word."""
+    last = places + (len(text) - _WORD)
+    return word.stands_at(places, text[:_WORD]) & word.stands_at(last, text[-_WORD:])
+
+
+def _where(may: Bools, word: ByteWords, places: Int64s, text: bytes) -> Bools:
+    """The mask of candidates at whose place the text stands."""
     rows = np.flatnonzero(may)
-    for distance, text in texts.items():
-        rows = rows[word.at(places[rows] + distance, text)]
-    has_all: Bools = np.zeros(len(may), np.bool_)
-    has_all[rows] = True
-    return has_all
+    stands: Bools = np.zeros(len(may), np.bool_)
+    stands[rows] = _stands_at(word, places[rows], text)
+    return stands
 
 
 def _is_braced(data: Bytes, starts: Int64s, ends: Int64s) -> Bools:
@@ -89,8 +91,8 @@ def _is_braced(data: Bytes, starts: Int64s, ends: Int64s) -> Bools:
     return braced
 
 
-def _middles(word: Words, firsts: Int64s, lasts: Int64s) -> Int64s:
-    """Where `_MIDDLE` stands between two objects; -1: nowhere, or at several places."""
+def _middles(word: ByteWords, firsts: Int64s, lasts: Int64s) -> Int64s:
+    """The place of `_MIDDLE` between two objects; -1 for no place or several places."""
     # Images of one row are often of one length.
     middles = (firsts + lasts - len(_MIDDLE)) // 2
     left = np.flatnonzero(~_is_middle(word, middles))
@@ -100,11 +102,20 @@ def _middles(word: Words, firsts: Int64s, lasts: Int64s) -> Int64s:
 
 
 def _middles_by_search(data: Bytes, firsts: Int64s, lasts: Int64s) -> Int64s:
+    """As `_middles`, for images of any lengths: every ``},`` is a candidate.
+
+    Four values, from the first image's brace to the tail, and the middle counted from there::
+
+        {"k":1},"after":{"k":20}                      7
+        {"k":10},"after":{"k":2}                      8
+        {"k":1};"after":{"k":2}                      -1   none
+        {"k":{},"after":{}},"after":{"k":2}          -1   several
+    """
     heads = slices_of(data, firsts, lasts)
     offsets, copied = offsets_of(heads), bytes_of(heads)
     places = places_of_word(copied, b"},") + 1
     places = places[places < len(copied) - len(_MIDDLE)]
-    places = places[_is_middle(Words(copied), places)]
+    places = places[_is_middle(ByteWords(copied), places)]
     owners = np.searchsorted(offsets, places, side="right") - 1
     single = np.bincount(owners, minlength=len(firsts))[owners] == 1
     owners, places = owners[single], places[single]
@@ -113,8 +124,8 @@ def _middles_by_search(data: Bytes, firsts: Int64s, lasts: Int64s) -> Int64s:
     return middles
 
 
-def _is_middle(word: Words, places: Int64s) -> Bools:
+def _is_middle(word: ByteWords, places: Int64s) -> Bools:
     data = word.data
-    is_there: Bools = word.at(places, b',"after"') & word.at(places + 1, b'"after":')
+    is_there = _stands_at(word, places, _MIDDLE)
     is_there &= (data[places - 1] == ord("}")) & (data[places + len(_MIDDLE)] == ord("{"))
     return is_there

@@ -27,8 +27,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.cdc.change_batch import place
-from stream_app.cdc.columns.arrow_buffers import Bools
+from stream_app.arrow_buffers import Bools
+from stream_app.cdc.change_batch import message_place
 from stream_app.cdc.debezium.message_keys import NO_KEY, Fields, MessageKeys
 from stream_app.cdc.rows.row_assembly import DELETE, UPDATE, Ops
 from stream_app.errors import WrongSourceError
@@ -48,8 +48,8 @@ class ReplicaIdentity(Enum):
     DEFAULT = "default"
 
 
-class Question(IntEnum):
-    """What must be proven from a record's Kafka key; a larger member needs more."""
+class KeyQuestion(IntEnum):
+    """The facts that a record's Kafka key must prove; a larger member needs more."""
 
     NONE = 0
     UPSERT = 1
@@ -78,9 +78,9 @@ class KeyRules:
     sequence_fields: frozenset[str] = frozenset()
     source_key: frozenset[str] | None = None
 
-    def wanted(self, question: Question) -> frozenset[str]:
+    def wanted(self, question: KeyQuestion) -> frozenset[str]:
         """The columns that a key must hold to answer."""
-        deletes = question is Question.DELETE
+        deletes = question is KeyQuestion.DELETE
         return self.primary_key | self.sequence_fields if deletes else self.primary_key
 
     @property
@@ -106,35 +106,37 @@ def questions_of(rules: KeyRules, ops: Ops, has_before: Bools, is_whole: Bools) 
             proven = has_before & is_whole
         case ReplicaIdentity.DEFAULT:
             proven = np.zeros(len(ops), np.bool_)
-    asked[is_update & ~has_before] = Question.UPDATE
-    asked[is_update & has_before & ~proven] = Question.UPDATE_FROM
-    asked[is_delete & ~proven] = Question.DELETE
+    asked[is_update & ~has_before] = KeyQuestion.UPDATE
+    asked[is_update & has_before & ~proven] = KeyQuestion.UPDATE_FROM
+    asked[is_delete & ~proven] = KeyQuestion.DELETE
     return asked
 
 
-def answers(rules: KeyRules, question: Question, fields: Fields) -> bool:
-    """Whether a key with these fields makes the row certain."""
-    if question is Question.NONE:
+def answers(rules: KeyRules, question: KeyQuestion, fields: Fields) -> bool:
+    """Whether a key with these fields proves the row."""
+    if question is KeyQuestion.NONE:
         return True
     if rules.source_key is not None:
         return rules.source_key >= rules.wanted(question)
     if fields is None:
-        return question is Question.UPSERT
+        return question is KeyQuestion.UPSERT
     if fields == NO_KEY:
         # The source has no key, so its before-images are not made of one: they are whole.
-        is_told = question is not Question.UPDATE and rules.identity is not ReplicaIdentity.DEFAULT
-        return question is Question.UPSERT or is_told
+        is_told = (
+            question is not KeyQuestion.UPDATE and rules.identity is not ReplicaIdentity.DEFAULT
+        )
+        return question is KeyQuestion.UPSERT or is_told
     return fields >= rules.wanted(question)
 
 
-def uncertainty(rules: KeyRules, question: Question, fields: Fields) -> str:
+def uncertainty(rules: KeyRules, question: KeyQuestion, fields: Fields) -> str:
     """The reason of a bad record whose row is not certain."""
     what = {
-        Question.UPSERT: "may be an update (it has no __op)",
-        Question.DELETE: "is a delete",
+        KeyQuestion.UPSERT: "may be an update (it has no __op)",
+        KeyQuestion.DELETE: "is a delete",
     }.get(question, "is an update")
     image = "it has no before-image"
-    if question in (Question.UPDATE_FROM, Question.DELETE):
+    if question in (KeyQuestion.UPDATE_FROM, KeyQuestion.DELETE):
         image = "its before-image may hold invented values"
     known = rules.source_key if rules.source_key is not None else fields
     whose = "the message's key" if rules.source_key is None else "source-key"
@@ -176,7 +178,7 @@ class KeyCheck:
 
     rules: KeyRules
     quarantines: bool
-    _keys: MessageKeys = field(default_factory=MessageKeys)
+    _keys: MessageKeys = field(init=False, default_factory=MessageKeys)
 
     @property
     def reads_keys(self) -> bool:
@@ -197,7 +199,7 @@ class KeyCheck:
         """
         codes, fields = self._fields(messages, index)
         answered = np.array(
-            [[answers(self.rules, one, names) for one in Question] for names in fields]
+            [[answers(self.rules, one, names) for one in KeyQuestion] for names in fields]
         )
         failed = np.flatnonzero(~answered[codes, questions])
         if not len(failed):
@@ -205,7 +207,7 @@ class KeyCheck:
         cases = {
             (code, question): (question, names)
             for code, names in enumerate(fields)
-            for question in Question
+            for question in KeyQuestion
             if not answered[code, question]
         }
         if not self.quarantines:
@@ -228,11 +230,11 @@ class KeyCheck:
 
 
 def _stop(
-    messages: pa.RecordBatch, at: int, rules: KeyRules, question: Question, fields: Fields
+    messages: pa.RecordBatch, at: int, rules: KeyRules, question: KeyQuestion, fields: Fields
 ) -> WrongSourceError:
     return WrongSourceError(
         f"the record {uncertainty(rules, question, fields)}",
-        where=place(messages, at),
+        where=message_place(messages, at),
         fix=f"{remedies(rules, fields)}; source.debezium.unproven-keys = 'quarantine' sends such "
         f"records to quarantine and continues",
     )

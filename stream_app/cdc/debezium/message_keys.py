@@ -17,7 +17,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import (
+from stream_app.arrow_buffers import (
     Bools,
     bools_of,
     bytes_of,
@@ -45,7 +45,9 @@ _VALUE = rf"\s*(?:{_STRING}|{_SCALAR}|{_OBJECT})\s*"
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """How keys of one table look: all bytes up to the fields, and an expression for the rest."""
+    """The pattern of one table's keys: fixed bytes up to the fields, and an expression for the
+    rest.
+    """
 
     prefix: bytes
     pattern: str
@@ -67,7 +69,7 @@ class _Shape:
 class MessageKeys:
     """Reads keys, and remembers the shapes that it has seen."""
 
-    _shapes: dict[_Shape, frozenset[str]] = field(default_factory=dict)
+    _shapes: dict[_Shape, frozenset[str]] = field(init=False, default_factory=dict)
 
     def fields_of(self, keys: pa.Array) -> tuple[Codes, list[Fields]]:
         """The names of each key's fields.
@@ -107,7 +109,7 @@ def _may_be_object(keys: pa.Array) -> Bools:
 def _take_alike(
     keys: pa.Array, rest: npt.NDArray[np.int64], shape: _Shape, codes: Codes, code: int
 ) -> npt.NDArray[np.int64]:
-    """Give the code to the keys of this shape; returns the others."""
+    """Give the code to the keys with this shape; returns the others."""
     if not len(rest):
         return rest
     alike = shape.fits(keys if len(rest) == len(keys) else keys.take(pa.array(rest)))
@@ -120,7 +122,10 @@ def _code(distinct: dict[Fields, int], names: Fields) -> int:
 
 
 def _read(key: bytes) -> tuple[Fields, _Shape | None]:
-    """The names of one key, and the shape of others that look like it."""
+    """The field names of one message key, and a pattern that matches keys of the same form.
+
+    The pattern is None for a key without one.
+    """
     try:
         document = orjson.loads(key)
         if not isinstance(document, dict) or document.keys() != {"schema", "payload"}:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stream_app.cdc.change_batch import TableTraits
-from stream_app.cdc.column_drift import INEXACT, Reaction
+from stream_app.cdc.column_drift import INEXACT, DriftReaction
 from stream_app.cdc.columns.column_reading import Encoding, Family, family_of
 from stream_app.cdc.debezium.key_proof import KeyRules, ReplicaIdentity
 from stream_app.cdc.debezium.placeholders import (
@@ -37,7 +37,7 @@ from stream_app.cdc.source_types.remarks import REPLACES_NULLS
 from stream_app.errors import UsageError
 from stream_app.model.options.option import TEXT, Option
 from stream_app.model.schema.data_type import DataType, RowType
-from stream_app.model.schema.mapping_options import Inexact
+from stream_app.model.schema.mapping_options import InexactTimes
 
 SECTION = "debezium"
 DECIMAL_MODE = "decimal.handling.mode"
@@ -114,9 +114,9 @@ OPTIONS: tuple[Option[Any], ...] = (
 )
 
 JSON_OPTIONS = (*OPTIONS, DECODER_OPTION)
-"""Those of ``debezium-json``."""
+"""The options of ``debezium-json``."""
 
-_OLDER_VALUES = {(UNKNOWN_COLUMNS, "strict"): Reaction.QUARANTINE.value}
+_OLDER_VALUES = {(UNKNOWN_COLUMNS, "strict"): DriftReaction.QUARANTINE.value}
 _BINARY = {
     "bytes": Encoding.BASE64,
     "base64": Encoding.BASE64,
@@ -157,7 +157,7 @@ class DebeziumOptions(CheckedOptions):
     @property
     def writes_times(self) -> bool:
         """Whether a STRING column gets times of day as text; otherwise as their counts."""
-        return bool(self.values.get(INEXACT) == Inexact.STRING.value)
+        return bool(self.values.get(INEXACT) == InexactTimes.STRING.value)
 
     @property
     def placeholder(self) -> Placeholder:

@@ -1,4 +1,4 @@
-"""Debezium's JSON messages → the source table of each, without decoding a row.
+"""Finds the source table of each of Debezium's JSON messages, without decoding a row.
 
 Called by the splitter of jobs with many tables, before the decoding. Each of three ways reads the
 messages that the previous one leaves:
@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import (
+from stream_app.arrow_buffers import (
     Bools,
     Int64s,
     bools_of,
@@ -32,7 +32,7 @@ from stream_app.cdc.columns.arrow_buffers import (
     offsets_of,
     valid_of,
 )
-from stream_app.cdc.columns.byte_patterns import Words
+from stream_app.cdc.columns.byte_patterns import ByteWords
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.debezium.record_reader import FLAT_FIELDS, TABLE_FIELDS, origin_in
@@ -54,7 +54,7 @@ _FIELDS = pa.schema(
 )
 _ROW_OPS = pa.array(["c", "r", "u", "d", "t"])
 _SOURCE_ENDS = (b'},"transaction":null,"op":"', b'},"op":"')
-"""Behind `source`; a transaction ends like it."""
+"""The texts that can follow the field `source`; a transaction ends like it."""
 _FLAT_TIME = "__source_ts_ms"
 _TIME_FIELDS = pa.schema(
     [pa.field("source", pa.struct([("ts_ms", pa.int64())])), pa.field(_FLAT_TIME, pa.int64())]
@@ -77,12 +77,12 @@ def debezium_origins(messages: pa.RecordBatch) -> Origins:
     """
     search = _Search(messages.num_rows)
     for group in split_messages(messages):
-        search.take(group.payloads, group.index)
+        search.read(group.payloads, group.index)
     return search.origins()
 
 
 class _Search:
-    """What is known of n messages so far."""
+    """The search for the source tables of n messages, with its results so far."""
 
     def __init__(self, count: int) -> None:
         self._codes: Codes = np.full(count, NO_TABLE, np.int32)
@@ -92,7 +92,7 @@ class _Search:
     def origins(self) -> Origins:
         return Origins(tables=tuple(self._tables), codes=self._codes, unreadable=self._unreadable)
 
-    def take(self, values: pa.Array, index: Index) -> None:
+    def read(self, values: pa.Array, index: Index) -> None:
         """Read messages, binary [m]; `index` has their positions."""
         rest = np.arange(len(values))
         data = _Bytes(values)
@@ -110,39 +110,39 @@ class _Search:
             self._one_by_one(values.filter(pa.array(~readable)), index[~readable])
 
     def _without_alike(self, data: _Bytes, values: pa.Array, index: Index, rest: Int64s) -> Int64s:
-        """One message of the rest is read; returns the others that are not like it."""
+        """Read one of the remaining messages; returns those that are not like it."""
         # From the middle: numbers behind the name grow, so the first may be of another length.
-        return rest[~self._alike(data, values, index, rest, len(rest) // 2)]
+        return rest[~self._read_sample(data, values, index, rest, len(rest) // 2)]
 
     def _without_runs(self, data: _Bytes, values: pa.Array, index: Index, rest: Int64s) -> Int64s:
-        """Way 1 for many tables whose messages come in runs: each run's first message is read.
+        """Way 1 for many tables whose messages come in runs: read the first message of each run.
 
         Returns what is behind the runs: there, messages of the tables come in turns.
         """
         begin, width, reads = 0, _RUN_MIN, 0
         while begin < len(rest) and begin >= _RUN_MIN * (reads - _SHORT_RUNS):
-            alike = self._alike(data, values, index, rest[begin : begin + width], 0)
+            alike = self._read_sample(data, values, index, rest[begin : begin + width], 0)
             run = len(alike) if alike.all() else int(np.argmin(alike))
             begin, width, reads = begin + run, max(_RUN_MIN, 2 * run), reads + 1
         return rest[begin:]
 
-    def _alike(
+    def _read_sample(
         self, data: _Bytes, values: pa.Array, index: Index, some: Int64s, sample: int
     ) -> Bools:
-        """Read one of some messages, and note its table for those like it, which are returned."""
+        """Read one of some messages, and note its table for similar ones; returns their mask."""
         value, at = values[int(some[sample])].as_py(), int(index[some[sample]])
         self._read(value, at)
         code = self._codes[at]
         pieces = [] if code == NO_TABLE else _pieces(value, list(self._tables)[code])
         same = np.zeros(len(some), np.bool_)
         if pieces:
-            same = data.alike(some, pieces)
+            same = data.have_pieces(some, pieces)
             self._codes[index[some[same]]] = code
         same[sample] = True
         return same
 
     def _parse(self, values: pa.Array, index: Index) -> None:
-        """Way 2: a parse in columns."""
+        """Way 2: parse the messages in columns."""
         for some, places, columns in parse_by_halves(values, index, _FIELDS):
             if columns is None:
                 self._one_by_one(some, places)
@@ -164,7 +164,7 @@ class _Search:
         self._codes[index[chosen]] = codes[origins.codes]
 
     def _one_by_one(self, values: pa.Array, index: Index) -> None:
-        """Way 3: heartbeats and the like, and what is no JSON."""
+        """Way 3: read messages one by one, such as heartbeats and broken JSON."""
         for at, value in zip(index.tolist(), values.to_pylist(), strict=True):
             self._read(value, at)
 
@@ -185,14 +185,14 @@ def _is_named(names: pa.Array) -> Bools:
 
 
 class _Bytes:
-    """The bytes of n values, read eight at a time from any place."""
+    """The bytes of n messages, in which eight bytes can be compared at any place."""
 
     def __init__(self, values: pa.Array) -> None:
-        self._words = Words(bytes_of(values))
+        self._words = ByteWords(bytes_of(values))
         offsets = offsets_of(values)
         self._lengths, self._ends = np.diff(offsets), offsets[1:]
 
-    def alike(self, index: Int64s, pieces: Sequence[_Piece]) -> Bools:
+    def have_pieces(self, index: Int64s, pieces: Sequence[_Piece]) -> Bools:
         """The mask of values at `index` that have all the pieces: bool [len(index)]."""
         farthest = max(piece.distance for piece in pieces)
         same: Bools = self._lengths[index] >= farthest
@@ -201,21 +201,21 @@ class _Bytes:
             fits: Bools = np.ones(len(at), np.bool_)
             last = len(piece.text) - _WORD
             for shift in (*range(0, last, _WORD), last):
-                fits &= self._words.at(at + shift, piece.text[shift : shift + _WORD])
+                fits &= self._words.stands_at(at + shift, piece.text[shift : shift + _WORD])
             same[same] = fits
         return same
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """At least eight bytes, which begin `distance` bytes before a message's end."""
+    """A text of at least eight bytes that begins `distance` bytes before a message's end."""
 
     text: bytes
     distance: int
 
 
 def _pieces(value: bytes, origin: Origin) -> list[_Piece]:
-    """The bytes by which a message tells its table; none where they are not at hand.
+    """The pieces of a message that name its table; none if a piece is missing or too short.
 
     A key stands in quotes, and text in a row has its quotes escaped. The row itself stands before
     `source`. So the last place of these bytes is that of the fields.
@@ -236,7 +236,7 @@ def _pieces(value: bytes, origin: Origin) -> list[_Piece]:
 
 
 def change_times(messages: pa.RecordBatch) -> pa.Array:
-    """The time of each change: timestamp in ms of UTC [n]; null: the message has none.
+    """The time of each change: timestamp in ms of UTC [n]; null if the message has none.
 
     That is ``source.ts_ms``, flattened ``__source_ts_ms`` (``add.fields=source.ts_ms``).
 
@@ -246,12 +246,12 @@ def change_times(messages: pa.RecordBatch) -> pa.Array:
     read = FieldsRead(_TIME_FIELDS)
     for group in split_messages(messages):
         payloads = group.payloads if group.prefix else _without_envelopes(group.payloads)
-        read.take(payloads, group.index)
+        read.read(payloads, group.index)
     return read.times(messages.num_rows, _millis_of)
 
 
 def _without_envelopes(values: pa.Array) -> pa.Array:
-    """Messages of which some have an envelope that `split_envelopes` left: other writers' blanks.
+    """Unwrap messages in envelopes that `split_envelopes` missed, because they have other blanks.
 
     Such an envelope becomes its payload.
     """
@@ -277,7 +277,7 @@ def _payload_of(value: bytes) -> bytes:
 def time_of(value: bytes) -> int | None:
     """The time of one message's change, in ms; None: the message has none."""
     read = FieldsRead(_TIME_FIELDS)
-    read.take(pa.array([value], pa.binary()), np.zeros(1, np.int32))
+    read.read(pa.array([value], pa.binary()), np.zeros(1, np.int32))
     millis: int | None = _millis_of(read.parts[0][1])[0].as_py() if read.parts else None
     return millis
 

@@ -1,4 +1,4 @@
-"""Debezium's stand-in for a TOAST value that PostgreSQL did not log: "unchanged", not a value.
+"""Detects Debezium's placeholder for a TOAST value that PostgreSQL did not log.
 
 Used by `debezium_json`; the stand-in is never written.
 
@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import (
+from stream_app.arrow_buffers import (
     Bools,
     bools_of,
     lengths_of,
@@ -115,7 +115,7 @@ def placeholder_of(value: str = PLACEHOLDER) -> Placeholder:
     """The forms of a connector's ``unavailable.value.placeholder``.
 
     Args:
-        value: of the property; behind ``hex:`` the bytes of the placeholder.
+        value: the value of the property; behind ``hex:`` the bytes of the placeholder.
     """
     raw = _raw(value)
     text = raw.decode(errors="replace")
@@ -190,7 +190,7 @@ def restored_images(
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    """Whether values are texts or bytes still; a compiled decoder makes decimals of base64."""
+    """Whether values are still text or bytes; a compiled decoder already has decimals."""
     return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
 
 

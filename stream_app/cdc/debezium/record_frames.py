@@ -19,15 +19,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import orjson
 import pyarrow as pa
 
-from stream_app.cdc.columns.arrow_buffers import (
+from stream_app.arrow_buffers import (
     Bools,
     Bytes,
     Int64s,
@@ -37,13 +37,14 @@ from stream_app.cdc.columns.arrow_buffers import (
 )
 from stream_app.cdc.columns.byte_patterns import BytePattern, byte_pattern
 from stream_app.cdc.columns.nesting import nests_too_deeply
-from stream_app.cdc.debezium.image_heads import HEAD_MIN, Heads
+from stream_app.cdc.debezium.image_heads import HEAD_MIN, ImageHeads, find_heads
 from stream_app.cdc.debezium.record_reader import ROW_OPS, TABLE_FIELDS
 from stream_app.cdc.json_records.documents import no_constant
 from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.rows.row_assembly import Ops
 
 _TAIL = b',"source":{'
+_TAIL_COLON = _TAIL.index(b":")
 _LITERAL_FIELDS = frozenset({"op", "connector", *TABLE_FIELDS})
 _TOKEN = re.compile(rb'("(?:[^"\\]|\\.)*")(\s*:)?|-?[0-9][-+.0-9eE]*')
 _FRAMES_KEPT = 32
@@ -58,7 +59,7 @@ class RecordFrame:
 
     Attributes:
         tail: from the comma before `source` to the end.
-        op_place: of the op's letter in the tail.
+        op_place: the place of the op's letter in the tail.
         source: what the source says of connector and table, by `TABLE_FIELDS`.
     """
 
@@ -101,7 +102,7 @@ class FramedRecords:
         return before, np.where(self.has_after, firsts + self.has_before, -1)
 
     def texts(self, name: str) -> pa.DictionaryArray:
-        """What the source of each record says by this name: dictionary of strings [m]."""
+        """The source's field of this name in each record: dictionary of strings [m]."""
         return texts_of(self.frames, self.codes, name)
 
     def joined_images(self) -> pa.Array:
@@ -111,7 +112,7 @@ class FramedRecords:
         return pa.Array.from_buffers(pa.binary(), len(self.rows), buffers)
 
     def without(self, images: Bools) -> FramedRecords:
-        """The mask of records without a marked image: bool [s]."""
+        """The records without a marked image; `images` marks images: bool [s]."""
         marks = np.concatenate([[0], np.cumsum(images)])[self.first_images]
         kept = marks[1:] == marks[:-1]
         firsts = self.first_images
@@ -143,7 +144,7 @@ class FramedTails:
 
 
 def texts_of(frames: Sequence[RecordFrame], codes: Int64s, name: str) -> pa.DictionaryArray:
-    """What the source of each record says by this name: dictionary of strings [m]."""
+    """The source's field of this name in each record: dictionary of strings [m]."""
     texts = pa.array([frame.source[name] for frame in frames], pa.string())
     return pa.DictionaryArray.from_arrays(pa.array(codes), texts)
 
@@ -152,10 +153,10 @@ def texts_of(frames: Sequence[RecordFrame], codes: Int64s, name: str) -> pa.Dict
 class KnownFrames:
     """Frames of earlier records, the most frequent first."""
 
-    _frames: list[RecordFrame] = field(default_factory=list)
+    _frames: list[RecordFrame] = field(init=False, default_factory=list)
 
     def framed(self, values: pa.Array) -> FramedRecords | None:
-        """The records whose frame is known or learnt here; None: too few to be worth it.
+        """The records whose frame is known or learned here; None if they are too few.
 
         Four values, of which three have a tail T such as ``,"source":{"db":"d"},"op":"u"}``::
 
@@ -170,37 +171,32 @@ class KnownFrames:
             values: binary [n] without nulls.
         """
         data, offsets = bytes_of(values), offsets_of(values).astype(np.int64)
-        codes: Int64s = np.full(len(values), -1, np.int64)
-        heads = Heads(
-            np.repeat(offsets[:-1], 4).reshape(-1, 4), np.zeros((len(values), 2), np.bool_)
-        )
-        ops: Ops = np.zeros(len(values), np.uint8)
-        # In blocks that stay in the processor's cache: what counts is how often memory is read.
-        for at in range(0, len(values), _BLOCK_ROWS):
-            block = slice(at, at + _BLOCK_ROWS)
-            part = Heads(heads.bounds[block], heads.is_image[block])
-            ends = offsets[at : at + _BLOCK_ROWS + 1]
-            self._find_block(data, ends, codes[block], part, ops[block])
-            if 2 * np.count_nonzero(codes[: block.stop] >= 0) < min(block.stop, len(values)):
-                self._keep_the_commonest(codes[codes >= 0])
+        blocks: list[_FramedBlock] = []
+        known = 0
+        for at, block in _blocks(offsets):
+            blocks.append(self._framed_block(data, block, at))
+            known += len(blocks[-1].tails.rows)
+            if 2 * known < at + len(block) - 1:
+                self._keep_the_commonest([block.tails for block in blocks])
                 return None
-        rows = np.flatnonzero(codes >= 0)
-        if not heads.is_image.any():
+        tails = self._joined([block.tails for block in blocks])
+        bounds = np.concatenate([block.heads.bounds for block in blocks])
+        is_image = np.concatenate([block.heads.is_image for block in blocks])
+        if not is_image.any():
             return None
-        records = FramedRecords(
-            rows=rows,
-            images=_images(values, heads),
-            has_before=heads.is_image[rows, 0],
-            has_after=heads.is_image[rows, 1],
-            ops=ops[rows],
-            codes=codes[rows],
-            frames=tuple(self._frames),
+        self._keep_the_commonest([tails])
+        return FramedRecords(
+            rows=tails.rows,
+            images=slices_of(data, bounds[:, 0::2][is_image], bounds[:, 1::2][is_image]),
+            has_before=is_image[:, 0],
+            has_after=is_image[:, 1],
+            ops=tails.ops,
+            codes=tails.codes,
+            frames=tails.frames,
         )
-        self._keep_the_commonest(records.codes)
-        return records
 
     def tails(self, values: pa.Array) -> FramedTails | None:
-        """The records whose tail is known or learnt here; None: too few to be worth it.
+        """The records whose tail is known or learned here; None if they are too few.
 
         What stands before a tail is not looked at.
 
@@ -208,57 +204,97 @@ class KnownFrames:
             values: binary [n] without nulls.
         """
         data, offsets = bytes_of(values), offsets_of(values).astype(np.int64)
-        codes: Int64s = np.full(len(values), -1, np.int64)
-        for at in range(0, len(values), _BLOCK_ROWS):
-            part = codes[at : at + _BLOCK_ROWS]
-            self._match_tails(data, offsets[at : at + _BLOCK_ROWS + 1], part)
-            if 2 * np.count_nonzero(part >= 0) < len(part):
-                self._keep_the_commonest(codes[codes >= 0])
+        blocks: list[FramedTails] = []
+        for at, block in _blocks(offsets):
+            blocks.append(self._tails_in(data, block, at))
+            if 2 * len(blocks[-1].rows) < len(block) - 1:
+                self._keep_the_commonest(blocks)
                 return None
-        rows = np.flatnonzero(codes >= 0)
-        known = codes[rows]
-        lasts = offsets[1:][rows] - np.array([len(frame.tail) for frame in self._frames])[known]
-        ops = data[lasts + np.array([frame.op_place for frame in self._frames])[known]]
-        frames = tuple(self._frames)
-        self._keep_the_commonest(known)
-        return FramedTails(rows=rows, lasts=lasts, ops=ops, codes=known, frames=frames)
+        tails = self._joined(blocks)
+        self._keep_the_commonest([tails])
+        return tails
 
-    def _find_block(
-        self, data: Bytes, offsets: Int64s, codes: Int64s, heads: Heads, ops: Ops
-    ) -> None:
-        """Find frames and images of some values, and fill in what is found."""
-        ends = offsets[1:]
-        self._match_tails(data, offsets, codes)
-        rows = np.flatnonzero(codes >= 0)
-        if len(rows):
-            known = codes[rows]
-            tails = ends[rows] - np.array([len(frame.tail) for frame in self._frames])[known]
-            is_known = heads.find(data, rows, tails)
-            codes[rows[~is_known]] = -1
-            ops[rows] = data[tails + np.array([frame.op_place for frame in self._frames])[known]]
+    def _framed_block(self, data: Bytes, offsets: Int64s, first: int) -> _FramedBlock:
+        """The records with a known tail and images, among the values of a block."""
+        tails = self._tails_in(data, offsets, first)
+        heads, has_head = find_heads(data, offsets[tails.rows - first], tails.lasts)
+        if has_head.all():
+            return _FramedBlock(tails, heads)
+        tails = replace(
+            tails,
+            rows=tails.rows[has_head],
+            lasts=tails.lasts[has_head],
+            ops=tails.ops[has_head],
+            codes=tails.codes[has_head],
+        )
+        return _FramedBlock(tails, ImageHeads(heads.bounds[has_head], heads.is_image[has_head]))
 
-    def _match_tails(self, data: Bytes, offsets: Int64s, codes: Int64s) -> None:
-        """Give each value the position of its frame; learn new ones."""
-        lengths, ends = np.diff(offsets), offsets[1:]
-        left = np.flatnonzero(lengths > HEAD_MIN)
+    def _tails_in(self, data: Bytes, offsets: Int64s, first: int) -> FramedTails:
+        """The records with a known tail, among the values of a block.
+
+        Args:
+            offsets: int64 [n + 1]; of the block's values in the data.
+            first: the position of the block's first value.
+        """
+        codes = self._codes(data, offsets)
+        rows = np.flatnonzero(codes >= 0)
+        known, frames = codes[rows], tuple(self._frames)
+        lasts = offsets[1:][rows] - np.array([len(frame.tail) for frame in frames], np.int64)[known]
+        ops = data[lasts + np.array([frame.op_place for frame in frames], np.int64)[known]]
+        return FramedTails(rows=rows + first, lasts=lasts, ops=ops, codes=known, frames=frames)
+
+    def _codes(self, data: Bytes, offsets: Int64s) -> Int64s:
+        """The position of each value's frame, -1 without one: int64 [n]; learns new frames."""
+        codes: Int64s = np.full(len(offsets) - 1, -1, np.int64)
+        left = np.flatnonzero(np.diff(offsets) > HEAD_MIN)
         for code, frame in enumerate(self._frames):
-            left = _match(frame, code, data, ends, lengths, left, codes)
+            codes[_with_tail(frame.tail, data, offsets, left)] = code
+            left = left[codes[left] < 0]
         misses = 0
         while len(left) and misses < _MISSES_MAX and len(self._frames) < 2 * _FRAMES_KEPT:
             row, before = int(left[0]), len(left)
             learnt = frame_of(data[offsets[row] : offsets[row + 1]].tobytes())
             if learnt is not None:
-                left = _match(learnt, len(self._frames), data, ends, lengths, left, codes)
+                codes[_with_tail(learnt.tail, data, offsets, left)] = len(self._frames)
+                left = left[codes[left] < 0]
             if learnt is None or len(left) == before:
                 left = left[1:]
             else:
                 self._frames.append(learnt)
             misses += before - len(left) <= len(codes) // _RARE_SHARE
+        return codes
 
-    def _keep_the_commonest(self, codes: Int64s) -> None:
+    def _joined(self, blocks: Sequence[FramedTails]) -> FramedTails:
+        return FramedTails(
+            rows=np.concatenate([block.rows for block in blocks]),
+            lasts=np.concatenate([block.lasts for block in blocks]),
+            ops=np.concatenate([block.ops for block in blocks]),
+            codes=np.concatenate([block.codes for block in blocks]),
+            frames=tuple(self._frames),
+        )
+
+    def _keep_the_commonest(self, blocks: Sequence[FramedTails]) -> None:
+        codes = np.concatenate([block.codes for block in blocks])
         counts = np.bincount(codes, minlength=len(self._frames))
         order = np.argsort(-counts, kind="stable")[:_FRAMES_KEPT]
         self._frames = [self._frames[at] for at in order.tolist()]
+
+
+@dataclass(frozen=True, slots=True)
+class _FramedBlock:
+    """The records of a block that have a known tail, and the images of each."""
+
+    tails: FramedTails
+    heads: ImageHeads
+
+
+def _blocks(offsets: Int64s) -> Iterator[tuple[int, Int64s]]:
+    """The position of each block's first value, and the offsets of its values; one block at least.
+
+    Blocks stay in the processor's cache: what counts is how often memory is read.
+    """
+    for at in range(0, max(len(offsets) - 1, 1), _BLOCK_ROWS):
+        yield at, offsets[at : at + _BLOCK_ROWS + 1]
 
 
 def frame_of(value: bytes) -> RecordFrame | None:
@@ -296,7 +332,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _ranges(tail: bytes) -> tuple[dict[int, bytes], list[int]]:
-    """The places of a tail where other bytes mean a valid tail too; and where an op's letter is."""
+    """The places of a tail where other bytes are valid too, and the place of the op."""
     ranges: dict[int, bytes] = {}
     ops: list[int] = []
     name = ""
@@ -321,30 +357,13 @@ def _ranges(tail: bytes) -> tuple[dict[int, bytes], list[int]]:
     return ranges, ops
 
 
-def _match(
-    frame: RecordFrame,
-    code: int,
-    data: Bytes,
-    ends: Int64s,
-    lengths: Int64s,
-    left: Int64s,
-    codes: Int64s,
-) -> Int64s:
-    """Give the code to the values that have the frame; returns those that are left."""
-    if not len(left):
-        return left
-    size = len(frame.tail)
-    may = lengths[left] >= size + HEAD_MIN
-    starts = np.where(may, ends[left] - size, 0)
+def _with_tail(tail: BytePattern, data: Bytes, offsets: Int64s, rows: Int64s) -> Int64s:
+    """Those rows whose value ends with the tail, behind a head of `HEAD_MIN` bytes or more."""
+    starts = offsets[1:][rows] - len(tail)
+    may = starts - offsets[rows] >= HEAD_MIN
+    starts[~may] = 0
     # Few bytes tell most of the others: each tail has the comma and the op at its own distance.
-    may &= (data[starts] == ord(",")) & (data[starts + 9] == ord(":"))
-    rows = left if may.all() else left[may]
-    fits = frame.tail.fits(data, ends[rows] - size)
-    codes[rows[fits]] = code
-    return left[codes[left] < 0]
-
-
-def _images(values: pa.Array, heads: Heads) -> pa.Array:
-    """The bytes of all images; copies them once."""
-    starts, ends = heads.bounds[:, 0::2], heads.bounds[:, 1::2]
-    return slices_of(bytes_of(values), starts[heads.is_image], ends[heads.is_image])
+    may &= (data[starts] == ord(",")) & (data[starts + _TAIL_COLON] == ord(":"))
+    if not may.all():
+        rows, starts = rows[may], starts[may]
+    return rows[tail.fits(data, starts)]

@@ -28,12 +28,12 @@ from stream_app.model.schema.origin import Origin
 
 OP_FIELD = "__op"
 ADDED_PREFIX = "__"
-"""Of the fields that ExtractNewRecordState adds to a flattened record."""
+"""The prefix of the fields that ExtractNewRecordState adds to a flattened record."""
 DELETED_FIELD = "__deleted"
 ROW_OPS = frozenset("crud")
 HEARTBEAT_FIELDS = frozenset({"ts_ms", "ts_us", "ts_ns"})
 TABLE_FIELDS = ("db", "schema", "table")
-"""Of an envelope's `source`, by `AbstractSourceInfo.java`."""
+"""The names of an envelope's `source`, by `AbstractSourceInfo.java`."""
 FLAT_FIELDS = tuple(f"{ADDED_PREFIX}{name}" for name in TABLE_FIELDS)
 """The same, as added to a flattened record."""
 
@@ -43,7 +43,7 @@ class RowRecord(RecordImages):
     """A change of one row, and Debezium's other fields.
 
     Attributes:
-        connector: of Debezium, such as ``postgresql``; empty: not told.
+        connector: of Debezium, such as ``postgresql``; empty: unknown.
         table: database, schema and table, those that there are, parted by dots.
         is_op_told: False: a flattened record without ``__op``, which counts as a create.
     """
@@ -55,7 +55,7 @@ class RowRecord(RecordImages):
 
 
 @dataclass(frozen=True, slots=True)
-class Wrapped:
+class EnvelopedRecord:
     """A schema envelope: the schema, its numbers as their text, and the payload's exact text."""
 
     schema: Any
@@ -64,7 +64,7 @@ class Wrapped:
 
 def read_record(
     value: bytes, columns: frozenset[str], keys: frozenset[str]
-) -> RowRecord | Truncate | NoRow | Wrapped:
+) -> RowRecord | Truncate | NoRow | EnvelopedRecord:
     """Read one message with a value.
 
     Args:
@@ -80,7 +80,7 @@ def read_record(
         raise UnreadableRecordError(f"is a JSON {cell_of(document)[0].name.lower()}, not an object")
     if document.keys() == {"schema", "payload"}:
         check_once(document, frozenset({"schema", "payload"}))
-        return Wrapped(document["schema"], json_text(document["payload"]).encode())
+        return EnvelopedRecord(document["schema"], json_text(document["payload"]).encode())
     has_row = not document.keys().isdisjoint(keys or columns)
     if is_envelope(document):
         check_once(document, frozenset({"op", "before", "after"}))
@@ -123,7 +123,7 @@ def origin_in(value: bytes) -> Origin | None:
 
 
 def _texts(source: Any, *names: str) -> list[str]:
-    """The texts of fields; empty where they are not told."""
+    """The texts of fields; empty if the record lacks them."""
     values = (source.get(name) if isinstance(source, dict) else None for name in names)
     return [
         value if isinstance(value, str) and not isinstance(value, JsonNumber) else ""
@@ -157,7 +157,7 @@ def _envelope(
 
 
 def _flat(document: dict[str, Any], columns: frozenset[str]) -> RowRecord | Truncate:
-    """A record of ExtractNewRecordState; without ``__op`` it counts as a create."""
+    """Read a record of ExtractNewRecordState; without ``__op`` it counts as a create."""
     check_once(document, frozenset({OP_FIELD, DELETED_FIELD}))
     op = document.get(OP_FIELD)
     is_told = op is not None
@@ -177,7 +177,7 @@ def _flat(document: dict[str, Any], columns: frozenset[str]) -> RowRecord | Trun
 
 
 def _is_no_row(document: dict[str, Any], *, has_row: bool) -> bool:
-    """Heartbeat, transaction marker, schema change, or a logical message."""
+    """Whether it is a heartbeat, transaction marker, schema change or logical message."""
     fields = document.keys()
     return (
         {"ts_ms"} <= fields <= HEARTBEAT_FIELDS

@@ -1,4 +1,4 @@
-"""Debezium records read one by one → rows, and the reason of each that cannot be read.
+"""Decodes Debezium records one by one, with the reason for each unreadable one.
 
 The slow path of `debezium_json`: its verdict on a record is final. `record_images` makes the rows.
 """
@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
 from stream_app.cdc.debezium.columns import DecodeSettings
-from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES, KeyRules, Question, questions_of
+from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES, KeyQuestion, KeyRules, questions_of
 from stream_app.cdc.debezium.placeholders import Placeholder
-from stream_app.cdc.debezium.record_reader import RowRecord, Wrapped, read_record
+from stream_app.cdc.debezium.record_reader import EnvelopedRecord, RowRecord, read_record
 from stream_app.cdc.json_records.dialect import Change, NoRow, Truncate
 from stream_app.cdc.json_records.outcome import RecordsResult
 from stream_app.cdc.rows.record_images import Cell, UnreadableRecordError
@@ -24,20 +24,20 @@ from stream_app.cdc.rows.record_images import Cell, UnreadableRecordError
 class DebeziumResult(RecordsResult):
     """The results of records; `wrapped` are unread ones in a schema envelope."""
 
-    wrapped: list[tuple[int, Wrapped]] = field(default_factory=list)
+    wrapped: list[tuple[int, EnvelopedRecord]] = field(default_factory=list)
 
 
 def decode_records(
     values: pa.Array, readings: tuple[ColumnReading, ...], settings: DecodeSettings
 ) -> DebeziumResult:
     """Read each value, binary [n], on its own."""
-    result = DebeziumResult()
-    keys = frozenset(reading.name for reading in readings if reading.is_key)
     questions: dict[int, int] = {}
+    result = DebeziumResult(questions=questions)
+    keys = frozenset(reading.name for reading in readings if reading.is_key)
 
     def read(position: int, value: bytes) -> Change | Truncate | NoRow | None:
         record = read_record(value, settings.policy.columns, keys)
-        if isinstance(record, Wrapped):
+        if isinstance(record, EnvelopedRecord):
             result.wrapped.append((position, record))
             return None
         if not isinstance(record, RowRecord):
@@ -49,25 +49,24 @@ def decode_records(
         return Change((record,), record.table, record.drift)
 
     changes = result.read(values, read, settings.policy)
-    result.questions = questions
     result.add_rows(changes, readings, settings.rows, reads_tables=settings.reads_tables)
     return result
 
 
-def question_of(rules: KeyRules, record: RowRecord) -> Question:
+def question_of(rules: KeyRules, record: RowRecord) -> KeyQuestion:
     """The question of one record to its Kafka key."""
     if not record.is_op_told and rules.primary_key:
-        return Question.UPSERT
+        return KeyQuestion.UPSERT
     ops, has_before = np.array([ord(record.op)], np.uint8), np.array([record.before is not None])
     is_whole = np.array([record.connector in WHOLE_IMAGES])
     (asked,) = questions_of(rules, ops, has_before, is_whole)
-    return Question(int(asked))
+    return KeyQuestion(int(asked))
 
 
 def _restore_unchanged(
     record: RowRecord, readings: tuple[ColumnReading, ...], settings: DecodeSettings
 ) -> RowRecord:
-    """Replace placeholders: after by before, before by null.
+    """Replace placeholders: in `after` by the value of `before`, in `before` by null.
 
     What the table's writer may find is left out.
     """

@@ -1,4 +1,4 @@
-"""The schema envelope: ``{"schema":…,"payload":…}`` → the payload, and its columns' fields.
+"""Splits the schema envelope ``{"schema":…,"payload":…}``, and reads its columns' types.
 
 Called by `debezium_json` for converters with ``schemas.enable=true``. Such a message is mostly
 schema, and all messages of one version of a table begin with the very same bytes. So each distinct
@@ -26,8 +26,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.arrow_buffers import bools_of
 from stream_app.cdc.change_batch import present_values
-from stream_app.cdc.columns.arrow_buffers import bools_of
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family
 from stream_app.cdc.columns.nesting import nests_too_deeply
 from stream_app.cdc.json_records.documents import no_constant
@@ -157,7 +157,7 @@ def _pick(
 
 
 def _prefix_of(value: bytes, schemas: dict[bytes, Mapping[str, ConnectField]]) -> bytes | None:
-    """The bytes up to the payload; its schema is put into `schemas`. None: no envelope."""
+    """The bytes before the payload, or None without an envelope; adds the schema to `schemas`."""
     for prefix in schemas:
         if value.startswith(prefix) and value.endswith(b"}"):
             return prefix
@@ -193,7 +193,7 @@ def connect_fields(schema: Any) -> Mapping[str, ConnectField]:
 
 
 def has_columns(schema: Any) -> bool:
-    """Whether it is the schema of a row: not of a heartbeat, a transaction or a logical message."""
+    """Whether it is a row's schema, and not one of a heartbeat, transaction or logical message."""
     names = {field.get("field") for field in _fields(schema)}
     return not names.isdisjoint({"before", "after"}) or not (
         "op" in names or "status" in names or names <= {"ts_ms", "ts_us", "ts_ns"}
@@ -214,7 +214,7 @@ def _parameters(field: dict[str, Any]) -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ConnectField:
-    """What the schema says of one column: literal type, semantic name, parameters.
+    """A column as the schema describes it: literal type, semantic name, parameters.
 
     Attributes:
         optional: whether it may be null.
@@ -266,7 +266,7 @@ def apply_schema(
 
 
 def _is_text_of_bytes(reading: ColumnReading, field: ConnectField) -> bool:
-    """Hexadecimal digits can be read as base64, so nothing but the connector's mode tells."""
+    """Whether the text may be base64 or hexadecimal; only the connector's mode decides which."""
     is_text = field.literal == "string" and field.parameters.get(SOURCE_TYPE) not in _TEXT_TYPES
     return is_text and reading.family is Family.BINARY and not field.semantic
 

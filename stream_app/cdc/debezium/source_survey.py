@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from stream_app.cdc.change_batch import place
+from stream_app.cdc.change_batch import message_place
 from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.debezium.key_proof import (
     POSTGRESQL,
@@ -24,7 +24,7 @@ from stream_app.cdc.debezium.key_proof import (
 )
 from stream_app.cdc.debezium.message_keys import NO_KEY, Fields, MessageKeys
 from stream_app.cdc.debezium.options import key_rules, parse_options
-from stream_app.cdc.debezium.record_reader import RowRecord, Wrapped, read_record
+from stream_app.cdc.debezium.record_reader import EnvelopedRecord, RowRecord, read_record
 from stream_app.cdc.debezium.records import question_of
 from stream_app.cdc.message_format import FormatSetup, Notice
 from stream_app.cdc.rows.record_images import UnreadableRecordError
@@ -62,7 +62,7 @@ class DebeziumSurvey:
         )
 
     def notices(self) -> Iterator[Notice]:
-        """At most one for each topic and kind of trouble, the gravest first."""
+        """The notices: at most one for each topic and kind of trouble, the gravest first."""
         if not self.rules.primary_key:
             return
         for records in self.seen.values():
@@ -84,7 +84,7 @@ class DebeziumSurvey:
         )
 
     def _doubtful(self, seen: SeenRecord) -> Notice | None:
-        """No update or delete was seen; what would become of one?"""
+        """A notice if the row of a delete would not be certain, although none was seen yet."""
         deleted = replace(seen.record, op="d", before={}, after=None, is_op_told=True)
         question = question_of(self.rules, deleted)
         if answers(self.rules, question, seen.fields):
@@ -97,7 +97,7 @@ class DebeziumSurvey:
         )
 
     def _made_up(self, seen: SeenRecord) -> Notice | None:
-        """A key of which a part is empty in a delete: PostgreSQL has not told it."""
+        """A notice if a part of a delete's key is empty, because PostgreSQL did not send it."""
         if self.rules.identity is ReplicaIdentity.FULL or self.rules.source_key is not None:
             return None
         record, has_key = seen.record, seen.fields not in (None, NO_KEY)
@@ -140,7 +140,7 @@ class DebeziumSurvey:
         )
 
     def _invented(self, seen: SeenRecord) -> Notice | None:
-        """Values of before-images that the changelog would take at their word."""
+        """A notice if before-images have invented values, which the changelog would contain."""
         if not self.writes_changelog or self.rules.identity is ReplicaIdentity.DEFAULT:
             return None
         record = seen.record
@@ -182,17 +182,17 @@ def seen_records(
     codes, fields = MessageKeys().fields_of(messages.column("key"))
     records = (_read(value, columns, primary_key) for value in messages.column("value").to_pylist())
     return [
-        SeenRecord(record, fields[codes[at]], place(messages, at))
+        SeenRecord(record, fields[codes[at]], message_place(messages, at))
         for at, record in enumerate(records)
         if record is not None
     ]
 
 
 def _read(value: bytes | None, columns: frozenset[str], keys: frozenset[str]) -> RowRecord | None:
-    """None for what means no row, or cannot be read."""
+    """Read one record; None if it has no row or cannot be read."""
     try:
         record = None if value is None else read_record(value, columns, keys)
-        if isinstance(record, Wrapped):
+        if isinstance(record, EnvelopedRecord):
             record = read_record(record.payload, columns, keys)
     except (UnreadableRecordError, ValueError, RecursionError):
         return None

@@ -1,7 +1,7 @@
 """Messages of AWS Database Migration Service → row changes: the format ``aws-dms-json``.
 
 `data` is the row. Of an update it may also hold columns with the prefix ``BI_``, their values
-before; without those of the primary key it is not certain which row an update changes.
+before. Without those of the primary key it is not certain which row an update changes.
 
 Source: AWS DMS, "Using Apache Kafka as a target" and its task setting BeforeImageSettings; Paimon
 `format/dms/DMSRecordParser.java` and the messages of its tests.
@@ -10,7 +10,7 @@ Source: AWS DMS, "Using Apache Kafka as a target" and its task setting BeforeIma
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,14 +18,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, children_of, valid_of
-from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, JsonKind, row_fields
-from stream_app.cdc.columns.json_lines import parse_objects
+from stream_app.arrow_buffers import Bools, bools_of, children_of, valid_of
+from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, JsonKind
 from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.changed_columns import filled_up, ops_of, sent_nulls
+from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.description import untyped
 from stream_app.cdc.json_records.dialect_format import DialectFormat
 from stream_app.cdc.json_records.documents import check_once, image_of, text_of
+from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.json_records.options import (
     COLUMN_OPTIONS,
     ENCODING_OPTION,
@@ -63,6 +64,7 @@ _OPTIONS = (
     ),
     *COLUMN_OPTIONS,
     ENCODING_OPTION,
+    DECODER_OPTION,
 )
 
 
@@ -102,25 +104,23 @@ class DmsDialect(dialect.Dialect):
         is_update = metadata.get("operation") == "update"
         return untyped(_split(data)[1] if is_update else data, ())
 
-    def parse(
-        self,
-        values: pa.Array,
-        _keys: pa.Array | None,
-        table: dialect.Table,
-        kinds: Sequence[JsonKind],
-    ) -> dialect.Parsed | None:
+    def fields(self, table: dialect.Table, kinds: Sequence[JsonKind]) -> ParsedFields | None:
         """See `dialect.Dialect`."""
-        if any(reading.name.startswith(_BEFORE) for reading in table.readings):
+        readings = table.readings
+        if any(reading.name.startswith(_BEFORE) for reading in readings):
             return None  # which field is whose, each record tells for itself
-        fields = row_fields(table.readings, kinds)
-        olds = [pa.field(f"{_BEFORE}{field.name}", field.type) for field in fields]
-        metadata = pa.struct([(name, pa.string()) for name in _METADATA])
-        columns = parse_objects(
-            values, pa.schema([("data", pa.struct([*fields, *olds])), ("metadata", metadata)])
+        olds = [replace(reading, name=f"{_BEFORE}{reading.name}") for reading in readings]
+        return ParsedFields.of_texts(
+            data=ParsedFields([*readings, *olds], [*kinds, *kinds]),
+            metadata=ParsedFields.of_texts(*_METADATA),
         )
-        if columns is None:
-            return None
-        data, (kind, operation, schema, name) = columns[0], children_of(columns[1])
+
+    def parsed(
+        self, messages: dialect.ParsedMessages, table: dialect.Table, kinds: Sequence[JsonKind]
+    ) -> dialect.Parsed:
+        """See `dialect.Dialect`."""
+        values, (data, metadata) = messages.values, messages.columns
+        kind, operation, schema, name = children_of(metadata)
         rows = [
             _without_prefix(reading, column)
             for reading, column in zip(2 * table.readings, children_of(data), strict=True)
@@ -128,7 +128,7 @@ class DmsDialect(dialect.Dialect):
         ops = ops_of(operation, _OPS)
         is_update, is_delete = ops == UPDATE, ops == DELETE
         odd = (ops == 0) | ~valid_of(data) | ~_equal(kind, "data")
-        after, old = rows[: len(fields)], rows[len(fields) :]
+        after, old = rows[: len(kinds)], rows[len(kinds) :]
         has_old, is_proven = _are_there(table, old, is_update)
         if not self.trusts_keys:
             odd |= is_update & ~is_proven
@@ -197,7 +197,7 @@ class DmsDialect(dialect.Dialect):
 
 
 def _split(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the row was before, and what it is."""
+    """Split the columns into those of the row before the change and those after it."""
     before = {
         name.removeprefix(_BEFORE): value
         for name, value in data.items()
@@ -207,7 +207,7 @@ def _split(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _without_prefix(reading: ColumnReading, column: pa.Array) -> pa.Array:
-    """DMS begins hexadecimal text with 0x, unless it has NoHexPrefix."""
+    """Remove DMS's prefix 0x of hexadecimal text, which NoHexPrefix omits."""
     if reading.encoding is Encoding.HEX and pa.types.is_string(column.type):
         return pc.replace_substring_regex(column, "^0x", "")
     return column
@@ -229,7 +229,9 @@ def _equal(texts: pa.Array, wanted: str) -> Bools:
 def _are_there(
     table: dialect.Table, old: Sequence[pa.Array], is_update: Bools
 ) -> tuple[Bools, Bools]:
-    """Where a message has any value before, and where it has the whole primary key's."""
+    """The masks of messages with any value before the change, and with the whole primary key before
+    it.
+    """
     some: Bools = np.zeros(len(is_update), np.bool_)
     proven: Bools = np.ones(len(is_update), np.bool_)
     for reading, column in zip(table.readings, old, strict=True):
@@ -247,7 +249,7 @@ def _befores(
     old: Sequence[pa.Array],
     after: Sequence[pa.Array],
 ) -> tuple[list[pa.Array], list[int]]:
-    """Before-images: what was sent of them, else the row as it is; and unreadable messages."""
+    """Before-images, completed by the row itself; and the unreadable messages."""
     unclear: Bools = np.zeros(len(values), np.bool_)
     for before, now in zip(old, after, strict=True):
         unclear |= ~valid_of(before) & valid_of(now)
@@ -272,14 +274,15 @@ def _texts_of_metadata(*names: str) -> pa.Schema:
 
 
 def _millis_of(columns: Sequence[pa.Array]) -> pa.Array:
-    """When the transaction was committed, if DMS tells that; else when it made the message."""
+    """The time of the transaction's commit, or else the time when DMS made the message."""
     return millis_of_text(pc.coalesce(*children_of(columns[0])))
 
 
 DMS_JSON = DialectFormat(
     name="aws-dms-json",
     section="dms",
-    introduction='for example `dms."update-keys" = "unchanged"`. [CDC.md](CDC.md#aws-dms) tells '
+    introduction='for example `dms."update-keys" = "unchanged"`. '
+    "[Other formats](formats.md#aws-dms) tells "
     "how the messages are read.",
     options=_OPTIONS,
     dialect=lambda options: DmsDialect(options.values[_UPDATE_KEYS] == "unchanged"),

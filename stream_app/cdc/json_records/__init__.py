@@ -1,4 +1,4 @@
-"""What all JSON formats share: the port `dialect`, and a decoder that parses records of one shape
+"""Shared by all JSON formats: the port `dialect`, and a decoder that parses similar records
 together.
 
 Start with `decoder`.

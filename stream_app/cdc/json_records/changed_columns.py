@@ -14,7 +14,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import (
+from stream_app.arrow_buffers import (
     Bools,
     Bytes,
     Int64s,
@@ -35,7 +35,7 @@ def ops_of(texts: pa.Array, ops: Mapping[str, int]) -> Ops:
 
 
 def nulls_behind(values: pa.Array, rows: Bools, marker: bytes) -> Int64s:
-    """The rows in which a null may follow a marker.
+    """The mask of rows in which a null may follow a marker.
 
     Four values, of which the last two are wanted by `rows`, with the marker ``"old":``::
 
@@ -105,12 +105,12 @@ def sent_nulls(
     rows: Int64s,
     names: Sequence[str],
     images: Callable[[Any, int], Iterable[tuple[int, Mapping[str, Any] | None]]],
-) -> tuple[list[list[int]], list[int]]:
-    """For each name, the records whose image has an explicit null.
+) -> tuple[list[Int64s], list[int]]:
+    """The records whose image has an explicit null, for each name.
 
     Args:
         rows: positions of the values to look at; few, since each is parsed for itself.
-        images: of a parsed value, known by its position: its records and their images.
+        images: position of a parsed value → its records and their images.
 
     Returns:
         The records, by name; and the positions of values that cannot be parsed.
@@ -128,11 +128,11 @@ def sent_nulls(
             for name, value in (image or {}).items():
                 if value is None and name in nulls:
                     nulls[name].append(record)
-    return list(nulls.values()), unreadable
+    return [np.array(records, np.int64) for records in nulls.values()], unreadable
 
 
 def filled_up(
-    some: Sequence[pa.Array], whole: Sequence[pa.Array], nulls: Sequence[Sequence[int]]
+    some: Sequence[pa.Array], whole: Sequence[pa.Array], nulls: Sequence[Int64s]
 ) -> list[pa.Array]:
     """The columns of incomplete images, filled with the values of the other images.
 
@@ -143,8 +143,7 @@ def filled_up(
     filled = []
     for column, other, rows in zip(some, whole, nulls, strict=True):
         is_sent = valid_of(column)
-        if rows:
-            is_sent[list(rows)] = True
+        is_sent[rows] = True
         if not is_sent.any():
             filled.append(other)
         elif is_sent.all():

@@ -1,9 +1,12 @@
 """Decodes records of one shape in columns, and others one by one, for every format of JSON.
 
 1. Values are cut into slices.
-2. Records that look alike are decoded in columns. If the parser refuses some, the shape is learnt
-   again, and the slice halved until those are isolated.
+2. Records that look alike are decoded in columns, by machine code or by their images alone where
+   the format can. If the parser refuses some, the shape is learnt again, and the slice halved until
+   those are isolated.
 3. Other records are read one by one; that reading is final.
+
+The formats that `ValueReads` stands for name the steps by these numbers.
 """
 
 from __future__ import annotations
@@ -15,19 +18,19 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Bools, Int64s, offsets_of
 from stream_app.cdc.column_drift import ColumnPolicy
-from stream_app.cdc.columns.arrow_buffers import Bools, Int64s, offsets_of
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread
 from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.json_records.dialect import ImagesOf
-from stream_app.cdc.json_records.outcome import DecodedRecords, Index, Outcome
+from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords, Index
 from stream_app.cdc.json_records.record_shapes import RecordShape, shape_of
 
 _SLICE_ROWS_MAX = 32_768
 _SLICE_BYTES_MAX = 32 << 20
 SAMPLE_ROWS = 16
-"""So many records show the first shape."""
+"""The number of records that show the first shape."""
 _HALVE_ROWS_MIN = 64
 
 
@@ -38,11 +41,20 @@ class Group:
     readings: tuple[ColumnReading, ...]
     shape: RecordShape | None = None
 
+    def shape_for(self, values: pa.Array, policy: ColumnPolicy, images_of: ImagesOf) -> RecordShape:
+        """The shape; learnt from the first of the values, and kept, if there is none."""
+        if self.shape is None:
+            sample = values.slice(0, SAMPLE_ROWS).to_pylist()
+            self.shape, _ = shape_of(sample, self.readings, policy, images_of)
+        return self.shape
 
-class Reads(Protocol):
+
+class ValueReads(Protocol):
     """A format's ways of reading values, in columns and one by one."""
 
-    def ahead(self, values: pa.Array, index: Index, group: Group, outcome: Outcome, /) -> Bools:
+    def without_parse(
+        self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome, /
+    ) -> Bools:
         """Decode values that need no parse of whole messages; return the others.
 
         Args:
@@ -56,18 +68,20 @@ class Reads(Protocol):
         return np.ones(len(values), np.bool_)
 
     def in_columns(
-        self, values: pa.Array, index: Index, group: Group, outcome: Outcome, /
+        self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome, /
     ) -> DecodedRecords | None:
         """Decode values of the group's shape; None when they do not parse as this shape.
 
         Args:
             values: binary without nulls, each `json_lines.looks_like_object`.
             index: for each value the position of its message.
-            outcome: of the batch; only looked at.
+            outcome: the outcome of the batch; only looked at.
         """
         ...
 
-    def one_by_one(self, values: pa.Array, index: Index, group: Group, outcome: Outcome) -> None:
+    def one_by_one(
+        self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome
+    ) -> None:
         """Read values one by one, into the outcome of the batch.
 
         Args:
@@ -80,11 +94,11 @@ class Reads(Protocol):
 class ShapeDecoder:
     """Decodes values of one format and table."""
 
-    reads: Reads
+    reads: ValueReads
     images_of: ImagesOf
     policy: ColumnPolicy
 
-    def decode(self, values: pa.Array, index: Index, group: Group, outcome: Outcome) -> None:
+    def decode(self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome) -> None:
         """Decode values of one group into the outcome of their batch.
 
         Args:
@@ -95,8 +109,10 @@ class ShapeDecoder:
             part = values.slice(rows.start, rows.stop - rows.start)
             self._decode_slice(part, index[rows], group, outcome)
 
-    def _decode_slice(self, values: pa.Array, index: Index, group: Group, outcome: Outcome) -> None:
-        left = self.reads.ahead(values, index, group, outcome)
+    def _decode_slice(
+        self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome
+    ) -> None:
+        left = self.reads.without_parse(values, index, group, outcome)
         if not left.any():
             return
         if not left.all():
@@ -118,7 +134,7 @@ class ShapeDecoder:
             self.reads.one_by_one(values.filter(pa.array(odd)), index[odd], group, outcome)
 
     def _decode_alike(
-        self, values: pa.Array, alike: Bools, index: Index, group: Group, outcome: Outcome
+        self, values: pa.Array, alike: Bools, index: Index, group: Group, outcome: BatchOutcome
     ) -> Bools:
         """Step 2; returns which of the values are left for step 3."""
         odd = ~alike
@@ -129,8 +145,8 @@ class ShapeDecoder:
             decoded = self.reads.in_columns(part, index[rows], group, outcome)
             if decoded is None:
                 return False
-            odd[rows[decoded.of.suspects]] = True
-            outcome.take(decoded, index[rows])
+            odd[rows[decoded.rows.suspects]] = True
+            outcome.add_columnar(decoded, index[rows])
             return True
 
         rows = np.flatnonzero(alike)
@@ -155,7 +171,7 @@ class ShapeDecoder:
 
 
 def _slices(values: pa.Array) -> Iterator[slice]:
-    """Ranges of at most so many values and (but for a single value) so many bytes."""
+    """Ranges of at most `_SLICE_ROWS_MAX` values and `_SLICE_BYTES_MAX`, but for a single value."""
     offsets = offsets_of(values)
     start = 0
     while start < len(values):

@@ -1,7 +1,7 @@
 """Chooses between the compiled decoder and that of arrays, for formats which have both.
 
 The only place that knows whether the extra `compiled` is there. Both decoders give the same rows;
-tests run on both. As a program it compiles ahead, and tells which decoder runs:
+tests run on both. As a program it compiles ahead, and prints which decoder runs:
 
     python -m stream_app.cdc.json_records.decoder_choice
 """
@@ -34,7 +34,7 @@ _MODULE = "stream_app.cdc.compiled.image_columns"
 
 
 def compiled_columns(wanted: str) -> type[image_columns.ImageLayout] | None:
-    """The compiled parser of images; None: NumPy and Arrow parse them.
+    """The compiled parser of images; None: NumPy and Arrow parse instead.
 
     Args:
         wanted: value of the option `DECODER`.
@@ -54,7 +54,7 @@ def compiled_columns(wanted: str) -> type[image_columns.ImageLayout] | None:
 
 
 def decoder_in_use(wanted: str) -> str:
-    """Which decoder runs, and why not the compiled one: a part of a sentence for logs.
+    """The decoder that runs, and why not the compiled one: a part of a log line.
 
     Raises:
         UsageError: as `compiled_columns` does.
@@ -73,7 +73,7 @@ def compile_ahead() -> None:
 
 @functools.cache
 def _imported() -> tuple[type[image_columns.ImageLayout] | None, str]:
-    """The parser and Numba's version, or why there is none."""
+    """The parser and Numba's version, or the reason why they are missing."""
     try:
         module = importlib.import_module(_MODULE)
     except ImportError as error:

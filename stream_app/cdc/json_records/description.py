@@ -23,7 +23,7 @@ from stream_app.cdc.source_types.remarks import inexact_remarks
 from stream_app.cdc.source_types.stored_times import StoredType
 from stream_app.model.schema.data_type import STRING
 from stream_app.model.schema.mapping_options import MappingOptions
-from stream_app.model.schema.source_table import SourceColumn, SourceTable, merged
+from stream_app.model.schema.source_table import SourceColumn, SourceTable, merged_source_table
 
 
 def describe(
@@ -31,7 +31,7 @@ def describe(
 ) -> SourceTable | None:
     """The table that these messages describe; see `message_format.SourceReader.describe`."""
     distinct = [version.table for version in versions(dialect, messages, options)]
-    return functools.reduce(merged, distinct) if distinct else None
+    return functools.reduce(merged_source_table, distinct) if distinct else None
 
 
 def versions(
@@ -50,7 +50,7 @@ def versions(
 
 
 def parsed(text: Any) -> Any:
-    """The parsed JSON text; None: there is none, or it is no JSON."""
+    """Parse JSON text; None for null and for invalid JSON."""
     try:
         return None if text is None else orjson.loads(text)
     except orjson.JSONDecodeError:

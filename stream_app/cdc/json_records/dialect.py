@@ -1,22 +1,24 @@
 """The port of a JSON format's own rules for its messages; `dialect_format` does the rest.
 
-A dialect reads a message in two ways, which must agree. `parse` takes many of the same shape and
-may reject any of them as odd. `read` takes one, and its result is final.
+A dialect reads a message in two ways, which must agree. `parsed` takes the `fields` of many of the
+same shape, and may reject any of them as odd. `read` takes one, and its result is final.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.cdc.column_drift import NO_DRIFT, Drift, drift_of
-from stream_app.cdc.columns.arrow_buffers import Bools, Int64s
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
+from stream_app.cdc.json_records.documents import cell_of, load_document
+from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.rows.images import Images
-from stream_app.cdc.rows.record_images import RecordImages
+from stream_app.cdc.rows.record_images import RecordImages, UnreadableRecordError
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable
 
@@ -54,11 +56,29 @@ ImagesOf = Callable[[dict[str, Any]], DocumentImages | None]
 
 
 @dataclass(frozen=True, slots=True)
+class ParsedMessages:
+    """Messages that a parser has taken.
+
+    Attributes:
+        values: binary [n] without nulls.
+        keys: binary [n]; None unless there are `Dialect.key_columns`.
+        columns: for each of `Dialect.fields` an array [n], in the order of its schema.
+        nulls: of each object and list, for each of its columns the places of written nulls.
+            They are those of messages, and of the list's rows. None: the parser does not tell.
+    """
+
+    values: pa.Array
+    keys: pa.Array | None
+    columns: list[pa.Array]
+    nulls: Mapping[str, Sequence[Int64s]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Parsed:
     """The images of n messages from a columnar parse.
 
     Attributes:
-        images: of m records.
+        images: the images of m records.
         message: int64 [m]; for each record its message, never decreasing; None: one for each.
         odd: bool [n]; messages without records that are read one by one; None: none.
     """
@@ -134,14 +154,20 @@ class Dialect(Protocol):
         """
         ...
 
-    def parse(
-        self, values: pa.Array, keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind], /
-    ) -> Parsed | None:
-        """Parse values of these kinds in columns; None when they do not parse as these kinds.
+    def fields(self, table: Table, kinds: Sequence[JsonKind], /) -> ParsedFields | None:
+        """The fields to parse in columns; None if the messages cannot be parsed in columns.
 
         Args:
-            values: binary [n] without nulls, each `json_lines.looks_like_object`.
-            keys: binary [n]; None unless there are `key_columns`.
+            kinds: for each of the table's columns the kind of its values.
+        """
+        ...
+
+    def parsed(
+        self, messages: ParsedMessages, table: Table, kinds: Sequence[JsonKind], /
+    ) -> Parsed:
+        """The images of messages that are parsed in columns.
+
+        Args:
             kinds: for each of the table's columns the kind of its values.
         """
         ...
@@ -158,3 +184,22 @@ class Dialect(Protocol):
             UnreadableRecordError: it is no message of this format.
         """
         ...
+
+
+def read_message(
+    dialect: Dialect, value: bytes, key: bytes | None, table: Table
+) -> Change | Truncate | NoRow:
+    """Read one message with a value.
+
+    Raises:
+        UnreadableRecordError: no JSON, or no message of this format.
+    """
+    document = load_document(value)
+    if document is None:
+        return NoRow()
+    if not isinstance(document, dict):
+        raise UnreadableRecordError(f"is a JSON {cell_of(document)[0].name.lower()}, not an object")
+    change = dialect.read(document, key, table)
+    if isinstance(change, Change) and (images := dialect.images_of(document)) is not None:
+        return replace(change, drift=images.drift(table.columns))
+    return change

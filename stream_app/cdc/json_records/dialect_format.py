@@ -1,17 +1,14 @@
 """A format of JSON that its dialect makes: its declaration, and messages → row changes.
 
-1. Records that look alike are parsed in columns by the dialect, and become rows (`images`).
-2. The dialect reads other records one by one; `record_images` makes the rows.
-3. A message is stored whole or not at all: one bad record makes it bad.
-
-A survey only looks: what becomes of a record is decided by the format, one by one.
+`decoder` numbers the steps. In step 2 the dialect parses records that look alike in columns, and
+they become rows (`images`). In step 3 it reads other records one by one, and `record_images` makes
+the rows. A message is stored whole or not at all: one bad record makes it bad.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -20,40 +17,50 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.cdc.change_batch import DecodedBatch, change_schema, place, present_values
-from stream_app.cdc.column_drift import Column, Reaction, Sighting
-from stream_app.cdc.columns.arrow_buffers import Bools
+from stream_app.arrow_buffers import Bools, Int64s
+from stream_app.cdc.change_batch import DecodedBatch, change_schema, present_values
+from stream_app.cdc.column_drift import Column, DriftReaction, Sighting
 from stream_app.cdc.columns.column_reading import Encoding
+from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.json_records.changed_columns import first_of_each
-from stream_app.cdc.json_records.decoder import Group, Reads, ShapeDecoder
+from stream_app.cdc.json_records.compiled_messages import parse_messages
+from stream_app.cdc.json_records.decoder import Group, ShapeDecoder, ValueReads
+from stream_app.cdc.json_records.decoder_choice import ARRAYS, DECODER, compiled_columns
 from stream_app.cdc.json_records.description import describe, versions
-from stream_app.cdc.json_records.dialect import Change, Dialect, NoRow, Parsed, Table, Truncate
-from stream_app.cdc.json_records.documents import cell_of, load_document
-from stream_app.cdc.json_records.drift_search import (
-    NO_CLASS,
-    SearchedRecords,
-    classes_of,
-    drift_in,
-    first_and_last_nulls,
+from stream_app.cdc.json_records.dialect import (
+    Change,
+    Dialect,
+    NoRow,
+    Parsed,
+    ParsedMessages,
+    Table,
+    Truncate,
+    read_message,
 )
+from stream_app.cdc.json_records.drift_search import (
+    drift_by_numbers,
+    drift_in,
+    searched_messages,
+)
+from stream_app.cdc.json_records.layout_choice import LayoutChoice
+from stream_app.cdc.json_records.message_survey import survey
 from stream_app.cdc.json_records.options import CheckedOptions, checked_options, column_readings
-from stream_app.cdc.json_records.outcome import DecodedRecords, Index, Outcome, RecordsResult
+from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords, Index, RecordsResult
+from stream_app.cdc.json_records.record_shapes import RecordShape
 from stream_app.cdc.message_format import (
     Format,
     FormatSetup,
     MessageFormat,
-    Notice,
     SourceReader,
     promises_nothing,
 )
 from stream_app.cdc.rows.images import ImageRows, RowRules, rows_of
-from stream_app.cdc.rows.record_images import RecordImages, UnreadableRecordError
 from stream_app.cdc.source_tables import Origins, first_records
 from stream_app.model.options.option import Option
 from stream_app.model.schema.data_type import DataType, RowType
 
 
-class ChangeFormat(Reads):
+class ChangeFormat(ValueReads):
     """Implements `message_format.MessageFormat`."""
 
     def __init__(
@@ -80,6 +87,13 @@ class ChangeFormat(Reads):
             cut=self._policy.cut,
         )
         self._group = Group(self._table.readings)
+        parser = compiled_columns(options.values.get(DECODER, ARRAYS))
+        decimals_of_keys = any(
+            reading.holds_decimals and reading.name in dialect.key_columns
+            for reading in self._table.readings
+        )  # for which the parser of keys has another type
+        leaves_all = decimals_of_keys or self._policy.looks_at_each
+        self._compiled = None if parser is None or leaves_all else LayoutChoice(parser)
 
     @property
     def reads_keys(self) -> bool:
@@ -94,7 +108,7 @@ class ChangeFormat(Reads):
                 columns than the table's where options say so.
         """
         values, present = present_values(messages)
-        outcome = Outcome(
+        outcome = BatchOutcome(
             messages=messages,
             section=self._section,
             policy=self._policy,
@@ -102,28 +116,64 @@ class ChangeFormat(Reads):
             skipped=messages.num_rows - len(values),
         )
         marker = self._dialect.schema_marker
-        if marker and self._policy.unknown is Reaction.EVOLVE:
+        if marker and self._policy.unknown is DriftReaction.EVOLVE:
             schemas = first_of_each(values, marker).items()
-            outcome.schemas |= {sha256(one).hexdigest(): int(present[row]) for one, row in schemas}
+            outcome.learn_schemas(
+                {sha256(schema).hexdigest(): int(present[row]) for schema, row in schemas}
+            )
         decoder = ShapeDecoder(self, self._dialect.images_of, self._policy)
         decoder.decode(values, present, self._group, outcome)
         return outcome.decoded(self._rules.schema, {})
 
+    def without_parse(
+        self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome
+    ) -> Bools:
+        """Step 2, by machine code; see `decoder.ValueReads`."""
+        left: Bools = np.ones(len(values), np.bool_)
+        if self._compiled is None:
+            return left
+        shape = group.shape_for(values, self._policy, self._dialect.images_of)
+        fields = self._dialect.fields(self._table, shape.kinds)
+        taken = parse_messages(values, shape, fields, self._compiled)
+        if taken is None:
+            return left
+        rows = taken.rows
+        left[rows] = False
+        part = values if len(rows) == len(values) else values.take(pa.array(rows))
+        keys = self._keys(outcome.messages, index[rows])
+        messages = ParsedMessages(part, keys, taken.columns, taken.nulls)
+        records = self._records(messages, shape, taken.drift)
+        outcome.add_columnar(records, index[rows])
+        left[rows[records.rows.suspects]] = True
+        return left
+
     def in_columns(
-        self, values: pa.Array, index: Index, group: Group, outcome: Outcome
+        self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome
     ) -> DecodedRecords | None:
-        """Step 1; see `decoder.Reads`."""
+        """Step 2; see `decoder.ValueReads`."""
         assert group.shape is not None
-        keys = self._keys(outcome.messages, index)
-        parsed = self._dialect.parse(values, keys, self._table, group.shape.kinds)
-        if parsed is None:
+        fields = self._dialect.fields(self._table, group.shape.kinds)
+        columns = None if fields is None else parse_objects(values, fields.schema())
+        if columns is None:
             return None
-        decoded = _by_message(rows_of(parsed.images, group.readings, self._rules), parsed)
-        drift = self._drift(values, parsed, decoded.suspects) if self._policy.looks else {}
+        keys = self._keys(outcome.messages, index)
+        return self._records(ParsedMessages(values, keys, columns), group.shape)
+
+    def _records(
+        self, messages: ParsedMessages, shape: RecordShape, numbers: Int64s | None = None
+    ) -> DecodedRecords:
+        values, readings = messages.values, shape.readings
+        parsed = self._dialect.parsed(messages, self._table, shape.kinds)
+        decoded = _by_message(rows_of(parsed.images, readings, self._rules), parsed)
+        drift: Mapping[Column, Sighting] = {}
+        if self._policy.looks:
+            drift = self._drift(values, parsed, decoded.suspects, numbers)
         return DecodedRecords(decoded, None, drift)
 
-    def one_by_one(self, values: pa.Array, index: Index, group: Group, outcome: Outcome) -> None:
-        """Step 2; see `decoder.Reads`."""
+    def one_by_one(
+        self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome
+    ) -> None:
+        """Step 3; see `decoder.ValueReads`."""
         keys = self._keys(outcome.messages, index)
 
         def read(position: int, value: bytes) -> Change | Truncate | NoRow:
@@ -144,48 +194,12 @@ class ChangeFormat(Reads):
         return messages.column("key").take(pa.array(index))
 
     def _drift(
-        self, values: pa.Array, parsed: Parsed, suspects: Bools
+        self, values: pa.Array, parsed: Parsed, suspects: Bools, numbers: Int64s | None
     ) -> Mapping[Column, Sighting]:
-        images, message = parsed.images, parsed.message
-        of_records = classes_of(images.ops, images.has_before)
-        after_at = np.where(images.has_after, np.arange(len(images.ops)), -1)
-        nulls = first_and_last_nulls(images.after, after_at)
-        if message is None:
-            classes = of_records
-        else:
-            classes = np.zeros(len(values), np.uint8)
-            classes[message[::-1]] = of_records[::-1]  # that of the first record
-            nulls = {int(message[row]) for row in nulls}
-        classes[suspects] = NO_CLASS
-        records = SearchedRecords(
-            values=values,
-            named=values,
-            classes=classes,
-            nulls=[row for row in nulls if classes[row] != NO_CLASS],
-            inner=np.zeros(len(values), np.int64),
-        )
-        images_of = self._dialect.images_of
-        sightings = drift_in(records, columns=self._table.columns, images_of=images_of)
+        records = searched_messages(values, parsed, suspects)
+        search = drift_in if numbers is None else partial(drift_by_numbers, numbers=numbers)
+        sightings = search(records, columns=self._table.columns, images_of=self._dialect.images_of)
         return self._policy.reported(sightings)
-
-
-def read_message(
-    dialect: Dialect, value: bytes, key: bytes | None, table: Table
-) -> Change | Truncate | NoRow:
-    """Read one message with a value.
-
-    Raises:
-        UnreadableRecordError: no JSON, or no message of this format.
-    """
-    document = load_document(value)
-    if document is None:
-        return NoRow()
-    if not isinstance(document, dict):
-        raise UnreadableRecordError(f"is a JSON {cell_of(document)[0].name.lower()}, not an object")
-    change = dialect.read(document, key, table)
-    if isinstance(change, Change) and (images := dialect.images_of(document)) is not None:
-        return replace(change, drift=images.drift(table.columns))
-    return change
 
 
 def _by_message(of: ImageRows, parsed: Parsed) -> ImageRows:
@@ -228,7 +242,7 @@ class DialectFormat:
         name, section, introduction, options: as `Format` has them.
         origins, change_times: as `SourceReader` has them.
         dialect: makes the dialect of a table's options.
-        encoding: of a column, by its type.
+        encoding: the encoding of a column, by its type.
         has_whole_before, tells_changes, signs: as `Format` has them.
         check_together: raises `UsageError` when options do not fit each other or the columns.
     """
@@ -282,71 +296,3 @@ class DialectFormat:
     def _made(self, setup: FormatSetup) -> MessageFormat:
         checked = self._checked(setup.options, setup.columns)
         return ChangeFormat(self.dialect(checked), self.section, setup, checked, self.encoding)
-
-
-@dataclass(frozen=True, slots=True)
-class Survey:
-    """Implements `message_format.SourceSurvey`.
-
-    Attributes:
-        seen: for each topic its records that mean rows, with their places.
-    """
-
-    keys: frozenset[str]
-    seen: Mapping[str, list[tuple[str, Change]]] = field(default_factory=dict)
-
-    def tables(self) -> Counter[tuple[str, str]]:
-        """Topic and name of a source table → its messages with rows."""
-        return Counter(
-            (topic, change.table) for topic, changes in self.seen.items() for _, change in changes
-        )
-
-    def notices(self) -> Iterator[Notice]:
-        """One for each topic in which a row lacks a part of the primary key."""
-        for changes in self.seen.values():
-            notice = next(filter(None, (self._lacking(*record) for record in changes)), None)
-            if notice is not None:
-                yield notice
-
-    def _lacking(self, where: str, change: Change) -> Notice | None:
-        for record in change.records:
-            lacking = sorted(name for name in self.keys if not _has(record, name))
-            if lacking:
-                return Notice(
-                    what=f"a record lacks {', '.join(lacking)} of the primary key, and becomes a "
-                    "bad record",
-                    where=where,
-                    fix="make columns that every message has the table's primary key; names are "
-                    "compared with upper and lower case",
-                )
-        return None
-
-
-def _has(record: RecordImages, name: str) -> bool:
-    return all(name in image for image in (record.before, record.after) if image is not None)
-
-
-def survey(dialect: Dialect, setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Survey:
-    """Look at a few messages of each topic."""
-    table = Table(
-        readings=(),
-        columns=frozenset(setup.columns.names),
-        keys=frozenset(setup.primary_keys),
-        reads_tables=True,
-    )
-    seen = {topic: _changes(dialect, batch, table) for topic, batch in messages.items()}
-    return Survey(table.keys, {topic: changes for topic, changes in seen.items() if changes})
-
-
-def _changes(dialect: Dialect, messages: pa.RecordBatch, table: Table) -> list[tuple[str, Change]]:
-    changes = []
-    for at, message in enumerate(messages.select(["key", "value"]).to_pylist()):
-        if message["value"] is None:
-            continue
-        try:
-            change = read_message(dialect, message["value"], message["key"], table)
-        except UnreadableRecordError:
-            continue
-        if isinstance(change, Change):
-            changes.append((place(messages, at), change))
-    return changes

@@ -25,7 +25,7 @@ class JsonNumber(str):
 
 
 class _Object(dict[str, Any]):
-    """A JSON object that names some key twice: its pairs as they came, and which keys those are."""
+    """A JSON object with repeated keys: its pairs in order, and the repeated keys."""
 
     pairs: Sequence[tuple[str, Any]] = ()
     twice: frozenset[str] = frozenset()
@@ -154,7 +154,7 @@ def json_text(value: Any) -> str:
 
 
 def _write(value: Any, put: Callable[[str], None]) -> None:
-    """Write a value; the function calls itself at each of `NESTING_MAX` levels at most."""
+    """Write a value; the recursion is limited by `NESTING_MAX`."""
     if isinstance(value, JsonNumber):
         put(value)
     elif isinstance(value, dict):

@@ -1,10 +1,10 @@
 """Finds records with unknown or missing columns by a scan of their bytes.
 
-Called by the formats for records that were parsed in columns; the parser does not tell which
+Called by the formats for records that were parsed in columns; the parser does not report which
 fields it left out. Few records are read in full, and the others are compared with them:
 
 1. Records are grouped by op and images. When all of a group have as many fields as its first one,
-   the sum over all records is what the first ones let expect: one pass over the bytes.
+   the sum over all records is what the first ones let expect. That takes one pass over the bytes.
 2. If not, records are also grouped by their number of fields.
 3. The first and the last record of each group are read in full, and of each column the first and
    the last that has null. Where these do not agree, every record of the group is read.
@@ -24,16 +24,19 @@ import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
-from stream_app.cdc.column_drift import NO_DRIFT, Column, Drift, Sighting, add_sighting
-from stream_app.cdc.columns.arrow_buffers import (
+from stream_app.arrow_buffers import (
     Bools,
     Bytes,
     Int64s,
     own_bytes,
     valid_of,
 )
+from stream_app.cdc.column_drift import NO_DRIFT, Column, Drift, Sighting, add_sighting
 from stream_app.cdc.columns.byte_patterns import words_like
-from stream_app.cdc.json_records.dialect import ImagesOf
+from stream_app.cdc.json_records.dialect import ImagesOf, Parsed
+
+_NUMBERS_MAX = 64
+"""The most groups of records that the search examines one after the other."""
 
 Classes = npt.NDArray[np.uint8]
 
@@ -70,6 +73,33 @@ def classes_of(ops: Classes, has_before: Bools) -> Classes:
     return np.where(has_before, ops | _WITH_BEFORE, ops)
 
 
+def searched_messages(values: pa.Array, parsed: Parsed, suspects: Bools) -> SearchedRecords:
+    """Messages of a dialect, each with the class of its first record, but for the suspects.
+
+    Args:
+        values: binary [n] without nulls.
+        suspects: bool [n].
+    """
+    images, message = parsed.images, parsed.message
+    of_records = classes_of(images.ops, images.has_before)
+    after_at = np.where(images.has_after, np.arange(len(images.ops)), -1)
+    nulls = first_and_last_nulls(images.after, after_at)
+    if message is None:
+        classes = of_records
+    else:
+        classes = np.zeros(len(values), np.uint8)
+        classes[message[::-1]] = of_records[::-1]
+        nulls = {int(message[row]) for row in nulls}
+    classes[suspects] = NO_CLASS
+    return SearchedRecords(
+        values=values,
+        named=values,
+        classes=classes,
+        nulls=[row for row in nulls if classes[row] != NO_CLASS],
+        inner=np.zeros(len(values), np.int64),
+    )
+
+
 def drift_in(
     records: SearchedRecords, *, columns: frozenset[str], images_of: ImagesOf
 ) -> dict[Column, Sighting]:
@@ -77,8 +107,10 @@ def drift_in(
     sightings: dict[Column, Sighting] = {}
 
     @functools.cache
-    def look(row: int) -> tuple[Drift, bool]:
-        """One record in full; and whether its bytes show all names: not with a blank behind one."""
+    def drift_of(row: int) -> tuple[Drift, bool]:
+        """The drift of a record, read in full, and whether its bytes show all names: a blank
+        behind one hides it.
+        """
         value: bytes = records.values[row].as_py()
         try:
             images = images_of(orjson.loads(value))
@@ -98,28 +130,58 @@ def drift_in(
     mixed = {
         int(groups[row])
         for row in records.nulls
-        if look(row)[0] != look(int(members[int(groups[row])][0]))[0]
+        if drift_of(row)[0] != drift_of(int(members[int(groups[row])][0]))[0]
     }
     for group, rows in members.items():
         first, last = int(rows[0]), int(rows[-1])
-        drift, is_countable = look(first)
-        if group not in mixed and is_countable and drift == look(last)[0]:
+        drift, is_countable = drift_of(first)
+        if group not in mixed and is_countable and drift == drift_of(last)[0]:
             add_sighting(sightings, drift, Sighting(len(rows), first))
             continue
         for row in rows.tolist():
-            add_sighting(sightings, look(row)[0], Sighting(1, row))
+            add_sighting(sightings, drift_of(row)[0], Sighting(1, row))
     return sightings
 
 
+def drift_by_numbers(
+    records: SearchedRecords, numbers: Int64s, *, columns: frozenset[str], images_of: ImagesOf
+) -> dict[Column, Sighting]:
+    """The same of records whose number tells which names they have, as machine code gives it.
+
+    Args:
+        numbers: int64 [n]; records of a class with the same number have the same names.
+    """
+    sightings: dict[Column, Sighting] = {}
+    groups = [
+        (int(rows[first]), int(count))
+        for rows in _members(records.classes.astype(np.int64), records.classes).values()
+        for first, count in zip(*_first_and_count(numbers[rows]), strict=True)
+    ]
+    if len(groups) > _NUMBERS_MAX:  # such as of images that lack other columns each
+        return drift_in(records, columns=columns, images_of=images_of)
+    for row, count in groups:
+        images = images_of(orjson.loads(records.values[row].as_py()))
+        if images is not None:
+            add_sighting(sightings, images.drift(columns), Sighting(count, row))
+    return sightings
+
+
+def _first_and_count(numbers: Int64s) -> tuple[Int64s, Int64s]:
+    if (numbers == numbers[0]).all():
+        return np.zeros(1, np.int64), np.array([len(numbers)])
+    _, firsts, counts = np.unique(numbers, return_index=True, return_counts=True)
+    return firsts, counts
+
+
 def _has_expected_names(named: pa.Array, classes: Classes, inner: Int64s) -> bool:
-    """Whether the values have as many names as their first ones of each class let expect."""
+    """Whether all values together have as many names as the first value of each class predicts."""
     counts = np.bincount(classes, minlength=256)
     ends, escaped = int(inner[classes != NO_CLASS].sum()), 0
-    for one in np.flatnonzero(counts[1:]) + 1:
-        first = int(np.argmax(classes == one))
+    for of_class in np.flatnonzero(counts[1:]) + 1:
+        first = int(np.argmax(classes == of_class))
         value = named[first].as_py()
-        ends += int(counts[one]) * (value.count(_NAME_END) - int(inner[first]))
-        escaped += int(counts[one]) * value.count(_ESCAPED_END)
+        ends += int(counts[of_class]) * (value.count(_NAME_END) - int(inner[first]))
+        escaped += int(counts[of_class]) * value.count(_ESCAPED_END)
     data, _ = own_bytes(named)
     pairs = _pairs_in(data, _NAME_END)
     if counts[NO_CLASS]:
@@ -131,7 +193,7 @@ def _has_expected_names(named: pa.Array, classes: Classes, inner: Int64s) -> boo
 
 
 def _pairs_in(data: Bytes, pair: bytes) -> int:
-    """How often two bytes stand there: a comparison of words, in parts that fit the cache."""
+    """Count pairs of bytes by comparing words, in parts that fit the cache."""
     return sum(int(np.count_nonzero(same)) for _, same in words_like(data, pair))
 
 
@@ -144,7 +206,7 @@ def _escaped_in(data: Bytes) -> int:
 
 
 def _names_of_each(values: pa.Array) -> Classes:
-    """How many names each value has, modulo 256."""
+    """The number of names in each value, modulo 256."""
     data, offsets = own_bytes(values)
     ends: Bools = np.zeros(len(data), np.bool_)
     np.logical_and(data[:-1] == _QUOTE, data[1:] == _COLON, out=ends[:-1])
@@ -153,7 +215,7 @@ def _names_of_each(values: pa.Array) -> Classes:
 
 
 def _members(groups: Int64s, classes: Classes) -> dict[int, Int64s]:
-    """The rows of each group to search, in their order."""
+    """The rows of each class to search, in order."""
     order = np.argsort(groups if groups.max(initial=0) > 255 else classes, kind="stable")
     order = order[classes[order] != NO_CLASS]
     if not len(order):
@@ -163,7 +225,7 @@ def _members(groups: Int64s, classes: Classes) -> dict[int, Int64s]:
 
 
 def first_and_last_nulls(images: Sequence[pa.Array], at: Int64s) -> set[int]:
-    """Of each column, the first and the last record in which it is null or missing.
+    """The first and the last record in which each column is null or missing.
 
     Args:
         images: each of the table's columns in images.

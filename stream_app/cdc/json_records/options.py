@@ -1,6 +1,6 @@
 """Declares the options of every JSON format, and checks a format's options.
 
-Each format declares its own beside these. Called once, when the format is made.
+Each format declares further options of its own. Called once, when the format is made.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stream_app.cdc.column_drift import (
     NARROWED_REACTIONS,
     TYPE_MAPPING,
     ColumnPolicy,
-    Reaction,
+    DriftReaction,
 )
 from stream_app.cdc.columns.column_reading import (
     ENCODINGS,
@@ -34,7 +34,7 @@ from stream_app.errors import UsageError
 from stream_app.model.near_names import did_you_mean
 from stream_app.model.options.option import TEXT, Option, OptionKind
 from stream_app.model.schema.data_type import DataType, RowType
-from stream_app.model.schema.mapping_options import Inexact, parse_mapping_options
+from stream_app.model.schema.mapping_options import InexactTimes, parse_mapping_options
 
 TRUNCATE = "truncate"
 UNKNOWN_COLUMNS = "unknown-columns"
@@ -77,12 +77,12 @@ COLUMN_OPTIONS = (
         "Effect of a column that the table does not have: the job stores the record without it, "
         "with a warning or without one; it stops; the record is bad; or the table gets the column "
         "([schemas.md](schemas.md)).",
-        tuple(reaction.value for reaction in Reaction),
+        tuple(reaction.value for reaction in DriftReaction),
     ),
     choice(
         MISSING_COLUMNS,
         "Effect of a missing column of the table: the same, except that nothing is dropped.",
-        tuple(reaction.value for reaction in Reaction if reaction is not Reaction.EVOLVE),
+        tuple(reaction.value for reaction in DriftReaction if reaction is not DriftReaction.EVOLVE),
     ),
     choice(
         NARROWED_COLUMNS,
@@ -116,7 +116,7 @@ COLUMN_OPTIONS = (
         "Type of columns for times of day with more than milliseconds, which Paimon's TIME cannot "
         "hold: BIGINT, as the source counts; STRING; or TIME, which cuts digits off "
         "([schemas.md](schemas.md#types-that-paimon-cannot-hold)).",
-        tuple(kind.value for kind in Inexact),
+        tuple(kind.value for kind in InexactTimes),
     ),
 )
 ENCODING_OPTION = choice(
@@ -134,7 +134,7 @@ class CheckedOptions:
     """The options of a table's format, checked.
 
     Attributes:
-        values: of every option that the format declares.
+        values: the values of every option that the format declares.
         encodings: ``column.NAME.encoding`` by column name.
     """
 
@@ -150,9 +150,9 @@ class CheckedOptions:
         """The policy for records with other columns than these."""
         return ColumnPolicy(
             columns=frozenset(columns.names),
-            unknown=Reaction(self.values[UNKNOWN_COLUMNS]),
-            missing=Reaction(self.values[MISSING_COLUMNS]),
-            cut=Reaction(self.values[CUT_VALUES]),
+            unknown=DriftReaction(self.values[UNKNOWN_COLUMNS]),
+            missing=DriftReaction(self.values[MISSING_COLUMNS]),
+            cut=DriftReaction(self.values[CUT_VALUES]),
         )
 
 
@@ -202,10 +202,10 @@ def checked_options(
 def column_readings(
     setup: FormatSetup, encodings: Mapping[str, Encoding], default: Callable[[DataType], Encoding]
 ) -> tuple[ColumnReading, ...]:
-    """How to read each column of a table from messages without a schema.
+    """The reading of each column of a table, for messages without a schema.
 
     Args:
-        encodings: of single columns, by name.
+        encodings: the encodings of single columns, by name.
         default: the encoding of other columns, by type.
     """
     return tuple(
@@ -217,6 +217,7 @@ def column_readings(
             scale=column.data_type.scale,
             required=not column.data_type.nullable or column.name in setup.primary_keys,
             is_key=column.name in setup.primary_keys,
+            is_nullable_key=column.name in setup.primary_keys and setup.traits.takes_null_keys,
         )
         for column in setup.columns
     )

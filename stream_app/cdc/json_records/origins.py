@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.arrow_buffers import Bools, gathered_array, valid_of
 from stream_app.cdc.change_batch import present_values
-from stream_app.cdc.columns.arrow_buffers import Bools, gathered, valid_of
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.columns.time_columns import cast_isolating
@@ -30,7 +30,7 @@ _MILLIS = pa.timestamp("ms", "UTC")
 _SECONDS = "2024-02-29 23:59:59"
 _TEXT = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.](?P<fraction>\d+))?Z?$"
 MillisOf = Callable[[Sequence[pa.Array]], pa.Array]
-"""Columns of fields → milliseconds of UTC, int64; null: not told."""
+"""Columns of fields → milliseconds of UTC, int64; null: unknown."""
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class FieldsRead:
     parts: list[tuple[Index, list[pa.Array]]] = field(default_factory=list)
     unreadable: dict[int, str] = field(default_factory=dict)
 
-    def take(self, values: pa.Array, index: Index) -> None:
+    def read(self, values: pa.Array, index: Index) -> None:
         """Read messages, binary [m]; `index` has their positions."""
         readable = looks_like_object(values) & ~deep_ones(values)
         plain = values.filter(pa.array(readable))
@@ -71,15 +71,15 @@ class FieldsRead:
                 self.parts.append((np.array([at], np.int32), columns))
 
     def times(self, count: int, millis_of: MillisOf) -> pa.Array:
-        """When the source made the change of each message: timestamp in ms of UTC [count]."""
+        """The time of each message's change at the source: timestamp in ms of UTC [count]."""
         parts = [(index, millis_of(columns)) for index, columns in self.parts]
-        return gathered(parts, count, pa.int64()).view(_MILLIS)
+        return gathered_array(parts, count, pa.int64()).view(_MILLIS)
 
 
 def fields_read(messages: pa.RecordBatch, fields: pa.Schema) -> FieldsRead:
     """The fields of all messages that are no tombstones; only ``value`` is read."""
     read = FieldsRead(fields)
-    read.take(*present_values(messages))
+    read.read(*present_values(messages))
     return read
 
 
@@ -112,7 +112,7 @@ def _is_of(value: object, wanted: pa.DataType) -> bool:
 
 
 class OriginAndTime(NamedTuple):
-    """The tables that n messages name: strings [n]; bool [n]: whether a message has a row.
+    """The table that each of n messages names, strings [n]; and the mask of messages with a row.
 
     What is not known to mean no row belongs to its table, whose decoder refuses it.
     """
@@ -127,7 +127,7 @@ class OriginFields:
     """The rule by which a dialect finds a message's table.
 
     Attributes:
-        fields: of a message, that are read.
+        fields: the fields of a message that are read.
         tell: makes of their columns what the messages tell.
     """
 
@@ -148,7 +148,7 @@ class OriginFields:
             tables.append((at, table.filter(rows)))
             for position in at[~valid_of(tables[-1][1])].tolist():  # a loop over bad ones
                 read.unreadable[position] = "does not name its table"
-        named = [gathered(parts, count, pa.string()) for parts in (databases, tables)]
+        named = [gathered_array(parts, count, pa.string()) for parts in (databases, tables)]
         return origins_of(named[0], pa.nulls(count, pa.string()), named[1], read.unreadable)
 
 
@@ -158,7 +158,7 @@ def change_times(fields: pa.Schema, millis_of: MillisOf, messages: pa.RecordBatc
 
 
 def millis_of_text(texts: pa.Array) -> pa.Array:
-    """Milliseconds of UTC of texts such as ``2024-10-27 12:39:03.210671Z``; null: no such text."""
+    """Parse texts such as ``2024-10-27 12:39:03.210671Z`` to ms of UTC; null for other texts."""
     parts = pc.extract_regex(texts, _TEXT)
     texts = pc.if_else(pc.is_valid(parts), texts, pa.scalar(None, pa.string()))
     short = pc.utf8_slice_codeunits(pc.replace_substring(texts, "T", " "), 0, len(_SECONDS))

@@ -13,15 +13,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.change_batch import (
     ChangeBatch,
     DecodedBatch,
     bad_records,
     concat_changes,
-    place,
+    message_place,
 )
 from stream_app.cdc.column_drift import Column, ColumnPolicy, DriftKind, Sighting, add_sighting
-from stream_app.cdc.columns.arrow_buffers import Int64s
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.json_records.dialect import Change, NoRow, Truncate
 from stream_app.cdc.json_records.options import OnTruncate
@@ -31,7 +31,7 @@ from stream_app.errors import WrongSourceError
 
 Index = npt.NDArray[np.int32]
 Questions = npt.NDArray[np.uint8]
-"""What records want to know of their Kafka keys; 0: nothing. Each format has its own numbers."""
+"""What must be proven from each record's Kafka key; 0: nothing. Each format has its own numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,12 @@ class DecodedRecords:
     """The results of n records that were parsed in columns.
 
     Attributes:
-        of: their rows.
+        rows: their rows.
         questions: uint8 [n]; None: nothing is asked.
         columns: unknown and missing columns of the records that are no suspects.
     """
 
-    of: ImageRows
+    rows: ImageRows
     questions: Questions | None
     columns: Mapping[Column, Sighting]
 
@@ -58,7 +58,7 @@ class RecordsResult:
         reasons: records that cannot be read.
         no_row: how many mean no row.
         truncates: records that empty the table.
-        questions: what records want to know of their Kafka keys, also those with a reason.
+        questions: what must be proven from the records' Kafka keys, also for those with a reason.
         tables: name of a source table → its first record.
         stops: reasons of records that stop the job.
         columns: unknown, missing and cut columns of records that are stored.
@@ -136,11 +136,11 @@ class RecordsResult:
 
 
 @dataclass(slots=True, kw_only=True)
-class Outcome:
+class BatchOutcome:
     """The results of a batch so far; positions are those of its messages.
 
     Attributes:
-        section: of the format's options, for errors.
+        section: the section of the format's options, for errors.
         truncated: the last message that empties the table; None: there is none.
         schemas: fingerprint of each schema that messages bring → its first message.
     """
@@ -158,7 +158,15 @@ class Outcome:
     columns: dict[Column, Sighting] = field(default_factory=dict)
     schemas: dict[str, int] = field(default_factory=dict)
 
-    def take(self, decoded: DecodedRecords, index: Index) -> None:
+    def refuse(self, reasons: Mapping[int, str]) -> None:
+        """Add messages that cannot be read, with why."""
+        self.reasons.update(reasons)
+
+    def learn_schemas(self, schemas: Mapping[str, int]) -> None:
+        """Add the fingerprints of schemas, each with its first message."""
+        self.schemas.update(schemas)
+
+    def add_columnar(self, decoded: DecodedRecords, index: Index) -> None:
         """Add records that were parsed in columns.
 
         Args:
@@ -166,17 +174,19 @@ class Outcome:
         """
         if decoded.questions is not None:
             self._ask(index, decoded.questions)
-        self._see_tables(decoded.of.tables, index)
+        self._see_tables(decoded.rows.tables, index)
         self._see(decoded.columns, index)
         self._see(
             {
                 (DriftKind.CUT, name): Sighting(int(cut.sum()), int(cut.argmax()))
-                for name, cut in decoded.of.cut.items()
+                for name, cut in decoded.rows.cut.items()
                 if cut.any()
             },
             index,
         )
-        self.parts.append(ChangeBatch(rows=decoded.of.rows, message_index=index[decoded.of.record]))
+        self.parts.append(
+            ChangeBatch(rows=decoded.rows.rows, message_index=index[decoded.rows.record])
+        )
 
     def take_result(self, result: RecordsResult, index: Index) -> None:
         """Add records that were read one by one.
@@ -215,7 +225,7 @@ class Outcome:
             schemas=self.schemas,
             truncated=self.truncated,
         )
-        return batch.setting_aside(self.messages, but) if but else batch
+        return batch.quarantining(self.messages, but) if but else batch
 
     def _see(self, columns: Mapping[Column, Sighting], index: npt.NDArray[np.integer[Any]]) -> None:
         for column, sighting in columns.items():
@@ -235,7 +245,7 @@ class Outcome:
     def _stopped(self, at: int, reason: str) -> WrongSourceError:
         return WrongSourceError(
             f"the record's columns are not the table's: {reason}",
-            where=place(self.messages, at),
+            where=message_place(self.messages, at),
             fix="give the table the columns of the source, and start the job again; or choose "
             f"warn, ignore or quarantine for source.{self.section}.unknown-columns and "
             "missing-columns",
@@ -246,7 +256,7 @@ class Outcome:
             option = f"source.{self.section}.truncate"
             raise WrongSourceError(
                 "the source table was truncated",
-                where=place(self.messages, min(positions)),
+                where=message_place(self.messages, min(positions)),
                 fix=f"to delete all rows of the table, set {option} = 'apply'; to keep them and "
                 f"continue, set {option} = 'ignore'",
             )

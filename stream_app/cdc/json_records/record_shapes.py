@@ -15,8 +15,8 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Bools
 from stream_app.cdc.column_drift import ColumnPolicy
-from stream_app.cdc.columns.arrow_buffers import Bools
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind, row_fields
 from stream_app.cdc.json_records.dialect import ImagesOf
 
@@ -37,7 +37,7 @@ class RecordShape:
     """The common shape of records that are parsed together.
 
     Attributes:
-        readings: of the table's columns.
+        readings: the readings of the table's columns.
         is_flat: the records themselves are images, as ExtractNewRecordState makes them.
         kinds: the JSON kind of each column where it is not null.
     """

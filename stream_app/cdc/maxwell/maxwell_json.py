@@ -1,7 +1,7 @@
 """Maxwell's JSON messages → row changes: the format ``maxwell-json``.
 
-`data` is the whole row; of an update `old` holds the changed columns with their values before. So
-both images are whole: Maxwell refuses a server whose `binlog_row_image` is not FULL.
+`data` is the whole row; of an update `old` holds the changed columns with their values before. Both
+images are whole, because Maxwell refuses a server whose `binlog_row_image` is not FULL.
 
 Source: Maxwell's "Data Format"; Paimon `format/maxwell/MaxwellRecordParser.java`; real messages in
 tests/fixtures/cdc.
@@ -10,21 +10,22 @@ tests/fixtures/cdc.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, children_of, valid_of
-from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
-from stream_app.cdc.columns.json_lines import parse_objects
+from stream_app.arrow_buffers import Bools, bools_of, children_of, valid_of
+from stream_app.cdc.columns.column_reading import Encoding, JsonKind
 from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.changed_columns import filled_up, nulls_behind, ops_of, sent_nulls
+from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.description import untyped
 from stream_app.cdc.json_records.dialect_format import DialectFormat
 from stream_app.cdc.json_records.documents import check_once, image_of, text_of
+from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.json_records.options import COLUMN_OPTIONS, ENCODING_OPTION, texts_and_numbers
 from stream_app.cdc.json_records.origins import OriginAndTime, OriginFields, change_times
 from stream_app.cdc.rows.images import Images
@@ -38,9 +39,9 @@ _OPS = {"insert": CREATE, "bootstrap-insert": READ, "update": UPDATE, "delete": 
 _NO_ROWS = ("bootstrap-start", "bootstrap-complete")
 _DDL = ("table-", "database-")
 _OWN_TABLE = ("maxwell", "bootstrap")
-"""In which Maxwell notes its bootstraps; it sends those rows too."""
+"""The table in which Maxwell notes its bootstraps; Maxwell sends the rows of this table too."""
 _ENVELOPE = frozenset({"database", "table", "type", "data", "old"})
-_OPTIONS = (*COLUMN_OPTIONS, ENCODING_OPTION)
+_OPTIONS = (*COLUMN_OPTIONS, ENCODING_OPTION, DECODER_OPTION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,31 +67,33 @@ class MaxwellDialect(dialect.Dialect):
             return None
         return untyped(data, document.get("primary_key_columns") or _key_names(key))
 
-    def parse(
-        self,
-        values: pa.Array,
-        _keys: pa.Array | None,
-        table: dialect.Table,
-        kinds: Sequence[JsonKind],
-    ) -> dialect.Parsed | None:
+    def fields(self, table: dialect.Table, kinds: Sequence[JsonKind]) -> ParsedFields | None:
         """See `dialect.Dialect`."""
-        row = pa.struct(row_fields(table.readings, kinds))
-        texts = [(name, pa.string()) for name in ("database", "table", "type")]
-        columns = parse_objects(values, pa.schema([*texts, ("data", row), ("old", row)]))
-        if columns is None:
-            return None
-        database, name, kind, data, old = columns
+        row = ParsedFields(table.readings, kinds)
+        old = replace(row, is_partial=True)
+        return ParsedFields.of_texts("database", "table", "type", data=row, old=old)
+
+    def parsed(
+        self, messages: dialect.ParsedMessages, table: dialect.Table, kinds: Sequence[JsonKind]
+    ) -> dialect.Parsed:
+        """See `dialect.Dialect`."""
+        values = messages.values
+        database, name, kind, data, old = messages.columns
         ops = ops_of(kind, _OPS)
         is_update = ops == UPDATE
         after, has_old = children_of(data), valid_of(old)
-        nulls, doubtful = sent_nulls(
-            values,
-            nulls_behind(values, is_update & has_old, b'"old":'),
-            [reading.name for reading in table.readings],
-            lambda document, at: ((at, document["old"]),),
-        )
+        doubtful: Sequence[int] = ()
+        if messages.nulls is not None:
+            nulls = messages.nulls["old"]
+        else:
+            nulls, doubtful = sent_nulls(
+                values,
+                nulls_behind(values, is_update & has_old, b'"old":'),
+                [reading.name for reading in table.readings],
+                lambda document, at: ((at, document["old"]),),
+            )
         is_odd = (ops == 0) | ~valid_of(data) | (is_update != has_old) | _is_own(database, name)
-        is_odd[doubtful] = True
+        is_odd[list(doubtful)] = True
         images = Images(
             ops=ops,
             has_before=is_update | (ops == DELETE),
@@ -147,7 +150,7 @@ _ORIGINS = OriginFields(
 
 
 def _key_names(key: Any) -> list[str]:
-    """The columns of a key: ``{"pk.id": 3}``, or ``["db", "t", [{"id": 3}]]``."""
+    """The columns of a key, ``{"pk.id": 3}`` or ``["db", "t", [{"id": 3}]]``."""
     if isinstance(key, dict):
         return [name.removeprefix("pk.") for name in key if name.startswith("pk.")]
     if isinstance(key, list) and len(key) == 3 and isinstance(key[2], list):
@@ -158,7 +161,8 @@ def _key_names(key: Any) -> list[str]:
 MAXWELL_JSON = DialectFormat(
     name="maxwell-json",
     section="maxwell",
-    introduction='for example `maxwell."unknown-columns" = "ignore"`. [CDC.md](CDC.md#maxwell) '
+    introduction='for example `maxwell."unknown-columns" = "ignore"`. '
+    "[Other formats](formats.md#maxwell) "
     "tells how the messages are read.",
     options=_OPTIONS,
     dialect=lambda _: MaxwellDialect(),

@@ -19,14 +19,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import Bools, children_of, valid_of
-from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
-from stream_app.cdc.columns.json_lines import parse_objects
+from stream_app.arrow_buffers import Bools, children_of, valid_of
+from stream_app.cdc.columns.column_reading import Encoding, JsonKind
 from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.changed_columns import filled_up, ops_of, rows_with, sent_nulls
+from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.description import untyped
 from stream_app.cdc.json_records.dialect_format import DialectFormat
 from stream_app.cdc.json_records.documents import JsonNumber, check_once, image_of, text_of
+from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.json_records.options import (
     COLUMN_OPTIONS,
     ENCODING_OPTION,
@@ -62,6 +63,7 @@ _OPTIONS = (
     ),
     *COLUMN_OPTIONS,
     ENCODING_OPTION,
+    DECODER_OPTION,
 )
 
 
@@ -96,20 +98,17 @@ class OggDialect(dialect.Dialect):
         names = [name for image in images if isinstance(image, dict) for name in _unmarked(image)]
         return untyped(names, document.get("primary_keys"))
 
-    def parse(
-        self,
-        values: pa.Array,
-        _keys: pa.Array | None,
-        table: dialect.Table,
-        kinds: Sequence[JsonKind],
-    ) -> dialect.Parsed | None:
+    def fields(self, table: dialect.Table, kinds: Sequence[JsonKind]) -> ParsedFields | None:
         """See `dialect.Dialect`."""
-        row = pa.struct(row_fields(table.readings, kinds))
-        texts = [(name, pa.string()) for name in ("table", "op_type")]
-        columns = parse_objects(values, pa.schema([*texts, ("before", row), ("after", row)]))
-        if columns is None:
-            return None
-        name, kind, before, after = columns
+        row = ParsedFields(table.readings, kinds)
+        return ParsedFields.of_texts("table", "op_type", before=row, after=row)
+
+    def parsed(
+        self, messages: dialect.ParsedMessages, table: dialect.Table, kinds: Sequence[JsonKind]
+    ) -> dialect.Parsed:
+        """See `dialect.Dialect`."""
+        values = messages.values
+        name, kind, before, after = messages.columns
         ops = ops_of(kind, _OPS)
         is_update, is_delete = ops == UPDATE, ops == DELETE
         odd = ops == 0
@@ -141,7 +140,7 @@ class OggDialect(dialect.Dialect):
         new: list[pa.Array],
         odd: Bools,
     ) -> list[pa.Array]:
-        """After-images, filled up in updates; notes those that lack a column as odd."""
+        """Complete the after-images of updates; notes updates that lack a column."""
         lacking: Bools = np.zeros(len(values), np.bool_)
         for column in new:
             lacking |= ~valid_of(column)
@@ -238,7 +237,7 @@ def _image(document: dict[str, Any], field: str, table: dialect.Table) -> Image 
 
 
 def _unmarked(image: Mapping[str, Any]) -> Mapping[str, Any]:
-    """An image without marks, and without the columns that are marked as missing."""
+    """An image without GoldenGate's marks, and without the columns that are marked as missing."""
     if not any(name.endswith(_MARK) for name in image):
         return image
     return {
@@ -265,7 +264,8 @@ _TIME = pa.schema([("op_ts", pa.string())])
 OGG_JSON = DialectFormat(
     name="ogg-json",
     section="ogg",
-    introduction='for example `ogg."compressed-updates" = "null"`. [CDC.md](CDC.md#goldengate) '
+    introduction='for example `ogg."compressed-updates" = "null"`. '
+    "[Other formats](formats.md#goldengate) "
     "tells how the messages are read.",
     options=_OPTIONS,
     dialect=lambda options: OggDialect(options.values[_COMPRESSED] == "null"),

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.cdc.column_drift import Reaction
-from stream_app.cdc.columns.arrow_buffers import Bools, Int64s, valid_of
+from stream_app.arrow_buffers import Bools, Int64s, valid_of
+from stream_app.cdc.column_drift import DriftReaction
 from stream_app.cdc.columns.column_cast import cast_column
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
 from stream_app.cdc.columns.time_columns import cut_digits
@@ -44,7 +44,7 @@ class RowRules:
     """The rules by which the images of a table's records become rows.
 
     Attributes:
-        schema: of the rows, `change_batch.change_schema`.
+        schema: the schema of the rows, `change_batch.change_schema`.
         keep_update_before: whether every update gives -U too.
         before_has_key_only: whether before-images hold nothing but the source's key.
         why_base64: behind "is not base64", why a decimal was to be so.
@@ -55,7 +55,7 @@ class RowRules:
     keep_update_before: bool
     before_has_key_only: bool = False
     why_base64: str = ""
-    cut: Reaction = Reaction.WARN
+    cut: DriftReaction = DriftReaction.WARN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +161,7 @@ def rows_of(
     """The rows of records.
 
     Args:
-        readings: of the table's columns, in table order.
+        readings: the readings of the table's columns, in table order.
     """
     if isinstance(images, Images):
         images = images.stacked()
@@ -180,14 +180,14 @@ def rows_of(
         wire = column if in_place else column.take(order)
         unchanged = images.unchanged.get(reading.name)
         columns.append(_cast(reading, kind, wire, (plan, unchanged), suspects, rules))
-        lossy = None if rules.cut is Reaction.IGNORE else cut_digits(reading, kind, wire)
+        lossy = None if rules.cut is DriftReaction.IGNORE else cut_digits(reading, kind, wire)
         if lossy is not None:
             cut[reading.name] = np.zeros(len(suspects), np.bool_)
             cut[reading.name][plan.record[lossy]] = True
     rows = pa.RecordBatch.from_arrays(columns, schema=rules.schema)
     rows = with_unchanged(rows, of_new_rows(images.unchanged, plan))
     record = plan.record
-    if rules.cut is Reaction.QUARANTINE:
+    if rules.cut is DriftReaction.QUARANTINE:
         suspects = np.logical_or.reduce([suspects, *cut.values()])
     if suspects.any():  # step 3
         kept = ~suspects[record]

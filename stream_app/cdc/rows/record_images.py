@@ -1,4 +1,4 @@
-"""Records read one by one → rows, and the reason of each that does not fit the table.
+"""Makes rows of records that were read one by one, with a reason for each that does not fit.
 
 The slow path beside `images`, for any format: its verdict on a record is final. Values are taken
 from the exact text of each number; only the casts are shared with the fast path.
@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.column_drift import CUT_VALUES, Reaction
+from stream_app.cdc.column_drift import CUT_VALUES, DriftReaction
 from stream_app.cdc.columns.column_cast import cast_alone
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.columns.decimal_columns import why_no_decimal
@@ -34,10 +34,10 @@ from stream_app.cdc.rows.row_assembly import (
 )
 
 Cell = tuple[JsonKind, str]
-"""A value: its kind and its text; of a number, array or object the JSON text as it was written."""
+"""The kind and the text of a value; numbers, arrays and objects have their original JSON text."""
 NULL_CELL: Cell = (JsonKind.NULL, "")
 Image = Mapping[str, Cell]
-"""By column; absent columns have no cell, null ones have kind NULL."""
+"""Column → cell; an image lacks the cells of absent columns, and null values have kind NULL."""
 
 _SHOWN_MAX = 80
 
@@ -52,7 +52,7 @@ class RecordImages:
 
     Attributes:
         op: one of the letters of `row_assembly`.
-        unchanged: columns whose value after is that of the older row, which is not told.
+        unchanged: the columns whose new value the message omits, because the older row has it.
     """
 
     op: str
@@ -79,8 +79,8 @@ class RecordRows:
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
-    """One column of the images of one side, why single values do not fit, and which are cut."""
+class _ImageColumn:
+    """One column of one side's images, the reasons why values do not fit, and the cut ones."""
 
     values: pa.Array
     misfits: dict[int, str]
@@ -91,7 +91,7 @@ def rows_of_records(
     records: Sequence[RecordImages], readings: Sequence[ColumnReading], rules: RowRules
 ) -> RecordRows:
     """Cast the cells, choose the rows, and drop records of which a row is bad."""
-    befores, afters = [one.before for one in records], [one.after for one in records]
+    befores, afters = [record.before for record in records], [record.after for record in records]
     before = [_column(reading, befores, rules) for reading in readings]
     after = [_column(reading, afters, rules) for reading in readings]
     has_before = np.array([image is not None for image in befores], np.bool_)
@@ -113,7 +113,7 @@ def rows_of_records(
     cut: dict[int, frozenset[str]] = {}
     unchanged = of_new_rows(_unchanged(records), plan)
     for reading, old, new in zip(readings, before, after, strict=True):
-        column = plan.take(old.values, new.values)
+        column = plan.assembled_column(old.values, new.values)
         if rules.before_has_key_only:
             column = fill_invented(reading, forget_invented(reading, column, plan), plan)
         columns.append(column)
@@ -124,6 +124,8 @@ def rows_of_records(
             if left_out is not None and left_out[row]:
                 continue
             record = int(plan.record[row])
+            if not reason and _is_null_key(reading, records[record], plan, row):
+                continue
             reasons.setdefault(record, reason or _absence(reading, records[record], plan, row))
     rows = with_unchanged(pa.RecordBatch.from_arrays(columns, schema=rules.schema), unchanged)
     kept = ~np.isin(plan.record, list(reasons))
@@ -131,8 +133,8 @@ def rows_of_records(
     return RecordRows(rows.filter(pa.array(kept)), plan.record[kept], reasons, cut)
 
 
-def _cut_records(before: _Column, after: _Column, plan: RowPlan) -> set[int]:
-    """Records of which a row has a value that is cut."""
+def _cut_records(before: _ImageColumn, after: _ImageColumn, plan: RowPlan) -> set[int]:
+    """The records with a value of a row that is cut."""
     if not (before.cut or after.cut):
         return set()
     return {
@@ -150,7 +152,9 @@ def _unchanged(records: Sequence[RecordImages]) -> dict[str, npt.NDArray[np.bool
     }
 
 
-def _column(reading: ColumnReading, images: Sequence[Image | None], rules: RowRules) -> _Column:
+def _column(
+    reading: ColumnReading, images: Sequence[Image | None], rules: RowRules
+) -> _ImageColumn:
     cells = [None if image is None else image.get(reading.name) for image in images]
     wires_of, problems = by_kind(reading, cells)
     misfits = {row: _misfit(reading, cells[row], why) for row, why in problems.items()}
@@ -162,16 +166,16 @@ def _column(reading: ColumnReading, images: Sequence[Image | None], rules: RowRu
         cut.update(_cut_rows(reading, kind, wires, rules))
         for row in [] if failed is None else np.flatnonzero(failed).tolist():
             misfits[row] = _misfit(reading, cells[row], _why(reading, kind, wires[row], rules))
-    if rules.cut is Reaction.QUARANTINE:
+    if rules.cut is DriftReaction.QUARANTINE:
         why = f"has digits that the column cannot hold ({CUT_VALUES} = {rules.cut.value})"
         misfits = {row: _misfit(reading, cells[row], why) for row in cut} | misfits
-    return _Column(values, misfits, frozenset(cut))
+    return _ImageColumn(values, misfits, frozenset(cut))
 
 
 def _cut_rows(
     reading: ColumnReading, kind: JsonKind, wires: Sequence[object], rules: RowRules
 ) -> list[int]:
-    if rules.cut is Reaction.IGNORE or not may_cut(reading):
+    if rules.cut is DriftReaction.IGNORE or not may_cut(reading):
         return []
     cut = cut_digits(reading, kind, pa.array(wires, reading.wire_type(kind)))
     return [] if cut is None else [int(row) for row in np.flatnonzero(cut)]
@@ -179,13 +183,13 @@ def _cut_rows(
 
 def _problems(
     reading: ColumnReading,
-    before: _Column,
-    after: _Column,
+    before: _ImageColumn,
+    after: _ImageColumn,
     rows: pa.Array,
     plan: RowPlan,
     rules: RowRules,
 ) -> list[tuple[int, str]]:
-    """(row, reason) of the rows whose value is bad; an empty reason: it is not there."""
+    """The (row, reason) of rows with a bad value; a missing value has an empty reason."""
     problems: list[tuple[int, str]] = []
     required = reading.required and rows.null_count > 0
     if not (before.misfits or after.misfits or required):
@@ -201,6 +205,12 @@ def _problems(
         elif required and not rows[row].is_valid:
             problems.append((row, ""))
     return problems
+
+
+def _is_null_key(reading: ColumnReading, record: RecordImages, plan: RowPlan, row: int) -> bool:
+    """Whether an image has a null that is part of a key; a missing value is no key."""
+    image = record.after if plan.is_after[row] else record.before
+    return reading.is_nullable_key and reading.name in (image or {})
 
 
 def _absence(reading: ColumnReading, record: RecordImages, plan: RowPlan, row: int) -> str:
@@ -245,7 +255,7 @@ def _why(reading: ColumnReading, kind: JsonKind, wire: Any, rules: RowRules) -> 
 
 
 def _why_no_decimal(reading: ColumnReading, wire: Any, rules: RowRules) -> str:
-    """Of base64, or of ``{scale, value}``."""
+    """The reason why base64, or ``{scale, value}``, is not a decimal."""
     is_struct = isinstance(wire, dict)
     text, scale = (wire["value"], wire["scale"]) if is_struct else (wire, reading.scale)
     try:

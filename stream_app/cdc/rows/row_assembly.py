@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import (
+from stream_app.arrow_buffers import (
     Bools,
     Int64s,
     bools_of,
@@ -57,7 +57,7 @@ class RowPlan:
         """
         return np.where(self.is_after, after_at[self.record], before_at[self.record])
 
-    def take(self, before: pa.Array, after: pa.Array) -> pa.Array:
+    def assembled_column(self, before: pa.Array, after: pa.Array) -> pa.Array:
         """One column of the rows [m], from the columns of the images [n]."""
         places = self.record + np.where(self.is_after, len(before), 0)
         return pa.concat_arrays([before, after]).take(pa.array(places))
@@ -92,7 +92,7 @@ def with_unchanged(rows: pa.RecordBatch, unchanged: Mapping[str, Bools]) -> pa.R
 
 
 def is_identity(places: Int64s, count: int) -> bool:
-    """Whether these places are all `count` that there are, in their order."""
+    """Whether the places are 0 up to `count` in order, so that nothing must be moved."""
     return len(places) == count and bool((places == np.arange(count)).all())
 
 
@@ -147,7 +147,9 @@ def forget_invented(reading: ColumnReading, column: pa.Array, plan: RowPlan) -> 
 
 
 def fill_invented(reading: ColumnReading, column: pa.Array, plan: RowPlan) -> pa.Array:
-    """In the same images, put the type's zero where a NOT NULL column has no value."""
+    """In before-images that hold only the key, set NOT NULL columns without a value to the type's
+    zero.
+    """
     if reading.is_key or not reading.required:
         return column
     absent = ~plan.is_after & ~valid_of(column)
@@ -179,12 +181,15 @@ def key_changes(
     old, new = pa.array(before_at[both]), pa.array(after_at[both])
     for reading, column in zip(readings, columns, strict=True):
         if reading.is_key:
-            changed[both] |= _differ(column.take(old), column.take(new))
+            before, after = column.take(old), column.take(new)
+            changed[both] |= _differ(before, after)
+            if reading.is_nullable_key:
+                changed[both] |= valid_of(before) != valid_of(after)
     return changed
 
 
 def _differ(old: pa.Array, new: pa.Array) -> Bools:
-    """Where two columns differ; not where one of them is null."""
+    """The mask of rows whose two columns differ, both not null."""
     if not pa.types.is_struct(old.type):
         return bools_of(pc.not_equal(old, new))
     # Structs have no kernel. Two forms of one number differ: then -U is kept, which does no harm.

@@ -1,1 +1,1 @@
-"""Types of databases and of Kafka Connect → types of columns. Pure; used by the formats."""
+"""Maps types of databases and of Kafka Connect to types of columns: pure."""

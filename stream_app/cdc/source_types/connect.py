@@ -1,4 +1,4 @@
-"""Kafka Connect's schema of a column → the column's type.
+"""Maps Kafka Connect's schema of a column to the column's type.
 
 A connector with ``column.propagate.source.type`` repeats the database's own type in parameters of
 the schema; a known type has priority. Otherwise the literal and the semantic type decide.
@@ -85,7 +85,7 @@ _DATABASES: dict[str, Callable[[TypeText, MappingOptions], DataType | None]] = {
     "vitess": mysql_type_of,
     "postgresql": postgresql_type_of,
 }
-"""By the name of the connector."""
+"""The name of a connector → the mapping of its database's types."""
 
 
 def connect_type(

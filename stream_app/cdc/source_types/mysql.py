@@ -1,4 +1,4 @@
-"""Types of MySQL and MariaDB → types of columns.
+"""Maps types of MySQL and MariaDB to types of columns.
 
 Source: Paimon `flink/action/cdc/mysql/MySqlTypeUtils.java`. Different here: SET is STRING, because
 tables have scalar columns; BIT without a length is BIT(1), as in MySQL; TIME keeps its digits.
@@ -58,7 +58,7 @@ def mysql_type(text: str, options: MappingOptions) -> DataType | None:
 
 
 def mysql_type_of(source_type: TypeText, options: MappingOptions) -> DataType | None:
-    """The same for a parsed type."""
+    """The type that `mysql_type` gives, for a parsed type."""
     name, length = source_type.name.removesuffix(" ZEROFILL"), source_type.length
     if MappingMode.TO_STRING in options:
         return STRING
@@ -122,7 +122,7 @@ def _time(name: str, length: int | None) -> DataType | None:
 
 
 def decimal_type(precision: int, scale: int) -> DataType:
-    """DECIMAL of these digits; STRING where it cannot have them."""
+    """DECIMAL with these digits; STRING if Paimon's DECIMAL cannot have them."""
     if 1 <= precision <= DECIMAL_PRECISION_MAX and 0 <= scale <= precision:
         return DataType(root=TypeRoot.DECIMAL, precision=precision, scale=scale)
     return STRING

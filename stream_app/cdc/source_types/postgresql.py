@@ -1,4 +1,4 @@
-"""Types of PostgreSQL → types of columns.
+"""Maps types of PostgreSQL to types of columns.
 
 Source: Paimon `flink/action/cdc/postgres/PostgresTypeUtils.java`. Different here: arrays are
 STRING, because tables have scalar columns; VARBIT is VARBINARY, because its length varies.
@@ -82,7 +82,7 @@ def postgresql_type(text: str, options: MappingOptions) -> DataType | None:
 
 
 def postgresql_type_of(source_type: TypeText, options: MappingOptions) -> DataType | None:
-    """The same for a name, length and scale from JDBC or Debezium."""
+    """The type that `postgresql_type` gives, by a name, length and scale of JDBC or Debezium."""
     name, length = source_type.name, source_type.length or 0
     if MappingMode.TO_STRING in options:
         return STRING

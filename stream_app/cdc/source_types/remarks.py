@@ -81,7 +81,7 @@ def inexact_remarks(stored: StoredType, unit: str = "microseconds") -> Iterator[
 def _lost_by_connector(
     literal: str, semantic: str, parameters: Mapping[str, str]
 ) -> Iterator[Remark]:
-    """What the connector has lost before a message is written."""
+    """Remarks on values that the connector loses before it writes a message."""
     source = str(parameters.get(SOURCE_TYPE, "")).upper()
     if literal == "int64" and source.startswith("BIGINT UNSIGNED"):
         yield Remark(

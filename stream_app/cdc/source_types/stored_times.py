@@ -1,4 +1,4 @@
-"""Types of times of day that Paimon's TIME cannot hold → the type that is stored instead.
+"""Chooses the type in which a source's time of day is stored, if Paimon's TIME cannot hold it.
 
 Paimon keeps milliseconds of a TIME, whatever its precision is. So a source's microseconds or
 nanoseconds become a number or a text, unless ``inexact = truncate`` asks for TIME.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stream_app.model.schema.data_type import STRING, DataType, TypeRoot
-from stream_app.model.schema.mapping_options import Inexact, MappingOptions
+from stream_app.model.schema.mapping_options import InexactTimes, MappingOptions
 
 _BIGINT = DataType(root=TypeRoot.BIGINT)
 _HELD_DIGITS = 3
@@ -38,11 +38,12 @@ def stored_type(
 
     Args:
         data_type: the nearest type of Paimon.
-        digits: of a second that the source's time of day has; None: the type's precision.
+        digits: the digits of a second that the source's time of day has; None: the type's
+            precision.
         sends_text: whether the messages write such a time as text, and not as a count.
     """
     if data_type.root is not TypeRoot.TIME or (digits or data_type.precision) <= _HELD_DIGITS:
         return StoredType(data_type)
-    exact = STRING if sends_text or options.inexact is Inexact.STRING else _BIGINT
-    chosen = data_type if options.inexact is Inexact.TRUNCATE else exact
+    exact = STRING if sends_text or options.inexact is InexactTimes.STRING else _BIGINT
+    chosen = data_type if options.inexact is InexactTimes.TRUNCATE else exact
     return StoredType(chosen, (data_type, _BIGINT, STRING))

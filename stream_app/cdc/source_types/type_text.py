@@ -1,4 +1,4 @@
-"""A database's own spelling of a type: ``decimal(10,2) unsigned`` → its name and numbers.
+"""Parses a database's spelling of a type, such as ``decimal(10,2) unsigned``.
 
 Source: Paimon `flink/action/cdc/mysql/MySqlTypeUtils.java#getTypeInfo`.
 """

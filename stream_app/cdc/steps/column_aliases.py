@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.change_batch import ChangeBatch, DecodedBatch, rebuilt
+from stream_app.arrow_buffers import valid_of
+from stream_app.cdc.change_batch import ChangeBatch, DecodedBatch, rebuilt_rows
 from stream_app.cdc.column_drift import COLUMN_ALIASES, DriftKind
-from stream_app.cdc.columns.arrow_buffers import valid_of
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.errors import UsageError
 from stream_app.model.row_kind import RowKind
@@ -76,7 +76,7 @@ def with_names_of_source(setup: FormatSetup, aliases: Aliases) -> FormatSetup:
         raise UsageError(
             f"the column aliases are wrong: {'; '.join(problems)}",
             where=COLUMN_ALIASES,
-            fix="mend them; stream-app alter renames a column of the table",
+            fix="correct them; stream-app alter renames a column of the table",
         )
     columns, fields = list(setup.columns), list(setup.arrow_schema)
     for index, column in enumerate(setup.columns):
@@ -104,7 +104,7 @@ class ColumnAliases:
     """Implements `pipeline.Step` for rows with alias columns behind the table's columns.
 
     Attributes:
-        schema: of the rows without these.
+        schema: the schema of the rows without these.
     """
 
     aliases: Aliases
@@ -122,10 +122,10 @@ class ColumnAliases:
         ]
         nulls = self._nulls(arrays, decoded.changes)
         renamed = replace(
-            decoded.with_rows(rebuilt(rows, arrays, self.schema)),
+            decoded.with_rows(rebuilt_rows(rows, arrays, self.schema)),
             columns={key: seen for key, seen in decoded.columns.items() if key[1] not in names},
         )
-        return renamed.setting_aside(messages, nulls)
+        return renamed.quarantining(messages, nulls)
 
     def _nulls(self, arrays: list[pa.Array], changes: ChangeBatch) -> dict[int, str]:
         """The messages whose new rows lack a value that must be there; old rows may lack it."""

@@ -1,4 +1,4 @@
-"""Describes what messages have and the table lacks, for tables that follow their source.
+"""Describes the columns and types that messages have and the table lacks, so that it can follow.
 
 It runs where ``unknown-columns`` is ``evolve``. In a batch it describes the first message of each
 schema, and the first with each unknown column. It leaves out a schema that was alone in an earlier
@@ -18,7 +18,7 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch, whole_mess
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import MappingOptions
-from stream_app.model.schema.source_table import SourceTable, merged, renamed
+from stream_app.model.schema.source_table import SourceTable, merged_source_table, with_aliases
 
 BAD_DESCRIBED_MAX = 100
 """Bad records of a batch that are looked at for types which the column does not hold."""
@@ -32,7 +32,7 @@ class DescribedColumns:
         describe: as in `message_format.Format`.
         columns: the table's.
         aliases: names of the source by which it means the table's columns.
-        followed: fingerprint of the newest schema that told nothing new of a batch by itself.
+        followed: the fingerprint of the newest schema that had no new columns for a batch.
     """
 
     describe: Callable[[pa.RecordBatch, MappingOptions], SourceTable | None]
@@ -48,8 +48,8 @@ class DescribedColumns:
         bad = decoded.bad.slice(0, BAD_DESCRIBED_MAX).select(MESSAGE_SCHEMA.names)
         fitting = self._of_known_columns(self._described(bad, range(bad.num_rows)))
         for other in (known, fitting):
-            table = merged(table, other) if table and other else table or other
-        if table is None or not differs(table, self.columns):
+            table = merged_source_table(table, other) if table and other else table or other
+        if table is None or not differs_from_table(table, self.columns):
             if len(decoded.schemas) == 1:
                 self.followed.clear()
                 self.followed.update(decoded.schemas)
@@ -57,7 +57,7 @@ class DescribedColumns:
         return replace(decoded, description=table)
 
     def _telling(self, decoded: DecodedBatch) -> Collection[int]:
-        """Positions of messages whose columns the table gets."""
+        """The positions of messages whose columns the table will get."""
         first = {
             sighting.first
             for (kind, _), sighting in decoded.columns.items()
@@ -67,7 +67,9 @@ class DescribedColumns:
         return first.union(decoded.schemas[fingerprint] for fingerprint in news)
 
     def _typed(self, messages: pa.RecordBatch, decoded: DecodedBatch) -> Collection[int]:
-        """Positions of messages that may tell types: of formats that fingerprint no schemas."""
+        """The positions of messages that may carry types, for formats whose schemas have no
+        fingerprint.
+        """
         has_any = messages.num_rows and not decoded.schemas
         return {0, messages.num_rows - 1} if has_any else ()
 
@@ -78,10 +80,10 @@ class DescribedColumns:
             return None
         picked = whole_messages(messages.take(pa.array(sorted(positions), pa.int32())))
         table = self.describe(picked, self.options)
-        return renamed(table, self.aliases) if table is not None and self.aliases else table
+        return with_aliases(table, self.aliases) if table is not None and self.aliases else table
 
     def _of_known_columns(self, table: SourceTable | None) -> SourceTable | None:
-        """The types of the table's columns alone: a record that is bad must not add columns."""
+        """The types of known columns alone, because a bad record must not add columns."""
         if table is None:
             return None
         names = set(self.columns.names)
@@ -90,7 +92,7 @@ class DescribedColumns:
         return replace(table, columns=columns) if columns else None
 
 
-def differs(table: SourceTable, columns: RowType) -> bool:
+def differs_from_table(table: SourceTable, columns: RowType) -> bool:
     """Whether a source's table differs in anything that the table may have to follow."""
     there = {column.name: column for column in columns}
     for source in table.columns:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.cdc.change_batch import ROW_KIND, DecodedBatch, place
+from stream_app.cdc.change_batch import ROW_KIND, DecodedBatch, message_place
 from stream_app.errors import WrongSourceError
 from stream_app.model.row_kind import RowKind
 
@@ -67,7 +67,7 @@ class InsertOnly:
             changes=changes.where(~dropped),
             skipped=decoded.skipped + skipped,
         )
-        return left.setting_aside(messages, reasons)
+        return left.quarantining(messages, reasons)
 
 
 def _reason(kind: RowKind) -> str:
@@ -77,7 +77,7 @@ def _reason(kind: RowKind) -> str:
 def _no_insert(messages: pa.RecordBatch, at: int, kind: RowKind) -> WrongSourceError:
     return WrongSourceError(
         f"the record {_reason(kind)}",
-        where=place(messages, at),
-        fix="give the table a key (primary-keys, for a new table); or set such records aside "
+        where=message_place(messages, at),
+        fix="give the table a key (primary-keys, for a new table); or quarantine such records "
         'with stream.non-insert-records = "quarantine"',
     )

@@ -21,8 +21,8 @@ from stream_app.cdc.change_batch import (
     BAD_RECORD_ORDER,
     DecodedBatch,
     change_schema,
-    moved,
-    together,
+    joined_results,
+    moved_results,
     whole_messages,
 )
 from stream_app.cdc.column_drift import DriftKind
@@ -33,7 +33,7 @@ from stream_app.errors import WrongSourceError
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
 from stream_app.model.schema.origin import Origin
-from stream_app.model.schema.source_table import SourceTable, merged
+from stream_app.model.schema.source_table import SourceTable, merged_source_table
 
 BAD_DESCRIBED_MAX = 100
 """Bad records of a batch that are looked at for columns that are spelled in another way."""
@@ -41,7 +41,7 @@ Describe = Callable[[pa.RecordBatch, MappingOptions], SourceTable | None]
 
 
 def spellings(names: Iterable[str]) -> dict[str, str]:
-    """Name in lower case → the name.
+    """A map from names in lower case to the names as spelled.
 
     Raises:
         WrongSourceError: two names differ in their case alone.
@@ -58,7 +58,7 @@ def spellings(names: Iterable[str]) -> dict[str, str]:
     return spelled
 
 
-def lowered(table: SourceTable) -> SourceTable:
+def lowered_table(table: SourceTable) -> SourceTable:
     """The table with names in lower case.
 
     Raises:
@@ -86,8 +86,8 @@ class LoweredDescription:
         described = (
             self.describe(messages.slice(at, 1), options) for at in range(messages.num_rows)
         )
-        tables = [lowered(table) for table in described if table is not None]
-        return functools.reduce(merged, tables) if tables else None
+        tables = [lowered_table(table) for table in described if table is not None]
+        return functools.reduce(merged_source_table, tables) if tables else None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,12 +121,12 @@ class LoweredDecode:
             at = np.flatnonzero(origins.codes == code)
             origin = None if code == NO_TABLE else origins.tables[code]
             part = self._of_one(origin, messages.take(pa.array(at)))
-            parts.append(moved(part, at.astype(np.int32)))
-        whole = functools.reduce(together, parts)
+            parts.append(moved_results(part, at.astype(np.int32)))
+        whole = functools.reduce(joined_results, parts)
         return replace(whole, bad=whole.bad.sort_by(BAD_RECORD_ORDER))
 
     def _of_one(self, origin: Origin | None, messages: pa.RecordBatch) -> DecodedBatch:
-        """Decode messages of one source table, up to a new spelling; then go on behind it."""
+        """Decode one source table's messages up to a new spelling, then continue behind it."""
         spelled = self._spelled.setdefault(origin, {})
         done: DecodedBatch | None = None
         begin, tried = 0, set[str]()
@@ -138,8 +138,8 @@ class LoweredDecode:
             at, names = self._respelled(spelled, rest, decoded)
             if at is not None:
                 decoded = self._decoded(spelled, rest.slice(0, at))
-            decoded = moved(decoded, np.arange(begin, messages.num_rows, dtype=np.int32))
-            done = decoded if done is None else together(done, decoded)
+            decoded = moved_results(decoded, np.arange(begin, messages.num_rows, dtype=np.int32))
+            done = decoded if done is None else joined_results(done, decoded)
             if at is None:
                 return done
             tried = tried if at == 0 else set()
@@ -151,7 +151,7 @@ class LoweredDecode:
     def _respelled(
         self, spelled: Mapping[str, str], messages: pa.RecordBatch, decoded: DecodedBatch
     ) -> tuple[int | None, list[str]]:
-        """The first message with other spellings of columns, and these; None: there is none.
+        """The first message with other spellings of columns, and these spellings; None without one.
 
         A record that lacks its key under the known name is bad.
         """
@@ -172,7 +172,7 @@ class LoweredDecode:
     def _learn(
         self, spelled: dict[str, str], messages: pa.RecordBatch, at: int, others: Iterable[str]
     ) -> None:
-        """Take in how a message spells its columns.
+        """Learn how a message spells its columns.
 
         Args:
             others: names that are known to stand there.

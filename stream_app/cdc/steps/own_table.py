@@ -1,8 +1,8 @@
 """Wraps any format in a job of one table, whose topics may hold other tables' records.
 
-Their rows would share one primary key: a stranger's row 6 would replace ours. So such records are
-bad. The job decides which source table is its own (`spark.ingest.source_table_check`). It examines
-single messages only in batches with other tables' records.
+Their rows would share one primary key: row 6 of another table would replace our row 6. So such
+records are bad. The job decides which source table is its own (`spark.ingest.source_table_check`).
+It examines single messages only in batches with other tables' records.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from stream_app.cdc.change_batch import DecodedBatch, bad_records, in_order, moved
-from stream_app.cdc.columns.arrow_buffers import valid_of
+from stream_app.arrow_buffers import valid_of
+from stream_app.cdc.change_batch import DecodedBatch, bad_records, in_order, moved_results
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.errors import WrongSourceError
 
 Decode = Callable[[pa.RecordBatch], DecodedBatch]
 _SHOWN = 5
-"""So many of the others have name and place in the counts, since names may be without number."""
+"""The most other source tables that the counts name, because their number may be unlimited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,8 @@ class OwnTable:
     """Decodes the messages that a table takes; the others become bad records.
 
     Attributes:
-        origins: of the messages' format; see `message_format.SourceReader`.
+        origins: the reader of the source tables of the messages' format; see
+            `message_format.SourceReader`.
     """
 
     origins: Callable[[pa.RecordBatch], Origins]
@@ -92,7 +93,7 @@ class OwnTable:
     def _undecided(
         self, messages: pa.RecordBatch, decode: Decode, error: WrongSourceError
     ) -> DecodedBatch:
-        """The source tables of a batch alone: the job chooses its own by all batches of its epoch.
+        """Note a batch's source tables only: the job chooses its own table after the whole epoch.
 
         Then it decodes the batch again, or ends with the error.
         """
@@ -103,11 +104,11 @@ class OwnTable:
         return replace(nothing, tables=tables, records=records, refusal=error)
 
     def _sorted_out(self, messages: pa.RecordBatch, decode: Decode) -> DecodedBatch:
-        """The same where a batch has messages of several source tables."""
+        """Decode a batch with messages of several source tables; see `decoded`."""
         others = self._others(messages)
         kept = np.delete(np.arange(messages.num_rows, dtype=np.int32), list(others))
         some = messages.take(pa.array(kept)) if others else messages
-        decoded = moved(decode(some), kept)
+        decoded = moved_results(decode(some), kept)
         tables = dict(decoded.tables)
         is_plain = len(tables) <= 1 and decoded.truncated is None
         names = [] if is_plain else self._names(some)

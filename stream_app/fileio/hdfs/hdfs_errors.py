@@ -1,7 +1,7 @@
 """Converts errors of the HDFS client into those of the operating system.
 
-The client knows few kinds: most of what a NameNode refuses is a `RuntimeError` whose text holds the
-name of Java's exception, and its stack.
+The client has few kinds of errors. Most refusals of a NameNode are a `RuntimeError`, whose text has
+the name of Java's exception and its stack.
 
 Source: hdfs-native `python/src/error.rs`.
 """
@@ -27,15 +27,15 @@ _KINDS = {
 
 @contextlib.contextmanager
 def as_os_errors(path: str) -> Iterator[None]:
-    """The client's errors as the operating system's."""
+    """Convert the client's errors to those of the operating system."""
     try:
         yield
     except (OSError, RuntimeError) as error:
         raise os_error(error, path) from None
 
 
-def passes(error: Exception) -> bool:
-    """Whether it may go well a little later."""
+def is_passing(error: Exception) -> bool:
+    """Whether the same request may succeed a little later."""
     if isinstance(error, OSError):
         # Errors with a number are ours, or describe what exists; the others are the network's.
         known = (FileNotFoundError, FileExistsError, IsADirectoryError)
@@ -44,7 +44,7 @@ def passes(error: Exception) -> bool:
 
 
 def os_error(error: Exception, path: str) -> OSError:
-    """The error in the system's form; an error in that form stays."""
+    """The error as an `OSError`; an `OSError` stays as it is."""
     if isinstance(error, OSError) and error.errno is not None:
         return error
     name, text = name_and_text(error)

@@ -1,4 +1,4 @@
-"""Files of HDFS, by a client that speaks the NameNode's own protocol, without Java.
+"""Reads and writes files of HDFS by the NameNode's own protocol, without Java.
 
 `create_if_absent` writes a temporary file beside the target and renames it. The NameNode refuses
 that when the name is taken, so any number of writers of any engine may race. Before it closes a
@@ -30,7 +30,7 @@ import pyarrow as pa
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import NoAccessError, StorageError, UsageError
 from stream_app.fileio.file_io import FileStatus
-from stream_app.fileio.hdfs.hdfs_errors import as_os_errors, name_and_text, os_error, passes
+from stream_app.fileio.hdfs.hdfs_errors import as_os_errors, is_passing, name_and_text, os_error
 from stream_app.fileio.ranged_input import TAIL_BYTES, RangedInput
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class HdfsFileIO:
-    """Paths begin with `root`; a process has a client of its own.
+    """The file system below `root`; each process has a client of its own.
 
     Attributes:
         root: scheme and authority: ``hdfs://host:port``, ``hdfs://name-service``, ``viewfs://…``.
@@ -86,7 +86,7 @@ class HdfsFileIO:
         return pa.PythonFile(RangedInput(fetch, size, tail), mode="r")
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """Open a new file for writing; missing folders are made."""
+        """Open a new file for writing; creates missing folders."""
         writer = self._patiently(path, lambda: self._create(self._place(path)))
         return pa.BufferedOutputStream(
             pa.PythonFile(_HdfsOutput(path, writer), mode="w"), _SMALL_WRITES_BYTES
@@ -96,7 +96,7 @@ class HdfsFileIO:
         """Do nothing: closing a file has synced it."""
 
     def read_bytes(self, path: str) -> bytes:
-        """The whole file."""
+        """Read the whole file."""
         place = self._place(path)
         return self._patiently(path, lambda: self._opened(place).read())
 
@@ -105,7 +105,7 @@ class HdfsFileIO:
         self._patiently(path, lambda: self._write(self._place(path), data))
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        """Rename a finished temporary file to the name, which fails when the name is taken."""
+        """Rename a finished temporary file to the name; the rename fails if the name is taken."""
         return self._patiently(path, lambda: self._created(path, data))
 
     def overwrite(self, path: str, data: bytes) -> None:
@@ -127,7 +127,7 @@ class HdfsFileIO:
         self._patiently(path, rename)
 
     def list_names(self, folder: str) -> list[str]:
-        """Names of the files in a folder."""
+        """The names of the files in a folder."""
         return [status.name for status in self.list_status(folder) if not status.is_folder]
 
     def list_status(self, folder: str) -> list[FileStatus]:
@@ -157,7 +157,7 @@ class HdfsFileIO:
         return True
 
     def size(self, path: str) -> int:
-        """Bytes of a file."""
+        """The size of a file in bytes."""
         status = self._patiently(path, lambda: self._client.get_file_info(self._place(path)))
         if status.isdir:
             raise FileNotFoundError(errno.ENOENT, "is a folder", path)
@@ -188,7 +188,7 @@ class HdfsFileIO:
         return client
 
     def _place(self, path: str) -> str:
-        """A path as the NameNode knows it."""
+        """A path in the form of the NameNode."""
         place = path.removeprefix(self.root).rstrip("/")
         if place == path or (place and not place.startswith("/")):
             raise UsageError(
@@ -197,7 +197,7 @@ class HdfsFileIO:
         return place or "/"
 
     def _opened(self, place: str) -> FileReader:
-        """A file with all of its blocks.
+        """Open a file with all of its blocks.
 
         A NameNode may let files be closed (`dfs.namenode.file.close.num-committed-allowed`) before
         it knows that a DataNode has their last block; until then the client leaves that out.
@@ -227,7 +227,7 @@ class HdfsFileIO:
         return temporary
 
     def _created(self, path: str, data: bytes) -> bool:
-        """Try once; when it is sure that nothing was created, it may be tried again.
+        """Try to create a file; the error says if a retry is safe, because nothing was created.
 
         1. Write the temporary file.
         2. Rename it.
@@ -253,7 +253,7 @@ class HdfsFileIO:
         return True
 
     def _patiently(self, path: str, operation: Callable[[], _T]) -> _T:
-        """Do what may be done twice, again and again while the NameNode is away or starts.
+        """Retry a repeatable request while the NameNode is away or starts.
 
         Raises:
             OSError: what else goes wrong, or what does not pass within a minute.
@@ -264,14 +264,14 @@ class HdfsFileIO:
             try:
                 return operation()
             except (OSError, RuntimeError) as error:
-                if not passes(error) or self.clock.steady_seconds() + pause_s > deadline:
+                if not is_passing(error) or self.clock.steady_seconds() + pause_s > deadline:
                     raise os_error(error, path) from None
             self.clock.sleep(pause_s)
             pause_s = min(2 * pause_s, _PAUSE_S_MAX)
 
 
 class _HdfsOutput:
-    """A file that is written, for ``pyarrow.PythonFile``."""
+    """A file that is being written, as a ``pyarrow.PythonFile`` needs it."""
 
     def __init__(self, path: str, writer: FileWriter) -> None:
         self._path = path
@@ -280,7 +280,7 @@ class _HdfsOutput:
 
     @property
     def closed(self) -> bool:
-        """Whether it is whole, or given up."""
+        """Whether the file is complete or given up."""
         return self._writer.closed
 
     def write(self, data: bytes | pa.Buffer) -> int:
@@ -292,21 +292,21 @@ class _HdfsOutput:
         return len(data)
 
     def tell(self) -> int:
-        """Bytes taken so far."""
+        """The number of bytes taken so far."""
         return self._written
 
     def flush(self) -> None:
         """Do nothing: `close` sends the content."""
 
     def close(self) -> None:
-        """Make it safe, and tell the NameNode that it is whole."""
+        """Make the file durable, and report its end to the NameNode."""
         if not self.closed:
             with as_os_errors(self._path), _given_up(self._writer):
                 _sync_and_close(self._writer)
 
 
 def hadoop_settings(options: Mapping[str, str]) -> dict[str, str]:
-    """Settings of Hadoop among the options of stores."""
+    """The Hadoop settings among the options of stores."""
     return {
         key.removeprefix(HDFS_OPTION_PREFIX): value
         for key, value in options.items()

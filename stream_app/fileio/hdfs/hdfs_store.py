@@ -1,4 +1,4 @@
-"""HDFS as a store, as it is or by a mount of ViewFs."""
+"""Declares the store HDFS, with or without a ViewFs mount."""
 
 from __future__ import annotations
 
@@ -52,6 +52,6 @@ HDFS = Store(
     advice=(
         "see that the NameNode runs, has left safe mode, can be reached from here "
         "(HADOOP_CONF_DIR, or host and port in the location) and lets this user write there; then "
-        "start again, a job goes on where it was"
+        "start again, a job continues where it was"
     ),
 )

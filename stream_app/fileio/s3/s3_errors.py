@@ -1,7 +1,7 @@
-"""Explains an error of a store or its client in few words, with the remedy.
+"""Explains errors of a store or its client briefly, with the remedy.
 
 The client's error has the request, the store's answer and its own inner state. This module derives
-the cause from them. Plain text in, plain text out.
+the cause from them. It takes and returns plain text.
 
 Source: Amazon S3's list of error codes; `object_store/src/client/retry.rs` for the client's words.
 """

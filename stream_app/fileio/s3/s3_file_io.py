@@ -1,4 +1,4 @@
-"""Objects of Amazon S3 and of stores that speak its language.
+"""Reads and writes objects of Amazon S3 and of compatible stores.
 
 An object appears whole when its last byte has arrived, and is safe then: nothing is left for
 `sync`. `create_if_absent` is a PUT under the condition that there is no such object
@@ -54,7 +54,7 @@ _WRITER = "writer"
 _SECRET_LENGTH_MIN = 4
 """Shorter ones are no keys of a store, and would turn its words into stars."""
 _RETRIES: RetryConfig = {"max_retries": 8, "retry_timeout": timedelta(seconds=60)}
-"""With pauses that double, half a minute: a task is tried again after that, and an epoch too."""
+"""Retries with pauses that double, for half a minute; after that Spark tries the task again."""
 _FIRST_RETRIES: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=10)}
 _FIRST_TIMEOUTS: ClientConfig = {"timeout": "10s", "connect_timeout": "4s"}
 """Time-outs for a store that has never answered: usually its endpoint is wrong."""
@@ -64,7 +64,7 @@ _RENEWAL_WAITS_S = (0.2, 1.0, 2.0, 4.0, 8.0)
 
 @dataclass(frozen=True)
 class S3FileIO:
-    """Paths are ``s3://bucket/key``, also with ``s3a``; its text holds no secret.
+    """The file system of ``s3://bucket/key`` and ``s3a``; its text holds no secret.
 
     Attributes:
         has_answered: whether the store has answered this driver before. Then the client waits
@@ -94,7 +94,7 @@ class S3FileIO:
         return type(self), (replace(self.options, keys=keys), has_answered, self.clock)
 
     def check_atomic_create(self, folder: str) -> None:
-        """Try it, with an object that is deleted again."""
+        """Try it with an object that is deleted again."""
         probe_atomic_create(self, folder, "its server ignores If-None-Match")
 
     def open_input(self, path: str) -> pa.NativeFile:
@@ -110,7 +110,7 @@ class S3FileIO:
         return pa.PythonFile(RangedInput(fetch, size, tail), mode="r")
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """Open a new file for writing; large ones are sent in parts."""
+        """Open a new file for writing; large files are sent in parts."""
         return pa.BufferedOutputStream(
             pa.PythonFile(_S3Output(self, path), mode="w"), _SMALL_WRITES_BYTES
         )
@@ -119,7 +119,7 @@ class S3FileIO:
         """Do nothing: an object store is durable."""
 
     def read_bytes(self, path: str) -> bytes:
-        """The whole file."""
+        """Read the whole file."""
         return self._ask(path, lambda store, key: bytes(obstore.get(store, key).bytes()))
 
     def write_bytes(self, path: str, data: bytes) -> None:
@@ -130,7 +130,7 @@ class S3FileIO:
         )
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        """Put under the condition that there is no such object.
+        """Put an object on the condition that none has its name.
 
         When an answer is lost, the client repeats the request, and then finds the object that it
         has created itself. So each attempt leaves its mark on the object.
@@ -154,11 +154,11 @@ class S3FileIO:
         return self._ask(path, put)
 
     def overwrite(self, path: str, data: bytes) -> None:
-        """Put, whatever is there."""
+        """Put an object, and replace an existing one."""
         self._ask(path, lambda store, key: obstore.put(store, key, data, use_multipart=False))
 
     def list_names(self, folder: str) -> list[str]:
-        """Names of the files in a folder."""
+        """The names of the files in a folder."""
         return [status.name for status in self.list_status(folder) if not status.is_folder]
 
     def list_status(self, folder: str) -> list[FileStatus]:
@@ -183,19 +183,19 @@ class S3FileIO:
         return files + folders
 
     def exists(self, path: str) -> bool:
-        """Whether there is an object, or one below."""
+        """Whether there is an object with this name, or one below it."""
 
-        def look(store: S3Store, key: str) -> bool:
+        def is_there(store: S3Store, key: str) -> bool:
             try:
                 obstore.head(store, key)
             except FileNotFoundError:
                 return any(obstore.list(store, key, chunk_size=1))
             return True
 
-        return self._ask(path, look)
+        return self._ask(path, is_there)
 
     def size(self, path: str) -> int:
-        """Bytes of a file."""
+        """The size of a file in bytes."""
         return self._ask(path, lambda store, key: obstore.head(store, key)["size"])
 
     def delete(self, path: str) -> None:
@@ -214,7 +214,7 @@ class S3FileIO:
         """Do nothing: there are no folders."""
 
     def _ask(self, path: str, request: Callable[[S3Store, str], _T]) -> _T:
-        """The store's answer; renews keys that the store refuses."""
+        """Send a request, with renewed keys if the store refuses the old ones."""
         for wait_s in (*_RENEWAL_WAITS_S, None):
             store, key = self._at(path)
             try:
@@ -228,7 +228,7 @@ class S3FileIO:
         raise AssertionError("the last attempt returns or raises")
 
     def _renewed(self, path: str, trouble: S3Trouble, wait_s: float) -> bool:
-        """Whether the request is worth repeating; then it is time for it."""
+        """Whether to repeat the request; if so, wait until it is time."""
         if self._keys is None or not self._keys.can_change or not trouble.is_about_keys:
             return False
         is_worth_waiting = trouble.keys_are_over and self._is_known(_bucket_and_key(path)[0])
@@ -241,7 +241,7 @@ class S3FileIO:
         return self.has_answered or bucket in self._answered
 
     def _heard(self, path: str) -> None:
-        """Note that the store answers, so that it is worth waiting for."""
+        """Note that the store answers, so that later waits are worthwhile."""
         bucket, _ = _bucket_and_key(path)
         if not self._is_known(bucket):
             self._answered.add(bucket)
@@ -270,7 +270,7 @@ class S3FileIO:
         )
 
     def _error(self, error: Exception, path: str) -> OSError:
-        """The client's error as an `OSError`, with a note about the remedy."""
+        """The client's error as an `OSError`, with the remedy as a note."""
         trouble = s3_trouble(str(error))
         what = self._hidden(trouble.what)
         if self._keys is not None and self._keys.problem and trouble.is_about_keys:
@@ -294,7 +294,7 @@ class S3FileIO:
 
 
 class _S3Output:
-    """A file that is written, for ``pyarrow.PythonFile``."""
+    """A file that is being written, as a ``pyarrow.PythonFile`` needs it."""
 
     def __init__(self, file_io: S3FileIO, path: str) -> None:
         self._file_io = file_io
@@ -314,14 +314,14 @@ class _S3Output:
         return len(data)
 
     def tell(self) -> int:
-        """Bytes taken so far."""
+        """The number of bytes taken so far."""
         return self._written
 
     def flush(self) -> None:
-        """Do nothing: an object appears whole."""
+        """Do nothing: an object appears as a whole."""
 
     def close(self) -> None:
-        """Send the rest; the object appears."""
+        """Send the rest, so that the object appears."""
         if not self.closed:
             self.closed = True
             with self._errors():

@@ -1,4 +1,4 @@
-"""The keys of an S3 client: fixed ones, and ones that are renewed while a job runs.
+"""Provides the keys of an S3 client: fixed ones, or ones that are renewed while a job runs.
 
 Keys that expire stand in files (``${file:PATH}``) that another program rewrites, or in a profile of
 AWS. The client reads them again as they age, and at once when the store refuses them. Keys of roles
@@ -35,7 +35,7 @@ _READS_MAX = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3Keys:
-    """Keys as the store wants them; the text holds none of them.
+    """Keys in the form of the store; their text holds none of them.
 
     Raises:
         UsageError: a key holds what no key can, such as a blank.
@@ -67,7 +67,7 @@ class S3Keys:
 
 
 class KeySource(Protocol):
-    """Where keys are looked up again; can be pickled, and its text holds no secret."""
+    """The source of renewed keys; can be pickled, and its text holds no secret."""
 
     @property
     def age_max_s(self) -> float:
@@ -75,7 +75,7 @@ class KeySource(Protocol):
         ...
 
     def keys(self) -> S3Keys:
-        """As they are at the moment.
+        """The present keys.
 
         Raises:
             NotThereError: they cannot be had here; says why.
@@ -85,7 +85,7 @@ class KeySource(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyFiles:
-    """Options that refer to files, as they were given."""
+    """References to files that hold the keys, as the user wrote them."""
 
     access_key: str = field(repr=False)
     secret_key: str = field(repr=False)
@@ -93,7 +93,7 @@ class KeyFiles:
 
     @property
     def age_max_s(self) -> float:
-        """Short, for reading them costs little."""
+        """A short age, because reading files costs little."""
         return _FILES_AGE_MAX_S
 
     def keys(self) -> S3Keys:
@@ -118,15 +118,15 @@ class KeyFiles:
 
 @dataclass(frozen=True, slots=True)
 class AwsProfile:
-    """The profile that AWS's library finds: ``AWS_PROFILE`` and the files of ``~/.aws``."""
+    """The profile of AWS's own library, from ``AWS_PROFILE`` and the files in ``~/.aws``."""
 
     @property
     def age_max_s(self) -> float:
-        """Minutes."""
+        """Seconds after which keys are read again."""
         return _PROFILE_AGE_MAX_S
 
     def keys(self) -> S3Keys:
-        """Static keys, those of `credential_process`, of SSO or of a role that is assumed."""
+        """Static keys, or those of `credential_process`, of SSO or of an assumed role."""
         try:
             credentials = _session().get_credentials()
             frozen = None if credentials is None else credentials.get_frozen_credentials()
@@ -152,7 +152,7 @@ class AwsProfile:
 
 
 def aws_profile(environ: Mapping[str, str]) -> AwsProfile | None:
-    """The profile that variables and files ask for; None: there is none.
+    """The profile that variables and files select; None without one.
 
     Raises:
         UsageError: a profile is asked for, and there is nothing that could read it.
@@ -179,14 +179,14 @@ def aws_profile(environ: Mapping[str, str]) -> AwsProfile | None:
 
 
 def _session() -> Any:
-    """A fresh one: a session never reads its files again."""
+    """A new session, because a session never reads its files again."""
     import botocore.session  # noqa: PLC0415
 
     return botocore.session.Session()
 
 
 class RenewedKeys:
-    """Gives obstore keys when it asks; for all threads of a process.
+    """Gives keys to obstore on request; all threads of a process may share it.
 
     Args:
         keys: that are known, as of now; None: the source must give them.
@@ -204,7 +204,7 @@ class RenewedKeys:
         """Why the source gave no keys the last time; empty: it did."""
 
     def __call__(self) -> S3Credential:
-        """The keys, in obstore's form."""
+        """The keys in obstore's form."""
         keys = self.current()
         end = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC) + _ASK_EACH_TIME
         return {
@@ -224,7 +224,7 @@ class RenewedKeys:
         return sorted(self._told, key=len, reverse=True)
 
     def current(self) -> S3Keys:
-        """The keys, looked up again when they are old.
+        """The keys, renewed if they are old.
 
         Raises:
             NotThereError: there are none.
@@ -237,7 +237,7 @@ class RenewedKeys:
             return self._keys
 
     def renew(self) -> bool:
-        """Look them up at once; whether they are others than before."""
+        """Renew the keys at once; returns whether they have changed."""
         with self._lock:
             before = self._keys
             self._look()

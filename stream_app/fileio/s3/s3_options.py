@@ -1,4 +1,4 @@
-"""Options of an S3 client: Paimon's ``s3.*`` options and the standard variables of AWS.
+"""Reads the options of an S3 client: Paimon's ``s3.*`` options and the standard variables of AWS.
 
 An option overrides a variable, which overrides a profile of ``~/.aws``. Without keys from any of
 them the client asks where it runs: a web identity, a container's or an instance's role. What is
@@ -92,7 +92,7 @@ S3_OPTION_NAMES = (
     "s3.encryption.algorithm",
     "s3.encryption.key",
 )
-"""As they are best written; other writings of theirs are known too."""
+"""The options in their usual spelling; other spellings are known too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +141,7 @@ class S3Options:
         return given
 
     def current_keys(self) -> S3Keys | None:
-        """As they are now; None: those of a role.
+        """The present keys; None: a role gives them.
 
         Raises:
             NotThereError: no source has them now.
@@ -150,7 +150,7 @@ class S3Options:
 
     @property
     def uses_path_style(self) -> bool:
-        """Whether the bucket stands in the path of a URL."""
+        """Whether a URL's path contains the bucket."""
         if self.path_style is not None:
             return self.path_style
         if self.endpoint is None:
@@ -169,14 +169,14 @@ class S3Options:
 def s3_options(
     options: Mapping[str, str], environ: Mapping[str, str], bucket: str = ""
 ) -> S3Options:
-    """The settings of options; without one, those of variables, then of an AWS profile.
+    """The settings from options; else from variables, else from an AWS profile.
 
     Args:
         options: may hold others than ``s3.*``, which do not matter here.
         bucket: whose own options (``s3.bucket.NAME.…``) count over those of all.
 
     Raises:
-        UsageError: an unknown option or a wrong value; secrets are not told.
+        UsageError: an unknown option or a wrong value; the message hides secrets.
     """
     given = _given(options, environ, bucket)
     # Keys belong together: half of a pair from another source would be confusing.
@@ -198,7 +198,7 @@ def s3_options(
 
 
 def _who_asks(texts: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, Any]:
-    """Keys or where they are found; a profile's settings, which count less than others."""
+    """The keys or their source, with the settings of a profile, which have the lowest priority."""
     if not texts:
         profile = aws_profile(environ)
         return {} if profile is None else {**profile.settings(), "source": profile}
@@ -214,7 +214,7 @@ def _who_asks(texts: Mapping[str, str], environ: Mapping[str, str]) -> dict[str,
 
 
 def _given(options: Mapping[str, str], environ: Mapping[str, str], bucket: str) -> dict[str, Any]:
-    """Options by the names of our fields; the bucket's own come last."""
+    """The options under the names of our fields; options of the bucket override the others."""
     given: dict[str, Any] = {}
     of_bucket: dict[str, Any] = {}
     for key, value in options.items():
@@ -247,7 +247,7 @@ def _name(key: str, short: str) -> str:
 
 
 def _value(key: str, name: str, text: str, environ: Mapping[str, str]) -> object:
-    """The value; keys keep their references to files."""
+    """An option's value; keys keep their references to files."""
     if name in _KEYS and names_file(text):
         return text
     try:
@@ -267,7 +267,7 @@ def _value(key: str, name: str, text: str, environ: Mapping[str, str]) -> object
 
 
 def _endpoint(text: str, *, has_tls: bool) -> str:
-    """The checked URL: the client panics at an invalid one."""
+    """The checked URL, because the client panics at an invalid one."""
     url = text.strip().rstrip("/")
     if "://" not in url:
         url = f"{'https' if has_tls else 'http'}://{url}"

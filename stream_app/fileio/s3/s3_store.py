@@ -1,4 +1,4 @@
-"""S3 as a store, and stores that speak its language.
+"""Declares Amazon S3 and compatible stores as a store.
 
 Source: Hadoop's S3A settings.
 """
@@ -25,7 +25,7 @@ _S3A_ENCRYPTIONS = {"AES256": "AES256", "aws:kms": "SSE-KMS", "aws:kms:dsse": "D
 
 @dataclass(frozen=True, slots=True)
 class _KeysOfOptions:
-    """Implements `KeySource` by options that are given again."""
+    """Implements `KeySource` by options that a source renews."""
 
     source: OptionSource
 
@@ -69,7 +69,7 @@ def _check_options(options: Mapping[str, str], location: str) -> None:
 
 
 def _is_same(one: str, other: str) -> bool:
-    """Several endpoints are not told apart."""
+    """Whether two places are equal; endpoints are not compared."""
     place, place_there = (
         re.sub("/+$", "", location.partition("://")[2]) for location in (one, other)
     )
@@ -120,6 +120,6 @@ S3 = Store(
     advice=(
         "see that the store can be reached from here (s3.endpoint, s3.region) and that its keys "
         "(s3.access-key, s3.secret-key, or AWS's variables) may read and write there; then start "
-        "again, a job goes on where it was"
+        "again, a job continues where it was"
     ),
 )

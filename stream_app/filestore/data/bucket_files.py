@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 import numpy as np
@@ -18,6 +18,7 @@ from stream_app.clock import Clock, local_wall_clock_ms
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import path_beside
 from stream_app.filestore.data.data_file_reader import DataFileReader
+from stream_app.filestore.data.file_index_writer import written_indexes
 from stream_app.filestore.data.rolling_file_writer import (
     KeyValueFile,
     NewFiles,
@@ -52,13 +53,16 @@ class BucketFiles:
     reader: DataFileReader
     clock: Clock
     vectors: BucketVectors = field(default_factory=dict)
-    _writer_id: str = field(default_factory=lambda: str(uuid.uuid4()))
-    _numbers: Iterator[int] = field(default_factory=count)
+    _writer_id: str = field(init=False, default_factory=lambda: str(uuid.uuid4()))
+    _numbers: Iterator[int] = field(init=False, default_factory=count)
 
     def data_writer(self, *, level: int, source: FileSource) -> RollingFileWriter:
         """A writer of key-value data files."""
         options = self.schema.core_options.at_level(level)
-        made = self._new_files(DATA_FILE_PREFIX, level, source, options)
+        made = replace(
+            self._new_files(DATA_FILE_PREFIX, level, source, options),
+            indexes=written_indexes(self.schema),
+        )
         return RollingFileWriter(made, lambda _: KeyValueFile(made))
 
     def changelog_writer(self, *, level: int = 0) -> RollingFileWriter:
@@ -70,9 +74,12 @@ class BucketFiles:
         """A writer of data files without a key.
 
         Args:
-            first_sequence_number: of the first row; the others count on from it.
+            first_sequence_number: the sequence number of the first row; the others count on from
+                it.
         """
-        made = self._new_files(DATA_FILE_PREFIX, 0, source)
+        made = replace(
+            self._new_files(DATA_FILE_PREFIX, 0, source), indexes=written_indexes(self.schema)
+        )
         return RollingFileWriter(made, lambda rows: RowDataFile(made, first_sequence_number + rows))
 
     def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
@@ -98,10 +105,13 @@ class BucketFiles:
 
     def delete(self, file: DataFileMeta) -> None:
         """Delete a file that no snapshot names."""
-        self.file_io.delete(self.path(file))
+        path = self.path(file)
+        for name in file.extra_files:
+            self.file_io.delete(f"{path.rpartition('/')[0]}/{name}")
+        self.file_io.delete(path)
 
     def path(self, file: DataFileMeta) -> str:
-        """Where the file lies."""
+        """The path of a file."""
         if file.external_path is not None:
             return path_beside(self.folder, file.external_path)
         return f"{self.folder}/{file.file_name}"

@@ -22,14 +22,14 @@ from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.format.arrow_schema import stored_fields
 from stream_app.format.casting.arrays import CastError
 from stream_app.format.casting.rules import can_be_read_as, read_as
-from stream_app.format.data_files.data_file_format import RowGroups
+from stream_app.format.data_files.data_file_format import DataFileRead, RowGroups
 from stream_app.format.data_files.registry import DATA_FILE_FORMATS, format_of_file
 from stream_app.format.deletion_vector import live_rows
-from stream_app.format.key_value_parquet import conform
+from stream_app.format.key_value_parquet import conformed_batch
 from stream_app.mergetree.file_access import KeyValueFileReader
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.schema.data_type import DataField, RowType
-from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, TableSchema
 
 BATCH_ROWS = 65_536
 _READ_AGAIN = (
@@ -51,6 +51,9 @@ class DataFileReader:
             files have these: when the table has a primary key.
         schema_of: gives the schema of a number.
         row_groups: which row groups are read; None: all.
+        changelog_prefix: where snapshots order rows (``sequence.snapshot-ordering``), the beginning
+            of the names of changelog files. Rows of other appended files have the number of their
+            snapshot, which their metadata has. None: all rows have their own numbers.
     """
 
     file_io: FileIO
@@ -59,6 +62,7 @@ class DataFileReader:
     schema_of: Callable[[int], TableSchema]
     batch_rows: int = BATCH_ROWS
     row_groups: RowGroupChoice | None = None
+    changelog_prefix: str | None = None
 
     def read(self, path: str, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
         """The rows of a file in its order.
@@ -87,19 +91,33 @@ class DataFileReader:
         try:
             stored = self._stored_columns(file.schema_id)
             columns = [column for column in stored if column]
+            wanted = DataFileRead(
+                system=self._system_fields,
+                columns=columns,
+                row_count=file.row_count,
+                batch_rows=self.batch_rows,
+                row_groups=self._chosen(stored),
+            )
             with self.file_io.open_input(path) as source:
-                batches = file_format.placed_batches(
-                    source,
-                    self._system_fields,
-                    columns,
-                    file.row_count,
-                    self.batch_rows,
-                    self._chosen(stored),
-                )
-                for place, batch in batches:
-                    yield place, self._as_of_today(batch, stored)
+                for place, batch in file_format.placed_batches(source, wanted):
+                    yield place, self._numbered(self._as_of_today(batch, stored), file)
         except StreamAppError as error:
             raise type(error)(error.what, where=path, fix=error.fix) from error
+
+    def _numbered(self, batch: pa.RecordBatch, file: DataFileMeta) -> pa.RecordBatch:
+        if self.changelog_prefix is None or file.file_name.startswith(self.changelog_prefix):
+            return batch
+        if file.file_source is None:
+            raise UnsupportedTableError(
+                f"data file {file.file_name} does not say whether it was appended or compacted, "
+                "and sequence.snapshot-ordering cannot order its rows",
+                fix="write the rows into a new table: the option is for tables that begin with it",
+            )
+        place = batch.schema.get_field_index(SEQUENCE_NUMBER)
+        if place < 0 or file.file_source is not FileSource.APPEND:
+            return batch
+        number = pa.scalar(file.min_sequence_number, pa.int64())
+        return batch.set_column(place, batch.schema.field(place), pa.repeat(number, batch.num_rows))
 
     def _chosen(self, stored: Sequence[DataField | None]) -> RowGroups | None:
         choice, columns = self.row_groups, list(zip(self.columns, stored, strict=True))
@@ -153,10 +171,12 @@ class DataFileReader:
     def _as_of_today(
         self, batch: pa.RecordBatch, stored: Sequence[DataField | None]
     ) -> pa.RecordBatch:
-        """First convert to the types of the file's schema, which its bytes may lack."""
+        """Convert values to the type in the file's schema, which may differ from the bytes, then to
+        today's.
+        """
         system = self._system_fields
         there = stored_fields(column for column in stored if column)
-        batch = conform(batch, pa.schema([*system, *there]))
+        batch = conformed_batch(batch, pa.schema([*system, *there]))
         given, present = batch.columns[: len(system)], iter(batch.columns[len(system) :])
         wanted = list(self.layout_schema)[len(system) :]
         columns = [

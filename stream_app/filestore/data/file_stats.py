@@ -37,12 +37,13 @@ class FileStats:
             # The least and greatest key are always there, and exact.
             types = schema.key_type.types
             low, high = (deserialize_row(key, types)[0] for key in (file.min_key, file.max_key))
-            key_stats = [ColumnStats(low, high, 0), *key_stats[1:]]
+            if low is not None:  # else the column has nulls, which precede its values
+                key_stats = [ColumnStats(low, high, 0), *key_stats[1:]]
         # A column that the file lacks is no key: a null here may have a value elsewhere.
         by_name = dict(zip(names, key_stats, strict=True))
         return self._by_name(file, schema, by_name, missing_is_null=False)
 
-    def all(self, file: DataFileMeta) -> dict[str, ColumnStats]:
+    def of_all_columns(self, file: DataFileMeta) -> dict[str, ColumnStats]:
         """Statistics of all columns, with deletes and older versions."""
         schema = self.schema_of(file.schema_id)
         by_column = value_stats(file, schema)

@@ -1,4 +1,4 @@
-"""Rolling writer: batches of one bucket → files of the target size.
+"""Writes batches of one bucket into files of the target size.
 
 Rows gather into row groups; after each row group the file's real size decides whether the next file
 begins. The kind of file adds its own columns and metadata: `KeyValueFile`, `RowDataFile`.
@@ -20,11 +20,13 @@ import pyarrow.compute as pc
 
 from stream_app.errors import MergeError, UnsupportedTableError
 from stream_app.fileio.file_io import FileIO
+from stream_app.filestore.data.file_index_writer import file_index_writer
 from stream_app.format.arrow_schema import arrow_schema, key_value_file_schema
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.column_stats import StatsSource, key_stats, value_stats
 from stream_app.format.data_files.registry import DATA_FILE_FORMATS
 from stream_app.model.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta, FileSource
+from stream_app.model.file_index.indexed_columns import IndexedColumn
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.table_options import (
     DATA_FILE_THIN_MODE,
@@ -53,6 +55,7 @@ class NewFiles:
         folder: the bucket's folder.
         new_name: gives names of new files.
         creation_time_ms: gives the local wall clock as if it were UTC, as Paimon stores it.
+        indexes: of columns, that each file has.
     """
 
     file_io: FileIO
@@ -63,6 +66,7 @@ class NewFiles:
     creation_time_ms: Callable[[], int]
     level: int
     source: FileSource
+    indexes: tuple[IndexedColumn, ...] = ()
 
 
 class OpenDataFile(ABC):
@@ -79,6 +83,7 @@ class OpenDataFile(ABC):
         self._writer = DATA_FILE_FORMATS[made.options[FILE_FORMAT]].open_sink(
             self._sink, file_schema, made.options
         )
+        self._index = file_index_writer(made.file_io, self._path, made.schema, made.indexes)
 
     @property
     def size(self) -> int:
@@ -97,6 +102,8 @@ class OpenDataFile(ABC):
             is_float = column.data_type.root in FLOAT_ROOTS
             if is_float and pc.any(pc.is_nan(rows.column(column.name))).as_py():
                 self.nan_columns.add(column.name)
+        if self._index is not None:
+            self._index.add(rows)
         self.count(rows)
 
     def finish(self) -> DataFileMeta:
@@ -105,7 +112,8 @@ class OpenDataFile(ABC):
         size = self.size
         self._sink.close()
         self.made.file_io.sync(self._path)
-        return self.describe(size, self._writer.statistics())
+        file = self.describe(size, self._writer.statistics())
+        return file if self._index is None else self._index.put_into(file)
 
     def abort(self) -> None:
         """Close without finishing, and delete; an error here must not hide the cause."""
@@ -116,7 +124,7 @@ class OpenDataFile(ABC):
 
     @abstractmethod
     def columns_of(self, rows: pa.Table) -> list[pa.ChunkedArray]:
-        """The columns of the file, from those of the rows."""
+        """Convert the columns of the rows to those of the file."""
 
     @abstractmethod
     def count(self, rows: pa.Table) -> None:
@@ -137,10 +145,10 @@ class RollingFileWriter:
 
     made: NewFiles
     open_file: Callable[[int], OpenDataFile]
-    _gathered: list[pa.RecordBatch] = field(default_factory=list)
-    _gathered_bytes: int = 0
-    _open: OpenDataFile | None = None
-    _done: list[DataFileMeta] = field(default_factory=list)
+    _gathered: list[pa.RecordBatch] = field(init=False, default_factory=list)
+    _gathered_bytes: int = field(init=False, default=0)
+    _open: OpenDataFile | None = field(init=False, default=None)
+    _done: list[DataFileMeta] = field(init=False, default_factory=list)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
@@ -169,7 +177,8 @@ class RollingFileWriter:
             self._open.abort()
             self._open = None
         for file in self._done:
-            self.made.file_io.delete(f"{self.made.folder}/{file.file_name}")
+            for name in (file.file_name, *file.extra_files):
+                self.made.file_io.delete(f"{self.made.folder}/{name}")
         self._done = []
 
     @property

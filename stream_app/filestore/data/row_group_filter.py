@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import pyarrow.parquet as pq
 
 from stream_app.filestore.data.stats_filter import StatsFilter, stats_by_name
+from stream_app.format.binary_row import is_null
 from stream_app.format.column_stats import ColumnStats, row_group_stats
 from stream_app.model.schema.data_type import DataField
 
@@ -91,6 +92,8 @@ class RowGroupsOfKeys:
         return list(groups)
 
     def _may_be_in(self, stats: ColumnStats) -> bool:
+        if stats.null_count != 0 and self.keys and is_null(self.keys[0][0]):
+            return True  # bounds tell nothing of nulls
         low, high = (
             bound.encode() if isinstance(bound, str) else bound
             for bound in (stats.minimum, stats.maximum)

@@ -70,7 +70,7 @@ class StatsFilter:
 
 
 def _known_of(column: DataField, stats: ColumnStats, row_count: int) -> pc.Expression | None:
-    """A condition that all rows fulfil; None when nothing is known."""
+    """A condition that all rows satisfy; None if the statistics imply none."""
     field = pc.field(column.name)
     if stats.null_count is not None and stats.null_count >= row_count:
         return field.is_null()

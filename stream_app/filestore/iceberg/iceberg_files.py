@@ -1,4 +1,4 @@
-"""The files of a table's metadata for Iceberg: ``metadata/vN.metadata.json`` and what it names.
+"""Reads and writes a table's Iceberg metadata: ``metadata/vN.metadata.json`` and its manifests.
 
 Source: Paimon `iceberg/IcebergPathFactory.java`; Iceberg `hadoop/HadoopTableOperations.java`.
 """
@@ -57,7 +57,7 @@ def is_metadata_file(name: str) -> bool:
 
 
 def is_writers_file(name: str) -> bool:
-    """Whether a writer of Paimon makes files of such a name; others leave them alone."""
+    """Whether a name is that of a file made by a writer of Paimon; other files are left alone."""
     return is_metadata_file(name) or _OTHER.fullmatch(name) is not None
 
 
@@ -90,7 +90,7 @@ class IcebergFiles:
     """Reads and writes the files of a folder of metadata.
 
     Attributes:
-        codec: of manifests and their lists.
+        codec: the codec of manifests and their lists.
     """
 
     file_io: FileIO
@@ -98,7 +98,7 @@ class IcebergFiles:
     codec: str
 
     @classmethod
-    def of(cls, file_io: FileIO, table: str, options: CoreOptions) -> IcebergFiles:
+    def of_table(cls, file_io: FileIO, table: str, options: CoreOptions) -> IcebergFiles:
         """The files of a table.
 
         Raises:
@@ -108,7 +108,7 @@ class IcebergFiles:
         return cls(file_io, folder, options[METADATA_ICEBERG_MANIFEST_COMPRESSION])
 
     def newest_version(self) -> int | None:
-        """The number in the hint, without a hint the greatest; None: nothing is published."""
+        """The number in the hint, or without a hint the greatest; None before any publication."""
         version = hint_of(self.file_io, self._hint)
         if version is not None:
             return version
@@ -122,12 +122,12 @@ class IcebergFiles:
         return f"{self.folder}/v{version}.metadata.json"
 
     def version_at(self, path: str) -> int | None:
-        """The number of the version whose file has a path; None: it lies in another folder."""
+        """The number of the version whose file has a path; None if it is in another folder."""
         match = _VERSION.fullmatch(path.removeprefix(f"{self.folder}/"))
         return int(match[1]) if match else None
 
     def read_version(self, version: int) -> IcebergMetadata | None:
-        """A version; None when its file is gone.
+        """Read a version; None if its file is gone.
 
         Raises:
             CorruptFileError: it cannot be read.
@@ -185,7 +185,7 @@ class IcebergFiles:
         snapshot_id: int,
         sequence_number: int,
     ) -> IcebergManifest:
-        """Write a manifest; what its list says of it."""
+        """Write a manifest, and return its entry for the manifest list."""
         path = f"{self.folder}/{uuid.uuid4()}-m0.avro"
         data = encode_manifest(entries, content, kind, self.codec)
         self.file_io.write_bytes(path, data)

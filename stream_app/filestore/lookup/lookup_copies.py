@@ -2,11 +2,11 @@
 
 A data file never changes, and its name is its own, so a copy needs no check against the table. It
 is a folder that is written under another name and renamed: what has its name is whole. The folder's
-time stamp tells until when it is kept without being used. So each task can delete what is late,
+time stamp says how long it is kept without being used. So each task can delete what is late,
 also that of tables which no job writes any more, and of tasks that were killed. A task that has
-mapped a copy goes on reading it when another one deletes it.
+mapped a copy continues reading it when another one deletes it.
 
-Nothing here is the only copy: what is lost or damaged is made anew from the table.
+Nothing here is the only copy: what is lost or damaged is recreated from the table.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ class CopiedFile:
     """The file and the columns of a copy.
 
     Attributes:
-        path: of the data file.
+        path: the path of the data file.
         columns: id and type of each: one that was dropped and added again, or that has another type
             now, has other values.
-        schema: of the rows, with the system columns.
+        schema: the schema of the rows, with the system columns.
     """
 
     path: str
@@ -93,7 +93,8 @@ class LookupCopies:
         root: the folder of all tables' copies.
         table: where the table is.
         retention_ms: how long a copy stays that nobody uses (``lookup.cache-file-retention``).
-        most_bytes: of all copies of the table (``lookup.cache-max-disk-size``); None: any number.
+        most_bytes: the most bytes of all copies of the table (``lookup.cache-max-disk-size``);
+            None: any number.
         count: gets how many of `EVENTS` there were, and `COPIED_BYTES`.
     """
 
@@ -105,7 +106,7 @@ class LookupCopies:
     count: Callable[[Mapping[str, int]], None] = field(default=_uncounted, compare=False)
 
     def find(self, file: CopiedFile) -> LookupCopy | None:
-        """The copy of a data file; None: there is none. A damaged one is deleted."""
+        """The copy of a data file, or None. A damaged copy is deleted."""
         copy = self._find(file)
         self.count({MISS if copy is None else HIT: 1})
         return copy
@@ -128,7 +129,7 @@ class LookupCopies:
     def make(
         self, file: CopiedFile, rows: Iterable[pa.RecordBatch], hashes_of: HashesOf
     ) -> LookupCopy | None:
-        """Copy a data file; None: there is no room for it. Another task may do the same.
+        """Copy a data file; None if there is no room for it. Another task may make the same copy.
 
         Raises:
             CorruptFileError: the rows cannot be read.
@@ -164,7 +165,7 @@ class LookupCopies:
         self._delete(self._table_folder / file.name)
 
     def tidy(self) -> None:
-        """Delete what is late, of any table, and what exceeds the bytes of this one."""
+        """Delete outdated copies of every table, and this table's copies beyond its limit."""
         with contextlib.suppress(OSError):  # the folder does not exist, or cannot be read
             for other in sorted(self.root.iterdir()):
                 mine = other == self._table_folder
@@ -194,7 +195,7 @@ class LookupCopies:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _room(self) -> int:
-        """Most bytes of a copy: half of the disk's free bytes, which others need too."""
+        """The greatest size of a copy: half of the disk's free bytes, which others need too."""
         room = shutil.disk_usage(self._table_folder).free // 2
         return room if self.most_bytes is None else min(room, self.most_bytes)
 

@@ -49,7 +49,7 @@ class LookupCopy:
 
     @classmethod
     def opened(cls, folder: Path, schema: pa.Schema, row_count: int) -> LookupCopy:
-        """Open what `write_copy` has written.
+        """Open a copy that `write_copy` has written.
 
         Raises:
             FileNotFoundError: there is none.

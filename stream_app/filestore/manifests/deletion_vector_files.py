@@ -107,7 +107,7 @@ class DeletionVectorFiles:
         *,
         in_one_file: bool,
     ) -> list[IndexManifestEntry]:
-        """Write vectors of one bucket; the ADD entries of the new files, none without vectors.
+        """Write the vectors of one bucket, and return the ADD entries of the new files.
 
         Args:
             in_one_file: however large it gets. A bucket has only one file, unless all rows of

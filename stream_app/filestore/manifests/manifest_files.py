@@ -60,7 +60,7 @@ class ManifestFiles:
         """The manifests that a manifest list names.
 
         Args:
-            size: of the file, by the snapshot; None: unknown.
+            size: the size of the file, by the snapshot; None: unknown.
 
         Raises:
             CorruptFileError: it is missing, of another size, or unreadable.
@@ -71,7 +71,7 @@ class ManifestFiles:
         """The entries of a manifest.
 
         Args:
-            size: of the file, by the manifest list; None: unknown.
+            size: the size of the file, by the manifest list; None: unknown.
 
         Raises:
             CorruptFileError: it is missing, of another size, or unreadable.

@@ -20,7 +20,7 @@ from stream_app.format.json_object import JsonObject, encode_object
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiryAnnouncement:
-    """An expiry is deleting snapshots; they may be half deleted.
+    """Announces that an expiry deletes snapshots, which may be half deleted.
 
     Attributes:
         begin, end: the numbers from `begin` up to, and without, `end`.
@@ -38,7 +38,7 @@ class ExpiryAnnouncement:
     tagged: frozenset[int] = frozenset()
 
     def encoded(self) -> bytes:
-        """The bytes of the file."""
+        """Encode the announcement as the bytes of its file."""
         return encode_object(
             {
                 "begin": self.begin,
@@ -50,7 +50,7 @@ class ExpiryAnnouncement:
 
     @classmethod
     def decoded(cls, data: bytes) -> Self:
-        """The announcement in a file.
+        """Decode the announcement in a file.
 
         Raises:
             CorruptFileError: it is no announcement.
@@ -66,7 +66,7 @@ class ExpiryAnnouncement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackAnnouncement:
-    """A rollback is deleting everything behind one version.
+    """Announces that a rollback deletes everything newer than one version.
 
     Attributes:
         target: the number of that version.
@@ -80,13 +80,13 @@ class RollbackAnnouncement:
     going: Mapping[int, str]
 
     def encoded(self) -> bytes:
-        """The bytes of the file."""
+        """Encode the announcement as the bytes of its file."""
         lists = {str(number): delta for number, delta in sorted(self.going.items())}
         return encode_object({"target": self.target, "deltaManifestLists": lists})
 
     @classmethod
     def decoded(cls, data: bytes) -> Self:
-        """As `ExpiryAnnouncement.decoded`."""
+        """See `ExpiryAnnouncement.decoded`."""
         json = JsonObject.decode(data, what="tag/rolling-back")
         lists = json.text_map("deltaManifestLists") or {}
         return cls(
@@ -107,7 +107,7 @@ class Announcements(Generic[Announced]):
     kind: type[Announced]
 
     def announce(self, announcement: Announced) -> str:
-        """Announce the versions to delete, durably; the name of the announcement.
+        """Announce the versions to delete, durably; returns the announcement's name.
 
         Raises:
             OSError: the file system refused; the announcement was not made, unless its deletion

@@ -1,7 +1,7 @@
 """The branches of a table: ``branch/branch-<name>``, each with snapshots and tags of its own.
 
-A branch begins as a copy of a snapshot; its data files, manifests and index files lie in the main
-table's folders. stream_app writes no branches, and keeps their files.
+A branch begins as a copy of a snapshot, or without one; its data files, manifests and index files
+lie in the main table's folders. A path ``…/table$branch_<name>`` names it, as in Paimon.
 
 Source: Paimon `utils/BranchManager.java`.
 """
@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import re
 
+from stream_app.errors import UsageError
 from stream_app.fileio.file_io import FileIO
 
+MAIN = "main"
 _PREFIX = "branch-"
+BRANCH_MARK = "$branch_"
 
 
 def branch_names(file_io: FileIO, root: str) -> list[str]:
@@ -29,6 +32,27 @@ def branch_root(root: str, name: str) -> str:
     return f"{root}/branch/{_PREFIX}{name}"
 
 
+def branch_path(path: str) -> str:
+    """The folder of ``…/table$branch_<name>``; other paths stay as they are."""
+    root, mark, name = path.rpartition(BRANCH_MARK)
+    if not mark or "/" in name:
+        return path
+    return root if name == MAIN else branch_root(root, name)
+
+
+def check_branch_name(name: str) -> None:
+    """See that a new branch can have a name.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if name == MAIN or name.isdigit() or not re.fullmatch(r"[^/\\$\s\x00-\x1f]+", name):
+        raise UsageError(
+            f"a branch cannot be named {name!r}",
+            fix="give a name that a folder can have, with a letter, such as try-out",
+        )
+
+
 def table_and_branch(file_io: FileIO, path: str) -> tuple[str, str]:
     """A branch folder's table folder and branch name; for other folders the path and ""."""
     match = re.fullmatch(rf"(.+)/branch/{_PREFIX}([^/]+)", path)
@@ -36,6 +60,27 @@ def table_and_branch(file_io: FileIO, path: str) -> tuple[str, str]:
     if match and file_io.list_status(f"{match[1]}/schema"):
         return match[1], match[2]
     return path, ""
+
+
+def delete_branch_files(file_io: FileIO, root: str, name: str) -> None:
+    """Delete a branch's folder; repeating it completes it.
+
+    Raises:
+        OSError: the file system refused.
+    """
+    _delete_tree(file_io, branch_root(root, name))
+    file_io.sync_deletions(f"{root}/branch")
+
+
+def _delete_tree(file_io: FileIO, folder: str) -> None:
+    for status in file_io.list_status(folder):
+        path = f"{folder}/{status.name}"
+        if status.is_folder:
+            _delete_tree(file_io, path)
+        else:
+            file_io.delete(path)
+    file_io.sync_deletions(folder)
+    file_io.delete_empty_folder(folder)
 
 
 def branch_roots(file_io: FileIO, root: str) -> list[str]:

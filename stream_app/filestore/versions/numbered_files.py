@@ -1,4 +1,4 @@
-"""Files of a folder that are numbered, such as ``snapshot-12``, and hints that save its listing.
+"""Reads numbered files of a folder, such as ``snapshot-12``, and the hints that save a listing.
 
 Source: Paimon `utils/HintFileUtils.java`.
 """

@@ -48,7 +48,9 @@ class SchemaManager:
             raise type(error)(error.what, where=path, fix=error.fix) from error
 
     def fingerprint(self) -> str:
-        """A digest of the table's first schema, which is unique because it has a time."""
+        """A digest of the table's first schema, which has its creation time, so no other table
+        shares it.
+        """
         try:
             data = self.file_io.read_bytes(self.path(0))
         except FileNotFoundError:

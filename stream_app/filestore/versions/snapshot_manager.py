@@ -47,7 +47,7 @@ class SnapshotManager:
     """Reads and publishes snapshots of the table at `root`.
 
     Attributes:
-        loader: tells the newest snapshot; None: the newest file is it.
+        loader: decides which snapshot is the newest; None: the newest file is it.
     """
 
     file_io: FileIO
@@ -146,7 +146,7 @@ class SnapshotManager:
         return True
 
     def backwards(self, *, begin: int | None = None, down_to: int = 1) -> Iterator[Snapshot]:
-        """Snapshots from one down to the earliest; None: from the newest one."""
+        """The snapshots from one down to the earliest; None starts at the newest one."""
         current = self.latest_id() if begin is None else begin
         while current is not None and current >= down_to:
             try:
@@ -196,7 +196,7 @@ class SnapshotManager:
         return self._hint(_LATEST), self._hint(_EARLIEST)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Write the file of an expired snapshot again, from the tag that has kept it."""
+        """Write the file of a snapshot that a tag or another branch has, unless it is there."""
         self.file_io.create_if_absent(self._path(snapshot.snapshot_id), encode_snapshot(snapshot))
 
     def write_latest_hint(self, snapshot_id: int) -> None:

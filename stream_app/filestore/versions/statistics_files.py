@@ -21,7 +21,7 @@ class ColumnStatistics:
     Attributes:
         least: text of the least value, as Paimon writes the type.
         greatest: as `least`.
-        average_length: of its values, rounded up: characters, or bytes.
+        average_length: the average length of its values, rounded up: characters, or bytes.
         longest: length of the longest value.
     """
 
@@ -60,7 +60,7 @@ class StatisticsFiles:
     paths: FileStorePathFactory
 
     def write(self, statistics: TableStatistics) -> str:
-        """Write a file; its name."""
+        """Write a file; returns its name."""
         name = new_name("stat")
         columns = {
             name: _column_object(column) for name, column in sorted(statistics.columns.items())
@@ -76,7 +76,7 @@ class StatisticsFiles:
         return name
 
     def read(self, name: str) -> JsonObject:
-        """A file's content, also another engine's.
+        """Read a file, which another engine may have written.
 
         Raises:
             CorruptFileError: the file is missing or damaged.

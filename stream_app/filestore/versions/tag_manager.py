@@ -99,7 +99,7 @@ class TagManager:
             ) from error
 
     def check_name(self, name: str) -> None:
-        """See that a new tag can have this name.
+        """Check that a new tag can have this name.
 
         Raises:
             UsageError: it cannot.
@@ -109,7 +109,7 @@ class TagManager:
         self._path(name)
 
     def create(self, tag: Tag) -> bool:
-        """Give a name to a snapshot; False when the name is taken.
+        """Name a snapshot; returns False if the name is taken.
 
         Raises:
             UsageError: no tag can have this name.
@@ -118,7 +118,7 @@ class TagManager:
         return self.file_io.create_if_absent(self._path(tag.name), encode_tag(tag))
 
     def delete(self, *names: str) -> None:
-        """Take names away for good; nothing happens when there are none."""
+        """Delete tags durably; ignores names without a tag."""
         for name in names:
             path = self._path(name)
             if self.has_success_files:  # first, so that it never tells of a tag that is not there
@@ -132,14 +132,14 @@ class TagManager:
         self.file_io.sync_deletions(f"{self.root}/tag")
 
     def tags(self, *, but: Collection[str] = ()) -> list[Tag]:
-        """All tags, but for some names, in the order of their snapshots.
+        """All tags except some, in the order of their snapshots.
 
         Raises:
             CorruptFileError: the file of one is no tag.
         """
-        return self.named(name for name in self.names() if name not in but)
+        return self.tags_named(name for name in self.names() if name not in but)
 
-    def named(self, names: Iterable[str]) -> list[Tag]:
+    def tags_named(self, names: Iterable[str]) -> list[Tag]:
         """The tags of these names that are there, in the order of their snapshots.
 
         Raises:
@@ -149,7 +149,7 @@ class TagManager:
         return sorted(tags, key=lambda tag: (tag.snapshot.snapshot_id, tag.name))
 
     def write_success_file(self, name: str, now_ms: int) -> None:
-        """Tell that a tag is there; nothing happens without ``tag.create-success-file``.
+        """Write the success file of a tag; does nothing without ``tag.create-success-file``.
 
         Args:
             now_ms: since 1970 in UTC; a success file that is there keeps the time of its creation.

@@ -1,4 +1,4 @@
-"""Avro object container files, as Paimon stores manifests.
+"""Reads and writes Avro object container files, as Paimon stores manifests.
 
 fastavro encodes the records, and this module frames the file, so that the codecs are Arrow's. (Each
 version of fastavro requires another zstd library.)
@@ -128,7 +128,7 @@ def write_records(
     codec: str,
     properties: Mapping[str, str] | None = None,
 ) -> bytes:
-    """A container file with these records; a header only when there are none.
+    """Encode records as a container file; without records it has only the header.
 
     Args:
         schema: as `fastavro.parse_schema` returns it.
@@ -170,12 +170,12 @@ def _digest_of(schema_text: bytes) -> hashlib.blake2b:
 
 
 def _without_marks(schema: Any) -> Any:
-    """The schema without what fastavro's parser noted in it."""
+    """The schema without the marks that fastavro's parser left in it."""
     return {key: value for key, value in schema.items() if not key.startswith("__")}
 
 
 def read_records(data: bytes) -> list[dict[str, Any]]:
-    """All records, by the file's own schema.
+    """Decode all records by the file's own schema.
 
     Raises:
         CorruptFileError: the bytes are no complete Avro container file.
@@ -184,7 +184,7 @@ def read_records(data: bytes) -> list[dict[str, Any]]:
 
 
 def record_blocks(data: bytes) -> Iterator[list[dict[str, Any]]]:
-    """The records of each block, by the file's own schema.
+    """Decode the records block by block, by the file's own schema.
 
     Raises:
         CorruptFileError: the bytes are no complete Avro container file.

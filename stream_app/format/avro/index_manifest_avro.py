@@ -1,4 +1,4 @@
-"""Index manifests as Avro: all index files of a snapshot.
+"""Encodes index manifests, which list all index files of a snapshot, as Avro.
 
 Unlike a manifest it is complete: what it does not name does not exist. A missing deletion vector
 brings its rows back to life.
@@ -15,7 +15,7 @@ import fastavro
 
 from stream_app.errors import CorruptFileError
 from stream_app.format.avro.avro_container import write_records
-from stream_app.format.avro.avro_schema import (
+from stream_app.format.avro.avro_records import (
     OPTIONAL_LIST,
     AvroField,
     RecordCodec,
@@ -114,7 +114,7 @@ _PARSED_WITH_SOURCE = fastavro.parse_schema(_schema([*_GLOBAL_INDEX_FIELDS, _SOU
 
 
 def encode_index_manifest(entries: Sequence[IndexManifestEntry], *, codec: str) -> bytes:
-    """The bytes of an index manifest; `codec` as in ``manifest.compression``.
+    """Encode an index manifest; `codec` as in ``manifest.compression``.
 
     Raises:
         UnsupportedTableError: the entry of a file has a field that we do not know.
@@ -143,7 +143,7 @@ def _entry_record(entry: IndexManifestEntry) -> dict[str, Any]:
 
 
 def decode_index_manifest(data: bytes) -> list[IndexManifestEntry]:
-    """The index files of a snapshot.
+    """Decode an index manifest.
 
     Raises:
         CorruptFileError: no such file, or records of another kind or version.

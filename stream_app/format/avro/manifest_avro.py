@@ -1,4 +1,4 @@
-"""Manifests and manifest lists as Avro.
+"""Encodes manifests and manifest lists as Avro.
 
 Names, order and types of the fields are Paimon's. Its Java readers look fields up by name, take
 branch 0 of a union for null, and refuse any `_VERSION` but 2.
@@ -17,7 +17,7 @@ import fastavro
 
 from stream_app.errors import CorruptFileError
 from stream_app.format.avro.avro_container import write_records
-from stream_app.format.avro.avro_schema import (
+from stream_app.format.avro.avro_records import (
     LIST,
     OPTIONAL_LIST,
     AvroField,
@@ -145,7 +145,7 @@ _PARSED_MANIFEST_LIST = fastavro.parse_schema(MANIFEST_LIST_SCHEMA)
 
 
 def encode_manifest(entries: Sequence[ManifestEntry], *, codec: str) -> bytes:
-    """The bytes of a manifest; `codec` as in ``manifest.compression``.
+    """Encode a manifest; `codec` as in ``manifest.compression``.
 
     Raises:
         UnsupportedTableError: the entry of a file has a field that we do not know.
@@ -167,7 +167,7 @@ def encode_manifest(entries: Sequence[ManifestEntry], *, codec: str) -> bytes:
 
 
 def decode_manifest(data: bytes) -> list[ManifestEntry]:
-    """The entries of a manifest; of fields that we do not know they have the names.
+    """Decode the entries of a manifest; they keep the names of unknown fields.
 
     Raises:
         CorruptFileError: no such file, or records of another kind or version.
@@ -208,7 +208,7 @@ def _entry(record: dict[str, Any]) -> ManifestEntry:
 
 
 def encode_manifest_list(metas: Sequence[ManifestFileMeta], *, codec: str) -> bytes:
-    """The bytes of a manifest list; also an empty list is a file of its own.
+    """Encode a manifest list; an empty list makes a file too.
 
     Raises:
         UnsupportedTableError: the entry of a manifest has a field that we do not know.
@@ -220,7 +220,7 @@ def encode_manifest_list(metas: Sequence[ManifestFileMeta], *, codec: str) -> by
 
 
 def decode_manifest_list(data: bytes) -> list[ManifestFileMeta]:
-    """The manifests that a list names; of fields that we do not know they have the names.
+    """Decode the manifests that a list names; they keep the names of unknown fields.
 
     Raises:
         CorruptFileError: no such file, or records of another kind or version.

@@ -1,1 +1,1 @@
-"""Values of a column's old type as values of its new one, as Paimon reads them; see `rules`."""
+"""Converts values of a column's old type to its new type as Paimon's readers do; see `rules`."""

@@ -1,4 +1,4 @@
-"""Shared by all casts: values as NumPy and back, and the refusal of a value.
+"""Helpers of all casts: values as NumPy arrays and back, and the refusal of a value.
 
 Every function keeps nulls where they are. All arrays of one call have the same length [n].
 """
@@ -25,7 +25,7 @@ class CastError(ValueError):
 
 
 def refuse_where(values: pa.Array, refused: Any, wanted: DataType) -> None:
-    """See that nothing is refused.
+    """Check that no value is refused.
 
     Args:
         values: what is cast, as it is shown.
@@ -44,7 +44,7 @@ def refuse_where(values: pa.Array, refused: Any, wanted: DataType) -> None:
 
 
 def numbers_of(values: pa.Array) -> npt.NDArray[Any]:
-    """Numbers as NumPy [n], of the array's own width; zero where null."""
+    """The numbers as NumPy [n], of the array's own width; zero where null."""
     return np.asarray(pc.fill_null(values, 0).to_numpy(zero_copy_only=False))
 
 
@@ -54,23 +54,23 @@ def ticks_of(values: pa.Array) -> Int64s:
     return numbers_of(values.view(width)).astype(np.int64)
 
 
-def rebuilt(numbers: npt.NDArray[Any], like: pa.Array, kind: pa.DataType) -> pa.Array:
-    """NumPy's numbers as an array of `kind`, null where `like` is."""
+def array_of_numbers(numbers: npt.NDArray[Any], like: pa.Array, kind: pa.DataType) -> pa.Array:
+    """An Arrow array of type `kind` with NumPy's numbers; null where `like` is null."""
     mask = np.asarray(like.is_null().to_numpy(zero_copy_only=False), np.bool_)
     return pa.array(numbers, mask=mask, from_pandas=False).cast(kind, safe=False)
 
 
 def null_where(values: pa.Array, mask: Bools) -> pa.Array:
-    """Null wherever the mask is true as well."""
+    """The array with null wherever the mask is true."""
     return pc.replace_with_mask(values, pa.array(mask), pa.scalar(None, values.type))
 
 
-def part(matched: pa.StructArray, name: str) -> pa.Array:
-    """A named group of `extract_regex`; null where the whole text does not match."""
+def regex_group(matched: pa.StructArray, name: str) -> pa.Array:
+    """The text of a named group of `extract_regex`; null where the whole text does not match."""
     return pc.struct_field(matched, name)
 
 
-def integers(texts: pa.Array) -> Int64s:
-    """Texts of at most 18 digits and a sign as int64 [n]; zero where null or empty."""
+def integers_of_digits(texts: pa.Array) -> Int64s:
+    """Parse texts of at most 18 digits and a sign to int64 [n]; zero where null or empty."""
     filled = pc.utf8_ltrim(pc.fill_null(texts, "0"), "+")
     return numbers_of(pc.if_else(pc.equal(filled, ""), "0", filled).cast(pa.int64()))

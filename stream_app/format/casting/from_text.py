@@ -1,4 +1,4 @@
-"""Texts as numbers, booleans and bytes, as Java reads them.
+"""Casts texts to numbers, booleans and bytes as Java parses them.
 
 What Java cannot read is refused.
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.format.arrow_schema import arrow_type
-from stream_app.format.casting.arrays import CastError, part, refuse_where
+from stream_app.format.casting.arrays import CastError, refuse_where, regex_group
 from stream_app.format.casting.numbers import fitted_decimal
 from stream_app.model.schema.data_type import DataType, TypeRoot
 
@@ -43,7 +43,7 @@ _EXACT = decimal.Context(prec=120, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 
 def text_to_boolean(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """``true``, ``t``, ``yes``, ``y`` and ``1``, and their opposites, in any case."""
+    """Parse ``true``, ``t``, ``yes``, ``y``, ``1`` and their opposites, in any case."""
     lowered = pc.utf8_lower(values)
     true = pc.is_in(lowered, pa.array(_TRUE))
     false = pc.is_in(lowered, pa.array(_FALSE))
@@ -52,9 +52,9 @@ def text_to_boolean(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array
 
 
 def text_to_integer(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """Digits after a point are left out; what does not fit is refused."""
+    """Parse integers: digits after a point are cut off, and integers out of range are refused."""
     matched = pc.extract_regex(values, _INTEGER)
-    sign, whole = part(matched, "sign"), part(matched, "whole")
+    sign, whole = regex_group(matched, "sign"), regex_group(matched, "whole")
     only_sign = pc.equal(pc.utf8_length(values), pc.utf8_length(sign))
     refuse_where(values, pc.or_(matched.is_null(), pc.fill_null(only_sign, False)), wanted)
     digits = pc.utf8_ltrim(whole, "0")
@@ -69,7 +69,7 @@ def text_to_integer(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array
 
 
 def text_to_float(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """Java's grammar: also ``NaN``, ``Infinity``, a last ``f`` or ``d``, and blanks around it."""
+    """Parse numbers as Java: also ``NaN``, ``Infinity``, a final ``f`` or ``d``, and blanks."""
     usual = pc.fill_null(pc.match_substring_regex(values, _USUAL_FLOAT), True)
     if not pc.all(usual).as_py():
         values = _each(values, lambda text: _plain_float(text, wanted), pa.string())
@@ -77,7 +77,7 @@ def text_to_float(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
 
 
 def _plain_float(text: str, wanted: DataType) -> str:
-    """A text that Arrow reads as Java reads `text`."""
+    """Rewrite a text so that Arrow parses it as Java parses the original."""
     stripped = text.strip(_BLANKS)
     unsigned = stripped.lstrip("+-") if stripped[1:2] not in ("+", "-") else ""
     if unsigned in _NAMED_FLOAT:
@@ -91,7 +91,7 @@ def _plain_float(text: str, wanted: DataType) -> str:
 
 
 def text_to_decimal(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """Rounded half up; null where it has too many digits."""
+    """Parse decimals, rounded half up; null where a number has too many digits."""
     usual = pc.fill_null(pc.match_substring_regex(values, _USUAL_DECIMAL), True)
     if not pc.all(usual).as_py():
         return _each(values, lambda text: _decimal(text, wanted), arrow_type(wanted))
@@ -120,7 +120,7 @@ def _decimal(text: str, wanted: DataType) -> decimal.Decimal | None:
 
 
 def to_bytes(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """Bytes, or a text's UTF-8: cut at the wanted length; a BINARY is filled up with zeros."""
+    """Bytes, or the UTF-8 of texts: cut at the wanted length; BINARY is padded with zeros."""
     values = values.cast(pa.binary())
     lengths = pc.binary_length(values)
     if (pc.max(lengths).as_py() or 0) > wanted.length:
@@ -132,7 +132,7 @@ def to_bytes(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
 
 
 def _each(values: pa.Array, read: Callable[[str], Any], kind: pa.DataType) -> pa.Array:
-    """One by one: only a batch comes here in which a text is written in an unusual way."""
+    """Converts texts one by one, for batches with a text in an unusual form."""
     encoded = values.dictionary_encode()
     distinct = pa.array([read(text) for text in encoded.dictionary.to_pylist()], kind)
     return distinct.take(encoded.indices)

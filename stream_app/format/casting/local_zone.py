@@ -1,4 +1,4 @@
-"""The time zone of this machine, in which Paimon reads TIMESTAMP_LTZ as a time on the wall.
+"""Finds this machine's time zone: Paimon casts TIMESTAMP_LTZ by the local wall clock.
 
 Paimon asks the JVM for it, which asks `TZ` and then the system; this module asks the same.
 """
@@ -26,7 +26,7 @@ def local_zone() -> str:
 
 
 def wall_clock(instants: Int64s, unit: str) -> Int64s:
-    """Instants → times on the wall, both in ticks of `unit` since 1970."""
+    """Convert instants to local wall-clock times; both are ticks of `unit` since 1970."""
     zone = local_zone()
     if zone == "UTC":
         return instants
@@ -35,7 +35,10 @@ def wall_clock(instants: Int64s, unit: str) -> Int64s:
 
 
 def instants(wall: Int64s, unit: str) -> Int64s:
-    """Times on the wall → instants; the earlier of two, and after a gap as much as in it."""
+    """Convert local wall-clock times to instants.
+
+    Of two possible instants it takes the earlier one. It moves a time in a gap behind the gap.
+    """
     zone = local_zone()
     if zone == "UTC":
         return wall

@@ -1,4 +1,4 @@
-"""Numbers and booleans as numbers.
+"""Casts numbers and booleans to numbers.
 
 A value that does not fit becomes what Java makes of it. Integers keep their low bits. Floating
 point numbers saturate at the ends of an integer's range, and NaN is 0. A DECIMAL is rounded half
@@ -21,8 +21,8 @@ from stream_app.format.casting.arrays import (
     Bools,
     Doubles,
     Int64s,
+    array_of_numbers,
     numbers_of,
-    rebuilt,
     refuse_where,
 )
 from stream_app.model.schema.data_type import FLOAT_ROOTS, DataType, TypeRoot
@@ -33,37 +33,37 @@ _WIDE_DIGITS = 76
 _INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1
 _LONG_MIN, _LONG_MAX = -(1 << 63), (1 << 63) - 1
 _TINY = 1e-40
-"""Below, a number is 0 at every scale that a DECIMAL can have."""
+"""Below this, a number is 0 at every scale that a DECIMAL can have."""
 _HUGE = 1e38
 """From here on, a number has more digits than a DECIMAL can have."""
 
 
 def integer_to_integer(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """The low bits."""
+    """Keep the low bits."""
     kind = arrow_type(wanted)
-    return rebuilt(numbers_of(values).astype(kind.to_pandas_dtype()), values, kind)
+    return array_of_numbers(numbers_of(values).astype(kind.to_pandas_dtype()), values, kind)
 
 
 def integer_to_float(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """The nearest number."""
+    """Convert to the nearest floating-point number."""
     return _floats(numbers_of(values), values, wanted)
 
 
 def float_to_integer(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """Cut towards zero; TINYINT and SMALLINT are the low bits of the INT."""
+    """Cut towards zero; TINYINT and SMALLINT get the low bits of the INT."""
     kind = arrow_type(wanted)
     longs = wanted.root is TypeRoot.BIGINT
     whole = _saturated(numbers_of(values).astype(np.float64), longs=longs)
-    return rebuilt(whole.astype(kind.to_pandas_dtype()), values, kind)
+    return array_of_numbers(whole.astype(kind.to_pandas_dtype()), values, kind)
 
 
 def float_to_float(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """The nearest number, or infinity."""
+    """Convert to the nearest number of the other width, or to infinity."""
     return _floats(numbers_of(values), values, wanted)
 
 
 def boolean_to_number(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """1 and 0."""
+    """Convert true to 1 and false to 0."""
     bits = values.cast(pa.int8())
     if wanted.root is TypeRoot.DECIMAL:
         return fitted_decimal(bits.cast(pa.int64()).cast(pa.decimal256(19, 0)), wanted)
@@ -71,17 +71,17 @@ def boolean_to_number(values: pa.Array, _: DataType, wanted: DataType) -> pa.Arr
 
 
 def integer_to_boolean(values: pa.Array, _: DataType, __: DataType) -> pa.Array:
-    """Whether it is not 0."""
+    """Whether each number differs from 0."""
     return pc.not_equal(values, pa.scalar(0, values.type))
 
 
 def integer_to_decimal(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """Null where it has too many digits."""
+    """Convert integers to decimals; null where a number has too many digits."""
     return fitted_decimal(values.cast(pa.int64()).cast(pa.decimal256(19, 0)), wanted)
 
 
 def float_to_decimal(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """The shortest decimal number that is this DOUBLE, rounded half up."""
+    """Convert to the shortest decimal number that means this DOUBLE, rounded half up."""
     doubles = values.cast(pa.float64())
     numbers: Doubles = numbers_of(doubles)
     refuse_where(values, ~np.isfinite(numbers), wanted)
@@ -100,26 +100,27 @@ def float_to_decimal(values: pa.Array, _: DataType, wanted: DataType) -> pa.Arra
 
 
 def _decimals(texts: pa.Array, chosen: Bools, *, scale: int) -> pa.Array:
-    """The chosen texts as decimals; the others are null."""
+    """Parse the chosen texts as decimals; the others are null."""
     kept = pc.if_else(pa.array(chosen), texts, pa.scalar(None, pa.string()))
     return kept.cast(pa.decimal256(_WIDE_DIGITS, scale))
 
 
 def decimal_to_decimal(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """Rounded half up; null where it has too many digits."""
+    """Change precision and scale, rounded half up; null where a number has too many digits."""
     return fitted_decimal(_wide(values), wanted)
 
 
 def _wide(values: pa.Array) -> pa.Array:
-    """Decimals with room for what rounding and another scale add."""
+    """Widen the decimals, to make room for rounding and for another scale."""
     return values.cast(pa.decimal256(_WIDE_DIGITS, values.type.scale))
 
 
 def fitted_decimal(values: pa.Array, wanted: DataType) -> pa.Array:
-    """Decimals as the wanted DECIMAL: rounded half up, null where too long.
+    """The decimals in the wanted DECIMAL type: rounded half up, null where a number has too many
+    digits.
 
     Args:
-        values: of `decimal256`, with at most 38 digits before the point.
+        values: decimals of type `decimal256`, with at most 38 digits before the point.
     """
     if values.type.scale > wanted.scale:
         values = pc.round(values, wanted.scale, round_mode="half_towards_infinity")
@@ -131,14 +132,14 @@ def fitted_decimal(values: pa.Array, wanted: DataType) -> pa.Array:
 
 
 def decimal_to_integer(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """Cut towards zero; the low bits."""
+    """Cut towards zero, and keep the low bits."""
     kind = arrow_type(wanted)
     whole = pc.trunc(_wide(values)).cast(pa.decimal128(38, 0))
-    return rebuilt(low_words(whole).astype(kind.to_pandas_dtype()), values, kind)
+    return array_of_numbers(low_words(whole).astype(kind.to_pandas_dtype()), values, kind)
 
 
 def decimal_to_float(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
-    """A short DECIMAL is divided as Java divides, a long one read from its text."""
+    """Convert as Java does: it divides short DECIMALs, and parses the text of long ones."""
     if stored.precision <= _COMPACT_DIGITS:
         doubles = low_words(values).astype(np.float64) / np.float64(10**stored.scale)
     else:
@@ -167,4 +168,4 @@ def _floats(numbers: Doubles, like: pa.Array, wanted: DataType) -> pa.Array:
     assert wanted.root in FLOAT_ROOTS, wanted
     kind = arrow_type(wanted)
     with np.errstate(over="ignore"):  # beyond the range of FLOAT is infinity
-        return rebuilt(numbers.astype(kind.to_pandas_dtype()), like, kind)
+        return array_of_numbers(numbers.astype(kind.to_pandas_dtype()), like, kind)

@@ -1,4 +1,4 @@
-"""Converts a column's stored values to its type of today, by one rule for a pair of types.
+"""Converts a column's stored values to its current type; each pair of types has one rule.
 
 Called for files of an older schema, after ALTER TYPE, and for a column's DEFAULT, which the schema
 keeps as text. A pair without a rule is one that Paimon refuses as well.
@@ -95,7 +95,7 @@ def can_be_read_as(stored: DataType, wanted: DataType) -> bool:
 
 
 def read_as(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
-    """Values of one type as values of another; `can_be_read_as` says for which pairs.
+    """Convert values from one type to another; `can_be_read_as` lists the possible pairs.
 
     Raises:
         CastError: a value has no counterpart.
@@ -109,7 +109,7 @@ def read_as(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
 
 
 def default_value(text: str, data_type: DataType) -> pa.Array:
-    """The value: an array of one.
+    """Parse a column's default value into an array of one element.
 
     Raises:
         CastError: the text is no value of the type.

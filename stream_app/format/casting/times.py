@@ -1,4 +1,4 @@
-"""Dates, times and timestamps as one another, and timestamps as seconds.
+"""Casts dates, times and timestamps to one another, and between timestamps and seconds.
 
 A TIMESTAMP_LTZ is an instant, seen on the wall of the machine's time zone (`local_zone`).
 
@@ -12,7 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.format.arrow_schema import arrow_type, timestamp_unit
-from stream_app.format.casting.arrays import CastError, Int64s, numbers_of, rebuilt, ticks_of
+from stream_app.format.casting.arrays import (
+    CastError,
+    Int64s,
+    array_of_numbers,
+    numbers_of,
+    ticks_of,
+)
 from stream_app.format.casting.local_zone import instants, wall_clock
 from stream_app.model.schema.data_type import DataType, TypeRoot
 
@@ -24,7 +30,7 @@ _LONG_MAX = (1 << 63) - 1
 
 
 def timestamp_to_timestamp(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
-    """With or without a zone, of another precision."""
+    """Change the precision of timestamps, or add or remove their zone."""
     ticks, unit = ticks_of(values), timestamp_unit(stored.precision)
     if stored.root is not wanted.root:
         move = instants if wanted.root is TypeRoot.TIMESTAMP_LTZ else wall_clock
@@ -35,7 +41,7 @@ def timestamp_to_timestamp(values: pa.Array, stored: DataType, wanted: DataType)
 
 
 def _cut(ticks: Int64s, unit: str, precision: int) -> Int64s:
-    """Fewer digits of a second, as Java leaves them out.
+    """Cut digits of a second off, as Java does.
 
     Java leaves a fraction alone whose nanoseconds have no more digits than `precision`, and cuts
     milliseconds before 1970 towards zero.
@@ -55,7 +61,7 @@ def _cut(ticks: Int64s, unit: str, precision: int) -> Int64s:
 
 
 def seconds_to_timestamp(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """Seconds since 1970; Paimon makes of a TIMESTAMP_LTZ what the wall shows then, read as UTC."""
+    """Convert seconds since 1970; Paimon gives TIMESTAMP_LTZ the local time as if it were UTC."""
     millis = numbers_of(values).astype(np.int64) * 1000
     if wanted.root is TypeRoot.TIMESTAMP_LTZ:
         millis = wall_clock(millis, "ms")
@@ -63,27 +69,27 @@ def seconds_to_timestamp(values: pa.Array, _: DataType, wanted: DataType) -> pa.
 
 
 def timestamp_to_date(values: pa.Array, stored: DataType, _: DataType) -> pa.Array:
-    """The day on the wall; Paimon up to 1.4 takes the day after for times before 1970."""
+    """The local day; Paimon up to 1.4 returns the next day for times before 1970."""
     days = (_wall_millis(values, stored) // MILLIS_OF_DAY).astype(np.int32)
-    return rebuilt(days, values, pa.int32()).view(pa.date32())
+    return array_of_numbers(days, values, pa.int32()).view(pa.date32())
 
 
 def timestamp_to_time(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
-    """Milliseconds of the day on the wall."""
+    """The milliseconds of the local day."""
     millis = (_wall_millis(values, stored) % MILLIS_OF_DAY).astype(np.int32)
-    return rebuilt(millis, values, pa.int32()).view(arrow_type(wanted))
+    return array_of_numbers(millis, values, pa.int32()).view(arrow_type(wanted))
 
 
 def timestamp_to_integer(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
-    """Seconds since 1970, cut towards zero; of an INT the low bits."""
+    """Seconds since 1970, cut towards zero; an INT gets the low bits."""
     millis = _millis(values, stored)
     seconds = np.sign(millis) * (np.abs(millis) // 1000)
     kind = arrow_type(wanted)
-    return rebuilt(seconds.astype(kind.to_pandas_dtype()), values, kind)
+    return array_of_numbers(seconds.astype(kind.to_pandas_dtype()), values, kind)
 
 
 def date_to_timestamp(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """Midnight on the wall."""
+    """The midnight with which each day begins; a TIMESTAMP_LTZ has local midnight."""
     millis = ticks_of(values) * MILLIS_OF_DAY
     if wanted.root is TypeRoot.TIMESTAMP_LTZ:
         millis = instants(millis, "ms")
@@ -91,15 +97,15 @@ def date_to_timestamp(values: pa.Array, _: DataType, wanted: DataType) -> pa.Arr
 
 
 def time_to_timestamp(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """On 1970-01-01; of a TIMESTAMP_LTZ in UTC, whatever the machine's zone is."""
+    """The time on 1970-01-01; a TIMESTAMP_LTZ has it in UTC, in any zone of the machine."""
     return timestamps(ticks_of(values), "ms", values, wanted)
 
 
 def timestamps(ticks: Int64s, unit: str, like: pa.Array, wanted: DataType) -> pa.Array:
-    """Ticks in the unit of the wanted type.
+    """Convert ticks to the unit of the wanted type.
 
     Raises:
-        CastError: nanoseconds cannot tell a time so far away.
+        CastError: a time lies outside the range of nanoseconds.
     """
     target = timestamp_unit(wanted.precision)
     if PER_SECOND[target] >= PER_SECOND[unit]:
@@ -109,7 +115,7 @@ def timestamps(ticks: Int64s, unit: str, like: pa.Array, wanted: DataType) -> pa
         ticks = ticks * factor
     else:
         ticks = ticks // (PER_SECOND[unit] // PER_SECOND[target])
-    return rebuilt(ticks, like, pa.int64()).view(arrow_type(wanted))
+    return array_of_numbers(ticks, like, pa.int64()).view(arrow_type(wanted))
 
 
 def _millis(values: pa.Array, stored: DataType) -> Int64s:

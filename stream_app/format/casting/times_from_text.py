@@ -1,4 +1,4 @@
-"""Texts as dates, times and timestamps, as Paimon reads them.
+"""Casts texts to dates, times and timestamps as Paimon parses them.
 
 A text of digits alone, with or without a minus, is the number by which Paimon stores the value. It
 counts days, milliseconds, or for a TIMESTAMP ticks of its precision.
@@ -19,10 +19,10 @@ from stream_app.format.casting.arrays import (
     Bools,
     CastError,
     Int64s,
-    integers,
-    part,
-    rebuilt,
+    array_of_numbers,
+    integers_of_digits,
     refuse_where,
+    regex_group,
 )
 from stream_app.format.casting.from_text import text_to_integer
 from stream_app.format.casting.local_zone import instants
@@ -56,55 +56,59 @@ _SECONDS_OF_DAY = 86_400
 
 
 def text_to_date(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """``yyyy[-M[-d]]``, whatever stands behind a blank."""
+    """Parse ``yyyy[-M[-d]]``; text after a blank is ignored."""
     numeric, days = _as_numbers(values, _INT, wanted)
     first = pc.replace_substring_regex(values, r"(?s)^([^ ]+) .*$", r"\1")
     matched = pc.extract_regex(first, _DATE)
     refuse_where(values, pc.and_(matched.is_null(), pc.invert(numeric)), wanted)
-    year = integers(part(matched, "year"))
-    month, day = (_or_one(part(matched, name)) for name in ("month", "day"))
+    year = integers_of_digits(regex_group(matched, "year"))
+    month, day = (_or_one(regex_group(matched, name)) for name in ("month", "day"))
     exists = (year <= 9999) & (month >= 1) & (month <= 12) & (day >= 1)
     exists &= day <= _month_days(year, np.clip(month, 1, 12))
     refuse_where(values, pc.and_(pa.array(~exists), pc.invert(numeric)), wanted)
     spelled = _days(year, np.clip(month, 1, 12)) + day - 1
     dates = np.where(_bools(numeric), days, spelled).astype(np.int32)
-    return rebuilt(dates, values, pa.int32()).view(pa.date32())
+    return array_of_numbers(dates, values, pa.int32()).view(pa.date32())
 
 
 def text_to_time(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """``H[:m[:s[.f]]]``, and behind it what is added: hours, and minutes where there are seconds.
+    """Parse ``H[:m[:s[.f]]]`` and an offset of hours, and of minutes if the text has seconds.
 
     Paimon adds what stands behind a plus, and rounds a fraction to milliseconds.
     """
     numeric, millis = _as_numbers(values, _INT, wanted)
     matched = pc.extract_regex(values, _TIME)
-    without_second = pc.equal(pc.coalesce(part(matched, "second"), pa.scalar("")), "")
-    far = pc.and_(without_second, pc.greater(pc.utf8_length(part(matched, "zone_minute")), 0))
+    without_second = pc.equal(pc.coalesce(regex_group(matched, "second"), pa.scalar("")), "")
+    far = pc.and_(
+        without_second, pc.greater(pc.utf8_length(regex_group(matched, "zone_minute")), 0)
+    )
     unreadable = pc.or_(matched.is_null(), pc.fill_null(far, False))
     refuse_where(values, pc.and_(unreadable, pc.invert(numeric)), wanted)
-    hour, minute, second = (integers(part(matched, name)) for name in ("hour", "minute", "second"))
-    is_minus = _bools(pc.equal(part(matched, "sign"), "-"))
+    hour, minute, second = (
+        integers_of_digits(regex_group(matched, name)) for name in ("hour", "minute", "second")
+    )
+    is_minus = _bools(pc.equal(regex_group(matched, "sign"), "-"))
     zone_hour, zone_minute = (
-        integers(part(matched, f"zone_{name}")) for name in ("hour", "minute")
+        integers_of_digits(regex_group(matched, f"zone_{name}")) for name in ("hour", "minute")
     )
     hour = np.where(is_minus, hour - zone_hour, hour + zone_hour)
     minute = np.where(is_minus, minute - zone_minute, minute + zone_minute)
     spelled = hour * _HOUR + minute * _MINUTE + second * 1000
-    spelled = spelled + _rounded_millis(part(matched, "fraction"))
+    spelled = spelled + _rounded_millis(regex_group(matched, "fraction"))
     times = np.where(_bools(numeric), millis, spelled).astype(np.int32)
-    return rebuilt(times, values, pa.int32()).view(arrow_type(wanted))
+    return array_of_numbers(times, values, pa.int32()).view(arrow_type(wanted))
 
 
 def _rounded_millis(fraction: pa.Array) -> Int64s:
-    """Three digits; what is no digit counts as 0, and in the fourth place as Java compares it."""
+    """The first three digits of a fraction, rounded by the fourth; Java counts a non-digit as 0."""
     text = pc.utf8_trim(pc.coalesce(fraction, pa.scalar("")), "".join(map(chr, range(0x21))))
     digits = pc.replace_substring_regex(pc.utf8_slice_codeunits(text, 0, 3), "[^0-9]", "0")
     up = pc.match_substring_regex(pc.utf8_slice_codeunits(text, 3, 4), r"[5-\x{10FFFF}]")
-    return integers(pc.utf8_rpad(digits, 3, "0")) + _bools(up)
+    return integers_of_digits(pc.utf8_rpad(digits, 3, "0")) + _bools(up)
 
 
 def text_to_timestamp(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """``yyyy-M-d[ H:m:s[.f]]``, with a zone on the wall of this machine."""
+    """Parse ``yyyy-M-d[ H:m:s[.f]]``; for a TIMESTAMP_LTZ the text is this machine's local time."""
     is_local = wanted.root is TypeRoot.TIMESTAMP_LTZ
     numeric = pc.and_(pc.match_substring_regex(values, _NUMBER), not is_local)
     numeric, numbers = _as_numbers(values, _BIGINT, wanted, numeric)
@@ -126,16 +130,16 @@ def text_to_timestamp(values: pa.Array, _: DataType, wanted: DataType) -> pa.Arr
 
 
 def _spelled(matched: pa.StructArray) -> tuple[Int64s, Int64s, Bools]:
-    """Seconds since 1970 on the wall, nanoseconds, and whether there is such a time.
+    """Local seconds since 1970, nanoseconds, and whether the text names a time that exists.
 
     A day that the month does not have is its last one, and 24:00:00 is the next midnight.
     """
     year, month, day, hour, minute, second = (
-        integers(pc.utf8_ltrim(part(matched, name), "+"))
+        integers_of_digits(pc.utf8_ltrim(regex_group(matched, name), "+"))
         for name in ("year", "month", "day", "hour", "minute", "second")
     )
-    fraction = pc.coalesce(part(matched, "fraction"), pa.scalar(""))
-    nanos = integers(pc.utf8_rpad(fraction, 9, "0"))
+    fraction = pc.coalesce(regex_group(matched, "fraction"), pa.scalar(""))
+    nanos = integers_of_digits(pc.utf8_rpad(fraction, 9, "0"))
     exists = (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
     exists &= (minute < 60) & (second < 60)
     exists &= (hour < 24) | ((hour == 24) & (minute == 0) & (second == 0) & (nanos == 0))
@@ -149,15 +153,15 @@ def _spelled(matched: pa.StructArray) -> tuple[Int64s, Int64s, Bools]:
 
 
 def _from_seconds(seconds: Int64s, nanos: Int64s, like: pa.Array, wanted: DataType) -> pa.Array:
-    """Timestamps with as many digits of the second as the type has."""
+    """Make timestamps with the type's number of fractional digits."""
     step = 10 ** (9 - wanted.precision)
     nanos = nanos - nanos % step
     if wanted.precision <= 6:
         return timestamps(seconds * 1_000_000 + nanos // 1000, "us", like, wanted)
     whole = timestamps(seconds, "s", like, wanted)
-    return rebuilt(whole.cast(pa.int64()).fill_null(0).to_numpy() + nanos, like, pa.int64()).view(
-        arrow_type(wanted)
-    )
+    return array_of_numbers(
+        whole.cast(pa.int64()).fill_null(0).to_numpy() + nanos, like, pa.int64()
+    ).view(arrow_type(wanted))
 
 
 def _as_numbers(
@@ -183,7 +187,7 @@ def _as_numbers(
 
 def _or_one(texts: pa.Array) -> Int64s:
     filled = pc.coalesce(texts, pa.scalar("1"))
-    return integers(pc.if_else(pc.equal(filled, ""), "1", filled))
+    return integers_of_digits(pc.if_else(pc.equal(filled, ""), "1", filled))
 
 
 def _bools(values: pa.Array) -> Bools:
@@ -191,7 +195,7 @@ def _bools(values: pa.Array) -> Bools:
 
 
 def _days(year: Int64s, month: Int64s) -> Int64s:
-    """Days from 1970 to the first of a month."""
+    """The days from 1970 to the first of a month."""
     months = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")
     return months.astype("datetime64[D]").astype(np.int64)
 

@@ -1,4 +1,4 @@
-"""Values as text, in the words of Java.
+"""Casts values to text as Java prints them.
 
 Source: Paimon `casting/*ToStringCastRule.java`, `utils/DateTimeUtils.java#formatTimestamp`,
 `utils/BinaryStringUtils.java#toCharacterString`; Java's `Double.toString`.
@@ -12,23 +12,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.format.arrow_schema import timestamp_unit
-from stream_app.format.casting.arrays import Int64s, integers, numbers_of, part, ticks_of
+from stream_app.format.casting.arrays import (
+    Int64s,
+    integers_of_digits,
+    numbers_of,
+    regex_group,
+    ticks_of,
+)
 from stream_app.format.casting.local_zone import wall_clock
 from stream_app.format.casting.times import MILLIS_OF_DAY, PER_SECOND
 from stream_app.model.schema.data_type import DataType, TypeRoot
 
 _PLAIN_FROM, _PLAIN_BELOW = 1e-3, 1e7
-"""Between these Java writes floating point numbers without an exponent."""
+"""Between these bounds Java prints floating-point numbers without an exponent."""
 _SHORTEST = (
     r"^(?P<sign>-?)(?P<whole>[0-9]+)(?:\.(?P<fraction>[0-9]+))?(?:e(?P<exponent>[+-]?[0-9]+))?$"
 )
 _LEAST = {pa.float32(): 1e-43, pa.float64(): 1e-321}
-"""Below, a number has so few bits that its two first digits are not those of its shortest text."""
+"""Below this, a number has so few bits that its first two digits differ from those of its shortest
+text."""
 _SECOND_CHARACTERS = len("yyyy-MM-dd HH:mm:ss")
 
 
 def text_to_text(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
-    """Cut at the wanted length, in characters; a CHAR is filled up with blanks."""
+    """Cut texts at the wanted length in characters; CHAR is padded with blanks."""
     lengths = pc.utf8_length(values)
     longest = pc.max(lengths).as_py() or 0
     if longest > wanted.length:
@@ -39,7 +46,7 @@ def text_to_text(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
 
 
 def bytes_to_text(values: pa.Array, _: DataType, __: DataType) -> pa.Array:
-    """UTF-8, whatever the wanted length; invalid bytes become U+FFFD, as in Java."""
+    """Decode UTF-8, whatever the wanted length; as in Java, invalid bytes become U+FFFD."""
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:
@@ -50,7 +57,7 @@ def bytes_to_text(values: pa.Array, _: DataType, __: DataType) -> pa.Array:
 
 
 def number_to_text(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
-    """Integers, floating point numbers, decimals, ``true`` and ``false``."""
+    """Print integers, floating-point numbers, decimals and booleans."""
     if stored.root is TypeRoot.DECIMAL:
         texts = _decimal_texts(values, stored.scale)
     elif pa.types.is_floating(values.type):
@@ -61,7 +68,7 @@ def number_to_text(values: pa.Array, stored: DataType, wanted: DataType) -> pa.A
 
 
 def _decimal_texts(values: pa.Array, scale: int) -> pa.Array:
-    """Decimals as texts, never with an exponent."""
+    """Print decimals without an exponent."""
     unscaled = pa.Array.from_buffers(
         pa.decimal128(38, 0), len(values), values.buffers(), offset=values.offset
     ).cast(pa.string())
@@ -76,7 +83,7 @@ def _decimal_texts(values: pa.Array, scale: int) -> pa.Array:
 
 
 def _float_texts(values: pa.Array) -> pa.Array:
-    """The shortest digits that tell the number, laid out as Java does.
+    """Print the shortest digits that identify the number, in Java's layout.
 
     So does Java from version 19 on; older ones sometimes write a digit more.
     """
@@ -101,13 +108,16 @@ def _float_texts(values: pa.Array) -> pa.Array:
 
 
 def _powers(shortest: pa.Array) -> pa.Array:
-    """``d.ddE±n`` of texts of `_SHORTEST`; null for others."""
+    """Print texts of the form `_SHORTEST` as ``d.ddE±n``; null for others."""
     matched = pc.extract_regex(shortest, _SHORTEST)
-    whole, fraction = part(matched, "whole"), pc.coalesce(part(matched, "fraction"), pa.scalar(""))
+    whole, fraction = (
+        regex_group(matched, "whole"),
+        pc.coalesce(regex_group(matched, "fraction"), pa.scalar("")),
+    )
     digits = pc.binary_join_element_wise(whole, fraction, "")
     leading = pc.subtract(pc.utf8_length(digits), pc.utf8_length(pc.utf8_ltrim(digits, "0")))
     power = (
-        integers(part(matched, "exponent"))
+        integers_of_digits(regex_group(matched, "exponent"))
         + numbers_of(pc.utf8_length(whole))
         - numbers_of(leading)
         - 1
@@ -117,16 +127,16 @@ def _powers(shortest: pa.Array) -> pa.Array:
     others = pc.if_else(pc.equal(others, ""), "0", others)
     mantissa = pc.binary_join_element_wise(first, others, ".")
     scaled = pc.binary_join_element_wise(mantissa, pa.array(power).cast(pa.string()), "E")
-    return pc.binary_join_element_wise(part(matched, "sign"), scaled, "")
+    return pc.binary_join_element_wise(regex_group(matched, "sign"), scaled, "")
 
 
 def date_to_text(values: pa.Array, _: DataType, __: DataType) -> pa.Array:
-    """``yyyy-MM-dd``."""
+    """Print dates as ``yyyy-MM-dd``."""
     return _lines([*_day_parts(ticks_of(values))], values)
 
 
 def time_to_text(values: pa.Array, stored: DataType, _: DataType) -> pa.Array:
-    """``HH:mm:ss``, and of a TIME(1) and finer at least one digit of the second."""
+    """Print times as ``HH:mm:ss``; TIME(1) and finer have at least one fractional digit."""
     millis = ticks_of(values)
     millis = np.where(millis < 0, millis % MILLIS_OF_DAY, millis)
     digits = min(stored.precision, 3)
@@ -136,7 +146,9 @@ def time_to_text(values: pa.Array, stored: DataType, _: DataType) -> pa.Array:
 
 
 def timestamp_to_text(values: pa.Array, stored: DataType, _: DataType) -> pa.Array:
-    """``yyyy-MM-dd HH:mm:ss``, and of the fraction at least as many digits as the precision."""
+    """Print timestamps as ``yyyy-MM-dd HH:mm:ss`` with at least as many fractional digits as the
+    precision.
+    """
     ticks, unit = ticks_of(values), timestamp_unit(stored.precision)
     if stored.root is TypeRoot.TIMESTAMP_LTZ:
         ticks = wall_clock(ticks, unit)
@@ -169,7 +181,7 @@ def _clock_parts(seconds: Int64s) -> list[_Part]:
 
 
 def _lines(parts: list[_Part], like: pa.Array) -> pa.Array:
-    """Texts of one width, null where `like` is.
+    """Arrow texts from bytes of one width per text; null where `like` is null.
 
     Java shows the last digits alone of a year after 9999, and before year 0 what its remainders
     give as characters; so do we.

@@ -1,1 +1,1 @@
-"""File formats of data files; `registry` lists them."""
+"""Reads and writes data files in several file formats; `registry` lists them."""

@@ -1,4 +1,4 @@
-"""Avro, which stream_app reads and does not write: its rows are decoded one by one.
+"""Reads Avro data files, row by row; stream_app does not write Avro.
 
 Source: Paimon `format/avro/AvroFileFormat.java`, `AvroSchemaConverter.java`.
 """
@@ -11,12 +11,10 @@ from typing import Any
 import pyarrow as pa
 
 from stream_app.errors import UnsupportedTableError
-from stream_app.format.arrow_schema import stored_fields
 from stream_app.format.avro.avro_container import record_blocks
-from stream_app.format.data_files.data_file_format import DataFileSink, RowGroups, Source
-from stream_app.format.key_value_parquet import damaged, pieces, printable
+from stream_app.format.data_files.data_file_format import DataFileRead, DataFileSink, Source
+from stream_app.format.key_value_parquet import batch_pieces, damaged_file_error, printable_error
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.schema.data_type import DataField
 
 
 class AvroFiles:
@@ -31,39 +29,35 @@ class AvroFiles:
         )
 
     def placed_batches(
-        self,
-        source: Source,
-        system: Sequence[pa.Field],
-        columns: Sequence[DataField],
-        row_count: int,
-        batch_rows: int,
-        row_groups: RowGroups | None,  # noqa: ARG002 - it has no footer
+        self, source: Source, wanted: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """See `DataFileFormat.placed_batches`."""
-        place, fields = 0, [*system, *stored_fields(columns)]
+        place, fields = 0, wanted.fields
         for records in record_blocks(source.read()):
-            for batch in pieces(_columns(records, fields), batch_rows):
+            for batch in batch_pieces(_columns(records, fields), wanted.batch_rows):
                 yield place, batch
                 place += batch.num_rows
-        if place != row_count:
-            raise damaged(f"a data file has {place} rows, and its manifest says {row_count}")
+        if place != wanted.row_count:
+            raise damaged_file_error(
+                f"a data file has {place} rows, and its manifest says {wanted.row_count}"
+            )
 
 
 def _columns(records: Sequence[Any], fields: Sequence[pa.Field]) -> pa.RecordBatch:
     if missing := [field.name for field in fields if records and field.name not in records[0]]:
-        raise damaged(f"a data file lacks the columns {', '.join(missing)}")
+        raise damaged_file_error(f"a data file lacks the columns {', '.join(missing)}")
     try:
         arrays = [
             pa.array(_cells([record[field.name] for record in records], field.type), field.type)
             for field in fields
         ]
     except (pa.ArrowException, ValueError, TypeError, KeyError, OverflowError) as error:
-        raise damaged(f"not a readable Avro file: {printable(error)}") from error
+        raise damaged_file_error(f"not a readable Avro file: {printable_error(error)}") from error
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def _cells(values: Sequence[Any], data_type: pa.DataType) -> Sequence[Any]:
-    """Values of a column as Arrow takes them: a MAP as pairs, which Avro has in two forms."""
+    """Values of a column in the form of Arrow: a MAP as pairs, which Avro has in two forms."""
     if pa.types.is_nested(data_type):
         return [_nested(value, data_type) for value in values]
     return values

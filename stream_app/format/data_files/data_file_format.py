@@ -1,13 +1,15 @@
-"""The port of a file format of data files."""
+"""The port of a data file format."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import BinaryIO, Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from stream_app.format.arrow_schema import stored_fields
 from stream_app.format.column_stats import StatsSource
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.schema.data_type import DataField
@@ -15,6 +17,31 @@ from stream_app.model.schema.data_type import DataField
 Source: TypeAlias = BinaryIO | pa.NativeFile
 RowGroups = Callable[[pq.FileMetaData], Sequence[int]]
 """Chooses the row groups to read; formats without Parquet's footer read all rows."""
+
+
+@dataclass(frozen=True)
+class DataFileRead:
+    """The request to read a data file, whatever its format.
+
+    Attributes:
+        system: fields that come first, with a key the sequence number and the row kind.
+        columns: the following ones, as the file's schema has them; what a file may say
+            instead, see `conformed_batch`.
+        row_count: by the manifest.
+        batch_rows: the most rows of a batch.
+        row_groups: chooses what is read; None: all rows are.
+    """
+
+    system: Sequence[pa.Field]
+    columns: Sequence[DataField]
+    row_count: int
+    batch_rows: int
+    row_groups: RowGroups | None
+
+    @property
+    def fields(self) -> list[pa.Field]:
+        """All columns, in the order of the batches."""
+        return [*self.system, *stored_fields(self.columns)]
 
 
 class DataFileSink(Protocol):
@@ -29,7 +56,7 @@ class DataFileSink(Protocol):
         ...
 
     def close(self) -> None:
-        """Write what ends a file; the caller closes the file itself."""
+        """Write the end of the file's content; the caller closes the file itself."""
         ...
 
     def statistics(self) -> StatsSource:
@@ -49,22 +76,9 @@ class DataFileFormat(Protocol):
         ...
 
     def placed_batches(
-        self,
-        source: Source,
-        system: Sequence[pa.Field],
-        columns: Sequence[DataField],
-        row_count: int,
-        batch_rows: int,
-        row_groups: RowGroups | None,
+        self, source: Source, wanted: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Columns of a file, and the place of each batch's first row in it.
-
-        Args:
-            system: fields that come first, with a key the sequence number and the row kind.
-            columns: the following ones, as the file's schema has them; what a file may say
-                instead, see `conform`.
-            row_count: by the manifest.
-            batch_rows: of a batch at most.
 
         Raises:
             CorruptFileError: the bytes are no such file, or do not agree with its metadata.

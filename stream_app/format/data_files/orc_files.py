@@ -1,7 +1,7 @@
-"""ORC, the default of Paimon before 1.0.
+"""Reads and writes ORC, which was the default of Paimon before 1.0.
 
 Arrow reads times of ORC as nanoseconds, of the years 1678 to 2261. It refuses others. So this
-module does not write them either. Nor does it write fractions of seconds before 1970: Arrow stores
+module does not write them either. Nor does it write fractions of seconds before 1970. Arrow stores
 them as Java cannot read them, and Java itself stores those of the last second wrongly.
 
 Source: Paimon `format/orc/OrcFileFormat.java`, `OrcTypeUtil.java`.
@@ -18,8 +18,13 @@ from pyarrow import orc
 
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.column_stats import GatheredStats
-from stream_app.format.data_files.data_file_format import RowGroups, Source
-from stream_app.format.key_value_parquet import COMPLAINTS, damaged, pieces, printable
+from stream_app.format.data_files.data_file_format import DataFileRead, Source
+from stream_app.format.key_value_parquet import (
+    COMPLAINTS,
+    batch_pieces,
+    damaged_file_error,
+    printable_error,
+)
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.table_options import FILE_COMPRESSION
 from stream_app.model.schema.data_type import DataField, DataType, TypeRoot
@@ -85,52 +90,44 @@ class OrcFiles:
         return OrcSink(sink, schema, options)
 
     def placed_batches(
-        self,
-        source: Source,
-        system: Sequence[pa.Field],
-        columns: Sequence[DataField],
-        row_count: int,
-        batch_rows: int,
-        row_groups: RowGroups | None,  # noqa: ARG002 - it has no such footer
+        self, source: Source, wanted: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """See `DataFileFormat.placed_batches`."""
         place = 0
         try:
-            for batch in _batches(orc.ORCFile(source), system, columns, row_count, batch_rows):
+            for batch in _batches(orc.ORCFile(source), wanted):
                 yield place, batch
                 place += batch.num_rows
         except COMPLAINTS as error:
             if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT):
                 raise
-            text = printable(error)
+            text = printable_error(error)
             if _OUT_OF_RANGE in text:
                 raise UnsupportedTableError(
                     f"Arrow reads times of ORC from 1678 to 2261: {text}", fix=_ANEW
                 ) from error
-            raise damaged(f"not a readable ORC file: {text}") from error
-        if place != row_count:
-            raise damaged(f"a file of {row_count} rows has only {place} in its stripes")
+            raise damaged_file_error(f"not a readable ORC file: {text}") from error
+        if place != wanted.row_count:
+            raise damaged_file_error(
+                f"a file of {wanted.row_count} rows has only {place} in its stripes"
+            )
 
 
-def _batches(
-    file: orc.ORCFile,
-    system: Sequence[pa.Field],
-    columns: Sequence[DataField],
-    row_count: int,
-    batch_rows: int,
-) -> Iterator[pa.RecordBatch]:
-    if file.nrows != row_count:
-        raise damaged(f"a data file has {file.nrows} rows, and its manifest says {row_count}")
-    names = [field.name for field in (*system, *columns)]
+def _batches(file: orc.ORCFile, wanted: DataFileRead) -> Iterator[pa.RecordBatch]:
+    if file.nrows != wanted.row_count:
+        raise damaged_file_error(
+            f"a data file has {file.nrows} rows, and its manifest says {wanted.row_count}"
+        )
+    names = [field.name for field in wanted.fields]
     if missing := [name for name in names if name not in file.schema.names]:
-        raise damaged(f"a data file lacks the columns {', '.join(missing)}")
-    padded = _padded(columns) if file.writer == _JAVA else []
+        raise damaged_file_error(f"a data file lacks the columns {', '.join(missing)}")
+    padded = _padded(wanted.columns) if file.writer == _JAVA else []
     for stripe in range(file.nstripes):
         rows = file.read_stripe(stripe, columns=names).select(names)
         for name in padded:
             cut = pc.utf8_rtrim(rows.column(name), " ")
             rows = rows.set_column(names.index(name), name, cut)
-        yield from pieces(rows, batch_rows)
+        yield from batch_pieces(rows, wanted.batch_rows)
 
 
 def _padded(columns: Sequence[DataField]) -> list[str]:
@@ -152,7 +149,7 @@ def _is_char(data_type: DataType) -> bool:
 
 
 def _stored(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column as ORC stores it.
+    """Convert a column to the form in which ORC stores it.
 
     Raises:
         UnsupportedTableError: it has a time that ORC does not hold.
@@ -163,7 +160,8 @@ def _stored(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
             _check_times(chunk)
     except pa.ArrowInvalid as error:
         raise UnsupportedTableError(
-            f"ORC cannot hold a time of column {field.name!r} exactly: {printable(error)}", fix=_FIX
+            f"ORC cannot hold a time of column {field.name!r} exactly: {printable_error(error)}",
+            fix=_FIX,
         ) from error
     return stored
 

@@ -1,4 +1,4 @@
-"""Parquet, the default of Paimon.
+"""Reads and writes Parquet, the default of Paimon.
 
 Source: Paimon `format/parquet/ParquetFileFormat.java`.
 """
@@ -10,12 +10,10 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stream_app.format.arrow_schema import stored_fields
 from stream_app.format.column_stats import FooterStats
-from stream_app.format.data_files.data_file_format import RowGroups, Source
+from stream_app.format.data_files.data_file_format import DataFileRead, Source
 from stream_app.format.key_value_parquet import check_footer, parquet_writer, placed_batches
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.schema.data_type import DataField
 
 
 class ParquetSink:
@@ -45,23 +43,17 @@ class ParquetFiles:
         return ParquetSink(sink, schema, options)
 
     def placed_batches(
-        self,
-        source: Source,
-        system: Sequence[pa.Field],
-        columns: Sequence[DataField],
-        row_count: int,
-        batch_rows: int,
-        row_groups: RowGroups | None,
+        self, source: Source, wanted: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """See `DataFileFormat.placed_batches`."""
-
-        fields = [*system, *stored_fields(columns)]
+        fields, row_groups = wanted.fields, wanted.row_groups
 
         def checked(footer: pq.FileMetaData) -> Sequence[int]:
-            check_footer(footer, fields, row_count)
+            check_footer(footer, fields, wanted.row_count)
             # For a single group the manifest's statistics suffice.
             if row_groups is None or footer.num_row_groups == 1:
                 return range(footer.num_row_groups)
             return row_groups(footer)
 
-        return placed_batches(source, [field.name for field in fields], batch_rows, checked)
+        names = [field.name for field in fields]
+        return placed_batches(source, names, wanted.batch_rows, checked)

@@ -1,1 +1,1 @@
-"""Bytes of Iceberg's metadata: manifests, manifest lists and table metadata."""
+"""Encodes Iceberg's metadata: manifests, manifest lists and table metadata."""

@@ -1,4 +1,4 @@
-"""Iceberg's manifests and manifest lists as Avro.
+"""Encodes Iceberg's manifests and manifest lists as Avro.
 
 Names, ids and types of the fields are Iceberg's. Readers look fields up by their ids. Paimon's own
 metadata for Iceberg has the same names, so its manifests can be read too.
@@ -97,7 +97,7 @@ _LIST = fastavro.parse_schema({"type": "record", "name": "manifest_file", "field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestKind:
-    """What all manifests of a table have in common.
+    """The properties that all manifests of a table share.
 
     Attributes:
         schema: the current one, as Iceberg's JSON.
@@ -113,7 +113,7 @@ class ManifestKind:
 def encode_manifest(
     entries: Iterable[IcebergEntry], content: ManifestContent, kind: ManifestKind, codec: str
 ) -> bytes:
-    """The bytes of a manifest."""
+    """Encode a manifest."""
     properties = {
         "schema": orjson.dumps(kind.schema).decode(),
         "schema-id": str(kind.schema["schema-id"]),
@@ -192,7 +192,7 @@ def _pairs(values: Mapping[int, object]) -> list[dict[str, object]] | None:
 
 
 def decode_manifest(data: bytes) -> list[IcebergEntry]:
-    """The entries of a manifest.
+    """Decode the entries of a manifest.
 
     Raises:
         CorruptFileError: the bytes are no manifest.
@@ -265,12 +265,14 @@ def partition_summaries(
 def encode_manifest_list(
     manifests: Iterable[IcebergManifest], codec: str, properties: Mapping[str, str]
 ) -> bytes:
-    """The bytes of a manifest list.
+    """Encode a manifest list.
 
     Args:
         properties: what the header says of its snapshot.
     """
-    return write_records(_LIST, [_list_record(one) for one in manifests], codec, properties)
+    return write_records(
+        _LIST, [_list_record(manifest) for manifest in manifests], codec, properties
+    )
 
 
 def _list_record(manifest: IcebergManifest) -> dict[str, Any]:
@@ -301,7 +303,7 @@ def _list_record(manifest: IcebergManifest) -> dict[str, Any]:
 
 
 def decode_manifest_list(data: bytes) -> list[IcebergManifest]:
-    """The manifests of a list.
+    """Decode the manifests of a list.
 
     Raises:
         CorruptFileError: the bytes are no manifest list.
@@ -322,12 +324,12 @@ def _manifest(record: dict[str, Any]) -> IcebergManifest:
         rows={status: record[f"{name}_rows_count"] for status, name in names},
         partitions=tuple(
             PartitionSummary(
-                contains_null=one["contains_null"],
-                contains_nan=one["contains_nan"],
-                lower=one["lower_bound"],
-                upper=one["upper_bound"],
+                contains_null=summary["contains_null"],
+                contains_nan=summary["contains_nan"],
+                lower=summary["lower_bound"],
+                upper=summary["upper_bound"],
             )
-            for one in record["partitions"] or ()
+            for summary in record["partitions"] or ()
         ),
         first_row_id=record.get("first_row_id"),
     )

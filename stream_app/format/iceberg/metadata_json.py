@@ -1,4 +1,4 @@
-"""Iceberg's table metadata (``vN.metadata.json``) as JSON.
+"""Encodes Iceberg's table metadata (``vN.metadata.json``) as JSON.
 
 Source: Iceberg's table specification, "Table Metadata Fields"; Paimon
 `iceberg/metadata/IcebergMetadata.java`.
@@ -33,7 +33,7 @@ def partition_fields_json(fields: tuple[tuple[str, int], ...]) -> list[dict[str,
 
 
 def encode_metadata(metadata: IcebergMetadata) -> bytes:
-    """The bytes of a version's file."""
+    """Encode the file of a version."""
     current, fields = metadata.current, partition_fields_json(metadata.partition_fields)
     references: dict[str, Any] = {
         name: {"snapshot-id": snapshot_id, "type": "tag"}
@@ -90,7 +90,7 @@ def _snapshot_json(snapshot: IcebergSnapshot) -> dict[str, Any]:
 
 
 def decode_metadata(data: bytes, version: int) -> IcebergMetadata:
-    """A version of a table's metadata; of snapshots those up to the current one.
+    """Decode a version of a table's metadata; omits snapshots newer than the current one.
 
     Raises:
         CorruptFileError: the bytes are no such file.
@@ -108,7 +108,7 @@ def _metadata(document: Mapping[str, Any], version: int) -> IcebergMetadata:
     fields = document["partition-specs"][0]["fields"]
     snapshots = tuple(map(_snapshot, document["snapshots"]))
     # Paimon's Java leaves the number out, and keeps those of older snapshots.
-    used = [(one.first_row_id or 0) + (one.added_rows or 0) for one in snapshots]
+    used = [(snapshot.first_row_id or 0) + (snapshot.added_rows or 0) for snapshot in snapshots]
     return IcebergMetadata(
         version=version,
         format_version=document["format-version"],
@@ -116,7 +116,9 @@ def _metadata(document: Mapping[str, Any], version: int) -> IcebergMetadata:
         location=document["location"],
         schemas={schema["schema-id"]: schema for schema in document["schemas"]},
         last_column_id=document["last-column-id"],
-        partition_fields=tuple((one["name"], one["source-id"]) for one in fields),
+        partition_fields=tuple(
+            (partition_field["name"], partition_field["source-id"]) for partition_field in fields
+        ),
         snapshots=snapshots,
         tags={
             name: reference["snapshot-id"]
@@ -125,8 +127,8 @@ def _metadata(document: Mapping[str, Any], version: int) -> IcebergMetadata:
         },
         properties=document.get("properties") or {},
         older_files=tuple(
-            (one["metadata-file"], one["timestamp-ms"])
-            for one in document.get("metadata-log") or ()
+            (entry["metadata-file"], entry["timestamp-ms"])
+            for entry in document.get("metadata-log") or ()
         ),
         next_row_id=max([document.get("next-row-id") or 0, *used]),
     )

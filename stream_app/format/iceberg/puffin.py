@@ -1,4 +1,4 @@
-"""Puffin files with the deletion vectors of one index file of Paimon.
+"""Encodes the deletion vectors of one of Paimon's index files as a Puffin file.
 
 A 64-bit vector has the same bytes in both, and so has the space between them. A Puffin file begins
 with other bytes, and ends with a footer that names its vectors::
@@ -22,11 +22,12 @@ from stream_app.model.iceberg.metadata import IcebergFile
 
 _MAGIC = b"PFA1"
 SHIFT = len(_MAGIC) - len(FILE_HEADER)
-"""How much later a vector lies in the Puffin file."""
+"""The bytes by which a vector lies later in the Puffin file than in the index file."""
 _SIZE_BYTES = 4
 _POSITION_FIELD_ID = 2_147_483_645
 _UNKNOWN = -1
-"""Of snapshot and sequence number: a vector inherits them from its manifest."""
+"""The value for an unknown snapshot or sequence number, which a vector inherits from its
+manifest."""
 
 
 def puffin_of(index_file: bytes, vectors: Sequence[IcebergFile]) -> bytes:

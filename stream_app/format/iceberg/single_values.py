@@ -1,4 +1,4 @@
-"""Values of partitions and bounds, as Iceberg stores them.
+"""Encodes values of partitions and bounds as Iceberg stores them.
 
 Source: Iceberg's table specification, "Single-value serialization" and "Avro".
 """
@@ -76,7 +76,7 @@ def avro_value(value: Any, data_type: DataType) -> Any:
 
 
 def row_value(value: Any) -> Any:
-    """What Avro's reader gives for the value of a partition, in `binary_row`'s convention."""
+    """Convert a partition value that Avro's reader returned to `binary_row`'s convention."""
     if isinstance(value, datetime.datetime):
         return (value.replace(tzinfo=datetime.UTC) - _EPOCH) // _MICROSECOND * 1000
     if isinstance(value, datetime.date):

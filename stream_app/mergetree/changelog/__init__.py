@@ -1,1 +1,1 @@
-"""Changelogs that compactions write: the rows of each key before and after."""
+"""Writes changelogs in compactions: the rows of each key before and after."""

@@ -19,7 +19,7 @@ import pyarrow as pa
 from stream_app.mergetree.file_access import RowPlaceReader
 from stream_app.mergetree.interval_partition import Section
 from stream_app.mergetree.key_differences import rows_of_keys
-from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask, take
+from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask, rows_at
 from stream_app.mergetree.merge_window import MergeWindow, sorted_window
 from stream_app.mergetree.sort_merge_reader import LevelWindow, RunCursor
 from stream_app.mergetree.sorted_run import sorted_run
@@ -106,7 +106,7 @@ class Upgrade(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class WindowBefore:
-    """The changes of a window.
+    """The changes of one window.
 
     Attributes:
         window: the rows that are merged.
@@ -129,7 +129,7 @@ def leave_level_0(sections: Sequence[Section]) -> bool:
 
 
 class BeforeRows(Protocol):
-    """Knows the rows of a bucket as followers have seen them."""
+    """Finds the rows of a bucket as followers have seen them."""
 
     def tells(self, sections: Sequence[Section], output_level: int, /) -> bool:
         """Whether a rewrite of sections writes a changelog; by default if they leave level 0."""
@@ -140,7 +140,7 @@ class BeforeRows(Protocol):
         ...
 
     def before(self, given: LevelWindow) -> WindowBefore:
-        """The rows before; windows come in key order."""
+        """The earlier rows of a window's keys; windows come in key order."""
         ...
 
 
@@ -167,7 +167,7 @@ class FullCompactionChangelog(BeforeRows):
         is_new = given.levels != self.max_level
         may_change = given.any(is_new)
         chosen = given.of_keys(may_change) & ~is_new
-        rows = take(given.window.batch, given.order[chosen])
+        rows = rows_at(given.window.batch, given.order[chosen])
         return WindowBefore(given.window, rows, may_change)
 
 
@@ -200,7 +200,7 @@ class FirstRowChangelog(BeforeRows):
         batch = given.window.batch
         is_known = given.any(given.levels > 0)
         is_new = ~is_known
-        firsts = take(batch, given.order[given.starts[~is_known]])
+        firsts = rows_at(batch, given.order[given.starts[~is_known]])
         keeps = np.ones(len(is_known), np.bool_)
         if firsts.num_rows and self.above.above:
             layout = self.above.layout
@@ -255,17 +255,17 @@ class LookupChangelog(BeforeRows):
         may_change = given.any(is_new)
         places = given.lowest_above_0()
         known = places >= 0
-        before = [take(batch, order[places[known & may_change]])]
+        before = [rows_at(batch, order[places[known & may_change]])]
         is_new[places[known]] = True
         window = given.chosen(is_new)
         if not known.all():
-            unknown = take(batch, order[given.starts[~known]])
+            unknown = rows_at(batch, order[given.starts[~known]])
             if self.asks_for_keys:
                 keys = self.above.layout
                 unknown = unknown.select(list(keys.key_names)).cast(keys.schema)
             older, _ = self.above.rows_of(unknown)
             if older and not self.asks_for_keys:
                 before += older
-                rows = pa.concat_batches([take(batch, window.order), *older])
+                rows = pa.concat_batches([rows_at(batch, window.order), *older])
                 window = sorted_window(rows, self.layout)
         return WindowBefore(window, pa.concat_batches(before), may_change, also_alone=True)

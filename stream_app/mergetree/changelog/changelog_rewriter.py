@@ -16,8 +16,8 @@ from stream_app.mergetree.changelog.before_rows import BeforeRows, Upgrade, Wind
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
 from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileWriter, WrittenFiles
 from stream_app.mergetree.interval_partition import Section, runs_by_age
-from stream_app.mergetree.key_differences import difference, rows_of_keys
-from stream_app.mergetree.key_value_batch import take
+from stream_app.mergetree.key_differences import batch_differences, rows_of_keys
+from stream_app.mergetree.key_value_batch import rows_at
 from stream_app.mergetree.sort_merge_reader import LevelWindow, level_windows
 from stream_app.mergetree.sorted_run import SortedRun
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
@@ -123,18 +123,18 @@ class ChangelogRewriter:
         layout, may_change = self.merging.layout, part.may_change
         if not may_change.all():
             if merged.num_rows == len(may_change):
-                merged = take(merged, np.flatnonzero(may_change))
+                merged = rows_at(merged, np.flatnonzero(may_change))
             else:
                 # The merge engine has dropped keys.
                 firsts = given.order[given.starts[may_change]]
-                merged, _ = rows_of_keys(layout, merged, take(given.window.batch, firsts))
+                merged, _ = rows_of_keys(layout, merged, rows_at(given.window.batch, firsts))
         if part.before is None:
             return merged
         stale = self.merging.without_stale
-        sides = difference(layout, stale(part.before), stale(merged))
+        sides = batch_differences(layout, stale(part.before), stale(merged))
         if self.tells_same:
             return sides.changelog()
-        return sides.changelog(~sides.same(self.ignored, as_numbers=True))
+        return sides.changelog(~sides.same_values(self.ignored, as_numbers=True))
 
     def _windows(self, sections: Sequence[Section]) -> Iterator[LevelWindow]:
         for section in sections:

@@ -32,7 +32,8 @@ class CompactManager:
         picker: None when the table is write-only: such a bucket is never compacted here.
         stop_trigger: sorted runs beyond which the bucket's writes wait; None: its files are no
             sorted runs, and writes never wait.
-        total_buckets: of the partition, which may differ from the table's; None: as the table's.
+        total_buckets: the number of buckets of the partition, which may differ from the table's;
+            None: as the table's.
         looks_up: compactions need the rows above them (see `CompactRequest.above`).
         drops_deletes: no level above 0 may hold a delete.
         is_overtaken: another writer has changed the bucket since the running compaction began, so
@@ -56,11 +57,16 @@ class CompactManager:
         """The number of sorted runs; None: files are no sorted runs."""
         return None if self.stop_trigger is None else self.levels.number_of_sorted_runs()
 
-    def add_new_file(self, file: DataFileMeta) -> None:
-        """Take in a committed level-0 file."""
+    def add_new_file(self, file: DataFileMeta, total_buckets: int | None = None) -> None:
+        """Add a committed level-0 file; `total_buckets` is that of its `BucketChange`."""
+        self.total_buckets = total_buckets
         self.levels.add_level0_file(file)
         if self.picker is not None:
             self.picker.note_new(file)
+
+    def wait_beyond(self, sorted_runs: int) -> None:
+        """Let the bucket's writes wait beyond this number of sorted runs."""
+        self.stop_trigger = sorted_runs
 
     def should_wait_for_latest_compaction(self) -> bool:
         """Whether more files must wait until compaction has caught up."""
@@ -160,8 +166,11 @@ class CompactManager:
             self.picker.note_failed(self._unit)
         self._ended()
 
-    def restore(self, levels: Levels) -> None:
-        """Replace the levels by the table's, after another writer changed this bucket."""
+    def restore(self, levels: Levels, total_buckets: int | None = None) -> None:
+        """Replace the levels and the partition's number of buckets, after another writer changed
+        this bucket.
+        """
+        self.total_buckets = total_buckets
         if self.picker is not None:
             self.picker.note_restored(self.levels, levels, self._unit)
         self.levels = levels

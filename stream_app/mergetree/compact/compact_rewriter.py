@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileReader, WrittenFiles
 from stream_app.mergetree.interval_partition import Section, runs_by_age
-from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, take
+from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, rows_at
 from stream_app.mergetree.merge_engines.merge_function import LookupMerge, MergeFunction
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.mergetree.sort_merge_reader import level_windows, merge_windows
@@ -54,7 +54,7 @@ class RecordLevelExpire:
     bound: int
 
     def is_expired(self, batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-        """For each row whether it is too old: bool [n]."""
+        """The mask of rows that are too old: bool [n]."""
         times = batch.column(self.column)
         seconds = _seconds(times)
         expired: npt.NDArray[np.bool_] = seconds < self.bound
@@ -117,11 +117,11 @@ class CompactRewriter:
         return WrittenFiles((file.upgraded(output_level),))
 
     def without_stale(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Drop deletes and rows that are too old; nothing lies below that they still hide."""
+        """Drop deletes and rows that are too old, which is safe if they hide no older row."""
         stale = is_retract(batch) if self.keeps_deletes else np.zeros(batch.num_rows, np.bool_)
         if self.expire is not None:
             stale = stale | self.expire.is_expired(batch)
-        return take(batch, np.flatnonzero(~stale)) if stale.any() else batch
+        return rows_at(batch, np.flatnonzero(~stale)) if stale.any() else batch
 
 
 def merged_section(
@@ -132,10 +132,11 @@ def merged_section(
     *,
     fan_in: int = FAN_IN,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a section, one a key, deletes included, in key order.
+    """Merge the files of a section into one row for each key, in key order; keeps deletes.
 
     Args:
-        fan_in: runs that are read at a time; more are first merged into fewer on local disk.
+        fan_in: the most runs that are read at a time. Of more runs, groups of this size are first
+            merged on local disk.
     """
     # With the oldest run first, rows of one key mostly meet in the order of their age already.
     by_age = runs_by_age(section)
@@ -153,7 +154,7 @@ def merged_section(
         return
 
     def joined(window: MergeWindow) -> pa.RecordBatch:
-        return layout.take(window.batch, window.order)
+        return layout.rows_at(window.batch, window.order)
 
     spilled = SpilledRuns(
         layout=layout,
@@ -171,9 +172,10 @@ def merged_section(
 
 
 def lies_by_age(section: Section) -> bool:
-    """Whether `merged_section` needs no sequence numbers, because each run is older than the next.
+    """Whether each run is older than the next, so that `merged_section` needs no sequence numbers.
 
-    Spilled runs come back in no such order.
+    That is false for sections with more runs than `FAN_IN`: runs that are spilled to local disk
+    lose this order.
     """
     runs = runs_by_age(section)
     return len(runs) <= FAN_IN and all(
@@ -186,7 +188,7 @@ def lies_by_age(section: Section) -> bool:
 def without_deletes(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The rows of kind +I and +U."""
     retract = is_retract(batch)
-    return take(batch, np.flatnonzero(~retract)) if retract.any() else batch
+    return rows_at(batch, np.flatnonzero(~retract)) if retract.any() else batch
 
 
 def _read_run(run: SortedRun, files: KeyValueFileReader) -> Iterator[pa.RecordBatch]:

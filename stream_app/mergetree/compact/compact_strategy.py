@@ -42,7 +42,7 @@ class CompactStrategy(Protocol):
         """The next unit.
 
         Args:
-            num_levels: of the bucket, level 0 included.
+            num_levels: the number of levels of the bucket, level 0 included.
             runs: newest first.
         """
         ...

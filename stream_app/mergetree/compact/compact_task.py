@@ -62,7 +62,7 @@ class CompactTask:
     min_file_size: int
     must_rewrite: Callable[[DataFileMeta], bool] = lambda _: False
     _change: BucketChange = field(init=False)
-    _pending: list[Section] = field(default_factory=list)
+    _pending: list[Section] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         self._change = self.request.change()

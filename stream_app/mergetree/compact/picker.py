@@ -73,6 +73,10 @@ class MergeTreePicker:
     _full_begun_ms: int | None = field(default=None, init=False)
     _begun_ms: int = field(default=0, init=False)
 
+    def follow(self, strategy: CompactStrategy) -> None:
+        """Pick units by these rules from now on."""
+        self.strategy = strategy
+
     def next_unit(
         self, levels: Levels, *, local_ms: int, full: bool, rests: bool
     ) -> CompactUnit | None:

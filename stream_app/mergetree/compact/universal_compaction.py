@@ -8,8 +8,8 @@ The rules, first match wins (runs are ordered newest first):
 0. early full compaction: due by time or by size (`EarlyFullCompaction`);
 1. size amplification: everything but the oldest run is larger than
    `max_size_amplification_percent` of the oldest → merge all into the highest level;
-2. size ratio: begin with the newest run, and take the next one while it is at most `size_ratio`
-   percent larger than all runs taken so far; off-peak hours add to the percent (`OffPeakHours`);
+2. size ratio: take the newest run, and the next one while that is at most `size_ratio` percent
+   larger than all runs taken so far. Off-peak hours add to the percent (`OffPeakHours`);
 3. run count: more runs than the trigger → take at least as many as brings it back to the trigger.
 
 Source: Paimon `mergetree/compact/UniversalCompaction.java`, `EarlyFullCompaction.java`,
@@ -39,7 +39,7 @@ class RunSize:
 
 
 @dataclass(frozen=True, slots=True)
-class Picked:
+class PickedRuns:
     """The `count` newest runs, and the level to which their merge goes."""
 
     count: int
@@ -65,8 +65,8 @@ class UniversalCompaction:
         picked = self.pick_sizes(num_levels, sizes_of(runs), self.ratio_at(time))
         return None if picked is None else _unit_of(runs, picked)
 
-    def pick_sizes(self, num_levels: int, runs: Sequence[RunSize], ratio: int) -> Picked | None:
-        """What rules 1 to 3 pick of runs of these sizes, newest first; None: nothing.
+    def pick_sizes(self, num_levels: int, runs: Sequence[RunSize], ratio: int) -> PickedRuns | None:
+        """The runs that rules 1 to 3 pick from these sizes, newest first; None if they pick none.
 
         Args:
             ratio: see `ratio_at`.
@@ -76,7 +76,7 @@ class UniversalCompaction:
         max_level = num_levels - 1
         newer, oldest = sum(run.size for run in runs[:-1]), runs[-1].size
         if newer * 100 > self.max_size_amplification_percent * oldest:
-            return Picked(len(runs), max_level, "size amplification")
+            return PickedRuns(len(runs), max_level, "size amplification")
         count = extend_by_ratio(runs, 1, ratio)
         if count > 1:
             return picked_runs(runs, max_level, count, "size ratio")
@@ -107,7 +107,7 @@ def extend_by_ratio(runs: Sequence[RunSize], count: int, ratio: int) -> int:
     return count
 
 
-def picked_runs(runs: Sequence[RunSize], max_level: int, count: int, reason: str) -> Picked:
+def picked_runs(runs: Sequence[RunSize], max_level: int, count: int, reason: str) -> PickedRuns:
     """Take the `count` newest runs and find the level to which their merge goes.
 
     That is the level just below the next older run. It is never level 0: there, more runs are
@@ -122,7 +122,7 @@ def picked_runs(runs: Sequence[RunSize], max_level: int, count: int, reason: str
                 break
     if count == len(runs):
         output_level = max_level
-    return Picked(count, output_level, reason)
+    return PickedRuns(count, output_level, reason)
 
 
 def pick_full(
@@ -218,7 +218,7 @@ class FullAtRestCompaction:
     universal: UniversalCompaction
 
     def pick(self, num_levels: int, runs: Runs, time: PickTime) -> CompactUnit | None:
-        """Everything into the highest level at rest, else the universal rules' unit."""
+        """Pick all files at rest, into the highest level; else the universal rules' unit."""
         if time.rests and (unit := pick_full(num_levels, runs)) is not None:
             return unit
         return self.universal.pick(num_levels, runs, time)
@@ -243,7 +243,7 @@ class ForceUpLevel0Compaction:
     max_interval: int | None = None
 
     def pick(self, num_levels: int, runs: Runs, time: PickTime) -> CompactUnit | None:
-        """The universal rules' unit, else all of level 0 and what its size takes in."""
+        """The universal rules' unit; else all of level 0, with the runs that its size includes."""
         unit = self.universal.pick(num_levels, runs, time)
         if unit is not None:
             return unit
@@ -256,7 +256,7 @@ class ForceUpLevel0Compaction:
         return _unit_of(runs, picked_runs(sizes, num_levels - 1, count, LEVEL0_UPWARDS))
 
 
-def _unit_of(runs: Runs, picked: Picked) -> CompactUnit:
+def _unit_of(runs: Runs, picked: PickedRuns) -> CompactUnit:
     return _unit_of_runs(picked.output_level, runs[: picked.count], picked.reason)
 
 

@@ -17,7 +17,7 @@ _LEAST_BYTES, _LEAST_ROWS = 4 << 20, 100_000
 """A file with less of both is read quickly, and compactions soon merge it into another one."""
 
 
-class Way(enum.Enum):
+class LookupPart(enum.Enum):
     """The part of a file that a lookup reads."""
 
     WHOLE = "all of it, in the order of keys"
@@ -39,16 +39,16 @@ class KeptCopy:
     good_until_ms: int
 
 
-def way_to_ask(*, keys: int, file_rows: int, file_size: int, has_copies: bool) -> Way:
-    """How to look keys up in a file.
+def way_to_ask(*, keys: int, file_rows: int, file_size: int, has_copies: bool) -> LookupPart:
+    """The way to look keys up in a file.
 
     Args:
         has_copies: whether the table may have local copies.
     """
     if keys * _FEW_KEYS > file_rows:
-        return Way.WHOLE
+        return LookupPart.WHOLE
     is_large = file_size >= _LEAST_BYTES or file_rows >= _LEAST_ROWS
-    return Way.COPY if has_copies and is_large else Way.ROW_GROUPS
+    return LookupPart.COPY if has_copies and is_large else LookupPart.ROW_GROUPS
 
 
 def copies_to_delete(

@@ -5,7 +5,7 @@ unchanged values. The lookup may use all levels or some. The newest files come f
 read only for keys that it may have and no newer file has.
 
 1. Sort the keys.
-2. Tier by tier (`lookup_plan`): read of each file the row groups that may have a key, and keep the
+2. Tier by tier (`lookup_plan`): read of each file the row groups that may have a key. Keep the
    rows of the keys that are left (`key_matches`).
 3. Of several rows of a key, keep the newest; a delete means that the key has no row.
 
@@ -29,7 +29,7 @@ from stream_app.mergetree.key_value_batch import (
     integer_view,
     is_retract,
     key_order,
-    take,
+    rows_at,
 )
 from stream_app.mergetree.lookup.lookup_plan import Tier, keys_between, keys_in, lookup_tiers
 from stream_app.model.data_file_meta import DataFileMeta, KeyOrder
@@ -57,9 +57,9 @@ class WantedKeys(Sequence[Any]):
             start, stop, _ = place.indices(len(self))
             part = self.batch.slice(start, max(stop - start, 0))
             return WantedKeys(part, self._key_at, self._key_of)
-        return self.of(self.batch, place)
+        return self.key_at(self.batch, place)
 
-    def of(self, batch: pa.RecordBatch, row: int) -> Any:
+    def key_at(self, batch: pa.RecordBatch, row: int) -> Any:
         """The key in a row of a batch."""
         return self._key_of(self._key_at(batch, row))
 
@@ -96,7 +96,7 @@ class KeyLookup:
     The newest row of a key wins, as `merge_engines.deduplicate` has it.
 
     Attributes:
-        layout: of the rows; has the key, both system columns, and the sequence fields.
+        layout: the layout of the rows; has the key, both system columns, and the sequence fields.
         key_of, key_at: how keys compare, and their bytes.
         read: reads files.
         ignores_deletes: -U and -D rows count as if they were not there (``ignore-delete``).
@@ -121,7 +121,7 @@ class KeyLookup:
         names = list(self.layout.key_names)
         keys = keys.select(names)
         order, _ = key_order(keys, KeyValueLayout(keys.schema, self.layout.key_names))  # step 1
-        wanted = WantedKeys(take(keys, order), self.key_at, self.key_of)
+        wanted = WantedKeys(rows_at(keys, order), self.key_at, self.key_of)
         places: list[Indices] = []
         parts: list[pa.RecordBatch] = []
         left = np.asarray(order)
@@ -131,12 +131,12 @@ class KeyLookup:
             at, rows = self._of_tier(tier, wanted)  # step 2
             alive = ~is_retract(rows)  # step 3
             places.append(left[at[alive]])
-            parts.append(rows if alive.all() else take(rows, np.flatnonzero(alive)))
+            parts.append(rows if alive.all() else rows_at(rows, np.flatnonzero(alive)))
             missing = np.ones(len(left), np.bool_)
             missing[at] = False
             left = left[missing]
             wanted = WantedKeys(
-                take(wanted.batch, np.flatnonzero(missing)), self.key_at, self.key_of
+                rows_at(wanted.batch, np.flatnonzero(missing)), self.key_at, self.key_of
             )
         return self._together(places, parts)
 
@@ -150,13 +150,15 @@ class KeyLookup:
                 continue
             keys = wanted[share.start : share.stop]
             for batch in filter(len, self.read(file, keys)):
-                near = keys_between(keys, keys.of(batch, 0), keys.of(batch, batch.num_rows - 1))
+                near = keys_between(
+                    keys, keys.key_at(batch, 0), keys.key_at(batch, batch.num_rows - 1)
+                )
                 part = keys.batch.slice(near.start, len(near))
                 at, rows = key_matches(part, batch, self.layout.key_names)
                 at = at + near.start
-                matched = take(batch, rows)
+                matched = rows_at(batch, rows)
                 if self.ignores_deletes and (retract := is_retract(matched)).any():
-                    at, matched = at[~retract], take(matched, np.flatnonzero(~retract))
+                    at, matched = at[~retract], rows_at(matched, np.flatnonzero(~retract))
                 if len(at):
                     places.append(at + share.start)
                     parts.append(matched)
@@ -165,14 +167,14 @@ class KeyLookup:
         candidates, at = pa.concat_batches(parts), np.concatenate(places)
         order, last = key_order(candidates, self.layout)
         newest = order[last]
-        return at[newest], take(candidates, newest)
+        return at[newest], rows_at(candidates, newest)
 
     def _together(self, places: list[Indices], parts: list[pa.RecordBatch]) -> RowsOfKeys:
         if not parts:
             return RowsOfKeys(np.empty(0, np.int64), _empty(self.layout))
         at, rows = np.concatenate(places), pa.concat_batches(parts)
         order = np.argsort(at, kind="stable")
-        return RowsOfKeys(at[order], take(rows, order))
+        return RowsOfKeys(at[order], rows_at(rows, order))
 
 
 def _empty(layout: KeyValueLayout) -> pa.RecordBatch:

@@ -27,7 +27,7 @@ def lookup_tiers(files: Iterable[DataFileMeta], *, lies_by_age: bool = True) -> 
     one tier: writers that ran side by side make such files.
 
     Args:
-        lies_by_age: whether the sequence number alone tells which row of a key is the newest.
+        lies_by_age: whether the sequence number alone decides which row of a key is the newest.
             Otherwise all files are one tier.
     """
     parts = newest_parts(files)

@@ -1,4 +1,4 @@
-"""Each column is computed by a function of its values.
+"""Merges the rows of a key by computing each column with a function of its values.
 
 Source: Paimon `mergetree/compact/aggregate/AggregateMergeFunction.java`.
 """
@@ -11,9 +11,9 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.key_value_batch import KeyValueLayout
-from stream_app.mergetree.merge_engines.aggregates.registry import folded
-from stream_app.mergetree.merge_engines.aggregates.steps import Op
+from stream_app.mergetree.key_value_batch import KeyValueLayout, are_retracts
+from stream_app.mergetree.merge_engines.aggregates.registry import folded_column
+from stream_app.mergetree.merge_engines.aggregates.steps import StepOp
 from stream_app.mergetree.merge_engines.key_segments import key_segments
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.model.row_kind import RowKind
@@ -22,7 +22,9 @@ from stream_app.model.schema.merge_rules import MergeRules
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """A -U or -D row undoes its values; by the rules a -D row may remove the whole row."""
+    """Applies aggregate functions; a -U or -D row undoes its values, or by option a -D removes the
+    row.
+    """
 
     rules: MergeRules
     merges_in_parts: ClassVar[bool] = False
@@ -30,25 +32,25 @@ class Aggregation:
     def merge(
         self, window: MergeWindow, layout: KeyValueLayout, *, also_alone: bool = False
     ) -> pa.RecordBatch:
-        """One row a key.
+        """Merge a window into one row for each key.
 
         Raises:
             MergeError: a function cannot undo a row.
         """
         keys = key_segments(window, layout, also_alone=also_alone)
         if keys is None:
-            return layout.take(window.batch, window.order)
+            return layout.rows_at(window.batch, window.order)
         kinds = keys.kinds()
-        ops = np.where(kinds & 1, np.int8(Op.TAKE_BACK), np.int8(Op.ADD))
+        ops = np.where(are_retracts(kinds), np.int8(StepOp.TAKE_BACK), np.int8(StepOp.ADD))
         is_delete = np.zeros(len(kinds), np.bool_)
         if self.rules.removes_on_delete:
             is_delete = kinds == RowKind.DELETE
-            ops[is_delete] = Op.SET
+            ops[is_delete] = StepOp.SET
         steps = keys.steps(ops)
         names = self.rules.aggregates.keys() - layout.constant_names
         return keys.batch_of(
             {
-                name: folded(window.batch.column(name), steps, self.rules.aggregates[name])
+                name: folded_column(window.batch.column(name), steps, self.rules.aggregates[name])
                 for name in window.batch.schema.names
                 if name in names
             },

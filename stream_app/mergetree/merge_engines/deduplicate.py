@@ -1,4 +1,4 @@
-"""The newest row of a key wins.
+"""Merges the rows of a key into its newest row.
 
 Source: Paimon `mergetree/compact/DeduplicateMergeFunction.java`.
 """
@@ -17,7 +17,7 @@ from stream_app.mergetree.merge_window import MergeWindow
 
 @dataclass(frozen=True, slots=True)
 class Deduplicate:
-    """The newest version wins, whatever its kind; a newest delete stays a delete.
+    """Keeps the newest row of any kind; a newest delete stays a delete.
 
     With `ignore_delete`, -U and -D rows count as if they were not there.
     """
@@ -34,12 +34,12 @@ class Deduplicate:
             window = without_retracts(window)
         order, last = window.order, window.last_rows(layout)
         if last.all():
-            return layout.take(window.batch, order)
-        return layout.take(window.batch, np.flatnonzero(last) if order is None else order[last])
+            return layout.rows_at(window.batch, order)
+        return layout.rows_at(window.batch, np.flatnonzero(last) if order is None else order[last])
 
 
 def without_retracts(window: MergeWindow) -> MergeWindow:
-    """The same rows without those of kind -U and -D."""
+    """Drop the rows of kind -U and -D."""
     retract: Mask = is_retract(window.batch)
     if not retract.any():
         return window

@@ -1,4 +1,4 @@
-"""The row of a key that came first stays.
+"""Merges the rows of a key into its oldest row.
 
 Source: Paimon `mergetree/compact/FirstRowMergeFunction.java`.
 """
@@ -19,7 +19,7 @@ from stream_app.model.schema.undone_rows import OF_FIRST_ROW
 
 @dataclass(frozen=True, slots=True)
 class FirstRow:
-    """The oldest version wins. With `ignore_delete`, -U and -D rows count as if not there.
+    """Keeps the oldest row; with `ignore_delete`, -U and -D rows do not count.
 
     Rows that a compaction has lifted are older than all that came later, so `merge` needs to know
     nothing of levels. `changelog.before_rows.FirstRowChangelog` looks up what no window holds.
@@ -41,8 +41,8 @@ class FirstRow:
             window = without_retracts(window)
         order, last = window.order, window.last_rows(layout)
         if last.all():
-            return layout.take(window.batch, order)
+            return layout.rows_at(window.batch, order)
         if not self.ignore_delete and is_retract(window.batch).any():
             raise MergeError(OF_FIRST_ROW.what, fix=OF_FIRST_ROW.fix)
         first = window.key_starts(layout)
-        return layout.take(window.batch, first if order is None else order[first])
+        return layout.rows_at(window.batch, first if order is None else order[first])

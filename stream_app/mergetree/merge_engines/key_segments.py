@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask
-from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Op, Steps
+from stream_app.mergetree.merge_engines.aggregates.steps import Folded, StepOp, Steps
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
@@ -50,8 +50,8 @@ class KeySegments:
     also_alone: bool = False
 
     @cached_property
-    def kept(self) -> Indices:
-        """The beginnings of the keys that keep their row."""
+    def kept_begins(self) -> Indices:
+        """The places at which the keys begin that keep their row."""
         return self.starts[np.flatnonzero(~self.is_merged)]
 
     @cached_property
@@ -61,7 +61,7 @@ class KeySegments:
 
     def steps(self, ops: npt.NDArray[np.int8]) -> Steps:
         """The operation of each row on a column, int8 [m]; kept rows set their value."""
-        return self.plain.doing(with_kept(ops, self.kept))
+        return self.plain.with_ops(with_kept(ops, self.kept_begins))
 
     def kinds(self) -> npt.NDArray[np.int8]:
         """The row kind of each of `rows`: int8 [m]."""
@@ -84,10 +84,11 @@ class KeySegments:
         is_delete: Mask,
         layout: KeyValueLayout,
     ) -> pa.RecordBatch:
-        """One row a key, in key order.
+        """Make one row for each key, in key order.
 
         Args:
-            values: of columns, one a key. Columns without a value here keep the newest row's.
+            values: the values of columns, one a key. Columns without a value here keep the newest
+                row's.
             sequence_rows: int64 [keys], the row whose sequence number is the merged row's; -1 for
                 number 0.
             is_delete: bool [keys], which merged rows are -D; the others are +I.
@@ -110,13 +111,14 @@ class KeySegments:
 
 
 def with_kept(ops: npt.NDArray[np.int8], kept: Indices) -> npt.NDArray[np.int8]:
-    """What steps do, int8 [steps], of which some, each alone in its segment, give their value.
+    """The operations of steps, int8 [steps]; the kept ones, each alone in its segment, set their
+    value.
 
     Args:
         ops: changed in place.
         kept: places of steps.
     """
-    ops[kept[np.flatnonzero(ops[kept] != Op.ADD)]] = Op.SET
+    ops[kept[np.flatnonzero(ops[kept] != StepOp.ADD)]] = StepOp.SET
     return ops
 
 

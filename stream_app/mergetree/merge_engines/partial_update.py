@@ -1,4 +1,4 @@
-"""Each column keeps its newest value that is not null.
+"""Merges the rows of a key by keeping each column's newest value that is not null.
 
 The columns of a sequence group take a row's values, nulls too, unless the row is older than the
 last one that they took. Paimon compares each row with the sequence that its group has so far. Here
@@ -21,9 +21,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.errors import MergeError
-from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask
-from stream_app.mergetree.merge_engines.aggregates.registry import folded
-from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Op, Steps
+from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask, are_retracts
+from stream_app.mergetree.merge_engines.aggregates.registry import folded_column
+from stream_app.mergetree.merge_engines.aggregates.steps import Folded, StepOp, Steps
 from stream_app.mergetree.merge_engines.key_segments import KeySegments, key_segments, with_kept
 from stream_app.mergetree.merge_engines.ordered_values import sequence_ranks
 from stream_app.mergetree.merge_window import MergeWindow
@@ -48,7 +48,7 @@ _NEWEST_OR_NULL = ColumnAggregate(function=LAST_VALUE)
 class GroupedSteps:
     """The steps of the groups of all segments.
 
-    A step more begins each segment whose first row is a delete: Paimon gives a row the values of
+    A step more begins each segment whose first row is a delete. Paimon gives a row the values of
     its first delete, and only then applies it.
 
     Attributes:
@@ -69,54 +69,58 @@ class GroupedSteps:
     ignores_delete: bool
     has_sequence: Mapping[SequenceGroup, Mask] = field(default_factory=dict)
     in_sequence: Mapping[SequenceGroup, Mask] = field(default_factory=dict)
-    _made: dict[tuple[SequenceGroup, _OpsOf], Steps] = field(default_factory=dict)
+    _made: dict[tuple[SequenceGroup, _OpsOf], Steps] = field(init=False, default_factory=dict)
 
     @cached_property
     def free(self) -> Steps:
         """The steps of columns without a group, on which deletes have no effect."""
-        return self._steps(np.where(self.adds, np.int8(Op.ADD), np.int8(Op.SKIP)))
+        return self._steps(np.where(self.adds, np.int8(StepOp.ADD), np.int8(StepOp.SKIP)))
 
     def value(
         self, column: pa.Array, name: str, group: SequenceGroup, how: ColumnAggregate | None
     ) -> Folded:
-        """One value a segment of a column of a group."""
+        """A column of a group, with one value for each segment."""
         if name in group.sequence or (how is None and self.adds.all()):
-            return folded(column, self._of_group(group, _in_sequence_alone), _NEWEST_OR_NULL)
+            return folded_column(column, self._of_group(group, _in_sequence_alone), _NEWEST_OR_NULL)
         if how is None:
-            return folded(column, self._of_group(group, _cleared), _NEWEST_OR_NULL)
-        return folded(column, self._of_group(group, _aggregated), how)
+            return folded_column(column, self._of_group(group, _cleared), _NEWEST_OR_NULL)
+        return folded_column(column, self._of_group(group, _aggregated), how)
 
     def _of_group(self, group: SequenceGroup, ops_of: _OpsOf) -> Steps:
-        """The steps of the group's columns of one kind, made once for all of them."""
+        """The steps of a group's columns of one kind, computed once for all of them."""
         if (group, ops_of) not in self._made:
             ops = ops_of(self.has_sequence[group], ~self.in_sequence[group], self.adds)
             if self.ignores_delete:
-                ops[~self.adds] = Op.SKIP
+                ops[~self.adds] = StepOp.SKIP
             self._made[group, ops_of] = self._steps(ops)
         return self._made[group, ops_of]
 
     def _steps(self, ops: _Ops) -> Steps:
-        ops[self.begins] = Op.SET
-        return self.plain.doing(with_kept(ops, self.kept))
+        ops[self.begins] = StepOp.SET
+        return self.plain.with_ops(with_kept(ops, self.kept))
 
 
 def _in_sequence_alone(has: Mask, late: Mask, adds: Mask) -> _Ops:
-    """Columns of the sequence take each row that is in sequence, of any kind."""
+    """The steps of the sequence's own columns, which take every row in sequence, of any kind."""
     del adds
-    return (late | ~has) * np.int8(Op.SKIP)
+    return (late | ~has) * np.int8(StepOp.SKIP)
 
 
 def _cleared(has: Mask, late: Mask, adds: Mask) -> _Ops:
-    """Columns that follow take each row that is in sequence; a delete clears them."""
+    """The steps of columns that follow a sequence: they take rows in sequence, and a delete clears
+    them.
+    """
     return np.where(
-        has & ~late, np.where(adds, np.int8(Op.ADD), np.int8(Op.CLEAR)), np.int8(Op.SKIP)
+        has & ~late,
+        np.where(adds, np.int8(StepOp.ADD), np.int8(StepOp.CLEAR)),
+        np.int8(StepOp.SKIP),
     )
 
 
 def _aggregated(has: Mask, late: Mask, adds: Mask) -> _Ops:
-    """Columns with a function include late rows as well; a delete is undone, late or not."""
-    taken = np.where(late, np.int8(Op.ADD_OLDER), np.int8(Op.ADD))
-    return np.where(has, np.where(adds, taken, np.int8(Op.TAKE_BACK)), np.int8(Op.SKIP))
+    """The steps of aggregated columns: late rows count too, and a delete undoes its values."""
+    taken = np.where(late, np.int8(StepOp.ADD_OLDER), np.int8(StepOp.ADD))
+    return np.where(has, np.where(adds, taken, np.int8(StepOp.TAKE_BACK)), np.int8(StepOp.SKIP))
 
 
 def grouped_steps(
@@ -127,7 +131,7 @@ def grouped_steps(
     Args:
         kinds: int8 [m], of `keys.rows`.
     """
-    retracts = (kinds & 1).astype(np.bool_)
+    retracts = are_retracts(kinds)
     rows, starts, begins = keys.rows, keys.starts, np.zeros(len(kinds), np.bool_)
     twice = starts[retracts[starts] & keys.is_merged]
     if len(twice):
@@ -195,7 +199,7 @@ def _removals(
 
 
 def _parts(steps: Steps, base: Indices) -> Indices:
-    """Numbers that rise where a sequence restarts: at each segment, and at its removal."""
+    """A number for each part of a segment; a part begins at the segment and after each removal."""
     begins = np.zeros(len(steps.rows), np.int64)
     begins[steps.starts] = 1
     begins[base[base >= 0]] = 1
@@ -203,7 +207,7 @@ def _parts(steps: Steps, base: Indices) -> Indices:
 
 
 def _in_sequence(ranks: Indices, parts: Indices, counts: Mask) -> Mask:
-    """The mask of ranks that are not below any earlier one in their part: bool [n].
+    """The mask of ranks that are not below an earlier rank of their part: bool [n].
 
     Args:
         ranks: int64 [n]; 0: no sequence.
@@ -225,7 +229,7 @@ _NEWEST = ColumnAggregate(function=LAST_NON_NULL)
 
 @dataclass(frozen=True, slots=True)
 class PartialUpdate:
-    """Deletes are dropped, remove the row, or clear their groups' columns, by the rules."""
+    """Merges columns one by one. By option a delete is dropped, or removes the row or a group."""
 
     rules: MergeRules
     merges_in_parts: ClassVar[bool] = False
@@ -233,17 +237,17 @@ class PartialUpdate:
     def merge(
         self, window: MergeWindow, layout: KeyValueLayout, *, also_alone: bool = False
     ) -> pa.RecordBatch:
-        """One row a key.
+        """Merge a window into one row for each key.
 
         Raises:
             MergeError: a row is -U or -D, and the rules do not say what that does.
         """
         keys = key_segments(window, layout, also_alone=also_alone)
         if keys is None:
-            return layout.take(window.batch, window.order)
+            return layout.rows_at(window.batch, window.order)
         kinds = keys.kinds()
-        retracts = (kinds & 1).astype(np.bool_)
-        retracts[keys.kept] = False
+        retracts = are_retracts(kinds)
+        retracts[keys.kept_begins] = False
         if retracts.any() and not self.rules.takes_retracts:
             raise MergeError(OF_PARTIAL_UPDATE.what, fix=OF_PARTIAL_UPDATE.fix)
         plain = keys.plain
@@ -265,7 +269,7 @@ class PartialUpdate:
         column = keys.batch.column
         if not self.rules.groups:
             steps, is_removed = self._steps(keys, kinds)
-            return {name: folded(column(name), steps, _NEWEST) for name in names}, is_removed
+            return {name: folded_column(column(name), steps, _NEWEST) for name in names}, is_removed
         grouped = grouped_steps(keys, kinds, self.rules)
         values = {}
         for name in names:
@@ -273,20 +277,20 @@ class PartialUpdate:
                 group, how = self.rules.group_of[name], self.rules.aggregates.get(name)
                 values[name] = grouped.value(column(name), name, group, how)
             else:
-                values[name] = folded(column(name), grouped.free, _NEWEST)
+                values[name] = folded_column(column(name), grouped.free, _NEWEST)
         return values, grouped.is_removed
 
     def _steps(self, keys: KeySegments, kinds: npt.NDArray[np.int8]) -> tuple[Steps, Mask]:
         ends = keys.plain.ends
-        if not (kinds & 1).any():
+        if not are_retracts(kinds).any():
             return keys.plain, np.zeros(len(ends), np.bool_)
-        ops = np.where(kinds & 1, np.int8(Op.SKIP), np.int8(Op.ADD))
+        ops = np.where(are_retracts(kinds), np.int8(StepOp.SKIP), np.int8(StepOp.ADD))
         # Paimon begins a row with the values of its first delete, whatever follows.
-        first = keys.starts[(kinds[keys.starts] & 1).astype(np.bool_)]
-        ops[first] = Op.SET
+        first = keys.starts[are_retracts(kinds[keys.starts])]
+        ops[first] = StepOp.SET
         is_removed = np.zeros(len(ends), np.bool_)
         if self.rules.removes_on_delete:
-            ops[kinds == RowKind.DELETE] = Op.SET
+            ops[kinds == RowKind.DELETE] = StepOp.SET
             is_removed = kinds[ends] == RowKind.DELETE
         return keys.steps(ops), is_removed
 

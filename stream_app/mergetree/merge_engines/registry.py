@@ -27,7 +27,7 @@ MERGE_FUNCTIONS: Mapping[str, Callable[[TableSchema], MergeFunction]] = {
     "aggregation": lambda schema: Aggregation(schema.merge_rules),
     "first-row": lambda schema: FirstRow(schema.core_options[IGNORE_DELETE]),
 }
-"""By the value of ``merge-engine``, in lower case."""
+"""The value of ``merge-engine``, in lower case → the maker of its merge function."""
 
 
 def merge_function_of(schema: TableSchema) -> MergeFunction:

@@ -1,1 +1,1 @@
-"""What Iceberg's metadata says of a table."""
+"""Iceberg's metadata of a table, as values."""

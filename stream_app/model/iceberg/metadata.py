@@ -14,7 +14,7 @@ from typing import Any
 
 
 class EntryStatus(enum.IntEnum):
-    """What a snapshot does with a file: it had the file before, adds it or removes it."""
+    """The effect of a snapshot on a file: the file was there before, is added, or is removed."""
 
     EXISTING = 0
     ADDED = 1
@@ -30,7 +30,7 @@ class ManifestContent(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorPlace:
-    """Where the deletion vector of a data file lies: at an offset of an index file."""
+    """The place of a data file's deletion vector: an offset in an index file."""
 
     data_file: str
     offset: int
@@ -42,11 +42,11 @@ class IcebergFile:
     """A data file, or a deletion vector.
 
     Attributes:
-        path: of the data file, or of the index file with the vector.
+        path: the path of the data file, or of the index file with the vector.
         partition: values in the order of the partition keys.
         row_count: rows of the data file, or deleted rows.
         null_counts, lower, upper: by field id; bounds are bytes of Iceberg's single values.
-        first_row_id: of the first row, in version 3.
+        first_row_id: the row id of the first row, in version 3.
         vector: None for a data file.
     """
 
@@ -62,7 +62,7 @@ class IcebergFile:
 
     @property
     def key(self) -> str:
-        """What is unique among the live files of a table."""
+        """The key that is unique among the live files of a table."""
         if self.vector is None:
             return self.path
         return f"{self.path}@{self.vector.offset} {self.vector.data_file}"

@@ -1,1 +1,1 @@
-"""The options of a table: keys, types, defaults. Start with `core_options`."""
+"""Declares the options of a table: keys, types, defaults. Start with `core_options`."""

@@ -1,4 +1,4 @@
-"""Options of tables with ``bucket = -1`` and a primary key, whose buckets come as rows come.
+"""Options of tables with ``bucket = -1`` and a primary key, whose buckets are added on demand.
 
 Keys and defaults are Paimon's (1.4, `CoreOptions.java`).
 """
@@ -10,6 +10,7 @@ from stream_app.model.options.option import (
     DURATION,
     INTEGER,
     LONG,
+    SIZE,
     Option,
     OptionKind,
     parse_integer,
@@ -20,7 +21,7 @@ BUCKET_COUNT_MAX = 32_767
 
 
 def _parse_max_buckets(text: str) -> int:
-    """A whole number that is not 0."""
+    """Parse a whole number that is not 0."""
     if (number := parse_integer(text)) == 0:
         raise ValueError("is neither -1 nor at least 1")
     return number
@@ -79,6 +80,28 @@ CROSS_PARTITION_UPSERT_BOOTSTRAP_PARALLELISM = Option(
     10,
     "Files that a task reads at a time to make the index of keys.",
     minimum=1,
+)
+POSTPONE_DEFAULT_BUCKET_NUM = Option(
+    "postpone.default-bucket-num",
+    INTEGER,
+    None,
+    "With bucket = -2: buckets of a partition whose rows get their buckets for the first time "
+    "(default: by the target of a bucket).",
+    minimum=1,
+)
+POSTPONE_TARGET_ROW_NUM_PER_BUCKET = Option(
+    "postpone.target-row-num-per-bucket",
+    LONG,
+    None,
+    "With bucket = -2: rows of a bucket, by which a new partition gets its number of buckets "
+    "(default: by postpone.target-size-per-bucket).",
+    minimum=1,
+)
+POSTPONE_TARGET_SIZE_PER_BUCKET = Option(
+    "postpone.target-size-per-bucket",
+    SIZE,
+    1 << 30,
+    "With bucket = -2: bytes of a bucket, by which a new partition gets its number of buckets.",
 )
 PARTITION_LOOKUP = Option(
     "partition-lookup",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerTraits:
-    """The process that writes a table's changelog files.
+    """Facts of one changelog producer: which process writes the changelog, and when.
 
     Attributes:
         writes: whether any does; otherwise changes are read from the files that an APPEND adds.
@@ -27,7 +27,7 @@ class ProducerTraits:
 
     @property
     def by_compaction(self) -> bool:
-        """Whether compactions write it. Then changes of a key are ordered by snapshots."""
+        """Whether compactions write the changelog; then snapshots order the changes of a key."""
         return self.by_lookup or self.by_full_compaction
 
 
@@ -41,5 +41,5 @@ CHANGELOG_PRODUCERS: Mapping[str, ProducerTraits] = {
 
 
 def producer_traits(name: str) -> ProducerTraits:
-    """The producer's traits; of one that stream_app does not know: there is a changelog."""
+    """The producer's traits; an unknown producer counts as one that writes a changelog."""
     return CHANGELOG_PRODUCERS.get(name, ProducerTraits())

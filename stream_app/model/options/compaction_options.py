@@ -151,7 +151,8 @@ FULL_COMPACTION_DELTA_COMMITS = Option(
     INTEGER,
     None,
     "Number of epochs after which all buckets are merged whole; the epoch waits for it (default: "
-    "never; with changelog-producer = full-compaction 1).",
+    "never; with changelog-producer = full-compaction 1). Paimon 2 opens no table that has it with "
+    "changelog-producer = lookup.",
     minimum=1,
 )
 COMMIT_FORCE_COMPACT = Option(

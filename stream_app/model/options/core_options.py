@@ -1,4 +1,4 @@
-"""Every table option that stream_app acts on, once: key, type, default and meaning.
+"""Lists every table option on which stream_app acts, and judges the options of a table.
 
 Keys and defaults are Paimon's (1.4, `CoreOptions.java`), so a table's options mean the same to
 every engine. `CoreOptions` is the parsed view of a table's options. `option_problems` judges the
@@ -19,6 +19,7 @@ from stream_app.model.options import (
     bucket_options,
     compaction_options,
     expire_options,
+    file_index_options,
     iceberg_options,
     scan_options,
     table_options,
@@ -39,7 +40,7 @@ from stream_app.model.options.compaction_options import (
     WRITE_ONLY,
     WRITE_ONLY_STOP_TRIGGER,
 )
-from stream_app.model.options.option import Option, Value, declared, is_on, parse_integer
+from stream_app.model.options.option import Option, Value, declared_options, is_on, parse_integer
 from stream_app.model.options.option_support import (
     Purpose,
     is_left_by_engine,
@@ -55,6 +56,7 @@ from stream_app.model.options.paimon_option_keys import (
 )
 from stream_app.model.options.table_options import (
     BUCKET,
+    DELETION_VECTORS_MERGE_ON_READ,
     FILE_COMPRESSION,
     FILE_COMPRESSION_PER_LEVEL,
     FILE_FORMAT,
@@ -64,10 +66,10 @@ from stream_app.model.table_kind import is_writable
 
 _DECLARING = (
     *(table_options, bucket_options, compaction_options),
-    *(scan_options, expire_options, tag_options, iceberg_options),
+    *(scan_options, expire_options, tag_options, file_index_options, iceberg_options),
 )
 OPTIONS: dict[str, Option[Any]] = {
-    key: option for module in _DECLARING for key, option in declared(vars(module)).items()
+    key: option for module in _DECLARING for key, option in declared_options(vars(module)).items()
 }
 """The options that stream_app reads."""
 
@@ -100,8 +102,8 @@ def option_problems(options: Mapping[str, str]) -> list[str]:
         option = option_named(key)
         if key in _SAID_IN_CONFIGURATION:
             problems.append(f"option {key!r} cannot be set: {_SAID_IN_CONFIGURATION[key]}")
-        elif _is_refused(key, value):
-            problems.append(f"option {key!r} = {value!r} is not supported by stream_app")
+        elif refusal := _refusal(key, value):
+            problems.append(refusal)
         else:
             problems += (
                 _value_problems(option, key, value) if option else _other_problems(key, value)
@@ -122,7 +124,7 @@ def _value_problems(option: Option[Any], key: str, value: str) -> list[str]:
 
 
 def _other_problems(key: str, value: str) -> list[str]:
-    """The problem of an option for other engines."""
+    """The problem of an option that other engines read."""
     if key in CORE_KEYS:
         try:
             CORE_KEYS[key].parse(value)
@@ -172,9 +174,13 @@ def column_option_problems(options: Mapping[str, str]) -> list[str]:
     return problems
 
 
-def _is_refused(key: str, value: str) -> bool:
-    purposes = (Purpose.WRITE, Purpose.READ)
-    return any(True for purpose in purposes for _ in refusals({key: value}, purpose))
+def _refusal(key: str, value: str) -> str:
+    """Why an option of a new table is refused; empty: it is not."""
+    for purpose in (Purpose.WRITE, Purpose.READ):
+        for _, refusal in refusals({key: value}, purpose):
+            why = f" ({refusal.why})" if refusal.why else ""
+            return f"option {key!r} = {value!r} is not supported by stream_app{why}"
+    return ""
 
 
 def check_writable(
@@ -305,12 +311,14 @@ class CoreOptions:
 
     @property
     def merge_engine(self) -> str:
-        """The name in ``merge-engine``, also of an engine that is not ours."""
+        """The value of ``merge-engine``, which may name an engine that stream_app does not
+        implement.
+        """
         return self.raw.get("merge-engine", "deduplicate").lower()
 
     @property
     def writes_changelog(self) -> bool:
-        """Whether ``changelog-producer`` is another than ``none``."""
+        """Whether ``changelog-producer`` has a value other than ``none``."""
         return self.producer.writes
 
     @property
@@ -327,12 +335,23 @@ class CoreOptions:
 
     @property
     def merges_by_vectors(self) -> bool:
-        """``deletion-vectors.enabled``; in a table without a primary key it merges nothing."""
+        """Whether ``deletion-vectors.enabled`` is on; a table without a primary key merges nothing
+        by it.
+        """
         return is_on(self.raw, "deletion-vectors.enabled")
 
     @property
+    def hides_level_0(self) -> bool:
+        """Whether readers of keyed rows leave out files that are not compacted yet."""
+        if self.merges_by_vectors:
+            return not self[DELETION_VECTORS_MERGE_ON_READ]
+        return traits_of(self.merge_engine).needs_lookup
+
+    @property
     def hashes_by_default(self) -> bool:
-        """Whether rows choose their buckets as here; ``bucket-function.type`` may say otherwise."""
+        """Whether rows choose buckets by the default function; ``bucket-function.type`` may name
+        another.
+        """
         return self.raw.get("bucket-function.type", "default").lower() == "default"
 
     @property

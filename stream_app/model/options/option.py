@@ -1,8 +1,8 @@
 """Declares options of tables, and parses their texts into values.
 
-An option is a constant of its module, `NUM_LEVELS = Option("num-levels", INTEGER, …)`; `declared`
-collects those of a module. The table's schema stores the texts, so this module refuses what Paimon
-cannot read: no other engine could open a table with such an option.
+An option is a constant of its module, `NUM_LEVELS = Option("num-levels", INTEGER, …)`;
+`declared_options` collects those of a module. The table's schema stores the texts, so this module
+refuses what Paimon cannot read: no other engine could open a table with such an option.
 
 Source: Paimon `options/OptionsUtils.java`, `options/MemorySize.java`, `utils/TimeUtils.java`.
 """
@@ -46,17 +46,19 @@ _MILLIS = {
 
 
 def parse_memory_size(text: str) -> int:
-    """``128 mb`` → bytes; units are powers of 1024."""
+    """Parse a size such as ``128 mb`` to bytes; units are powers of 1024."""
     return _with_unit(text, _BYTES, "a size such as '128 mb'")
 
 
 def parse_duration_ms(text: str) -> int:
-    """``5 min`` → milliseconds."""
+    """Parse a duration such as ``5 min`` to milliseconds."""
     return _with_unit(text, _MILLIS, "a duration such as '5 min'")
 
 
 def parse_retention_ms(text: str) -> int:
-    """``1 h`` → milliseconds; a number without a unit is most likely meant as seconds."""
+    """Parse a duration such as ``1 h``; refuses a number without a unit, which probably means
+    seconds.
+    """
     millis = 0 if text.strip().isdecimal() else parse_duration_ms(text)
     if millis < 1000:
         raise ValueError("is no duration of a second or more with its unit, such as '1 h'")
@@ -74,12 +76,12 @@ def _with_unit(text: str, units: Mapping[str, int], expected: str) -> int:
 
 
 def parse_integer(text: str) -> int:
-    """A whole number of 32 bits."""
+    """Parse a whole number of 32 bits."""
     return _whole(text, _INT_MAX)
 
 
 def parse_long(text: str) -> int:
-    """A whole number of 64 bits."""
+    """Parse a whole number of 64 bits."""
     return _whole(text, _LONG_MAX)
 
 
@@ -92,35 +94,35 @@ def _whole(text: str, most: int) -> int:
 
 
 def parse_real(text: str) -> float:
-    """A number with or without a fraction."""
+    """Parse a number with or without a fraction."""
     if not re.fullmatch(r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?", text):
         raise ValueError("is not a number")
     return float(text)
 
 
 def parse_boolean(text: str) -> bool:
-    """``true`` or ``false``, in any case."""
+    """Parse ``true`` or ``false``, in any case."""
     if text.lower() not in ("true", "false"):
         raise ValueError("is neither true nor false")
     return is_true(text)
 
 
 def parse_stats_mode(text: str) -> str:
-    """``none``, ``counts``, ``truncate(n)`` or ``full``, in any case."""
+    """Parse ``none``, ``counts``, ``truncate(n)`` or ``full``, in any case."""
     if not re.fullmatch(r"none|counts|full|truncate\([1-9][0-9]*\)", text.lower()):
         raise ValueError("is none of none, counts, truncate(n) with n ≥ 1, full")
     return text.lower()
 
 
 def parse_exact_columns(text: str) -> str:
-    """Columns parted by commas alone; Paimon takes a blank as part of the name here."""
+    """Parse columns separated by commas alone; Paimon takes a blank as part of a name here."""
     if re.search(r"\s*,\s+|\s+,|^\s|\s$", text):
         raise ValueError("has blanks beside the column names, which Paimon does not take away")
     return text
 
 
 def parse_by_level(text: str, only: Collection[str]) -> Mapping[int, str]:
-    """``0:orc,5:parquet`` → a word for each of some levels, in any case."""
+    """Parse ``0:orc,5:parquet`` to a word for each of some levels, in any case."""
     words: dict[int, str] = {}
     for entry in text.split(","):
         level, colon, word = (part.strip() for part in entry.partition(":"))
@@ -139,7 +141,7 @@ class OptionKind(Generic[Parsed_co]):
     Attributes:
         name: for the reader of docs/OPTIONS.md; a ``size`` is in bytes, a ``duration`` in
             milliseconds.
-        parse: raises ValueError with words that go on after the text: "is no number".
+        parse: raises ValueError with words that continue after the text: "is no number".
         least: the least value of an option that names no `minimum`.
     """
 
@@ -160,13 +162,13 @@ CHOICE = OptionKind("text", str.lower)
 
 
 def by_level(only: Collection[str]) -> OptionKind[Mapping[int, str]]:
-    """The kind of options that give levels one of some words."""
+    """The kind of options that give one of some words to levels."""
     return OptionKind("map", partial(parse_by_level, only=only))
 
 
 @dataclass(frozen=True, slots=True)
 class Option(Generic[Value]):
-    """One option: its key, what its text stands for, and what holds without it.
+    """One option: its key, its type and its default.
 
     Attributes:
         default: the value when the option is absent; None when there is none.
@@ -191,7 +193,7 @@ class Option(Generic[Value]):
     example: str = ""
 
     def read(self, options: Mapping[str, str]) -> Value:
-        """The option's value in `options`, or its default.
+        """Read the option's value in `options`, or its default.
 
         Raises:
             UsageError: the text is no value of this option.
@@ -209,10 +211,10 @@ class Option(Generic[Value]):
             raise UsageError(f"option {key!r}: {text!r} {what}", fix=fix) from None
 
     def value_of(self, text: str) -> Value:
-        """The value of a text.
+        """Parse a text as a value of the option.
 
         Raises:
-            ValueError: has words that go on after the text: "is none of input, lookup".
+            ValueError: has words that continue after the text: "is none of input, lookup".
         """
         value = self.kind.parse(text)
         self._check_bounds(value)
@@ -230,16 +232,16 @@ class Option(Generic[Value]):
             raise ValueError(f"is above the largest value {self.maximum}")
 
 
-def declared(names: Mapping[str, object]) -> dict[str, Option[Any]]:
-    """The options among the `vars` of a module, by key: a constant of it is a declaration."""
+def declared_options(names: Mapping[str, object]) -> dict[str, Option[Any]]:
+    """The options among the `vars` of a module, by key: a constant declares an option."""
     return {value.key: value for value in names.values() if isinstance(value, Option)}
 
 
 def is_true(text: str) -> bool:
-    """Whether a switch is on; a text that is no truth value is off, as in Java."""
+    """Whether a switch is on; as in Java, a text that is neither true nor false means off."""
     return text.lower() == "true"
 
 
 def is_on(options: Mapping[str, str], key: str) -> bool:
-    """Whether a switch is on that is off by default."""
+    """Whether a switch is on whose default is off."""
     return is_true(options.get(key, ""))

@@ -1,9 +1,9 @@
 """Decides the meaning of each of Paimon's table options for stream_app.
 
 A key is either read (`core_options.OPTIONS`), or left undone, or it refuses a table for some
-purposes; else it is harmless, and stands in `paimon_option_keys` alone. A key in no list is
+purposes. Otherwise it is harmless, and only `paimon_option_keys` lists it. A key in no list is
 unknown. It refuses a table for writing, because a writer that does not know it may break what it
-promises; readers name it and go on.
+promises; readers name it and continue.
 
 A test holds the names and types of `paimon_option_keys` against the newest lists that Paimon has
 published.
@@ -18,6 +18,7 @@ import enum
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from stream_app.model.file_index.indexed_columns import indexed_columns, is_written
 from stream_app.model.options.iceberg_options import (
     GLUE_CLIENT,
     HIVE_CLIENT,
@@ -46,7 +47,7 @@ _VERSIONS = frozenset({Purpose.WRITE, Purpose.EXPIRE})
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ValueRule:
     """Values of an option, in words and as a test."""
 
     text: str
@@ -66,7 +67,7 @@ class OptionRefusal:
     """
 
     key: str
-    values: Asked
+    values: ValueRule
     purposes: frozenset[Purpose]
     why: str = ""
     may_go: bool = False
@@ -79,28 +80,33 @@ class OptionRefusal:
         return key.startswith(self.key) if self.key.endswith(".") else key == self.key
 
 
-def _other_than(*values: str) -> Asked:
-    return Asked(f"other than {' and '.join(values)}", lambda value: value.lower() not in values)
+def _other_than(*values: str) -> ValueRule:
+    return ValueRule(
+        f"other than {' and '.join(values)}", lambda value: value.lower() not in values
+    )
 
 
-def _one_of(*values: str) -> Asked:
-    return Asked(", ".join(values), lambda value: value.lower() in values)
+def _one_of(*values: str) -> ValueRule:
+    return ValueRule(", ".join(values), lambda value: value.lower() in values)
 
 
-_TRUE = Asked("true", is_true)
-_SET = Asked("any but empty", lambda value: bool(value.strip()))
-_ANY = Asked("any", lambda _: True)
-_NOT_MAIN = Asked("other than main", lambda value: value != "main")
-_ABSOLUTE = Asked("begins with a slash", lambda value: value.startswith("/"))
+_TRUE = ValueRule("true", is_true)
+_SET = ValueRule("any but empty", lambda value: bool(value.strip()))
+_ANY = ValueRule("any", lambda _: True)
+_NOT_MAIN = ValueRule("other than main", lambda value: value != "main")
+_ABSOLUTE = ValueRule("begins with a slash", lambda value: value.startswith("/"))
 _OTHER_STARTS = ("from-creation-timestamp", "from-file-creation-time", "incremental")
-_LEVEL_0 = "its readers also see level 0, which stream_app leaves out"
+_POSTPONED = "its readers also see rows that wait for a bucket, which stream_app leaves out"
 _PART = "Paimon's readers see other rows than the newest version's"
+_SORTED = "its files are sorted by other columns than ours"
+_MAPS = "its maps are stored in columns of their own"
+_NESTED = "our function merges rows of nested columns without this rule"
 _STALE_INDEX = "a compaction would leave the key index stale"
 _NOBODY_CALLS = "nothing is called after our commits"
 _NOBODY_MARKS = "no partition is marked as done"
 _ICEBERG = "its Iceberg catalog would stay behind, and name files that an expiry deletes"
-_SEVERAL = Asked("several, by semicolons", lambda value: ";" in value)
-_ICEBERG_CLIENTS = Asked(
+_SEVERAL = ValueRule("several, by semicolons", lambda value: ";" in value)
+_ICEBERG_CLIENTS = ValueRule(
     f"other than {HIVE_CLIENT} and {GLUE_CLIENT}",
     lambda value: value not in (HIVE_CLIENT, GLUE_CLIENT),
 )
@@ -108,21 +114,20 @@ _ICEBERG_CLIENTS = Asked(
 REFUSALS: tuple[OptionRefusal, ...] = (
     OptionRefusal("batch-scan-mode", _other_than("none"), _READ, _PART, may_go=True),
     OptionRefusal("branch", _NOT_MAIN, _ROWS | {Purpose.FIND}),
-    OptionRefusal("chain-table.enabled", _TRUE, _ROWS),
-    OptionRefusal("clustering.incremental", _TRUE, _WRITE),
+    OptionRefusal("chain-table.enabled", _TRUE, _ROWS, "its rows are those of two branches"),
+    OptionRefusal("clustering.incremental", _TRUE, _WRITE, _SORTED),
     OptionRefusal("commit.callbacks", _SET, _WRITE, _NOBODY_CALLS, may_go=True),
     OptionRefusal("commit.custom-listeners", _SET, _WRITE, _NOBODY_CALLS, may_go=True),
-    OptionRefusal("data-evolution.enabled", _TRUE, _ROWS),
+    OptionRefusal("data-evolution.enabled", _TRUE, _ROWS, "a row lies in several files"),
     OptionRefusal("data-file.external-paths.strategy", _other_than("none"), _WRITE),
     OptionRefusal(
         "data-file.path-directory",
         _ABSOLUTE,
         frozenset({Purpose.FIND}),
     ),
-    OptionRefusal("deletion-vectors.merge-on-read", _TRUE, _ROWS, _LEVEL_0),
-    OptionRefusal("fields.*.map.storage-layout", _other_than("default"), _ROWS),
-    OptionRefusal("fields.*.nested-key-null-strategy", _SET, _ROWS),
-    OptionRefusal("fields.*.nested-sequence-field", _SET, _ROWS),
+    OptionRefusal("fields.*.map.storage-layout", _other_than("default"), _ROWS, _MAPS),
+    OptionRefusal("fields.*.nested-key-null-strategy", _SET, _ROWS, _NESTED),
+    OptionRefusal("fields.*.nested-sequence-field", _SET, _ROWS, _NESTED),
     OptionRefusal("file.compression.per.level.", _SET, _WRITE),
     OptionRefusal("file.format.per.level.", _SET, _WRITE),
     OptionRefusal("incremental-between", _ANY, _READ, _PART, may_go=True),
@@ -144,13 +149,13 @@ REFUSALS: tuple[OptionRefusal, ...] = (
     OptionRefusal("partition.idle-time-to-done", _SET, _WRITE, _NOBODY_MARKS, may_go=True),
     OptionRefusal("pk-bitmap.index.columns", _SET, _WRITE, _STALE_INDEX),
     OptionRefusal("pk-btree.index.columns", _SET, _WRITE, _STALE_INDEX),
-    OptionRefusal("pk-clustering-override", _TRUE, _ROWS),
+    OptionRefusal("pk-clustering-override", _TRUE, _ROWS, _SORTED),
     OptionRefusal("pk-full-text.index.columns", _SET, _WRITE, _STALE_INDEX),
     OptionRefusal("pk-multivalue.index.columns", _SET, _WRITE, _STALE_INDEX),
     OptionRefusal("pk-vector.index.columns", _SET, _WRITE, _STALE_INDEX),
-    OptionRefusal("primary-key.nullable", _TRUE, _ROWS, "a key may be null"),
+    OptionRefusal("postpone.merge-on-read", _TRUE, _ROWS, _POSTPONED),
     OptionRefusal("query-auth.enabled", _TRUE, _READ, "its catalog says which rows one may read"),
-    OptionRefusal("row-tracking.enabled", _TRUE, _WRITE),
+    OptionRefusal("row-tracking.enabled", _TRUE, _WRITE, "our commits number no rows"),
     OptionRefusal("scan.bucket", _ANY, _READ, _PART, may_go=True),
     OptionRefusal("scan.creation-time-millis", _ANY, _READ, _PART, may_go=True),
     OptionRefusal("scan.fallback-branch", _SET, _READ, "another branch has some of its rows"),
@@ -158,12 +163,9 @@ REFUSALS: tuple[OptionRefusal, ...] = (
     OptionRefusal("scan.mode", _one_of(*_OTHER_STARTS), _READ, _PART, may_go=True),
     OptionRefusal("scan.file-creation-time-millis", _ANY, _READ, _PART, may_go=True),
     OptionRefusal("scan.primary-branch", _SET, _READ, "another branch has some of its rows"),
-    OptionRefusal(
-        "sequence.snapshot-ordering", _TRUE, _ROWS, "rows are ordered by the number of a snapshot"
-    ),
     OptionRefusal("stream-scan-mode", _other_than("none"), _READ, _PART, may_go=True),
     OptionRefusal("tag.callbacks", _SET, _VERSIONS, "nothing is called after our tags", True),
-    OptionRefusal("type", _other_than("table"), _ROWS),
+    OptionRefusal("type", _other_than("table"), _ROWS, "its files are not those of a table"),
     OptionRefusal("type", _other_than("table", "materialized-table"), frozenset({Purpose.FIND})),
     OptionRefusal("upsert-key", _SET, _WRITE),
 )
@@ -189,7 +191,7 @@ _LEFT_PREFIXES = ("schema.", "option.")
 
 
 def is_left_by_engine(key: str) -> bool:
-    """Whether an engine notes this in a table for itself; nobody sets it, and no writer reads it.
+    """Whether an engine records this option for itself; no user sets it, and no writer reads it.
 
     Flink keeps computed columns and watermarks (``schema.``). Spark copies ``OPTIONS``
     (``option.``), and the Hive hook a table's parameters.
@@ -261,8 +263,8 @@ def ignored_options(options: Mapping[str, str]) -> list[str]:
 def _is_ignored(key: str, value: str) -> bool:
     if key == "tag.automatic-creation":
         return value.lower() == "batch"
-    if key.startswith("file-index."):  # those of a column; the others are about reading indexes
-        return key.endswith(".columns")
+    if key.startswith("file-index."):
+        return any(not is_written(index) for index in indexed_columns({key: value}))
     if key.startswith("fields."):
         return key.endswith(".stats-mode")
     if key in IGNORED_KEYS:

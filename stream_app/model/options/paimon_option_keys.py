@@ -1,4 +1,4 @@
-"""The names of Paimon's table options that stream_app does not read: a misspelt one gets a hint.
+"""The names of Paimon's table options that stream_app does not read, for hints on misspelled names.
 
 `option_support` has those that refuse a table, or that ask for work which is left undone. The
 others are harmless. They change neither rows nor files nor what our jobs promise, or they are of
@@ -9,8 +9,8 @@ With ``write.sequence-number-init-mode = snapshot`` Paimon's writers look for th
 number in a snapshot's properties. Our snapshots lack it, and then they scan the files.
 
 Source: `CoreOptions.java` of Paimon 1.4.2, 2.0.0 and the development of 2.1, and PyPaimon 2.1.0's
-`core_options.py`; `FlinkConnectorOptions.java`, `SparkConnectorOptions.java` and
-`RocksDBOptions.java` for what those engines read from a table; `Catalog.java` for the owner.
+`core_options.py`. `FlinkConnectorOptions.java`, `SparkConnectorOptions.java` and
+`RocksDBOptions.java` have what those engines read from a table, and `Catalog.java` has the owner.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ global-index.build.max-parallelism global-index.build.max-shard global-index.bui
 global-index.thread-num local-sort.max-num-file-handles lookup.merge-records-threshold
 lookup.remote-file.level-threshold metadata.stats-keep-first-n-columns mosaic.num-buckets
 parquet.enable.dictionary postpone.batch-write-fixed-bucket.max-parallelism
-postpone.batch-write-fixed-bucket.rescale-load-factor postpone.default-bucket-num read.batch-size
+postpone.batch-write-fixed-bucket.rescale-load-factor read.batch-size
 read.parallelism scan.bucket scan.manifest.parallelism scan.max-splits-per-task
 sort-compaction.local-sample.magnification sorted-index.records-per-file
 spill-compression.zstd-level variant.shredding.adaptive.maxInferBufferRow
@@ -53,7 +53,7 @@ write.batch-size zorder.var-length-contribution
 _LONGS = """
 commit.strict-mode.last-safe-snapshot data-evolution.reassign.skip-contiguous-row-count
 data-evolution.row-sidecar.max-selected-rows global-index.row-count-per-shard
-postpone.target-row-num-per-bucket scan.bounded.watermark scan.creation-time-millis
+scan.bounded.watermark scan.creation-time-millis
 scan.file-creation-time-millis target-file-row-num
 """
 
@@ -66,9 +66,9 @@ variant.shredding.adaptive.retentionRatio variant.shredding.minFieldCardinalityR
 _SIZES = """
 bitmap-index.dictionary-block-size bitmap-index.fallback-scan-max-size blob.copy-buffer-size
 blob.target-file-size cache-page-size data-evolution.row-id-conflict-rewrite.max-size
-file-index.in-manifest-threshold file-reader-async-threshold file.block-size local-cache.block-size
+file-reader-async-threshold file.block-size local-cache.block-size
 local-cache.max-size local-kv-db.block-size local-merge-buffer-size lookup.cache-max-memory-size
-lookup.merge-buffer-size manifest-sort.max-rewrite-size page-size postpone.target-size-per-bucket
+lookup.merge-buffer-size manifest-sort.max-rewrite-size page-size
 sort-spill-buffer-size vector.target-file-size write.batch-memory
 """
 
@@ -88,19 +88,19 @@ commit.discard-duplicate-files commit.force-create-snapshot commit.native.enable
 compaction.skip-expired-partitions data-evolution.compaction.rewrite-row-ids data-evolution.enabled
 data-evolution.merge-into.file-pruning data-evolution.merge-into.source-persist
 data-evolution.row-sidecar.enabled data-evolution.write-cols-optimization.enabled
-delete.force-produce-changelog deletion-vectors.merge-on-read deletion-vectors.modifiable
+delete.force-produce-changelog deletion-vectors.modifiable
 disable-explicit-type-casting dynamic-partition-overwrite end-input.check-partition-expire
-file-index.read.enabled file.suffix.include.compression format-table.partition-path-only-value
+file.suffix.include.compression format-table.partition-path-only-value
 global-index.enabled global-index.filter.refine-from-data incremental-between-tag-to-snapshot
 index-file-in-data-file-dir key-value.sequence_number.enabled local-cache.enabled
 lookup.blob-as-descriptor lookup.cache.bloom.filter.enabled lookup.remote-file.enabled
 manifest-sort.enabled manifest.delete-file-drop-stats manifest.merge-optimize.enabled
 manifest.sidecar.enabled metadata.stats-dense-store overwrite-upgrade
 partition.end-input-to-done pk-clustering-override postpone.batch-write-fixed-bucket
-postpone.merge-on-read primary-key.nullable query-auth.enabled read.native.enabled
+postpone.merge-on-read query-auth.enabled read.native.enabled
 row-tracking.enabled row-tracking.partition-group-on-commit scan.fallback-branch.read-fail-fast
 scan.ignore-corrupt-files scan.ignore-lost-files scan.native-plan.enabled scan.plan-sort-partition
-sequence.snapshot-ordering snapshot.ignore-empty-commit table-read.sequence-number.enabled
+snapshot.ignore-empty-commit table-read.sequence-number.enabled
 variant.inferShreddingSchema vector-search.distribute.enabled visibility-callback.enabled
 write-buffer-for-append write.native.enabled
 """

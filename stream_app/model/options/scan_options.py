@@ -1,5 +1,5 @@
-"""The table options of which version is read, how it is split, and of followers, with Paimon's keys
-and defaults (1.4, `CoreOptions.java`).
+"""The table options of reads and followers, with Paimon's keys and defaults (1.4,
+`CoreOptions.java`).
 
 Parsed by core_options.
 """

@@ -1,4 +1,4 @@
-"""The options of the Spark source, with Paimon's keys: what is read of a table, and from where on.
+"""The options of the Spark source, with Paimon's keys: versions, ranges and starts of a read.
 
 They are given to a read and never stored in a table. `spark.read.data_source` takes them;
 `spark.read.scan_choice` says what they mean together.
@@ -24,7 +24,7 @@ from stream_app.model.options.option import (
     Option,
     OptionKind,
     Value,
-    declared,
+    declared_options,
     parse_retention_ms,
 )
 
@@ -36,13 +36,14 @@ CATALOG_PREFIX = "catalog."
 _OF_FILE_SYSTEM = {
     option.key: option
     for option in (
-        Option("s3.endpoint", TEXT, "", "URL of a store that speaks S3's language."),
-        Option("s3.region", TEXT, "", "Its region."),
+        Option("s3.endpoint", TEXT, "", "URL of the store, if it is not Amazon S3."),
+        Option("s3.region", TEXT, "", "Region of the store."),
         Option("s3.path.style.access", TEXT, "", "Whether the bucket stands in a URL's path."),
     )
 }
-"""Not the keys: a plan shows options, so those come from AWS's variables alone."""
-_OF_TABLE = declared(vars(scan_options))
+"""Options of file systems without the keys: plans show options, so keys come from AWS's variables
+alone."""
+_OF_TABLE = declared_options(vars(scan_options))
 INCREMENTAL_BETWEEN = Option(
     "incremental-between",
     TEXT,
@@ -105,7 +106,7 @@ READ_STREAM_MAX_TRIGGER_DELAY_MS = Option(
     minimum=0,
 )
 
-SOURCE_OPTIONS: dict[str, Option[Any]] = declared(globals()) | _OF_TABLE | _OF_FILE_SYSTEM
+SOURCE_OPTIONS: dict[str, Option[Any]] = declared_options(globals()) | _OF_TABLE | _OF_FILE_SYSTEM
 """The options by key; those that tables have too override the table's own."""
 
 _MIN_ROWS, _MAX_DELAY = "read.stream.minRowsPerTrigger", "read.stream.maxTriggerDelayMs"
@@ -151,7 +152,7 @@ def read_source_options(given: Mapping[str, str]) -> SourceOptions:
         key = _BY_LOWER_CASE.get(name.lower())
         if key is None:
             problems.append(
-                f"option {name!r} is not taken, for a plan would show it: set AWS_ACCESS_KEY_ID, "
+                f"option {name!r} is refused, because a plan would show it: set AWS_ACCESS_KEY_ID, "
                 "AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN in the environment of the driver"
                 if name.lower() in _SECRET
                 else unknown_name("option", name, [PATH, *SOURCE_OPTIONS])

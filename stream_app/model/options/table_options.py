@@ -1,4 +1,4 @@
-"""Options of a table that have no page of their own: buckets, keys, files, statistics, buffers.
+"""The table options that have no other module: buckets, keys, files, statistics, buffers.
 
 Keys and defaults are Paimon's (1.4, `CoreOptions.java`). `core_options` has them all by key.
 """
@@ -29,7 +29,8 @@ BUCKET = Option(
     INTEGER,
     -1,
     "Number of buckets of each partition (≥ 1). With a primary key, -1: as many as its "
-    "keys need. Without one, -1: no buckets, files in the order of arrival.",
+    "keys need; -2: rows wait for a compaction. Without one, -1: no buckets, files in the order of "
+    "arrival.",
     minimum=-2,
 )
 BUCKET_KEY = Option(
@@ -123,6 +124,19 @@ IGNORE_DELETE = Option(
 IGNORE_UPDATE_BEFORE = Option(
     "ignore-update-before", BOOLEAN, False, "Drop -U records before they are written."
 )
+PRIMARY_KEY_NULLABLE = Option(
+    "primary-key.nullable",
+    BOOLEAN,
+    False,
+    "Columns of the primary key may be null; nulls are equal as keys, and precede other values.",
+)
+SEQUENCE_SNAPSHOT_ORDERING = Option(
+    "sequence.snapshot-ordering",
+    BOOLEAN,
+    False,
+    "Of two rows of a key, that of the later snapshot is the newer one, so that several writers "
+    "may write the table; needs write-only = true, and another job that compacts.",
+)
 _FORMATS = ("parquet", "orc")
 _CODECS = ("zstd", "none", "uncompressed", "gzip", "lz4", "snappy")
 FILE_FORMAT = Option("file.format", CHOICE, "parquet", "Format of new data files.", only=_FORMATS)
@@ -163,6 +177,13 @@ DELETION_VECTORS_ENABLED = Option(
     False,
     "Compactions mark the rows that newer ones replace, so that readers need not merge. Rows can "
     "be read when level 0 is compacted.",
+)
+DELETION_VECTORS_MERGE_ON_READ = Option(
+    "deletion-vectors.merge-on-read",
+    BOOLEAN,
+    False,
+    "With deletion vectors, readers merge level 0 with the rest instead of leaving it out; what "
+    "followers get stays the same.",
 )
 DELETION_VECTORS_BITMAP64 = Option(
     "deletion-vectors.bitmap64",

@@ -1,6 +1,6 @@
 """The aggregate functions of columns, and which types they take.
 
-How a function computes stands in `mergetree.merge_engines.aggregates`.
+`mergetree.merge_engines.aggregates` defines how a function computes.
 
 Source: Paimon 1.4 `mergetree/compact/aggregate/factory/*.java`, `utils/InternalRowUtils.java`.
 """
@@ -46,14 +46,14 @@ class FunctionTraits:
     once_by: str = ""
 
     def takes(self, kind: DataType) -> bool:
-        """Whether a column of this type can be aggregated so."""
+        """Whether the function can aggregate a column of this type."""
         if self.of_rows and (kind.element is None or kind.element.root is not TypeRoot.ROW):
             return False
         return kind.root in self.roots and (not self.unbounded or kind.length == STRING_MAX)
 
     @property
     def fitting(self) -> str:
-        """The types that it takes, in words."""
+        """The types that the function takes, in words."""
         if self.unbounded:
             return "STRING"
         of_rows = {TypeRoot.ARRAY: "ARRAY<ROW>", TypeRoot.MAP: "MAP<key, ROW>"}

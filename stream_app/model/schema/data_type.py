@@ -88,9 +88,9 @@ class DataType:
         length: characters of CHAR/VARCHAR, bytes of BINARY/VARBINARY, else 0.
         precision: digits of DECIMAL, fractional digits of TIME and the timestamps, else 0.
         scale: fractional digits of DECIMAL, else 0.
-        key: of a MAP.
-        element: of an ARRAY; of a MAP its values.
-        fields: of a ROW.
+        key: the key type of a MAP.
+        element: the element type of an ARRAY; of a MAP its values.
+        fields: the fields of a ROW.
     """
 
     root: TypeRoot
@@ -153,14 +153,16 @@ class DataType:
         return (*own, *(field.data_type for field in self.fields))
 
     def scalars(self) -> Iterator[DataType]:
-        """The scalar types inside, at any depth; of a scalar type itself."""
+        """The scalar types inside, at any depth; a scalar type gives itself."""
         if not self.is_nested:
             yield self
         for inner_type in self.inner:
             yield from inner_type.scalars()
 
     def numbered(self, ids: Iterator[int]) -> DataType:
-        """The same type, where the fields of ROWs have the next ids, each after those inside."""
+        """The same type, with new ids for the fields of ROWs, each after the ids of its inner
+        fields.
+        """
         if not self.is_nested:
             return self
         key = None if self.key is None else self.key.numbered(ids)
@@ -172,7 +174,7 @@ class DataType:
         return replace(self, key=key, element=element, fields=fields)
 
     def fits_into(self, other: DataType, *, by_ids: bool = False) -> bool:
-        """Whether values of this type are values of the other one as they are.
+        """Whether the other type has every value of this type unchanged.
 
         Nested comments and defaults do not count, nor whether the outermost type is nullable. A
         nullable nested type must be nullable in the other one.
@@ -188,7 +190,7 @@ class DataType:
         )
 
     def _own(self, *, by_ids: bool) -> tuple[object, ...]:
-        """The type without its nested types and its nullability."""
+        """The type alone, without its nested types and its nullability."""
         fields = tuple((member.name, member.field_id if by_ids else 0) for member in self.fields)
         return self.root, self.length, self.precision, self.scale, fields
 
@@ -290,7 +292,7 @@ class DataField:
     default_value: str | None = None
 
     def numbered(self, ids: Iterator[int]) -> DataField:
-        """The same column of a table with the next id, and its type with the ids after that."""
+        """The same column with the next id, and inner fields with the ids after it."""
         return replace(self, field_id=next(ids), data_type=self.data_type.numbered(ids))
 
 
@@ -333,7 +335,7 @@ class RowType:
         return RowType(tuple(self.field(name) for name in names))
 
     def numbered(self, first: int = 0) -> RowType:
-        """The same columns with ids in order: those inside a column follow its own."""
+        """The same columns with ids in order: a column's id precedes those of its inner fields."""
         ids = count(first)
         return RowType(tuple(field.numbered(ids) for field in self.fields))
 
@@ -372,7 +374,7 @@ def parse_columns(text: str) -> RowType:
 def split_outside_brackets(
     text: str, opening: str = "(", closing: str = ")", quotes: str = ""
 ) -> list[str]:
-    """The parts between commas that stand in no brackets, and in no quotes."""
+    """Split at commas that stand outside of brackets and quotes."""
     parts, depth, start, quote = [], 0, 0, ""
     for position, character in enumerate(text):
         if quote:

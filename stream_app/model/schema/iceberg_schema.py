@@ -1,4 +1,4 @@
-"""A table's schema as Iceberg's, and what Iceberg cannot hold.
+"""Converts a table's schema to Iceberg's, and names what Iceberg cannot hold.
 
 Source: Iceberg's table specification, "Schemas"; Paimon `iceberg/metadata/IcebergDataField.java`.
 """
@@ -57,11 +57,17 @@ def iceberg_schema(
     return {
         "type": "struct",
         "schema-id": schema_id,
-        "identifier-field-ids": [
-            column.field_id for column in columns if column.name in primary_keys
-        ],
+        "identifier-field-ids": _identifier(columns, primary_keys),
         "fields": [_field(column) for column in columns],
     }
+
+
+def _identifier(columns: RowType, primary_keys: Collection[str]) -> list[int]:
+    """The key's columns; none when one may be null, because Iceberg's identifiers are required."""
+    keys = [column for column in columns if column.name in primary_keys]
+    if any(column.data_type.nullable for column in keys):
+        return []
+    return [column.field_id for column in keys]
 
 
 def _field(column: DataField) -> dict[str, Any]:
@@ -113,7 +119,7 @@ def _inner(name: str, data_type: DataType | None, field_id: int, depth: int) -> 
 def iceberg_problems(
     columns: RowType, primary_keys: Collection[str], options: Mapping[str, str]
 ) -> Iterator[str]:
-    """What Iceberg's readers would see wrongly, if the table is published as an Iceberg table."""
+    """The parts of a table that Iceberg's readers would see wrongly, in words."""
     core = CoreOptions(options)
     if core[METADATA_ICEBERG_STORAGE] == DISABLED:
         return
@@ -147,7 +153,9 @@ def iceberg_problems(
 def iceberg_change_problem(
     was: DataType, wanted: DataType, options: Mapping[str, str]
 ) -> str | None:
-    """Why Iceberg's readers could not read a column's older files after a change of its type."""
+    """The reason why Iceberg's readers could not read older files after a change of a column's
+    type.
+    """
     is_off = CoreOptions(options)[METADATA_ICEBERG_STORAGE] == DISABLED
     names = iceberg_type(was, 0), iceberg_type(wanted, 0)
     if is_off or names[0] == names[1] or names in _WIDER or _is_wider_decimal(was, wanted):

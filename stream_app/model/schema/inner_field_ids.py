@@ -1,4 +1,4 @@
-"""The ids of elements, keys and values inside of a column, which no schema file has.
+"""Computes the ids of elements, keys and values in a column, which no schema file has.
 
 Source: Paimon `table/SpecialFields.java`.
 """
@@ -13,7 +13,7 @@ def inner_field_id(field_id: int, depth: int) -> int:
     """The id of an element or a value, or of a key at a negative depth.
 
     Args:
-        field_id: of the column, or of the field of a ROW in which it stands.
+        field_id: the id of the column, or of the field of a ROW in which it stands.
         depth: ARRAYs and MAPs around it.
     """
     offset = field_id * _DEPTH_LIMIT if depth > 0 else -field_id * _DEPTH_LIMIT

@@ -1,4 +1,4 @@
-"""The options of ``type-mapping``: how a source's types become types of columns.
+"""The options of ``type-mapping``, by which a source's types become types of columns.
 
 Used by the formats, which describe tables, and by the rules for changes of columns.
 
@@ -29,7 +29,7 @@ class MappingMode(enum.Enum):
     ALLOW_NON_STRING_TO_STRING = "allow-non-string-to-string"
 
 
-class Inexact(enum.Enum):
+class InexactTimes(enum.Enum):
     """The treatment of times of day that Paimon's TIME cannot hold exactly."""
 
     NUMBER = "number"
@@ -57,11 +57,11 @@ class MappingOptions:
     """The options that are set.
 
     Attributes:
-        inexact: of ``inexact``, which Paimon does not have.
+        inexact: the treatment by the option ``inexact``, which Paimon does not have.
     """
 
     modes: frozenset[MappingMode] = frozenset()
-    inexact: Inexact = Inexact.NUMBER
+    inexact: InexactTimes = InexactTimes.NUMBER
 
     def __contains__(self, mode: MappingMode) -> bool:
         return mode in self.modes
@@ -71,7 +71,10 @@ NO_MAPPING_OPTIONS = MappingOptions()
 
 
 def parse_mapping_options(
-    names: Iterable[str], *, inexact: Inexact = Inexact.NUMBER, where: str = "type-mapping"
+    names: Iterable[str],
+    *,
+    inexact: InexactTimes = InexactTimes.NUMBER,
+    where: str = "type-mapping",
 ) -> MappingOptions:
     """Read the names of options, in any case.
 

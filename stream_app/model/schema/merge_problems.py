@@ -1,4 +1,4 @@
-"""Problems of the options of a merge engine, in words.
+"""Finds problems of the options of a merge engine, in words.
 
 Source: Paimon `schema/SchemaValidation.java`, `mergetree/compact/PartialUpdateMergeFunction.java`
 (`Factory`), `mergetree/compact/aggregate/factory/*.java`.
@@ -51,7 +51,7 @@ def merge_problems(
 
 
 def unknown_rules(options: Mapping[str, str]) -> list[str]:
-    """Options of columns by which another engine may merge rows otherwise than we do.
+    """Options of columns by which another engine may merge rows differently than stream_app.
 
     Later versions of Paimon have further ones, such as ``nested-sequence-field``. Older ones had
     ``default-value``, on which Paimon 1.4 does not act either.
@@ -177,7 +177,7 @@ _OF_ENGINE: Mapping[str, Callable[[RowType, Collection[str], Mapping[str, str]],
 
 
 def _unknown_functions(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
-    """Also of columns that are not aggregated: Paimon looks for the function of each."""
+    """The unknown aggregate functions; Paimon looks up every column's, aggregated or not."""
     for name in columns.names:
         function = configured_function(options, name)
         if function is not None and function not in AGGREGATE_FUNCTIONS:

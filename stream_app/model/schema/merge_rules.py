@@ -45,7 +45,8 @@ class ColumnAggregate:
         distinct: each element once (``fields.<column>.distinct``).
         nested_key: fields of the ROWs in an ARRAY (``fields.<column>.nested-key``).
         count_limit: elements from which on none is added (``fields.<column>.count-limit``).
-        time_field: of the ROWs in a MAP (``fields.<column>.ts-field``); None: the last one.
+        time_field: the time field of a MAP's ROWs (``fields.<column>.ts-field``); None: the
+            last one.
         column: its name, for errors.
     """
 
@@ -60,7 +61,7 @@ class ColumnAggregate:
 
     @property
     def takes_each_once(self) -> bool:
-        """Whether an option keeps a function that counts from counting a value again."""
+        """Whether an option keeps a counting function from counting one value twice."""
         once_by = AGGREGATE_FUNCTIONS[self.function].once_by
         return {"distinct": self.distinct, "nested-key": bool(self.nested_key)}.get(once_by, False)
 
@@ -102,8 +103,8 @@ class MergeRules:
         return {name: group for group in self.groups for name in (*group.sequence, *group.columns)}
 
     @property
-    def counting(self) -> tuple[str, ...]:
-        """Columns in which a record that is stored a second time counts twice."""
+    def counting_columns(self) -> tuple[str, ...]:
+        """The columns that count a record twice if it is stored a second time."""
         return tuple(
             name
             for name, how in self.aggregates.items()
@@ -116,7 +117,7 @@ class MergeRules:
         return bool(self.groups) or self.ignores_delete or self.removes_on_delete
 
     def needed_columns(self, wanted: Collection[str]) -> set[str]:
-        """Columns that decide about the values of `wanted` ones, or whether a row is there."""
+        """The columns that decide about the values of `wanted` ones, or whether a row exists."""
         asked = [self.group_of[name] for name in wanted if name in self.group_of]
         asked += [group for group in self.groups if group.removes_record]
         return {name for group in asked for name in group.sequence}
@@ -128,7 +129,7 @@ def merge_rules(
     """The rules of a table; only of options in which `merge_problems` finds nothing.
 
     Args:
-        names: of all columns.
+        names: the names of all columns.
     """
     of_engine = _OF_ENGINE.get(CoreOptions(options).merge_engine, _of_whole_rows)
     return of_engine(options, names, primary_keys)

@@ -10,7 +10,7 @@ class Origin:
     """A table of the source. PostgreSQL names a schema, MySQL none.
 
     Attributes:
-        database, schema: empty where the messages do not tell them.
+        database, schema: empty where the messages lack them.
     """
 
     database: str

@@ -1,4 +1,4 @@
-"""Options with which Paimon opens no table, in words; what merges rows is in `merge_problems`.
+"""Finds options with which Paimon cannot open a table; `merge_problems` judges merges.
 
 Paimon judges the schema whenever it opens a table. So one such option locks every reader and
 writer of Paimon out of a table that is in use. The same holds for nested columns, and for tables
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from stream_app.model.merge_engine import MERGE_ENGINES, Existing, traits_of
+from stream_app.model.merge_engine import MERGE_ENGINES, OlderRowRule, traits_of
 from stream_app.model.options.bucket_options import PARTITION_LOOKUP
 from stream_app.model.options.compaction_options import (
     FULL_COMPACTION_DELTA_COMMITS,
@@ -32,8 +32,10 @@ from stream_app.model.options.scan_options import SCAN_MODE, STREAMING_READ_OVER
 from stream_app.model.options.table_options import (
     BUCKET_KEY,
     IGNORE_DELETE,
+    PRIMARY_KEY_NULLABLE,
     ROWKIND_FIELD,
     SEQUENCE_FIELD,
+    SEQUENCE_SNAPSHOT_ORDERING,
 )
 from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
@@ -92,7 +94,8 @@ _COLUMNS_OF_TYPE = {
 
 
 def _sequence_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
-    names = CoreOptions(options).columns(SEQUENCE_FIELD)
+    core = CoreOptions(options)
+    names = core.columns(SEQUENCE_FIELD)
     for name in dict.fromkeys(names):
         if name not in columns.names:
             yield f"sequence.field names {name!r}, which is no column"
@@ -100,6 +103,8 @@ def _sequence_problems(columns: RowType, options: Mapping[str, str]) -> Iterator
             yield f"sequence.field names {name!r} twice"
         if f"{_FIELDS}{name}.aggregate-function" in options:
             yield f"column {name!r} is in sequence.field: leave out its aggregate function"
+    if core[SEQUENCE_SNAPSHOT_ORDERING] and names:
+        yield "sequence.snapshot-ordering does not go with sequence.field: choose one"
 
 
 def _expiry_problems(
@@ -150,6 +155,9 @@ def _key_problems(primary_keys: Collection[str], options: Mapping[str, str]) -> 
             )
     if primary_keys:
         return
+    for option in (PRIMARY_KEY_NULLABLE, SEQUENCE_SNAPSHOT_ORDERING):
+        if core[option]:
+            yield f"{option.key} needs primary-keys: leave it out"
     has_buckets = kind_traits((), (), core.bucket).has_bucket_number
     if not has_buckets and core[FULL_COMPACTION_DELTA_COMMITS] is not None:
         yield "full-compaction.delta-commits needs primary-keys or buckets: leave it out"
@@ -159,7 +167,7 @@ def _key_problems(primary_keys: Collection[str], options: Mapping[str, str]) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """Options of a mode of ``scan.mode``.
+    """The options that belong to one mode of ``scan.mode``.
 
     Attributes:
         one_of: exactly one of them must be there; empty: none needs to be.
@@ -226,7 +234,7 @@ def index_problems(
     why = "a row that moves to another partition"
     if core[SEQUENCE_FIELD]:
         yield f"sequence.field cannot order the versions of {why}: leave it out"
-    if traits_of(core.merge_engine).existing is not Existing.MOVES:
+    if traits_of(core.merge_engine).existing is not OlderRowRule.MOVES:
         return
     if core[IGNORE_DELETE]:
         yield f"{IGNORE_DELETE.key} keeps the older version of {why}: leave it out"
@@ -251,9 +259,9 @@ def _lookup_problems(
             f"{key} needs a fixed number of buckets: give option 'bucket' ≥ 1, or leave the "
             "partition columns out of the primary key"
         )
-    if traits_of(core.merge_engine).existing is not Existing.MOVES:
+    if traits_of(core.merge_engine).existing is not OlderRowRule.MOVES:
         moving = [
-            name for name, traits in MERGE_ENGINES.items() if traits.existing is Existing.MOVES
+            name for name, traits in MERGE_ENGINES.items() if traits.existing is OlderRowRule.MOVES
         ]
         yield f"{key} moves rows to other partitions: merge-engine must be {' or '.join(moving)}"
 

@@ -18,7 +18,7 @@ class Remark:
 
     Attributes:
         fix: in words, with ``{}`` for the key of `option`.
-        option: of the format, or of ``[sync]``; empty: none.
+        option: the option of the format, or of ``[sync]``; empty: none.
     """
 
     what: str
@@ -26,7 +26,7 @@ class Remark:
     option: str = ""
 
     def remedy(self, full_key: Callable[[str], str]) -> str:
-        """The fix with the key as it stands in the configuration."""
+        """The fix, with the key as the configuration spells it."""
         return self.fix.replace("{}", full_key(self.option))
 
 
@@ -35,8 +35,8 @@ class SourceColumn:
     """A column of the source.
 
     Attributes:
-        data_type: of the table's column; NOT NULL where the source says so.
-        is_typed: whether the source tells the type; else plain JSON gives STRING, which says
+        data_type: the type of the table's column; NOT NULL where the source says so.
+        is_typed: whether the source gives the type; else plain JSON gives STRING, which says
             nothing of a column that the table has.
         alternatives: types of which a table may have the column, each exact or as chosen.
         has_default: whether the source gives it a DEFAULT that is not null.
@@ -63,7 +63,7 @@ class SourceTable:
     """A table of the source.
 
     Attributes:
-        primary_keys: columns of the key in its order; empty: the messages tell none.
+        primary_keys: columns of the key in its order; empty if the messages show none.
     """
 
     columns: tuple[SourceColumn, ...]
@@ -75,12 +75,12 @@ class SourceTable:
 
     @property
     def is_typed(self) -> bool:
-        """Whether the source tells types, and so all of its columns."""
+        """Whether the source gives types, and so all of its columns."""
         return any(column.is_typed for column in self.columns)
 
 
-def renamed(table: SourceTable, aliases: Mapping[str, str]) -> SourceTable:
-    """The table with other names for some columns; columns of one name then are merged."""
+def with_aliases(table: SourceTable, aliases: Mapping[str, str]) -> SourceTable:
+    """The table with other names for some columns; merges columns that get the same name."""
     by_name: dict[str, SourceColumn] = {}
     for column in table.columns:
         name = aliases.get(column.name, column.name)
@@ -89,8 +89,8 @@ def renamed(table: SourceTable, aliases: Mapping[str, str]) -> SourceTable:
     return replace(table, columns=tuple(by_name.values()))
 
 
-def merged(earlier: SourceTable, later: SourceTable) -> SourceTable:
-    """A table that takes the rows of both: two versions of a table, or two shards.
+def merged_source_table(earlier: SourceTable, later: SourceTable) -> SourceTable:
+    """Merge two tables whose rows go to one table: two versions of a table, or two shards.
 
     A column of both has the wider type, or the later one where neither holds all values of the
     other. It is nullable if it is so in one, or missing in one.

@@ -10,9 +10,17 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from stream_app.errors import UsageError
+from stream_app.model.file_index.indexed_columns import file_index_problems
 from stream_app.model.options.bucket_options import PARTITION_LOOKUP
+from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.options.table_options import BUCKET_KEY, SEQUENCE_FIELD, TARGET_FILE_SIZE
+from stream_app.model.options.table_options import (
+    BUCKET_KEY,
+    PRIMARY_KEY_NULLABLE,
+    SEQUENCE_FIELD,
+    SEQUENCE_SNAPSHOT_ORDERING,
+    TARGET_FILE_SIZE,
+)
 from stream_app.model.schema.data_type import (
     FLOAT_ROOTS,
     DataType,
@@ -30,7 +38,8 @@ VALUE_KIND = "_VALUE_KIND"
 KEY_PREFIX = "_KEY_"
 RESERVED_NAMES = frozenset({SEQUENCE_NUMBER, VALUE_KIND, "_LEVEL", "rowkind", "_ROW_ID"})
 FIRST_FIELD_ID = 1
-"""Of a new table; Paimon begins with 0, which some of Iceberg's readers refuse."""
+"""The first field id of a new table; Paimon begins with 0, which some of Iceberg's readers
+refuse."""
 _BUCKET_KEY_ALONE = "bucket-key needs a number of buckets: give option 'bucket' ≥ 1"
 
 
@@ -127,6 +136,8 @@ class TableSchema:
     @cached_property
     def refused_rows(self) -> tuple[RefusedRows, ...]:
         """Rows that no merge can take, so that no writer may commit them."""
+        if not self.kind.merges_by_key:
+            return ()
         return refused_rows(self.fields, self.primary_keys, self.options)
 
 
@@ -139,7 +150,7 @@ def new_table_schema(
     time_millis: int,
     comment: str | None = None,
 ) -> TableSchema:
-    """Schema 0 of a new table; primary-key columns become NOT NULL, as in Paimon.
+    """Schema 0 of a new table; ``primary-key.nullable`` says whether key columns may be null.
 
     Raises:
         UsageError: lists everything that is wrong with the keys and columns.
@@ -148,11 +159,11 @@ def new_table_schema(
     if problems:
         raise UsageError(
             "the table definition is wrong: " + "; ".join(problems),
-            fix="mend keys and options in the configuration",
+            fix="correct keys and options in the configuration",
         )
     fields = RowType(
         tuple(
-            replace(column, data_type=column.data_type.not_null())
+            replace(column, data_type=key_column_type(column.data_type, options))
             if column.name in primary_keys
             else column
             for column in columns
@@ -169,6 +180,12 @@ def new_table_schema(
         comment=comment,
         time_millis=time_millis,
     )
+
+
+def key_column_type(data_type: DataType, options: Mapping[str, str]) -> DataType:
+    """The type of a column of the primary key, as Paimon makes it (`Schema.java`)."""
+    may_be_null = CoreOptions(options)[PRIMARY_KEY_NULLABLE]
+    return data_type.as_nullable() if may_be_null else data_type.not_null()
 
 
 def schema_problems(
@@ -195,6 +212,7 @@ def schema_problems(
         problems += _key_problems(columns, primary_keys, partition_keys, options)
     else:
         problems += _append_problems(columns, partition_keys, options)
+    problems += file_index_problems(columns, options)
     return problems + existing_problems(columns, primary_keys, partition_keys, options)
 
 
@@ -222,6 +240,11 @@ def _key_problems(
 ) -> list[str]:
     problems = []
     core = CoreOptions(options)
+    if core[SEQUENCE_SNAPSHOT_ORDERING] and not core[WRITE_ONLY]:
+        problems.append(
+            "sequence.snapshot-ordering needs write-only = true in the table: let another job "
+            "compact it (stream-app compact TABLE --follow)"
+        )
     kind = kind_traits(primary_keys, partition_keys, core.bucket)
     trimmed = [key for key in primary_keys if key not in partition_keys]
     missing = [key for key in partition_keys if key not in primary_keys]
@@ -240,10 +263,9 @@ def _key_problems(
     if not is_writable(primary_keys, partition_keys, core.bucket):
         problems.append(
             f"option 'bucket' is {options['bucket']}: give a fixed number ≥ 1, such as bucket = 4, "
-            "or -1 for buckets as keys come (postpone buckets are not "
-            "supported)"
+            "-1 for buckets as keys come, or -2 for those that a compaction gives"
         )
-    if kind.is_supported and not kind.has_bucket_number and core.columns(BUCKET_KEY):
+    if not (kind.has_bucket_number or kind.postpones) and core.columns(BUCKET_KEY):
         problems.append(_BUCKET_KEY_ALONE)
     problems += [
         f"bucket-key names {key!r}, which is not in the primary key without the partition keys"

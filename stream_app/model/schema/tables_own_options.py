@@ -45,10 +45,10 @@ _OF_FILES = frozenset(
         *("sequence.field", "sequence.field.sort-order"),
     }
 )
-"""They may be altered; a writer that runs then ends, because its files are of the old value."""
+"""Options that may be altered; a running writer then ends, because its files have the old value."""
 
 _OF_ROWS = frozenset({"ignore-delete", "record-level.expire-time", "record-level.time-field"})
-"""They may be altered; a writer that runs takes the new value."""
+"""Options that may be altered; a running writer takes the new value."""
 
 _FIELDS = "fields."
 _FAMILIES = (_FIELDS, "sequence.", "partial-update.", "aggregation.")
@@ -83,7 +83,7 @@ class OptionDifference:
 
 
 def is_tables_own(key: str) -> bool:
-    """Whether the table alone says this option; also by an older name of it."""
+    """Whether only the table may set this option, under any of its names."""
     option = option_named(key)
     name = key if option is None else option.key
     return name in IMMUTABLE_OPTIONS | _OF_FILES | _OF_ROWS or name.startswith(_FAMILIES)
@@ -109,7 +109,7 @@ def option_differences(
 
 
 def _says_alike(schema: TableSchema, key: str, value: str) -> bool:
-    """Whether an option says of a table what holds there anyway."""
+    """Whether a configured value means the same as the table's effective value."""
     of_table, configured = schema.options, {key: value}
     if (option := option_named(key)) is BUCKET_KEY:
         return schema.bucket_keys == CoreOptions(configured).columns(BUCKET_KEY)
@@ -140,7 +140,9 @@ def _column_rule(options: Mapping[str, str], key: str) -> object:
 
 
 def with_configured(of_table: Mapping[str, str], configured: Mapping[str, str]) -> dict[str, str]:
-    """The options of a job: the configured ones have priority, but in what the table alone says."""
+    """The options of a job: configured options override the table's, except options of the table
+    alone.
+    """
     return {
         **of_table,
         **{key: value for key, value in configured.items() if not is_tables_own(key)},

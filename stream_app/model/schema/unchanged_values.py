@@ -1,4 +1,4 @@
-"""Rows of which some values were not sent, because the change leaves them as they are.
+"""Marks values that a change omits because they stay as they are.
 
 Such rows have further columns behind those of the table. The decoder makes them, the shuffle
 carries them, and the write buffer puts the row's older values in their place.

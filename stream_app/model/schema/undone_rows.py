@@ -1,4 +1,4 @@
-"""Rows that a table's merge rules cannot take, by its schema alone.
+"""Finds the rows that a table's merge rules cannot take, by its schema alone.
 
 A writer refuses them before they are committed: once such a row is in the table, each read and each
 compaction of its key fails. A job warns of them when it starts, because the first such change stops
@@ -11,7 +11,7 @@ Source: Paimon `mergetree/compact/aggregate/FieldAggregator.java#retract`,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from stream_app.model.merge_engine import traits_of
@@ -33,11 +33,11 @@ class RefusedRows:
     """Rows that cannot be merged, and options with which they can.
 
     Attributes:
-        kinds: of the rows.
+        kinds: the kinds of the rows.
         updates_alone: a -U row counts only when no row of its key follows at once, as where an
             update changes the key.
-        sequence: of a sequence group: rows without a value in each of these columns are taken;
-            empty: none is.
+        sequence: the columns of a sequence group: rows without a value in each of these columns
+            are taken; empty: none is.
     """
 
     kinds: frozenset[RowKind]
@@ -74,17 +74,18 @@ OF_PARTIAL_UPDATE = RefusedRows(
 def refused_rows(
     columns: RowType, primary_keys: Collection[str], options: Mapping[str, str]
 ) -> tuple[RefusedRows, ...]:
-    """Rows that a writer must not commit; only of a schema without problems.
+    """Rows that a writer must not commit; only of a table with a key, and without problems.
 
     Rows that the options drop before they are written are not among them.
     """
     core = CoreOptions(options)
-    if core[IGNORE_DELETE] or not primary_keys:
+    if core[IGNORE_DELETE]:
         return ()
-    if traits_of(core.merge_engine).keeps_first:
+    engine = traits_of(core.merge_engine)
+    if engine.keeps_first:
         return (OF_FIRST_ROW,)
     rules = merge_rules(options, columns.names, primary_keys)
-    if core.merge_engine == "partial-update" and not rules.takes_retracts:
+    if engine.fills_columns and not rules.takes_retracts:
         return (OF_PARTIAL_UPDATE,)
     kinds = RETRACTS
     if core[IGNORE_UPDATE_BEFORE]:
@@ -96,13 +97,14 @@ def refused_rows(
     return (*_of_functions(rules, kinds), *_of_nulls(columns, primary_keys, rules, kinds))
 
 
-def undo_notices(
-    columns: RowType, primary_keys: Collection[str], options: Mapping[str, str]
-) -> list[UndoNotice]:
-    """Changes that stop a job because of single columns; only of a schema without problems."""
+def undo_notices(refused_rows: Iterable[RefusedRows]) -> list[UndoNotice]:
+    """The notices of changes that stop a job because of single columns.
+
+    The rows that the table refuses tell these changes.
+    """
     return [
         UndoNotice(what=f"{changes} fails: {refused.what}", fix=refused.fix)
-        for refused in refused_rows(columns, primary_keys, options)
+        for refused in refused_rows
         if refused not in (OF_FIRST_ROW, OF_PARTIAL_UPDATE) and (changes := _changes(refused))
     ]
 

@@ -32,7 +32,7 @@ class BucketSize:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Advice:
+class BucketAdvice:
     """A problem of the buckets' sizes, and the remedy.
 
     Attributes:
@@ -49,7 +49,7 @@ class Advice:
 
 def bucket_advice(
     sizes: Sequence[BucketSize], *, buckets: int, width: int, target_rows: int
-) -> Advice | None:
+) -> BucketAdvice | None:
     """The advice about the number of buckets; None: it fits.
 
     1. Buckets are too large when one of them has more than 2 GB.
@@ -60,7 +60,7 @@ def bucket_advice(
        many buckets as a partition begins with, fewer should be open.
 
     Args:
-        sizes: of buckets with files.
+        sizes: the sizes of buckets with files.
         buckets: option ``bucket``.
         width, target_rows: as in `DynamicBucketRules`; for ``bucket = -1``.
     """
@@ -89,7 +89,7 @@ def bucket_advice(
     grows = value < now if option != "dynamic-bucket.target-row-num" else value > now
     if not (shrinks if is_large else grows):
         return None
-    return Advice(is_large=is_large, mean=mean, option=option, value=value)
+    return BucketAdvice(is_large=is_large, mean=mean, option=option, value=value)
 
 
 def _two_digits(number: int) -> int:

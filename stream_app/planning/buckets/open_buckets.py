@@ -36,7 +36,7 @@ class DynamicBucketRules:
     Attributes:
         target_rows: a bucket with this many hashes is full (``dynamic-bucket.target-row-num``).
         width: how many buckets of a partition are open (``dynamic-bucket.initial-buckets``).
-        max_buckets: of a partition (``dynamic-bucket.max-buckets``).
+        max_buckets: the largest number of buckets of a partition (``dynamic-bucket.max-buckets``).
     """
 
     target_rows: int
@@ -44,7 +44,7 @@ class DynamicBucketRules:
     max_buckets: int = BUCKET_COUNT_MAX
 
     @classmethod
-    def of(cls, options: CoreOptions) -> DynamicBucketRules:
+    def of_options(cls, options: CoreOptions) -> DynamicBucketRules:
         """The rules of a table."""
         widths = (
             options[DYNAMIC_BUCKET_INITIAL_BUCKETS],

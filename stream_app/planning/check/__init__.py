@@ -1,1 +1,1 @@
-"""The rules that a sound table keeps."""
+"""Decides whether versions, buckets and counts of a table obey the format's rules."""

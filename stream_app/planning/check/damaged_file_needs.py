@@ -1,4 +1,4 @@
-"""The versions that need a damaged file, in words, and the next step.
+"""Describes which versions need a damaged file, and the next step.
 
 `table.check.dependent_versions` finds the versions, `table.check.table_check` asks for the words.
 """
@@ -23,7 +23,7 @@ class VersionName:
     """One version, or its changes.
 
     Attributes:
-        number: of its snapshot; None of a tag that cannot be read.
+        number: the number of its snapshot; None of a tag that cannot be read.
         tag: its name; empty unless it is a tag.
         branch: in which it lies; empty: the main one.
         is_changes: whether its changes are meant, not its rows.
@@ -37,10 +37,10 @@ class VersionName:
 
 
 def needs_text(needs: Collection[VersionName]) -> str:
-    """``snapshots 3 to 5, tag 'opening'; the changes of snapshot 4``."""
+    """The needs in words: ``snapshots 3 to 5, tag 'opening'; the changes of snapshot 4``."""
     parts = []
-    for is_changes, branch in sorted({(one.is_changes, one.branch) for one in needs}):
-        names = [one for one in needs if (one.is_changes, one.branch) == (is_changes, branch)]
+    for is_changes, branch in sorted({(need.is_changes, need.branch) for need in needs}):
+        names = [need for need in needs if (need.is_changes, need.branch) == (is_changes, branch)]
         suffix = f" of branch {branch!r}" if branch else ""
         parts.append("the changes of " * is_changes + _names_text(names) + suffix)
     return "; ".join(parts)
@@ -52,29 +52,36 @@ def next_step(
     needs: Collection[VersionName],
     damaged: Collection[VersionName],
 ) -> str:
-    """What to do about a damaged file that versions need.
+    """The next step for a damaged file that versions need.
 
     Args:
-        location: of the table.
+        location: the location of the table.
         versions: all that the table has.
         needs: the versions that need the file.
         damaged: the versions that need any file found damaged so far; none of them is a target.
     """
-    main = [one for one in versions if not one.branch and one.kind is not VersionKind.CHANGELOG]
-    snapshots = [one for one in main if one.kind is VersionKind.SNAPSHOT]
-    newest = max(snapshots, key=lambda one: one.number or 0, default=None)
+    main = [
+        version
+        for version in versions
+        if not version.branch and version.kind is not VersionKind.CHANGELOG
+    ]
+    snapshots = [version for version in main if version.kind is VersionKind.SNAPSHOT]
+    newest = max(snapshots, key=lambda version: version.number or 0, default=None)
     if newest not in needs:
-        has_rows = any(not one.is_changes for one in needs)
+        has_rows = any(not need.is_changes for need in needs)
         verdict = "the newest version does not need it" if has_rows else "no row depends on it"
         return (
             f"{verdict}; restore it from a backup, or give up the versions that need it: "
             "stream-app expire-snapshots, delete-tag"
         )
     # A tag of a damaged snapshot is no target: going back to it keeps the snapshot's own file.
-    lost = {None, *(one.number for one in damaged if not one.branch and not one.is_changes)}
+    lost = {
+        None,
+        *(version.number for version in damaged if not version.branch and not version.is_changes),
+    }
     target = max(
-        (one for one in main if one.number not in lost),
-        key=lambda one: (one.number or 0, one.kind is VersionKind.SNAPSHOT),
+        (version for version in main if version.number not in lost),
+        key=lambda version: (version.number or 0, version.kind is VersionKind.SNAPSHOT),
         default=None,
     )
     if target is None:
@@ -89,13 +96,13 @@ def next_step(
 
 
 def _names_text(names: Collection[VersionName]) -> str:
-    """Numbers that follow each other as a range."""
+    """The names of versions, with consecutive numbers as a range."""
     texts = []
     for kind, what in _NAMED_KINDS.items():
-        numbers = sorted(one.number or 0 for one in names if one.kind is kind)
+        numbers = sorted(name.number or 0 for name in names if name.kind is kind)
         if numbers:
             texts.append(f"{what}{'s' if len(numbers) > 1 else ''} {_ranges(numbers)}")
-    tags = sorted(one.tag for one in names if one.kind is VersionKind.TAG)
+    tags = sorted(name.tag for name in names if name.kind is VersionKind.TAG)
     if tags:
         texts.append(f"tag{'s' if len(tags) > 1 else ''} {', '.join(map(repr, tags))}")
     return ", ".join(texts)

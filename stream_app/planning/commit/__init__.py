@@ -1,1 +1,1 @@
-"""Conflicts, retries and manifests of a commit. Start with `conflict_detection`."""
+"""Decides conflicts, retries and manifests of a commit. Start with `conflict_detection`."""

@@ -1,6 +1,6 @@
-"""Decides whether changes still fit a table that others have changed meanwhile.
+"""Decides whether changes still fit a table that other writers have changed in the meantime.
 
-Called by file_store_commit. Where they do not, it finds the snapshot that caused the conflict.
+Called by file_store_commit. If changes do not fit, it finds the snapshot that caused the conflict.
 
 Source: Paimon `operation/commit/ConflictDetection.java`,
 `operation/commit/PrimaryKeyConflictDetection.java`.
@@ -94,7 +94,7 @@ def _bucket_counts(
 def _apply(
     there: dict[FileIdentity, ManifestEntry], changes: Sequence[ManifestEntry]
 ) -> list[Conflict]:
-    """Apply the changes to `there`, as far as they fit."""
+    """Apply the changes that fit to the entries in `there`."""
     clashes = []
     deleted = set()
     for change in changes:
@@ -135,7 +135,7 @@ def _looked_up(
         and change.file.level == 0
         and (change.partition, change.bucket) == bucket
     ]
-    spans = [(key_of(one.file.min_key), key_of(one.file.max_key)) for one in lifted]
+    spans = [(key_of(change.file.min_key), key_of(change.file.max_key)) for change in lifted]
     above = {
         entry.file.file_name: entry
         for entry in live
@@ -194,7 +194,7 @@ _TWO_COMPACTORS = (
     "two jobs compact this table: set 'write-only' = 'true' for all of them but one; this job "
     "plans its dropped compactions again"
 )
-_RESCALED = "restart the job: it takes the table's number of buckets then"
+_RESCALED = "write the rows again: a running job does so by itself"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,7 +282,7 @@ _MAY_CHANGE = frozenset({"bucket"})
 
 
 def schema_conflict(ours: TableSchema, newest: TableSchema) -> str | None:
-    """The reason why files of our schema must not be committed; None when they may."""
+    """The reason why files of this writer's schema must not be committed; None if they may."""
     problem = adoption_conflict(ours, newest)
     if problem is not None:
         return problem
@@ -309,6 +309,9 @@ def adoption_conflict(
     ):
         if old != new:
             return f"the {what} keys were ({', '.join(old)}) and are ({', '.join(new)})"
+    if ours.kind != newest.kind:
+        was, is_now = ours.kind.bucket_mode, newest.kind.bucket_mode
+        return f"its rows found their buckets {was}, and find them {is_now}"
     for key in ENDING_OPTIONS:
         values = [OPTIONS[key].read(schema.options) for schema in (ours, newest)]
         if key not in _MAY_CHANGE and values[0] != values[1]:

@@ -31,7 +31,7 @@ class IndexFileRewrite:
     kept: tuple[str, ...]
 
 
-def rewrites(
+def chosen_rewrites(
     live: Iterable[IndexManifestEntry],
     *,
     gone: Collection[str],

@@ -105,7 +105,7 @@ def epoch_of_user(commit_user: str, newest_first: Iterable[Snapshot]) -> JobEpoc
     return number_alone
 
 
-def carried(epochs: Mapping[str, JobEpoch], now_millis: int) -> dict[str, JobEpoch]:
+def carried_epochs(epochs: Mapping[str, JobEpoch], now_millis: int) -> dict[str, JobEpoch]:
     """The epochs that the next snapshot copies, newest first.
 
     These are the newest `JOBS_KEPT` of any age, and further young ones up to a limit.

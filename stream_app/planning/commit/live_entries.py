@@ -1,4 +1,4 @@
-"""Which files are live: what was added and not deleted again.
+"""Computes the live files: those that were added and not deleted again.
 
 Source: Paimon `manifest/FileEntry.java#mergeEntries`.
 """
@@ -26,7 +26,7 @@ def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
 
 
 def compacted_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """The fewest entries that mean the same: pairs of ADD and DELETE vanish.
+    """The fewest entries with the same meaning: pairs of ADD and DELETE vanish.
 
     A DELETE without its ADD is kept, because the ADD is in a manifest outside of this merge.
     """

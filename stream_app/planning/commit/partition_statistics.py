@@ -1,4 +1,4 @@
-"""What a commit changes in each partition, as catalogs keep count of it.
+"""Computes a commit's changes to the statistics of partitions that catalogs keep.
 
 Source: Paimon `partition/PartitionStatistics.java`, `manifest/PartitionEntry.java`.
 """
@@ -18,7 +18,7 @@ class PartitionStatistics:
     Attributes:
         spec: its values as texts, by the names of their columns.
         newest_file_ms: when its newest file was made, since 1970 in UTC.
-        total_buckets: of its newest file.
+        total_buckets: the number of buckets of its newest file.
     """
 
     spec: Mapping[str, str]
@@ -38,7 +38,7 @@ def partition_statistics(
     """The gains of each partition, in the order in which the entries name them.
 
     Args:
-        entries: of data files.
+        entries: the entries of data files.
         spec_of: the values of a serialized partition.
         utc_ms: the moment of a local wall clock, which stamps the files.
     """

@@ -1,4 +1,4 @@
-"""Finds records that a job is about to read, and that the table has from another job.
+"""Finds records that a job would read although the table has them from another job.
 
 This happens after the loss of a checkpoint. The new one begins at `source.starting-offsets`, and
 the table's snapshots record the ends of the earlier job's epochs. Called before the first epoch of
@@ -8,10 +8,9 @@ a job in a table, by `table.job.checkpoint_checks`. Plain values in and out.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-Offsets = Mapping[str, Mapping[str, int]]
-"""Topic → Kafka partition → offset, as the ends of epochs have them."""
+from stream_app.model.job_epoch import Offsets
 
 
 def read_again(begin: Offsets, ends: Iterable[str | None]) -> dict[str, dict[str, int]]:
@@ -34,7 +33,7 @@ def read_again(begin: Offsets, ends: Iterable[str | None]) -> dict[str, dict[str
 
 
 def going_on(begin: Offsets, again: Offsets) -> str:
-    """The `source.starting-offsets` with which a job continues after these records."""
+    """The value of `source.starting-offsets` with which a job continues after these records."""
     topics = {
         topic: dict(sorted({**partitions, **again.get(topic, {})}.items()))
         for topic, partitions in sorted(begin.items())

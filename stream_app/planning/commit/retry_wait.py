@@ -1,4 +1,4 @@
-"""How long a commit that lost a race waits before it tries again.
+"""Computes the wait before a commit that lost a race is tried again.
 
 Each wait is twice as long, plus a part that differs between commits, so that committers that lost
 together do not collide again.
@@ -15,7 +15,7 @@ _SPREAD = 0.2
 
 
 def retry_wait_s(retry: int, *, min_ms: int, max_ms: int, name: str) -> float:
-    """Seconds to wait.
+    """Seconds to wait before a commit is tried again; they double from retry to retry.
 
     Args:
         retry: number of earlier retries.

@@ -1,4 +1,4 @@
-"""Decides which small files of a table without keys are put together.
+"""Decides which small files of a table without a primary key are joined.
 
 In a bucket rows have an order, so only files that lie beside each other become one (`in_sequence`,
 `pick_compact_before`, `pick_full`). Without buckets each partition has a `SubCoordinator`, which
@@ -46,15 +46,14 @@ class PackRules:
 class SubCoordinator:
     """The small files of one partition that no task has taken yet.
 
-    Attributes:
-        age: rounds since the last file came in which no bin was full.
+    Attributes: age: the number of rounds without a full bin since the last file was added.
     """
 
     files: Files = ()
     age: int = 0
 
     def with_files(self, new_files: Iterable[DataFileMeta]) -> SubCoordinator:
-        """More files; the partition is young again."""
+        """Add files; the partition counts as young again."""
         by_name = {file.file_name: file for file in (*self.files, *new_files)}
         return SubCoordinator(tuple(by_name.values()))
 
@@ -64,12 +63,12 @@ class SubCoordinator:
 
     @property
     def is_to_be_forgotten(self) -> bool:
-        """Whether no file is left, or the rest has waited too long."""
+        """Whether to forget the partition: no file is left, or its files have waited too long."""
         return not self.files or self.age > REMOVE_AGE
 
 
 SubCoordinators = Mapping[bytes, SubCoordinator]
-"""By serialized partition."""
+"""Serialized partition → its small files."""
 Task = tuple[bytes, Files]
 """A partition, and its files that a task joins."""
 
@@ -95,18 +94,18 @@ def plan_round(
         after[partition] = after.get(partition, SubCoordinator()).with_files(files)
     tasks: list[Task] = []
     for partition, sub in after.items():
-        bins, after[partition] = pick(sub, rules, index_files)
+        bins, after[partition] = pick_bins(sub, rules, index_files)
         tasks += [(partition, files) for files in bins]
     left = {partition: sub for partition, sub in after.items() if not sub.is_to_be_forgotten}
     return tasks, left
 
 
-def pick(
+def pick_bins(
     sub: SubCoordinator, rules: PackRules, index_files: Mapping[str, str] | None = None
 ) -> tuple[list[Files], SubCoordinator]:
     """The full bins of one partition; or all of its files, after a long wait."""
     if index_files is None:
-        bins, rest = pack(sub.files, rules)
+        bins, rest = pack_bins(sub.files, rules)
     else:
         bins, rest = pack_with_deletions(sub.files, rules, index_files)
     if bins:
@@ -117,7 +116,7 @@ def pick(
     return [], replace(sub, age=age)
 
 
-def pack(files: Iterable[DataFileMeta], rules: PackRules) -> tuple[list[Files], Files]:
+def pack_bins(files: Iterable[DataFileMeta], rules: PackRules) -> tuple[list[Files], Files]:
     """Pack files into bins, the smallest first; also return the rest, which fills none.
 
     A bin is full when it holds twice the target size, with the cost of opening its files. The last
@@ -141,7 +140,7 @@ def pack(files: Iterable[DataFileMeta], rules: PackRules) -> tuple[list[Files], 
 def pack_with_deletions(
     files: Iterable[DataFileMeta], rules: PackRules, index_files: Mapping[str, str]
 ) -> tuple[list[Files], Files]:
-    """As `pack`, but takes all files with deleted rows, however few.
+    """Pack as `pack_bins` does, but take all files with deleted rows, however few.
 
     Files whose vectors share an index file stay together, so that it is rewritten only once.
     """
@@ -162,7 +161,7 @@ def pack_with_deletions(
             gathered = []
     if gathered:
         bins.append(tuple(gathered))
-    more, rest = pack(others, rules)
+    more, rest = pack_bins(others, rules)
     return bins + more, rest
 
 

@@ -19,7 +19,7 @@ from stream_app.planning.compact.policy_simulation import SimulatedCost, simulat
 TRIGGERS = (5, 8, 12)
 """Sorted runs that begin a compaction; the most that freshness allows is tried too."""
 _FEW_FLUSHES = 512
-"""In a bucket of so many flushes or more, only the most runs can be cheap."""
+"""The number of flushes from which on only the choice with the most runs can be cheap."""
 SIZE_RATIOS = (1, 50, 100, 200, 300, 500, 1000)
 AMPLIFICATIONS = (50, 200)
 SPARE_RUNS = 3
@@ -27,7 +27,8 @@ SPARE_RUNS = 3
 LEAST_FRESHNESS = 2 + SPARE_RUNS
 FLUSHES_MAX = 1 << 15
 _NEAR = 1.1
-"""Of two choices whose writes differ by less, the one with fewer runs, or the present one, wins."""
+"""If the writes of two choices differ by less than this, the one with fewer runs, or the present
+one, wins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class FixedRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketShape:
-    """What a choice depends on.
+    """The sizes of a bucket on which a choice depends.
 
     Attributes:
         size: bytes of the bucket.
@@ -110,7 +111,7 @@ def is_due(choice: PolicyChoice | None, shape: BucketShape) -> bool:
     return not (0.5 < size < 2 and 2 / 3 < flush < 1.5)
 
 
-def choose(
+def choose_rules(
     shape: BucketShape,
     table: UniversalCompaction,
     fixed: FixedRules,
@@ -174,7 +175,7 @@ def _best(
 
 @cache
 def _cost(rules: UniversalCompaction, num_levels: int, flushes: int) -> SimulatedCost:
-    """The mean of updates and of inserts: sizes do not tell how many keys are new."""
+    """The mean of updates and of inserts: sizes do not show how many keys are new."""
     both = [
         simulate(rules, num_levels, flushes, flushes=2 * flushes, updates=updates)
         for updates in (True, False)

@@ -1,4 +1,4 @@
-"""Simulates what compaction writes in a bucket: sizes and levels only, no files and no time.
+"""Simulates the bytes that compaction writes in a bucket, by sizes and levels alone.
 
 `compaction_policy` compares rules by it. The rules are the job's own (`UniversalCompaction`). All
 sizes are in flushes, so buckets of one shape share an answer, whatever their bytes are.
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from stream_app.mergetree.compact.universal_compaction import RunSize, UniversalCompaction
 
 _UNITS = 1000
-"""Of a flush: rules compare integers."""
+"""The units in which a flush is counted, because the rules compare integers."""
 _PICKS_MAX = 1 << 14
 """Looks for a compaction in one simulation: some 60 ms of the processor."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedCost:
-    """What the flushes of a simulation cost.
+    """The cost of the flushes in a simulation.
 
     Attributes:
         writes: bytes that flushes and compactions wrote, for each byte of the flushes.
@@ -31,7 +31,7 @@ class SimulatedCost:
 
 
 def merged_size(written: float, keys: float | None) -> int:
-    """Bytes that are left of changes once each key has one row.
+    """The bytes that remain of changes after a merge to one row for each key.
 
     Args:
         written: bytes of changes, of keys in no order.
@@ -49,7 +49,7 @@ def simulate(
 
     Args:
         num_levels: level 0 included.
-        size: of the bucket, in flushes.
+        size: the size of the bucket, in flushes.
         flushes: fewer are simulated when they need more than `_PICKS_MAX` picks.
         updates: flushes bring keys that the bucket has; else new ones.
     """

@@ -1,8 +1,8 @@
-"""Which committed rows wait for a compaction before anybody gets them.
+"""Decides which committed rows wait for a compaction before readers see them.
 
 Readers of some tables skip level 0, and some changelogs are written by compactions. There an
 epoch's compaction is part of the epoch: until it is committed, the epoch's rows wait. The level of
-a file tells whether its rows wait, so the metadata alone answers.
+a file shows whether its rows wait, so the metadata alone answers.
 
 The job's start and its looks while idle find by this rule the buckets to compact. Status, pages,
 metrics and `check` count by it.
@@ -19,14 +19,13 @@ from collections.abc import Iterable, Mapping
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import ManifestEntry
-from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.core_options import CoreOptions
 
-UNTOLD_S = 10.0
+UNCOUNTED_S = 10.0
 """Seconds for which the rows of the newest epoch are not counted: their compaction has begun."""
 
 
-class SeenAt(enum.Enum):
+class Visibility(enum.Enum):
     """The levels at which a row is visible to readers, and its change to followers."""
 
     ANY_LEVEL = "any level"
@@ -34,42 +33,45 @@ class SeenAt(enum.Enum):
     HIGHEST_LEVEL = "the highest level"
 
 
-def seen_at(options: CoreOptions, *, merges_by_key: bool) -> SeenAt:
-    """The rule of a table, which merges rows by a key or not."""
+def visibility_of(options: CoreOptions, *, merges_by_key: bool) -> Visibility:
+    """The visible levels of a table, which merges rows by a key or not."""
     if not merges_by_key:
-        return SeenAt.ANY_LEVEL
+        return Visibility.ANY_LEVEL
     if options.producer.by_full_compaction:
-        return SeenAt.HIGHEST_LEVEL
-    by_reader = traits_of(options.merge_engine).needs_lookup or options.merges_by_vectors
-    return SeenAt.ABOVE_LEVEL_0 if by_reader or options.producer.by_lookup else SeenAt.ANY_LEVEL
+        return Visibility.HIGHEST_LEVEL
+    return (
+        Visibility.ABOVE_LEVEL_0
+        if options.hides_level_0 or options.producer.by_lookup
+        else Visibility.ANY_LEVEL
+    )
 
 
-def waiting_rows(files: Iterable[DataFileMeta], rule: SeenAt, num_levels: int) -> int:
+def waiting_rows(files: Iterable[DataFileMeta], rule: Visibility, num_levels: int) -> int:
     """The number of waiting rows in one bucket's live files; deletes count.
 
     Args:
         num_levels: as the table's options say; files may lie higher.
     """
     match rule:
-        case SeenAt.ANY_LEVEL:
+        case Visibility.ANY_LEVEL:
             return 0
-        case SeenAt.ABOVE_LEVEL_0:
+        case Visibility.ABOVE_LEVEL_0:
             least = 1
-        case SeenAt.HIGHEST_LEVEL:
+        case Visibility.HIGHEST_LEVEL:
             files = list(files)
             least = max([num_levels - 1, *(file.level for file in files)])
     return sum(file.row_count for file in files if file.level < least)
 
 
 def waiting_buckets(
-    live: Iterable[ManifestEntry], rule: SeenAt, num_levels: int
+    live: Iterable[ManifestEntry], rule: Visibility, num_levels: int
 ) -> Mapping[BucketId, int]:
     """The buckets with waiting rows, and the number of these rows.
 
     Args:
         live: the live files of a table, or of some of its buckets.
     """
-    if rule is SeenAt.ANY_LEVEL:
+    if rule is Visibility.ANY_LEVEL:
         return {}
     files: dict[BucketId, list[DataFileMeta]] = {}
     for entry in live:
@@ -86,12 +88,14 @@ def counted_rows(waiting: int, *, newest: int, age_s: float) -> int:
         newest: those among them that the newest epoch has brought, at most.
         age_s: seconds since its commit.
     """
-    return waiting if age_s >= UNTOLD_S else max(0, waiting - newest)
+    return waiting if age_s >= UNCOUNTED_S else max(0, waiting - newest)
 
 
-def unseen_by(rule: SeenAt) -> str:
+def unseen_by(rule: Visibility) -> str:
     """The readers that lack the waiting rows."""
-    return "followers of the changelog" if rule is SeenAt.HIGHEST_LEVEL else "readers or followers"
+    return (
+        "followers of the changelog" if rule is Visibility.HIGHEST_LEVEL else "readers or followers"
+    )
 
 
 def waiting_fix(*, is_write_only: bool) -> str:
@@ -102,7 +106,7 @@ def waiting_fix(*, is_write_only: bool) -> str:
             "`stream-app compact TABLE` once"
         )
     return (
-        "a job that runs compacts them: start it, and see the log if they go on waiting; or run "
+        "a job that runs compacts them: start it, and see the log if they continue waiting; or run "
         "`stream-app compact TABLE`"
     )
 

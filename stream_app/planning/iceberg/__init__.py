@@ -1,1 +1,1 @@
-"""Decisions about a table's metadata for Iceberg."""
+"""Decides the content of a table's Iceberg metadata."""

@@ -1,4 +1,4 @@
-"""Decides which manifests a commit writes anew, because a file goes or because they are small.
+"""Decides which manifests a commit rewrites: those that lose a file, and small ones.
 
 A file that goes rewrites its manifest. So manifests stay short, and grow with the table: a commit
 that removes a few files then costs a hundredth of all entries for each.
@@ -18,13 +18,13 @@ _FULL_MANIFESTS = 100
 
 
 def entries_of_manifest(live_files: int) -> int:
-    """The entries of a full manifest, in a table of so many live files."""
+    """The number of entries of a full manifest, in a table with this number of live files."""
     return min(max(_ENTRIES_LEAST, live_files // _FULL_MANIFESTS), _ENTRIES_MOST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeRule:
-    """When small manifests are merged.
+    """The limits at which small manifests are merged.
 
     Attributes:
         target_size: bytes of a full manifest.
@@ -45,11 +45,11 @@ def manifests_to_merge(
         full: `entries_of_manifest`; one that is half full is not small.
     """
     small = [
-        one
-        for one in manifests
-        if one.length < rule.target_size * 2 // 3 and one.live_files < full // 2
+        manifest
+        for manifest in manifests
+        if manifest.length < rule.target_size * 2 // 3 and manifest.live_files < full // 2
     ]
-    total = sum(one.length for one in small)
+    total = sum(manifest.length for manifest in small)
     is_due = len(small) >= rule.max_count or total >= rule.target_size
     return small if is_due and len(small) >= rule.min_count else ()
 

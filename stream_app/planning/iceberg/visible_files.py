@@ -26,7 +26,7 @@ VECTORS_VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)
-class VisibleLevels:
+class IcebergLevels:
     """The levels whose files are visible: from `least` on."""
 
     least: int
@@ -36,11 +36,11 @@ class VisibleLevels:
         return entry.file.level >= self.least
 
 
-def visible_levels(options: CoreOptions, *, merges_by_key: bool) -> VisibleLevels:
+def iceberg_levels(options: CoreOptions, *, merges_by_key: bool) -> IcebergLevels:
     """The visible levels of a table, which merges rows by a key or not."""
     if not merges_by_key:
-        return VisibleLevels(0)
-    return VisibleLevels(1 if publishes_vectors(options) else options.num_levels - 1)
+        return IcebergLevels(0)
+    return IcebergLevels(1 if publishes_vectors(options) else options.num_levels - 1)
 
 
 def publishes_vectors(options: CoreOptions) -> bool:
@@ -51,13 +51,13 @@ def publishes_vectors(options: CoreOptions) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class UnseenRows:
-    """What Iceberg's readers of the newest version lack.
+    """The rows that Iceberg's readers of the newest version do not see.
 
     Attributes:
         rows: in the files that they do not see; several may be versions of one row.
         buckets: that have such files.
         seen_ms: in each of these buckets the newest file that they see was made then or later, by
-            the local clock; None: in some bucket they see no file, or nothing is unseen.
+            the local clock. None: in some bucket they see no file, or nothing is unseen.
     """
 
     rows: int
@@ -65,8 +65,8 @@ class UnseenRows:
     seen_ms: int | None
 
 
-def unseen_rows(live: Iterable[ManifestEntry], levels: VisibleLevels) -> UnseenRows:
-    """Count what Iceberg's readers lack of a snapshot's live files."""
+def unseen_rows(live: Iterable[ManifestEntry], levels: IcebergLevels) -> UnseenRows:
+    """Count the rows of a snapshot's live files that Iceberg's readers do not see."""
     rows: Counter[BucketId] = Counter()
     seen: dict[BucketId, int] = {}
     for entry in live:
@@ -89,13 +89,14 @@ class VisibleChanges:
 
 def visible_changes(
     entries: Iterable[ManifestEntry],
-    levels: VisibleLevels,
+    levels: IcebergLevels,
     path_of: Callable[[ManifestEntry], str],
 ) -> VisibleChanges:
     """The changes of one or more snapshots; a file that only changed its level has not changed.
 
     Args:
-        entries: of the snapshots' deltas, in any order: a file comes and goes once at a level.
+        entries: the entries of the snapshots' deltas, in any order: a file comes and goes once at a
+            level.
     """
     balance: Counter[str] = Counter()
     newest: dict[str, ManifestEntry] = {}

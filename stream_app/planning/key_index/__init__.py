@@ -1,1 +1,1 @@
-"""Decisions about the index that finds a key's row in any partition."""
+"""Decides how the index works that finds a key's row in any partition."""

@@ -1,4 +1,4 @@
-"""Decides which tables need an index of all keys, and what a row does that finds an older one.
+"""Decides which tables need an index of all keys, and how a row treats an older one it finds.
 
 A table whose key lacks partition columns has one row of a key in all partitions. So has one whose
 option ``partition-lookup`` says that the rest of its key is unique.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stream_app.model.merge_engine import Existing, traits_of
+from stream_app.model.merge_engine import OlderRowRule, traits_of
 from stream_app.model.options.bucket_options import (
     DYNAMIC_BUCKET_ASSIGNER_PARALLELISM,
     DYNAMIC_BUCKET_MAX_BUCKETS,
@@ -29,25 +29,26 @@ class IndexRule:
 
     Attributes:
         keys: columns by which a row is found.
-        shares: parts of the index, by the hash of the key. All changes of a key are in one.
-        fills_buckets: whether a share fills the buckets whose number leaves it as the rest of a
-            division by `shares`. Else the table has fixed buckets, and a share is a bucket.
+        shares: number of key shares: parts of the index, by the hash of the key. All changes of a
+            key are in one.
+        fills_buckets: whether a key share fills the buckets whose number leaves it as the rest of a
+            division by `shares`. Else the table has fixed buckets, and a key share is a bucket.
         deletes_end: whether a delete ends a row. Else it takes back values of one that stays.
     """
 
     keys: tuple[str, ...]
     shares: int
     fills_buckets: bool
-    existing: Existing
+    existing: OlderRowRule
     deletes_end: bool
 
     def may_have(self, share: int, bucket: int, *, own: bool, has_keys: bool) -> bool:
-        """Whether a new file of a bucket can have keys of a share.
+        """Whether a new file of a bucket can have keys of a key share.
 
         Args:
             own: whether the file was written by this rule, which leaves a key where it is, or puts
                 it into a bucket of its share.
-            has_keys: whether the bucket had some of the share's before.
+            has_keys: whether the bucket had some of the key share's before.
         """
         if self.fills_buckets and not own:
             return True
@@ -55,7 +56,7 @@ class IndexRule:
 
 
 def index_rule(schema: TableSchema) -> IndexRule | None:
-    """The index that writers of a table need; None: they need none."""
+    """The index that writers of a table need, or None."""
     make = _RULES.get(schema.kind)
     return None if make is None else make(schema)
 
@@ -66,7 +67,7 @@ def _of_own_buckets(schema: TableSchema) -> IndexRule:
     engine = traits_of(options.merge_engine)
     return IndexRule(
         keys=schema.primary_keys,
-        # Each share fills its own buckets.
+        # Each key share fills its own buckets.
         shares=min(shares, most_buckets(options[DYNAMIC_BUCKET_MAX_BUCKETS])),
         fills_buckets=True,
         existing=engine.existing,
@@ -79,7 +80,7 @@ def _of_fixed_buckets(schema: TableSchema) -> IndexRule:
         keys=schema.trimmed_primary_keys,
         shares=schema.core_options.bucket,
         fills_buckets=False,
-        existing=Existing.MOVES,
+        existing=OlderRowRule.MOVES,
         deletes_end=True,
     )
 

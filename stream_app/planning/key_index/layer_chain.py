@@ -1,8 +1,8 @@
 """Decides which files of an index are its newest state, and which are merged.
 
-The index of a share is a stack of layers on local disk. The lowest one has all keys at a snapshot,
-and each further one the changes up to a later snapshot. A snapshot is known by its number and its
-name, because a rollback frees numbers.
+The index of a key share is a stack of layers on local disk. The lowest one has all keys at a
+snapshot, and each further one the changes up to a later snapshot. A snapshot is known by its number
+and its name, because a rollback frees numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ GROWTH = 2
 
 @dataclass(frozen=True, slots=True, order=True)
 class LayerSnapshot:
-    """A snapshot, as layers know it; number 0: the table before its first one."""
+    """A snapshot in a layer's span; number 0 stands for the table before its first snapshot."""
 
     number: int
     name: str = ""
@@ -24,7 +24,7 @@ class LayerSnapshot:
 
 @dataclass(frozen=True, slots=True, order=True)
 class LayerSpan:
-    """The extent of a layer: the changes after one version, up to another.
+    """The span of a layer: it holds the changes after one version, up to another.
 
     Attributes:
         begin: None: the layer has all keys.
@@ -35,8 +35,10 @@ class LayerSpan:
     rows: int = 0
 
 
-def chain(layers: Collection[LayerSpan], versions: Collection[LayerSnapshot]) -> list[LayerSpan]:
-    """The layers of the newest state, lowest first; empty: there is none.
+def newest_chain(
+    layers: Collection[LayerSpan], versions: Collection[LayerSnapshot]
+) -> list[LayerSpan]:
+    """The layers of the newest state, lowest first; empty without a state.
 
     Of several chains to one version it takes that of fewest layers, which were merged last.
 
@@ -61,7 +63,7 @@ def merged_from(rows: Sequence[int]) -> int:
     """The lowest of the layers that are merged into one; `len(rows) - 1`: none is.
 
     Args:
-        rows: of each layer, lowest first.
+        rows: the number of rows of each layer, lowest first.
     """
     first = len(rows) - 1
     together = max(rows[first], 1)

@@ -1,4 +1,4 @@
-"""Where a streaming read begins, and how far one step of it goes.
+"""Decides where a streaming read begins, and how far one step of it goes.
 
 A position lies between two splits of the stream, so that a step can end within a snapshot that is
 larger than the limits. Splits come in the same order each time they are planned.
@@ -53,8 +53,8 @@ class StreamStart:
     """A start mode with its parameters.
 
     Attributes:
-        snapshot_id: of from-snapshot and from-snapshot-full.
-        timestamp_millis: of from-timestamp; since 1970 in UTC.
+        snapshot_id: the snapshot of from-snapshot and from-snapshot-full.
+        timestamp_millis: the time of from-timestamp, in milliseconds since 1970 in UTC.
     """
 
     mode: StartMode
@@ -96,7 +96,7 @@ def stream_start(
         elif snapshot_id is not None:
             chosen = StartMode.FROM_SNAPSHOT
         return StreamStart(mode=chosen, snapshot_id=snapshot_id, timestamp_millis=timestamp_millis)
-    names = [one.value for one in StartMode]
+    names = [mode.value for mode in StartMode]
     name = "latest-full" if mode == "full" else mode
     if name not in names:
         raise UsageError(
@@ -109,7 +109,7 @@ def stream_start(
 
 
 def start_of_options(options: CoreOptions, timestamp_millis: int | None) -> StreamStart:
-    """The start that a table's options say (``scan.mode``, ``scan.snapshot-id``).
+    """The start that a table's options ask for (``scan.mode``, ``scan.snapshot-id``).
 
     Options that the mode does not need are ignored, as in Paimon.
 
@@ -123,7 +123,7 @@ def start_of_options(options: CoreOptions, timestamp_millis: int | None) -> Stre
     if mode == "default" and timestamp_millis is not None:
         snapshot_id = None
     elif mode != "default":
-        by_snapshot = mode in [one.value for one in _BY_SNAPSHOT]
+        by_snapshot = mode in [mode.value for mode in _BY_SNAPSHOT]
         snapshot_id = snapshot_id if by_snapshot else None
         timestamp_millis = timestamp_millis if mode == StartMode.FROM_TIMESTAMP.value else None
     return stream_start(mode, snapshot_id=snapshot_id, timestamp_millis=timestamp_millis)
@@ -193,7 +193,7 @@ class StepLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
+class AdmittedSplits:
     """The splits that a step has taken so far."""
 
     limits: StepLimits
@@ -214,7 +214,7 @@ class Admitted:
         )
         return any(limit is not None and taken >= limit for taken, limit in pairs)
 
-    def take(self, splits: Sequence[StreamSplit]) -> tuple[Admitted, int]:
+    def admit(self, splits: Sequence[StreamSplit]) -> tuple[AdmittedSplits, int]:
         """Take splits of the next snapshot, in order, while they fit.
 
         Returns:
@@ -234,7 +234,7 @@ class Admitted:
                 break
             files, size, rows = more
             count += 1
-        return Admitted(limits, self.snapshots + 1, files, size, rows), count
+        return AdmittedSplits(limits, self.snapshots + 1, files, size, rows), count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,7 +247,7 @@ class StreamStep:
 
 
 class FollowUp(enum.Enum):
-    """The files of a snapshot that hold its changes."""
+    """The files of a snapshot that hold its changes, by the changelog producer."""
 
     NOTHING = "nothing"
     DELTA = "delta"

@@ -1,1 +1,1 @@
-"""Changes of a table's schema: by hand (`alteration`), and by its messages (`evolution`)."""
+"""Decides changes of a table's schema: by a user (`alteration`), and by messages (`evolution`)."""

@@ -1,4 +1,4 @@
-"""A schema and some changes → the next schema, or why the table must not change so.
+"""Computes the next schema from a schema and changes, or refuses the changes.
 
 Source: Paimon `schema/SchemaManager.java#generateTableSchema`, `types/DataTypeCasts.java`.
 """
@@ -10,6 +10,10 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from stream_app.errors import UsageError
+from stream_app.model.file_index.indexed_columns import (
+    renamed_in_index_options,
+    without_indexes_of,
+)
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.option import is_on, is_true
 from stream_app.model.options.table_options import BUCKET_KEY
@@ -52,7 +56,7 @@ class Casting:
     default_problem: Callable[[str, DataType], str | None]
 
 
-def altered(
+def altered_schema(
     schema: TableSchema,
     changes: Sequence[schema_changes.SchemaChange],
     casting: Casting,
@@ -115,7 +119,7 @@ class _Altering:
         self.comment = schema.comment
 
     def apply(self, change: schema_changes.SchemaChange) -> None:  # noqa: C901, PLR0912 - one line for each kind
-        """Make one change.
+        """Apply one change.
 
         Raises:
             UsageError: it is not possible.
@@ -141,7 +145,7 @@ class _Altering:
             case schema_changes.ChangeNullability(name, nullable):
                 self._change_nullability(name, nullable=nullable)
             case schema_changes.SetColumnComment(name, comment):
-                self._put(name, replace(self._column(name), description=comment))
+                self._replace_column(name, replace(self._column(name), description=comment))
             case schema_changes.SetColumnDefault(name, value):
                 self._set_default(name, value)
             case schema_changes.MoveColumn(name, position):
@@ -164,7 +168,7 @@ class _Altering:
     def _column(self, name: str) -> DataField:
         return self.fields[self._index(name)]
 
-    def _put(self, name: str, column: DataField) -> None:
+    def _replace_column(self, name: str, column: DataField) -> None:
         self.fields[self._index(name)] = column
 
     def _add(self, change: schema_changes.AddColumn) -> None:
@@ -201,9 +205,10 @@ class _Altering:
             raise _refused(f"{name!r} is a partition key: folders of partitions have its name")
         if any(column.name == new_name for column in self.fields):
             raise _refused(f"there is a column {new_name!r} already")
-        self._put(name, replace(self._column(name), name=new_name))
+        self._replace_column(name, replace(self._column(name), name=new_name))
         self.primary_keys = tuple(new_name if key == name else key for key in self.primary_keys)
-        self.options = renamed_in_options(self.options, name, new_name)
+        options = renamed_in_options(self.options, name, new_name)
+        self.options = renamed_in_index_options(options, name, new_name)
 
     def _drop(self, name: str) -> None:
         index = self._index(name)
@@ -212,6 +217,7 @@ class _Altering:
         if len(self.fields) == 1:
             raise _refused(f"{name!r} is the only column")
         del self.fields[index]
+        self.options = without_indexes_of(self.options, name)
 
     def _change_type(self, name: str, data_type: DataType) -> None:
         column = self._column(name)
@@ -230,7 +236,7 @@ class _Altering:
         if problem := iceberg_change_problem(was, wanted, self.options):
             raise _refused(f"the column {name!r} is {was}: {problem}", fix=_OTHER_COLUMN)
         self._check_default(column.default_value, wanted, name)
-        self._put(name, replace(column, data_type=wanted))
+        self._replace_column(name, replace(column, data_type=wanted))
 
     def _check_not_key(self, name: str) -> None:
         for what, keys in (
@@ -243,20 +249,23 @@ class _Altering:
 
     def _change_nullability(self, name: str, *, nullable: bool) -> None:
         was = self._column(name).data_type
-        if nullable and name in self.primary_keys:
-            raise _refused(f"{name!r} is a column of the primary key, which is never null")
+        if nullable != was.nullable and name in self.primary_keys:
+            raise _refused(
+                f"{name!r} is a column of the primary key: 'primary-key.nullable' of a new table "
+                "says whether it may be null"
+            )
         if was.nullable and not nullable and is_true(self.options.get(_NO_NOT_NULL, "true")):
             raise _refused(
                 f"the column {name!r} may have nulls",
                 fix=f"if no row has one, set the option {_NO_NOT_NULL!r} to 'false' first",
             )
         data_type = was.as_nullable() if nullable else was.not_null()
-        self._put(name, replace(self._column(name), data_type=data_type))
+        self._replace_column(name, replace(self._column(name), data_type=data_type))
 
     def _set_default(self, name: str, value: str | None) -> None:
         column = self._column(name)
         self._check_default(value, column.data_type, name)
-        self._put(name, replace(column, default_value=value))
+        self._replace_column(name, replace(column, default_value=value))
 
     def _check_default(self, value: str | None, data_type: DataType, name: str) -> None:
         problem = None if value is None else self._casting.default_problem(value, data_type)
@@ -288,7 +297,7 @@ _IMPLICIT: dict[TypeRoot, frozenset[TypeRoot]] = {
     TypeRoot.TIMESTAMP: TIMESTAMP_ROOTS,
     TypeRoot.TIMESTAMP_LTZ: TIMESTAMP_ROOTS,
 }
-"""By type: the other types from which an implicit cast leads to it."""
+"""Type → the other types from which an implicit cast leads to it."""
 
 
 def is_implicit_cast(stored: DataType, wanted: DataType) -> bool:

@@ -1,4 +1,4 @@
-"""What messages tell of a table's columns → changes of its schema, and columns that stay.
+"""Computes the changes of a schema that its messages ask for, and the columns that cannot follow.
 
 1. A column that the table does not have is added, and may be null.
 2. A column whose type has grown is widened to a type that holds all values of both.
@@ -94,7 +94,7 @@ def _keeps_its_type(column: DataType, options: MappingOptions) -> bool:
 
 
 def _wider(column: DataType, source: DataType, options: MappingOptions) -> DataType | None:
-    """The least type with the values of both, of the column's family; None: there is none."""
+    """The narrowest type of the column's family that holds the values of both, or None."""
     for roots in (INTEGER_ROOTS, FLOAT_ROOTS):
         if column.root in roots and source.root in roots:
             return max(column, source, key=lambda candidate: _ORDER.index(candidate.root))
@@ -112,7 +112,7 @@ def _wider(column: DataType, source: DataType, options: MappingOptions) -> DataT
 
 
 def _longer(column: DataType, source: DataType) -> DataType:
-    """A longer text; CHAR becomes VARCHAR when its length changes."""
+    """The longer of two text types; CHAR becomes VARCHAR if its length changes."""
     if column.length >= source.length:
         return column
     varying = TypeRoot.VARCHAR if column.root in STRING_ROOTS else TypeRoot.VARBINARY
@@ -152,7 +152,7 @@ class KeptColumn:
 
 @dataclass(frozen=True, slots=True)
 class Evolution:
-    """The changes that a table takes over from its source, and those that it does not."""
+    """The source's changes that a table adopts, and those that it does not adopt."""
 
     changes: tuple[SchemaChange, ...]
     kept: tuple[KeptColumn, ...] = ()
@@ -216,7 +216,8 @@ def typed_since(versions: Iterable[TableSchema]) -> dict[str, int]:
     """The time from which each column has its type: ms of the version that set it.
 
     Args:
-        versions: of a table's schema, the newest first; as many are taken as are needed.
+        versions: the versions of a table's schema, the newest first; as many are taken as are
+            needed.
     """
     since: dict[str, int] = {}
     open_ids: dict[int, DataField] | None = None

@@ -1,4 +1,4 @@
-"""Which options of a table may change, and how options follow a renamed column.
+"""Decides which options of a table may change, and how options follow a renamed column.
 
 Source: Paimon `schema/SchemaManager.java#checkAlterTableOption`, `#checkResetTableOption`,
 `#applyRenameColumnsToOptions`.
@@ -25,7 +25,7 @@ _GROUPS = (".sequence-group", ".nested-key")
 def set_problem(
     options: Mapping[str, str], key: str, value: str, *, has_snapshots: bool
 ) -> str | None:
-    """The reason why an option cannot get this value; None: it can."""
+    """The reason why an option cannot get this value; None if it can."""
     if options.get(key) == value:
         return None
     if key == "type":
@@ -54,7 +54,7 @@ def _value_problem(options: Mapping[str, str], key: str, value: str) -> str | No
 
 
 def unset_problem(options: Mapping[str, str], key: str, *, has_snapshots: bool) -> str | None:
-    """The reason why an option cannot be reset to its default; None: it can."""
+    """The reason why an option cannot be reset to its default; None if it can."""
     if key not in options:
         return f"the table has no option {key!r}"
     if key == "type":

@@ -1,4 +1,4 @@
-"""The changes that make a schema out of another; and what differs between two, in words.
+"""Defines the changes between two schemas, and describes their differences.
 
 Source: Paimon `schema/SchemaChange.java`, without those of nested columns.
 """

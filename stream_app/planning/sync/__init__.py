@@ -1,1 +1,1 @@
-"""Decisions of a job of a whole database: which source tables it takes, and as which tables."""
+"""Decides for a job of a whole database which source tables it takes, and into which tables."""

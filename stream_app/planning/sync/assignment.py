@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from stream_app.model.schema.origin import Origin
-from stream_app.planning.sync.target_tables import LeftOut, Refusal, SyncRules, decide
+from stream_app.planning.sync.target_tables import (
+    LeftOutTable,
+    RefusedTable,
+    SyncRules,
+    decide_target,
+)
 
 NEW = -1
 """Stands in for a table's index: the job has no such table yet."""
-Place = int | str | None
+TableChoice = int | str | None
 """A table's index, or `NEW`; a text: why no table takes it; None: the job leaves it out."""
 
 
@@ -23,6 +29,7 @@ class TableLimit:
     """The most tables that a job creates."""
 
     most: int
+    FIX: ClassVar[str] = "raise it, or leave tables out by sync.excluding-tables"
 
     def has_room(self, name: str, known: Collection[str], refused: int) -> bool:
         """Whether the job has a table, or may make it.
@@ -34,12 +41,14 @@ class TableLimit:
         return name in known or len(known) + refused < self.most
 
     @property
+    def what(self) -> str:
+        """Why the job makes no table of another source table."""
+        return f"the job has {self.most} tables, the most that sync.max-tables allows"
+
+    @property
     def reason(self) -> str:
         """The reason why messages of another source table are quarantined."""
-        return (
-            f"the job has {self.most} tables, the most that sync.max-tables allows; to fix: raise "
-            "it, or leave tables out by sync.excluding-tables"
-        )
+        return f"{self.what}; to fix: {self.FIX}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,16 +71,16 @@ class Assignment:
     waiting: frozenset[str] = frozenset()
     full: str = ""
 
-    def __call__(self, origin: Origin) -> Place:
-        """The place of a source table."""
+    def __call__(self, origin: Origin) -> TableChoice:
+        """The table that takes the messages of a source table."""
         if (reason := self.refused.get(origin)) is not None:
             return reason
         name = self.taken.get(origin)
         if name is None:
-            decision = decide(self.rules, origin, self.taken)
-            if isinstance(decision, LeftOut):
+            decision = decide_target(self.rules, origin, self.taken)
+            if isinstance(decision, LeftOutTable):
                 return None
-            if isinstance(decision, Refusal):
+            if isinstance(decision, RefusedTable):
                 return f"{decision.reason}; to fix: {decision.fix}"
             name = decision.name
         if (index := self.indexes.get(name)) is not None or name in self.waiting:

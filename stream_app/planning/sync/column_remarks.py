@@ -1,6 +1,6 @@
-"""Collects remarks on a table's columns, for their creation and for later reports.
+"""Collects remarks on a table's columns, for the creation of the table and for later reports.
 
-Pure. A format tells remarks of each column (`SourceColumn.remarks`). This module collects them, and
+Pure. A format gives remarks on each column (`SourceColumn.remarks`). This module collects them, and
 adds those that need the table and its source.
 """
 
@@ -41,7 +41,7 @@ class TableRemark:
     columns: tuple[str, ...]
     remark: Remark
 
-    def what(self) -> str:
+    def text(self) -> str:
         """The remark with the names, which stand before its verb."""
         word = "column" if len(self.columns) == 1 else "each of the columns"
         return f"{word} {', '.join(self.columns)} {self.remark.what}"
@@ -53,7 +53,7 @@ class TableRemark:
 
 def remarks_of_new(columns: Iterable[SourceColumn]) -> Sequence[TableRemark]:
     """Remarks on the columns of a new table."""
-    return _gathered((column.name, one) for column in columns for one in column.remarks)
+    return _gathered((column.name, remark) for column in columns for remark in column.remarks)
 
 
 def remarks_of_added(columns: Iterable[SourceColumn]) -> Sequence[TableRemark]:
@@ -69,8 +69,8 @@ def remarks_of_existing(
     """Remarks on an existing table.
 
     Args:
-        columns: the table's.
-        first_ids: of the fields with which it was made.
+        columns: the columns of the table.
+        first_ids: the ids of the fields with which the table was created.
         inexact: the option of remarks that hold for new columns alone.
     """
     named_remarks: list[tuple[str, Remark]] = []
@@ -82,7 +82,9 @@ def remarks_of_existing(
             named_remarks.append((field.name, CUT))
         if column.has_default and field.field_id not in first_ids:
             named_remarks.append((field.name, ADDED_DEFAULT))
-        named_remarks += [(field.name, one) for one in column.remarks if one.option != inexact]
+        named_remarks += [
+            (field.name, remark) for remark in column.remarks if remark.option != inexact
+        ]
     return _gathered(named_remarks)
 
 
@@ -90,7 +92,7 @@ def only_read(snapshot: SourceTable | None, changes: SourceTable | None) -> Sequ
     """Remarks on columns that only rows of the initial snapshot have.
 
     Args:
-        snapshot, changes: what messages of either kind tell; None: there are none.
+        snapshot, changes: the table as messages of either kind show it; None: there are none.
     """
     if snapshot is None or changes is None:
         return []
@@ -110,10 +112,10 @@ _TOLD_MAX = 5
 
 
 def shard_differences(shards: Mapping[str, SourceTable]) -> str:
-    """The differences between source tables, in words; empty: there are none.
+    """Texts about the differences between source tables; empty if they are alike.
 
     Args:
-        shards: name of a source table → what its messages tell.
+        shards: name of a source table → the table as its messages describe it.
     """
     differences = list(_differences(shards)) if shards else []
     more = f"; and {len(differences) - _TOLD_MAX} more" if len(differences) > _TOLD_MAX else ""
@@ -130,15 +132,17 @@ def _differences(shards: Mapping[str, SourceTable]) -> Iterator[str]:
             yield f"the keys of {first} and {name} are {key_texts}"
 
 
-def _of_columns(first: str, one: SourceTable, second: str, another: SourceTable) -> Iterator[str]:
+def _of_columns(
+    first: str, source: SourceTable, second: str, another: SourceTable
+) -> Iterator[str]:
     for column in another.columns:
-        other = one.column(column.name)
+        other = source.column(column.name)
         if other is None:
             yield f"{column.name!r} of {second} is no column of {first}"
         elif other.is_typed and column.is_typed:
             kinds = other.data_type.as_nullable(), column.data_type.as_nullable()
             if kinds[0] != kinds[1]:
                 yield f"{column.name!r} is {kinds[0]} in {first} and {kinds[1]} in {second}"
-    for column in one.columns:
+    for column in source.columns:
         if another.column(column.name) is None:
             yield f"{column.name!r} of {first} is no column of {second}"

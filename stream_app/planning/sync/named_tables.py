@@ -14,7 +14,7 @@ from stream_app.planning.sync.target_tables import SyncRules
 
 
 def why_never(rules: SyncRules, name: str) -> str:
-    """The reason why no source table can become the table `name`; empty: one can."""
+    """The reason why no source table can become the table `name`; empty if one can."""
     sources = list(dict.fromkeys(_sources(rules, name)))
     if not sources:
         return _how_names_look(rules, name)

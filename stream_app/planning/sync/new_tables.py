@@ -1,4 +1,4 @@
-"""Decides the keys and options of a table that a job makes for a table of the source.
+"""Decides the keys and options of a table that a job creates for a source table.
 
 Source: Paimon `flink/action/cdc/CdcActionCommonUtils.java` (buildPaimonSchema),
 `flink/sink/cdc/NewTableSchemaBuilder.java`.
@@ -39,7 +39,7 @@ class TableRules:
         primary_keys, partition_keys: for each table that has all of these columns.
         multiple_table_partition_keys: name of a source table → its partition keys, likewise.
         sync_primary_keys_from_source_schema: whether the source's key is the table's otherwise.
-        options: of all tables.
+        options: the options of all tables.
         tables: name of a table → what is said of it alone.
     """
 
@@ -73,7 +73,7 @@ def new_table(
     Keys for all tables hold where a table has their columns. Keys of one table must be columns.
 
     Args:
-        source_key: the key that the source tells; empty: none.
+        source_key: the key of the source table; empty: none.
 
     Raises:
         UsageError: keys of ``sync.tables.NAME`` are no columns of the table.
@@ -106,7 +106,7 @@ def new_table(
 
 
 def options_for(primary_keys: Names, options: Mapping[str, str]) -> Mapping[str, str]:
-    """Which of the options for all tables hold for one with this primary key."""
+    """The options for all tables that apply to a table with this primary key."""
     if primary_keys:
         return options
     return {key: value for key, value in options.items() if key not in _NEEDS_KEY}
@@ -114,7 +114,7 @@ def options_for(primary_keys: Names, options: Mapping[str, str]) -> Mapping[str,
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Keys that are asked for, beside the columns of a table."""
+    """The keys that options name for a new table, and the columns that the table has."""
 
     table: str
     columns: Collection[str]

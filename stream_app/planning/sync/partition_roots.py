@@ -1,8 +1,8 @@
-"""Which source table is the root of partitions that send the changes in its place.
+"""Finds the source table whose partitions send the changes in its place.
 
 Pure. PostgreSQL publishes changes of a partitioned table under the names of its partitions, unless
 the publication has publish_via_partition_root. The initial snapshot reads the root as well. So the
-root's table has the rows of that moment, and stands still.
+root's table has the rows of that moment, and never changes again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PARTITIONED = (
 
 @dataclass(frozen=True, slots=True)
 class SeenTable:
-    """What some messages of a source table show.
+    """The facts that some messages of a source table show.
 
     Attributes:
         columns: their names.
@@ -41,7 +41,7 @@ class SeenTable:
 
 
 def partition_roots(seen: Mapping[Origin, SeenTable]) -> Mapping[Origin, Collection[Origin]]:
-    """Tables that stand still → those of the same columns that have the same rows, and change."""
+    """Map each table without changes to the changing tables with the same columns and rows."""
     roots: dict[Origin, list[Origin]] = {}
     for root, table in sorted(seen.items()):
         if table.is_changed or not table.read:

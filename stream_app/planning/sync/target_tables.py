@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stream_app.model.schema.origin import Origin
+from stream_app.planning.sync.table_share import TableShare
 
 _EVERY = ".*"
 _NO_FOLDER = re.compile(r"[/\\$.\s\x00-\x1f\x7f]")
@@ -22,19 +23,20 @@ _NAME_BYTES_MAX = 250
 
 @dataclass(frozen=True, kw_only=True)
 class SyncRules:
-    """Which tables are taken, and how they are named; names and meanings are Paimon's.
+    """The rules that select and name tables; names and meanings are Paimon's.
 
     Attributes:
         including_tables, excluding_tables: regular expressions of whole names of source tables.
-        including_dbs, excluding_dbs: the same for their databases; one that is not told passes.
+        including_dbs, excluding_dbs: the same for their databases; an unknown one passes.
         table_prefix, table_suffix: around the name of each table, unless another rule holds.
         table_prefix_db, table_suffix_db: by the source's database, in any case.
-        table_mapping: name of the source's table, in any case → name of the table; the name alone
+        table_mapping: name of the source's table, in any case → name of the table. The name alone
             as Paimon has it, or with database and schema before it, which outweighs it.
         merge_shards: whether tables of one name in several databases become one table; else each
             name begins with its database.
         case_sensitive: whether names keep their case; else names of the source and of the mapping
             become lower case.
+        share: the job's own share of all tables; None: the job takes every table.
     """
 
     including_tables: str = _EVERY
@@ -48,10 +50,11 @@ class SyncRules:
     table_mapping: Mapping[str, str] = field(default_factory=dict)
     merge_shards: bool = True
     case_sensitive: bool = True
+    share: TableShare | None = None
 
     @property
     def may_collide(self) -> bool:
-        """Whether two source tables may share a name without being meant to be one table."""
+        """Whether two unrelated source tables may get the same name."""
         return not (self.merge_shards and self.case_sensitive)
 
     def takes(self, origin: Origin) -> bool:
@@ -77,61 +80,62 @@ class SyncRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """The table that takes the rows of a source table."""
+class TargetTable:
+    """The decision that a table takes the rows of a source table."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
-    """The job does not take this source table."""
+class LeftOutTable:
+    """The decision that the job does not take a source table."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """The job should take a source table, and cannot."""
+class RefusedTable:
+    """The decision that the job should take a source table, but cannot."""
 
     reason: str
     fix: str
 
 
-Decision = Target | LeftOut | Refusal
-LEFT_OUT = LeftOut()
+Decision = TargetTable | LeftOutTable | RefusedTable
+LEFT_OUT = LeftOutTable()
 
 
-def decide(rules: SyncRules, origin: Origin, taken: Mapping[Origin, str]) -> Decision:
-    """What becomes of a source table.
+def decide_target(rules: SyncRules, origin: Origin, taken: Mapping[Origin, str]) -> Decision:
+    """Decide into which table a source table goes, or why it is not taken.
 
     Args:
         taken: the tables of the source that the job has already → the name of the table of each.
     """
-    if not rules.takes(origin):
+    named = bool(origin.database) or rules.merge_shards
+    name = rules.name_of(origin) if named else origin.table
+    if not rules.takes(origin) or not (rules.share is None or rules.share.takes(name)):
         return LEFT_OUT
-    if not rules.merge_shards and not origin.database:
-        return Refusal(
+    if not named:
+        return RefusedTable(
             f"the messages of {origin} do not tell their database, by which merge-shards = false "
             "names the table",
             "let the messages tell it (flattened ones by add.fields = op,db,schema,table), or set "
             "sync.merge-shards = true",
         )
-    name = rules.name_of(origin)
     if problem := name_problem(name):
-        return Refusal(f"{origin} would become the table {name[:80]!r}: {problem}", _RENAME)
+        return RefusedTable(f"{origin} would become the table {name[:80]!r}: {problem}", _RENAME)
     others = [other for other, of in taken.items() if of == name and other != origin]
     if others and not rules.merge_shards:
-        return Refusal(
+        return RefusedTable(
             f"{origin} would become the table {name}, as {min(others)} does",
             f"{_RENAME}, or set sync.merge-shards = true if both are shards of one table",
         )
     twins = [other for other in others if _folded(other) == _folded(origin)]
     if twins and not rules.case_sensitive:
-        return Refusal(
+        return RefusedTable(
             f"{origin} would become the table {name}, as {min(twins)} does, which differs in its "
             "case alone",
             f"{_RENAME}, or set sync.case-sensitive = true",
         )
-    return Target(name)
+    return TargetTable(name)
 
 
 _RENAME = "name it by sync.table-mapping"
@@ -148,7 +152,7 @@ def _fits(name: str, including: str, excluding: str | None) -> bool:
 
 
 def name_problem(name: str) -> str:
-    """Why no folder can have this name; empty: it can."""
+    """The reason why no folder can have this name; empty if one can."""
     if not name:
         return "it is empty"
     if match := _NO_FOLDER.search(name):

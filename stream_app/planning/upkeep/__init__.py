@@ -1,1 +1,3 @@
-"""What retention may delete, and which tags are due. Start with `expire_range`."""
+"""Decides which versions and files may be deleted, and which tags are due. Start with
+`expire_range`.
+"""

@@ -1,7 +1,7 @@
-"""Which snapshots, and which long-lived changelogs, expire by a table's options: ranges of numbers.
+"""Decides which snapshots and long-lived changelogs expire by a table's options: ranges of numbers.
 
-Called by `table.upkeep.expire_snapshots` and `table.upkeep.expire_changelogs`. Numbers and times
-in, numbers out; `unused_files` decides which files they take along.
+Called by `table.upkeep.expire_snapshots` and `table.upkeep.expire_changelogs`. It takes and returns
+numbers and times; `unused_files` decides which files expire with them.
 
 Source: Paimon `table/ExpireSnapshotsImpl.java`, `table/ExpireChangelogImpl.java`,
 `options/ExpireConfig.java`. In one point the rule is that of Paimon after 1.4: ``time-retained``
@@ -30,12 +30,12 @@ from stream_app.model.options.expire_options import (
 from stream_app.model.options.option import Option
 
 TimeOf = Callable[[int], int | None]
-"""When a version was committed, in milliseconds; None when it is gone."""
+"""Gives the time of a version's commit, in milliseconds; None if the version is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """What is kept of a chain of versions.
+    """The limits by which a chain of versions is retained.
 
     Attributes:
         num_max: more go, however young they are.
@@ -77,7 +77,7 @@ def snapshot_range(
     """The snapshots that expire, unless a consumer needs them (`but_for_consumer`).
 
     Args:
-        ids: of all snapshots, ascending; at least one.
+        ids: the numbers of all snapshots, ascending; at least one.
         older_than_ms: the time from which on snapshots are kept.
         limit: most that may expire.
         time_of: is asked only for what lies between the two numbers of the retention, and ends.
@@ -94,7 +94,7 @@ def snapshot_range(
 
 
 def but_for_consumer(going: ExpireRange, protected_from: int | None) -> ExpireRange:
-    """What expires when a consumer has yet to read the snapshots from a number on; None: none."""
+    """The expiring range if a consumer has yet to read from a number on; None: no consumer."""
     if protected_from is None or protected_from >= going.end:
         return going
     return replace(going, end=max(going.begin, protected_from), kept_by="a consumer")
@@ -113,7 +113,7 @@ def changelog_range(
     """The long-lived changelogs that expire; as Paimon's, the newest of them stays.
 
     Args:
-        ids: of all long-lived changelogs, ascending; at least one.
+        ids: the numbers of all long-lived changelogs, ascending; at least one.
         latest_snapshot: number of the table's newest snapshot, from which numbers are counted.
     """
     begin = ids[0]
@@ -133,7 +133,7 @@ def changelog_range(
 def _bounded(
     begin: int, latest: int, retention: Retention, *, limit: int, protected_from: int | None
 ) -> tuple[int, str]:
-    """The end by everything but time, and what set it."""
+    """The end of the range by all rules except time, and the rule that set it."""
     bounds = [(latest - retention.num_min + 1, "the number that is retained")]
     if protected_from is not None:
         bounds.append((protected_from, "a consumer"))
@@ -143,7 +143,7 @@ def _bounded(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpireConfig:
-    """How long snapshots and changelogs are kept.
+    """The retention of snapshots and of changelogs.
 
     Attributes:
         limit: most of each that one expiry deletes.
@@ -187,7 +187,7 @@ def expire_config(
     time_ms: int | None = None,
     limit: int | None = None,
 ) -> ExpireConfig:
-    """What the options say; the defaults for changelogs are those for snapshots.
+    """The retention in the options; by default changelogs live as long as snapshots.
 
     Args:
         num_max, num_min, time_ms, limit: of snapshots, instead of the options. A maximum below the

@@ -1,4 +1,4 @@
-"""The time in a partition's values, and which partitions have expired.
+"""Computes the time in a partition's values, and decides which partitions have expired.
 
 `table.upkeep.expire_partitions` calls it. Times are local times of day read as if they were UTC, in
 milliseconds, as Paimon compares them. A value without a readable time gives None: its partition
@@ -47,7 +47,7 @@ class PartitionTime:
     formatter: re.Pattern[str] | None
 
     def millis(self, names: Sequence[str], values: Sequence[str | None]) -> int | None:
-        """The time of a partition; None when a value that tells it is null, or is no time."""
+        """The time of a partition; None if a value that gives it is null, or is no time."""
         texts = dict(zip(names, values, strict=True))
         text = values[0] if self.pattern is None else _filled(self.pattern, texts)
         match = None if text is None else (self.formatter or _DEFAULT).fullmatch(text)
@@ -58,7 +58,7 @@ class PartitionTime:
 
 
 def time_of_partitions(options: CoreOptions) -> PartitionTime:
-    """The reader of times that a table's options ask for.
+    """The reader of partition times that a table's options ask for.
 
     Raises:
         UsageError: the formatter has an unsupported letter.
@@ -68,7 +68,7 @@ def time_of_partitions(options: CoreOptions) -> PartitionTime:
 
 
 def partition_time(pattern: str | None, formatter: str | None) -> PartitionTime:
-    """The reader of times that the two options ask for.
+    """The reader of partition times that the two options ask for.
 
     Raises:
         UsageError: the formatter has a letter that we do not know.
@@ -77,7 +77,7 @@ def partition_time(pattern: str | None, formatter: str | None) -> PartitionTime:
 
 
 def _filled(pattern: str, values: Mapping[str, str | None]) -> str | None:
-    """``$column`` replaced by values; None when one of these is null.
+    """Replace ``$column`` by values; None if one of these is null.
 
     Of two names that fit, the longer one is meant. Nulls in other columns do not matter, as since
     Paimon 2.0; before it, a null in any column kept the partition.
@@ -116,7 +116,7 @@ def _expression(formatter: str) -> re.Pattern[str]:
 
 
 def _lenient(fields: Mapping[str, str]) -> int | None:
-    """A time whose parts may be beyond their bounds, and count on."""
+    """The time of parts that may exceed their bounds, and then carry over."""
     months = int(fields["M"]) - 1
     year = int(fields["y"]) + months // 12
     days = _day_number(year, months % 12 + 1, 1)
@@ -128,7 +128,7 @@ def _lenient(fields: Mapping[str, str]) -> int | None:
 
 
 def _smart(fields: Mapping[str, str]) -> int | None:
-    """A time whose parts must be in their bounds; the 31st of a shorter month is its last day."""
+    """The time of parts within their bounds; the 31st of a shorter month is its last day."""
     if "yy" in fields:
         year = 2000 + int(fields["yy"])
     elif "y" in fields:
@@ -150,7 +150,7 @@ def _smart(fields: Mapping[str, str]) -> int | None:
 
 
 def _is_time(fields: Mapping[str, str]) -> bool:
-    """Whether no larger part is missing before a smaller one; else only the date counts."""
+    """Whether no smaller part is given without the larger ones; otherwise only the date counts."""
     there = [name in fields for name in "HmsS"]
     return there == sorted(there, reverse=True)
 
@@ -160,7 +160,7 @@ def _fraction_ms(fields: Mapping[str, str]) -> int:
 
 
 def _day_number(year: int, month: int, day: int) -> int | None:
-    """Days since 1970; None for a year that no calendar here has."""
+    """Days since 1970; None for a year outside of the supported calendar."""
     try:
         return datetime.date(year, month, day).toordinal() - _EPOCH_DAY
     except (ValueError, OverflowError):
@@ -175,7 +175,7 @@ class DatedPartition:
         partition: serialized BinaryRow.
         values: as texts, null as the default name; by these partitions are put in order.
         time_ms: by which its age counts: local time of day as if UTC; None: it has none, and stays.
-        rows: of all files, deletes and older versions included.
+        rows: the number of rows of all files, deletes and older versions included.
     """
 
     partition: bytes
@@ -198,7 +198,9 @@ def expired_partitions(
     return sorted(expired, key=lambda partition: ",".join(partition.values))[:at_most]
 
 
-def batches(partitions: list[DatedPartition], batch_size: int | None) -> list[list[DatedPartition]]:
+def drop_batches(
+    partitions: list[DatedPartition], batch_size: int | None
+) -> list[list[DatedPartition]]:
     """The partitions that one commit drops each time; None: all at once."""
     size = batch_size or max(len(partitions), 1)
     return [partitions[first : first + size] for first in range(0, len(partitions), size)]

@@ -1,4 +1,4 @@
-"""Which automatic tags are due, how they are named, and which have expired.
+"""Decides which automatic tags are due, their names, and which tags have expired.
 
 Pure decisions; `table.upkeep.tag_upkeep` reads the snapshots and carries them out. Names are those
 of periods: ``2026-01-31``, ``2026-01-31 07``.
@@ -49,7 +49,7 @@ class TagRules:
 
 
 def first_snapshot(rules: TagRules, tags: Iterable[Tag]) -> tuple[int, int | None]:
-    """Behind the newest automatic tag: the first snapshot to look at, and the next tag's period.
+    """The first snapshot to examine behind the newest automatic tag, and the next tag's period.
 
     The beginning of that period is None, and the snapshot 1, when there is none yet.
     """
@@ -70,7 +70,7 @@ def due_tags(
     """The tags that snapshots are due, each at most one.
 
     Args:
-        next_begin: of the period that has no tag yet; None: any that has ended is tagged.
+        next_begin: the begin of the period that has no tag yet; None: any that has ended is tagged.
         snapshots: those that were not examined yet, in order.
     """
     due = []
@@ -89,17 +89,17 @@ def due_tags(
 
 
 def due_ms(rules: TagRules, next_begin: int | None) -> int | None:
-    """The time on the wall from which on the next period waits for its tag; None: not known."""
+    """The wall-clock time at which the next period waits for its tag; None: unknown."""
     return None if next_begin is None else next_begin + rules.periods.period_ms + rules.delay_ms
 
 
 def lacks_snapshot(
     rules: TagRules, next_begin: int | None, newest: SnapshotTime | None, now_ms: int
 ) -> bool:
-    """Whether a period is over and no snapshot is there that can have its tag.
+    """Whether a period is over, but no snapshot can have its tag.
 
     Args:
-        next_begin: of the period that has no tag yet.
+        next_begin: the begin of the period that has no tag yet.
         newest: of the snapshots that have no tag of a period yet; None: all have one, or come
             before one that has.
         now_ms: on the wall.
@@ -122,7 +122,7 @@ def surplus_tags(rules: TagRules, tags: Iterable[Tag]) -> list[str]:
 
 
 def tags_whose_time_is_over(tags: Iterable[Tag], wall_clock_ms: int) -> list[str]:
-    """The names of the tags that were to be kept for a time that has passed."""
+    """The names of the tags whose retention time has passed."""
     return [
         tag.name
         for tag in tags
@@ -148,11 +148,11 @@ _DIGITS = {"%Y": r"\d{4}", "%m": r"\d{2}", "%d": r"\d{2}", "%H": r"\d{2}", "%M":
 
 @dataclass(frozen=True, slots=True)
 class TagPeriods:
-    """One way to name periods.
+    """A way to name periods.
 
     Attributes:
         period_ms: the length of a period.
-        pattern: of names, as `strftime` takes it.
+        pattern: the pattern of names, as `strftime` takes it.
         is_daily: names of days may have something behind a blank, which is passed over.
     """
 
@@ -161,11 +161,11 @@ class TagPeriods:
     is_daily: bool = False
 
     def name(self, begin_ms: int) -> str:
-        """The tag of the period that begins then."""
+        """The tag of the period that begins at a time."""
         return (_EPOCH + timedelta(milliseconds=begin_ms)).strftime(self.pattern)
 
     def begin(self, name: str) -> int | None:
-        """The begin of a tag's period; None when the name is not a period's."""
+        """The begin of a tag's period; None if the name is not that of a period."""
         text = name.split(" ", maxsplit=1)[0] if self.is_daily else name
         form = self.pattern
         for directive, digits in _DIGITS.items():

@@ -1,4 +1,4 @@
-"""Which files no version needs any more when some versions expire.
+"""Decides which files no version needs when some versions expire.
 
 `table.upkeep.expire_snapshots`, `expire_changelogs` and the deletion of tags call it. Manifest
 entries in, manifest entries out; it neither reads nor deletes.
@@ -24,7 +24,7 @@ FileKey = tuple[bytes, int, str]
 
 
 def file_key(entry: ManifestEntry) -> FileKey:
-    """The file of an entry."""
+    """The key by which entries of one file are found."""
     return entry.partition, entry.bucket, entry.file.file_name
 
 
@@ -39,7 +39,7 @@ def dropped_files(delta: Collection[ManifestEntry]) -> list[ManifestEntry]:
     ]
 
 
-def unprotected(
+def unprotected_entries(
     entries: Iterable[ManifestEntry], protected: Sequence[Collection[FileKey]]
 ) -> list[ManifestEntry]:
     """The entries whose file is in no set of protected ones."""
@@ -47,7 +47,7 @@ def unprotected(
 
 
 def without_flushed(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """The entries of files that compaction made.
+    """The entries of files that a compaction has made.
 
     Where the changelog outlives snapshots and has no files of its own, flushed files are the
     changelog. A file of which it is not known counts as flushed.
@@ -62,7 +62,7 @@ def tag_before(tagged: Sequence[int], snapshot_id: int) -> int | None:
 
 
 def tags_of_range(tagged: Sequence[int], begin: int, end: int) -> list[int]:
-    """The tagged snapshots that may share metadata with the snapshots from `begin` to before `end`.
+    """The tagged snapshots that may share metadata with a range of snapshots, `end` excluded.
 
     These are the tags in the range and the newest one before it; `tagged` ascending.
     """
@@ -71,7 +71,7 @@ def tags_of_range(tagged: Sequence[int], begin: int, end: int) -> list[int]:
 
 
 def nearest_numbers(going: int, kept: Iterable[int]) -> list[int]:
-    """The nearest number below and the nearest one above, as far as there are any."""
+    """The next smaller and the next larger number, as far as they exist."""
     numbers = sorted(kept)
     below = [number for number in numbers if number < going]
     above = [number for number in numbers if number > going]

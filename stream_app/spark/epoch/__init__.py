@@ -1,1 +1,1 @@
-"""The tasks of one epoch, and the Spark jobs that run them. Start with `epoch_runner`."""
+"""Runs the tasks of one epoch in Spark jobs. Start with `epoch_runner`."""

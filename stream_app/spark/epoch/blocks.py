@@ -1,4 +1,4 @@
-"""Blocks: what decoding tasks send through the shuffle, and the task that each block goes to.
+"""Defines blocks, which decoding tasks send through the shuffle, and their writing tasks.
 
 A block is the record-batch message of a bucket's rows, without its schema, which both sides know.
 It travels as one binary cell: a few large rows in the shuffle instead of millions of small ones.
@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA, MESSAGE_SCHEMA
 from stream_app.format.bucket_hash import murmur_hash
-from stream_app.spark.epoch.decode_counts import Where
+from stream_app.kafka.offset_ranges import KafkaPartition
 
 BLOCK_COLUMNS = (
     "task INT, table INT, kind INT, partition BINARY, bucket INT, topic STRING, "
@@ -40,7 +40,7 @@ source. ``rows``: changes or bad records. Blocks without changes have an empty
 """
 BLOCK_ORDER = ("table", "partition", "bucket", "topic", "source_partition", "first_offset")
 """The order in which a writing task gets its blocks."""
-Place = tuple[int, bytes, int, str, int, int]
+BlockPosition = tuple[int, bytes, int, str, int, int]
 """The values of one block in the columns `BLOCK_ORDER`."""
 
 NEWCOMERS = -1
@@ -82,7 +82,7 @@ class Block:
 
     table: int
     kind: BlockKind
-    where: Where
+    where: KafkaPartition
     data: pa.Buffer
     first_offset: int = 0
     rows: int = 0
@@ -91,13 +91,13 @@ class Block:
     keeps_order: bool = True
 
     @property
-    def place(self) -> Place:
+    def place(self) -> BlockPosition:
         """The sort key of a writing task's blocks."""
         return (self.table, self.partition, self.bucket, *self.where, self.first_offset)
 
 
 class BlockDealer:
-    """Deals blocks out to writing tasks."""
+    """Assigns blocks to writing tasks."""
 
     def __init__(self, tasks: int) -> None:
         self._tasks = tasks
@@ -119,7 +119,7 @@ class BlockDealer:
 
 
 def block_rows(blocks: Iterable[Block], tasks: int) -> Iterator[pa.RecordBatch]:
-    """Blocks as batches of `BLOCK_COLUMNS`, some megabytes each."""
+    """Pack blocks into batches of `BLOCK_COLUMNS`, a few megabytes each."""
     dealer, addresses = BlockDealer(tasks), task_addresses(tasks)
     rows: list[tuple[Any, ...]] = []
     buffers: list[pa.Buffer] = []
@@ -142,7 +142,7 @@ def _batch(rows: list[tuple[Any, ...]], buffers: list[pa.Buffer]) -> pa.RecordBa
 
 
 def task_addresses(tasks: int) -> list[int]:
-    """For each task an integer that Spark's hash partitioning sends to it.
+    """An integer for each task that Spark's hash partitioning sends to this task.
 
     Spark computes Murmur3 with seed 42 over the four bytes, modulo the number of partitions. Paimon
     uses the same hash for buckets.

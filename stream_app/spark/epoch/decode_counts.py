@@ -1,4 +1,4 @@
-"""Counts of decoding tasks, on their way to the driver.
+"""Carries the counts of decoding tasks to the driver.
 
 Counts travel as blocks beside the changes. So a repeated task counts once, which Spark's
 accumulators do not promise.
@@ -16,11 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.change_batch import ROW_KIND, DecodedBatch
-from stream_app.cdc.column_drift import Column
+from stream_app.cdc.change_batch import ROW_KIND, DecodedBatch, Violation
+from stream_app.cdc.column_drift import Column, Sighting
 from stream_app.errors import WrongSourceError
+from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.row_kind import RowKind
-from stream_app.model.schema.source_table import SourceTable, merged
+from stream_app.model.schema.source_table import SourceTable, merged_source_table
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.spark.epoch.epoch_seconds import TaskSeconds
 
@@ -32,8 +33,6 @@ _SUMS = (
     *("messages", "changes", "skipped", "bad", "decoder_errors", "others"),
     *("read_s", "decode_s"),
 )
-Where = tuple[str, int]
-"""A topic and a Kafka partition."""
 TablesSeen = Mapping[tuple[str, str], tuple[int, int]]
 """Topic and name of a source table → partition and offset of its first record."""
 
@@ -47,18 +46,18 @@ class PartitionEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnSighting:
-    """Number of records in which a column is unknown or missing, and the place of the first."""
+class RecordSighting:
+    """Number of records with a drift or a violation, and the place of the first."""
 
     records: int
     topic: str
     partition: int
     offset: int
 
-    def plus(self, other: ColumnSighting) -> ColumnSighting:
+    def plus(self, other: RecordSighting) -> RecordSighting:
         """Return the sum of both."""
         first = min(self.place, other.place)
-        return ColumnSighting(self.records + other.records, *first)
+        return RecordSighting(self.records + other.records, *first)
 
     @property
     def place(self) -> tuple[str, int, int]:
@@ -68,7 +67,7 @@ class ColumnSighting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeCounts:
-    """What was read: `skipped` messages change no row, `bad` ones could not be decoded.
+    """Counts of the messages read: `skipped` ones change no row, `bad` ones could not be decoded.
 
     Attributes:
         kinds: changes of each `RowKind`, in its order.
@@ -77,6 +76,7 @@ class DecodeCounts:
         requests: requests of the writing tasks to the store; see `fileio.counted_file_io`.
         decoder_errors: number of bad messages at which the decoder itself failed.
         columns: unknown and missing ones; see `cdc.column_drift`.
+        violations: broken expectations; see `cdc.steps.expectations`.
         description: facts in the messages about the source's table that our table lacks.
         tables: source tables by name; records without a name have the empty one.
         records: topic and name of a source table → its records; for a job of one table.
@@ -96,11 +96,12 @@ class DecodeCounts:
     decode_s: float = field(default=0.0, compare=False)
     slowest: TaskSeconds = field(default_factory=TaskSeconds, compare=False)
     requests: Mapping[str, int] = field(default_factory=dict, compare=False)
-    ends: Mapping[Where, PartitionEnd] = field(default_factory=dict)
+    ends: Mapping[KafkaPartition, PartitionEnd] = field(default_factory=dict)
     tables: TablesSeen = field(default_factory=dict)
-    columns: Mapping[Column, ColumnSighting] = field(default_factory=dict)
+    columns: Mapping[Column, RecordSighting] = field(default_factory=dict)
+    violations: Mapping[Violation, RecordSighting] = field(default_factory=dict)
     description: SourceTable | None = None
-    truncated: Mapping[Where, int] = field(default_factory=dict)
+    truncated: Mapping[KafkaPartition, int] = field(default_factory=dict)
     records: Mapping[tuple[str, str], int] = field(default_factory=dict)
     others: int = 0
     refusal: WrongSourceError | None = None
@@ -127,7 +128,8 @@ class DecodeCounts:
                 },
             },
             columns=_together(self.columns, other.columns),
-            description=merged(self.description, other.description)
+            violations=_summed(self.violations, other.violations),
+            description=merged_source_table(self.description, other.description)
             if self.description and other.description
             else self.description or other.description,
             truncated={
@@ -157,10 +159,20 @@ class DecodeCounts:
         return pickle.dumps(self)
 
 
+def _summed(
+    some: Mapping[Violation, RecordSighting], others: Mapping[Violation, RecordSighting]
+) -> Mapping[Violation, RecordSighting]:
+    shared = {
+        violation: some[violation].plus(others[violation])
+        for violation in some.keys() & others.keys()
+    }
+    return {**some, **others, **shared}
+
+
 def _together(
-    some: Mapping[Column, ColumnSighting], others: Mapping[Column, ColumnSighting]
-) -> Mapping[Column, ColumnSighting]:
-    """Both mappings, limited to `COLUMN_NAMES_MAX` names of a kind; the rest is `OTHER_COLUMNS`."""
+    some: Mapping[Column, RecordSighting], others: Mapping[Column, RecordSighting]
+) -> Mapping[Column, RecordSighting]:
+    """Merge mappings, up to `COLUMN_NAMES_MAX` names of a kind; `OTHER_COLUMNS` has the rest."""
     if not others:
         return some
     columns = dict(some)
@@ -176,7 +188,10 @@ def _together(
 
 
 def counts_of_batch(
-    where: Where, messages: pa.RecordBatch, decoded: DecodedBatch, sources: Sequence[str] = ()
+    where: KafkaPartition,
+    messages: pa.RecordBatch,
+    decoded: DecodedBatch,
+    sources: Sequence[str] = (),
 ) -> DecodeCounts:
     """The counts of some messages of one Kafka partition and of their decoding.
 
@@ -187,6 +202,10 @@ def counts_of_batch(
     topic, partition = where
     tables = {**dict.fromkeys(sources, 0), **decoded.tables}
     end = PartitionEnd(offsets[-1].as_py(), _newest_ms(messages.column("timestamp")))
+
+    def placed(seen: Sighting) -> RecordSighting:
+        return RecordSighting(seen.records, *where, offsets[seen.first].as_py())
+
     return DecodeCounts(
         messages=messages.num_rows,
         changes=decoded.changes.rows.num_rows,
@@ -196,10 +215,8 @@ def counts_of_batch(
         kinds=tuple(_kinds(decoded.changes.rows.column(ROW_KIND)).tolist()),
         ends={where: end},
         tables={(topic, name): (partition, offsets[at].as_py()) for name, at in tables.items()},
-        columns={
-            column: ColumnSighting(sighting.records, *where, offsets[sighting.first].as_py())
-            for column, sighting in decoded.columns.items()
-        },
+        columns={column: placed(seen) for column, seen in decoded.columns.items()},
+        violations={violation: placed(seen) for violation, seen in decoded.violations.items()},
         description=decoded.description,
         truncated={} if decoded.truncated is None else {where: offsets[decoded.truncated].as_py()},
         records={(topic, name): count for name, count in decoded.records.items()},

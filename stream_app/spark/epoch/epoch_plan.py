@@ -1,6 +1,6 @@
-"""What the tasks of one epoch need to know of each table of the job.
+"""The plan by which the tasks of one epoch decode and write each table.
 
-`ingest.epoch_writer` makes a plan whenever it decodes an epoch, from its tables' schemas of then.
+`ingest.epoch_rounds` makes it whenever it decodes an epoch, from the tables' current schemas.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import pyarrow as pa
 
 from stream_app.cdc.message_format import MessageFormat
-from stream_app.spark.epoch.decode_counts import Where
+from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.table.file_store_table import FileStoreTable, with_files
 from stream_app.table.kinds.registry import bucket_assigner
 from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
@@ -43,14 +43,15 @@ class TablePlan:
         first_offsets: Kafka partition → the first offset that counts. It is that of a TRUNCATE, so
             the messages before it are left out.
         basis: the index of keys on which the rows rest, in tables that have one.
+        packs: the bytes of `packed`, once they are made; plans that come of this one share them.
     """
 
     table: FileStoreTable
     message_format: MessageFormat
     next_sequence_number: int = 0
-    first_offsets: Mapping[Where, int] = field(default_factory=dict)
+    first_offsets: Mapping[KafkaPartition, int] = field(default_factory=dict)
     basis: IndexBasis = NO_INDEX
-    _packed: list[bytes] = field(default_factory=list, compare=False, repr=False)
+    packs: list[bytes] = field(default_factory=list, compare=False, repr=False, kw_only=True)
 
     def of_next_epoch(self, next_sequence_number: int, basis: IndexBasis) -> TablePlan:
         """The same table and format in a later epoch; returns itself if the table got no rows."""
@@ -61,17 +62,20 @@ class TablePlan:
             self, next_sequence_number=next_sequence_number, first_offsets={}, basis=basis
         )
 
-    def counting_from(self, first_offsets: Mapping[Where, int]) -> TablePlan:
+    def counting_from(self, first_offsets: Mapping[KafkaPartition, int]) -> TablePlan:
         """The same plan, without messages before these offsets and without keys of earlier rows."""
         if first_offsets == self.first_offsets:
             return self
-        return replace(
-            self, first_offsets=first_offsets, basis=NO_INDEX if first_offsets else self.basis
-        )
+        basis = IndexBasis(bucket_counts=self.basis.bucket_counts) if first_offsets else self.basis
+        return replace(self, first_offsets=first_offsets, basis=basis)
 
     def of_routed(self, routed: TablePlan) -> TablePlan:
         """The same plan for rows that an earlier plan routed."""
-        basis = replace(self.basis, routed_on=routed.basis.routed_on)
+        basis = replace(
+            self.basis,
+            routed_on=routed.basis.routed_on,
+            bucket_counts=routed.basis.bucket_counts,
+        )
         plan = self if basis == self.basis else replace(self, basis=basis)
         return plan.counting_from(routed.first_offsets)
 
@@ -80,14 +84,14 @@ class TablePlan:
 
         The file system is pickled apart, because its access keys change.
         """
-        if not self._packed:
+        if not self.packs:
             table = replace(self.table, file_io=cast(Any, None))
-            self._packed.append(pickle.dumps((table, self.message_format)))
-        return self._packed[0]
+            self.packs.append(pickle.dumps((table, self.message_format)))
+        return self.packs[0]
 
     def assigner(self) -> BucketAssigner:
         """Finds the bucket of each row."""
-        return bucket_assigner(self.table, self.basis.routed_on)
+        return bucket_assigner(self.table, self.basis)
 
 
 Shelf = tuple[bytes | None, ...]
@@ -115,11 +119,11 @@ def _unpacked_table(packed: bytes) -> tuple[FileStoreTable, MessageFormat]:
 
 
 class _OfEpoch(NamedTuple):
-    """What a packed plan has beside its tables, by their index; most tables have the defaults."""
+    """The part of a packed plan that belongs to one epoch, by table; most have the defaults."""
 
     file_ios: Mapping[int, Any]
     next_sequence_numbers: Sequence[int]
-    first_offsets: Mapping[int, Mapping[Where, int]]
+    first_offsets: Mapping[int, Mapping[KafkaPartition, int]]
     bases: Mapping[int, IndexBasis]
 
 
@@ -169,7 +173,7 @@ class _PackedPlans(Sequence[TablePlan | None]):
         return _PackedPlans, (self._shelves, self._of_epoch)
 
 
-class Part(NamedTuple):
+class MessagePart(NamedTuple):
     """Messages of one table, in the order of offsets.
 
     Attributes:
@@ -185,13 +189,13 @@ class Part(NamedTuple):
 class MessageSplitter(Protocol):
     """Assigns each message to a table of the job. Can be pickled."""
 
-    def split(self, messages: pa.RecordBatch) -> Iterator[Part]:
+    def split(self, messages: pa.RecordBatch) -> Iterator[MessagePart]:
         """The messages of each table.
 
         Some messages of a table that the job should have, and does not have yet, get the index
-        `blocks.NEWCOMERS`; a few of each suffice. Messages that cannot be given to a table come
-        under `blocks.UNREADABLE`, in columns of `BAD_RECORD_SCHEMA`. Messages that mean no row, and
-        those of tables that the job does not take, are left out.
+        `blocks.NEWCOMERS`; a few of each suffice. Messages that cannot be assigned to a table get
+        the index `blocks.UNREADABLE`, in columns of `BAD_RECORD_SCHEMA`. Messages that mean no row,
+        and those of tables that the job does not take, are left out.
 
         Args:
             messages: columns of `MESSAGE_SCHEMA`, of one Kafka partition, in the order of offsets.
@@ -203,9 +207,9 @@ class MessageSplitter(Protocol):
 class AllToOneTable:
     """The splitter of a job with one table."""
 
-    def split(self, messages: pa.RecordBatch) -> Iterator[Part]:
+    def split(self, messages: pa.RecordBatch) -> Iterator[MessagePart]:
         """See `MessageSplitter.split`."""
-        yield Part(0, messages)
+        yield MessagePart(0, messages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,12 +240,12 @@ class EpochShape:
 class EpochPlan:
     """The tables of one epoch, for its tasks; can be pickled.
 
-    Pickling stays small and quick with thousands of tables: they are packed and compressed once for
+    Pickling stays small and quick with thousands of tables. They are packed and compressed once for
     all epochs, and a task unpacks only the tables of its messages.
 
     Attributes:
-        tables: by the index that blocks carry; None: the table takes no part, and its
-            messages are skipped.
+        tables: by the index that blocks carry; None for a table that takes no part, whose messages
+            are skipped.
     """
 
     tables: Sequence[TablePlan | None]
@@ -260,6 +264,12 @@ class EpochPlan:
         plan = self.tables[index]
         assert plan is not None, "blocks are made for tables that take part"
         return plan
+
+    @property
+    def indexes_all_keys(self) -> bool:
+        """Whether a table finds older rows in any partition, by an index on executors' disks."""
+        kinds = {plan.table.kind for plan in self.tables if plan is not None}
+        return any(kind.crosses_partitions or kind.looks_up_partition for kind in kinds)
 
     @property
     def bases(self) -> Sequence[IndexBasis | None]:

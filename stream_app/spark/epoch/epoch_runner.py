@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA, MESSAGE_SCHEMA
 from stream_app.errors import StreamAppError
-from stream_app.kafka.offset_ranges import Offsets
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.job_epoch import Offsets
 from stream_app.spark.epoch.blocks import UNREADABLE, BlockKind, bad_records_of, newcomers_of
 from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of
 from stream_app.spark.epoch.epoch_plan import EpochPlan
@@ -33,7 +33,7 @@ class TableOutput:
     Attributes:
         changes: one for each bucket and task; no snapshot names their files yet.
         bad: batches of `BAD_RECORD_SCHEMA`.
-        failure: the error of a task in this table's part, if tables are isolated.
+        failure: a task's error in this table's part, if tables are isolated.
     """
 
     changes: list[BucketChange] = field(default_factory=list)
@@ -59,7 +59,7 @@ class EpochOutput:
     Attributes:
         tables: in the order of the plan.
         newcomers: some messages of tables that the job does not have yet; `MESSAGE_SCHEMA`.
-        unreadable: messages that cannot be given to a table; `BAD_RECORD_SCHEMA`.
+        unreadable: messages that cannot be assigned to a table; `BAD_RECORD_SCHEMA`.
     """
 
     tables: Sequence[TableOutput]
@@ -80,7 +80,7 @@ When a task fails, its files are deleted.
 
 
 @dataclass(frozen=True, slots=True)
-class Routed:
+class RoutedEpoch:
     """An epoch whose blocks have been assigned to writing tasks.
 
     Attributes:
@@ -100,7 +100,7 @@ class EpochRunner(Protocol[Messages]):
         """Whether an epoch can be routed while the previous one is written."""
         ...
 
-    def route(self, epoch: int, messages: Messages, plan: EpochPlan) -> Routed:
+    def route(self, epoch: int, messages: Messages, plan: EpochPlan) -> RoutedEpoch:
         """Read the messages once, decode them, and assign their blocks to writing tasks.
 
         A runner that does not overlap may leave all the work to the writing.
@@ -119,7 +119,7 @@ def output_of(plan: EpochPlan, results: Iterable[TaskResult]) -> EpochOutput:
     """The output of all tasks.
 
     Args:
-        results: of all writing tasks, in any order.
+        results: the results of all writing tasks, in any order.
     """
     outputs = [TableOutput() for _ in range(len(plan.tables))]
     newcomers: list[pa.RecordBatch] = []

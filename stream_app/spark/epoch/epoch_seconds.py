@@ -27,7 +27,7 @@ class TaskSeconds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochSeconds:
-    """Seconds of an epoch, in the order in which they pass; all but `commit_s` are of all tables.
+    """Seconds of an epoch, in the order in which they pass; all but `commit_s` cover all tables.
 
     Attributes:
         wait_s: back-pressure before the epoch's rows are written.
@@ -45,7 +45,7 @@ class EpochSeconds:
 
     @property
     def by_name(self) -> Mapping[str, float]:
-        """``wait``, ``read``, ``decode``, ``route``, ``write``, ``commit`` → seconds."""
+        """Part → seconds: ``wait``, ``read``, ``decode``, ``route``, ``write``, ``commit``."""
         return {name.removesuffix("_s"): seconds for name, seconds in asdict(self).items()}
 
     @property
@@ -55,13 +55,13 @@ class EpochSeconds:
 
     @property
     def as_property(self) -> str:
-        """The parts before the commit, as a property of its snapshot; see `parts_told`."""
+        """The parts before the commit, as a property of its snapshot; see `recorded_parts`."""
         parts = {name: round(seconds, 3) for name, seconds in self.by_name.items()}
         del parts["commit"]
         return json.dumps(parts)
 
 
-def parts_told(text: str | None) -> Mapping[str, float]:
+def recorded_parts(text: str | None) -> Mapping[str, float]:
     """The parts in a snapshot's property; None when it cannot be parsed."""
     try:
         return {str(name): float(seconds) for name, seconds in json.loads(text or "{}").items()}
@@ -70,7 +70,7 @@ def parts_told(text: str | None) -> Mapping[str, float]:
 
 
 def parts_text(parts: Mapping[str, float]) -> str:
-    """``wait 0.00 s, read 0.25 s, …``."""
+    """The parts as text: ``wait 0.00 s, read 0.25 s, …``."""
     return ", ".join(f"{name} {seconds:.2f} s" for name, seconds in parts.items())
 
 

@@ -1,4 +1,4 @@
-"""An epoch as a Spark job: decode and route, one shuffle for all tables, write.
+"""Runs an epoch of a DataFrame as a Spark job: decode and route, one shuffle for all tables, write.
 
 Everything specific to Spark is here; `route_task` and `write_task` are the bodies of the tasks.
 """
@@ -13,10 +13,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.kafka.offset_ranges import Offsets
+from stream_app.model.job_epoch import Offsets
 from stream_app.spark.epoch.blocks import BLOCK_COLUMNS, BLOCK_ORDER, block_rows
 from stream_app.spark.epoch.epoch_plan import EpochPlan
-from stream_app.spark.epoch.epoch_runner import EpochOutput, Routed, output_of
+from stream_app.spark.epoch.epoch_runner import EpochOutput, RoutedEpoch, output_of
 from stream_app.spark.epoch.route_task import route_in_task
 from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_in_task
 
@@ -38,15 +38,15 @@ class FrameEpochs:
     """Implements `epoch_runner.EpochRunner` for the DataFrame of a micro-batch.
 
     Attributes:
-        read: the messages between two positions, `EpochRunner.between`; None: the source is no
-            topic, so only whole micro-batches can be read.
+        read: the messages between two positions, `EpochRunner.between`; None for a source without
+            topics, of which only whole micro-batches can be read.
     """
 
     spark: SparkSession
     read: Callable[[SparkSession, Offsets, Offsets], DataFrame] | None = None
     overlaps: ClassVar[bool] = False
 
-    def route(self, epoch: int, messages: DataFrame, plan: EpochPlan) -> Routed:
+    def route(self, epoch: int, messages: DataFrame, plan: EpochPlan) -> RoutedEpoch:
         """See `EpochRunner.route`; here `write` does all the work, as one Spark job."""
         context = self.spark.sparkContext
         blocks = route_blocks(messages, plan)
@@ -57,7 +57,7 @@ class FrameEpochs:
             rows = write_blocks(blocks, plan).collect()
             return output_of(plan, ((table, kind, payload) for table, kind, payload in rows))
 
-        return Routed(0, write)
+        return RoutedEpoch(0, write)
 
     def between(self, begin: Offsets, end: Offsets) -> DataFrame:
         """See `EpochRunner.between`."""

@@ -1,4 +1,4 @@
-"""Gives each message to a table of the job by the source table that it names.
+"""Assigns each message to a table of the job by the source table that it names.
 
 Implements `epoch_plan.MessageSplitter` for a job of a whole database. A batch of one source table
 is passed on as it is.
@@ -16,7 +16,7 @@ from stream_app.cdc.change_batch import bad_records
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.model.schema.origin import Origin
 from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE
-from stream_app.spark.epoch.epoch_plan import Part
+from stream_app.spark.epoch.epoch_plan import MessagePart
 
 SAMPLE_MESSAGES = 50
 """Messages of a new table that are passed on from one batch, at most."""
@@ -29,18 +29,21 @@ class OriginSplitter:
 
     Attributes:
         origins: a message format's reader of origins; see `message_format.SourceReader.origins`.
-        place_of: gives a table's index or `NEWCOMERS`; a text: why no table takes the messages;
-            None: the job ignores them.
+        place_of: returns a table's index or `NEWCOMERS`. It returns a text with the reason if no
+            table takes the messages, and None if the job ignores them.
+        takes_unreadable: whether messages that name no table are passed on; else the job ignores
+            them, because another job has them.
     """
 
     origins: Callable[[pa.RecordBatch], Origins]
     place_of: Callable[[Origin], int | str | None]
+    takes_unreadable: bool = True
 
-    def split(self, messages: pa.RecordBatch) -> Iterator[Part]:
+    def split(self, messages: pa.RecordBatch) -> Iterator[MessagePart]:
         """See `MessageSplitter.split`."""
         origins = self.origins(messages)
         places = [self.place_of(origin) for origin in origins.tables]
-        reasons = dict(origins.unreadable)
+        reasons = dict(origins.unreadable) if self.takes_unreadable else {}
         indexes = np.full(len(places) + 1, _LEFT_OUT, np.int32)  # the last origin is NO_TABLE's
         for code, place in enumerate(places):  # a loop over source tables
             if isinstance(place, str):
@@ -51,11 +54,13 @@ class OriginSplitter:
         of_message = indexes[origins.codes]
         for table, part in _parts(messages, of_message):
             sources = zip(places, origins.tables, strict=True)
-            yield Part(table, part, tuple(str(one) for place, one in sources if place == table))
+            yield MessagePart(
+                table, part, tuple(str(source) for place, source in sources if place == table)
+            )
         if NEWCOMERS in places:
-            yield Part(NEWCOMERS, messages.take(pa.array(_samples(origins, of_message))))
+            yield MessagePart(NEWCOMERS, messages.take(pa.array(_samples(origins, of_message))))
         if reasons:
-            yield Part(UNREADABLE, bad_records(messages, reasons))
+            yield MessagePart(UNREADABLE, bad_records(messages, reasons))
 
 
 def _parts(

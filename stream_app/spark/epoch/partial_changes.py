@@ -1,4 +1,4 @@
-"""Changes that leave values out, on their way from decoding tasks to writing tasks.
+"""Carries changes that omit values from decoding tasks to writing tasks.
 
 A change that omits values carries its message. When the writing task has no older value, the record
 is bad, as if the decoder had refused it.
@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from stream_app.arrow_buffers import valid_of
 from stream_app.cdc.change_batch import (
     BAD_RECORD_SCHEMA,
     MESSAGE_SCHEMA,
     ChangeBatch,
     change_schema,
 )
-from stream_app.cdc.columns.arrow_buffers import valid_of
 from stream_app.model.schema.unchanged_values import MESSAGE, UNCHANGED
 
 _FURTHER = (

@@ -1,4 +1,4 @@
-"""An epoch as a Spark job without SQL: tasks read ranges of offsets, decode, shuffle and write.
+"""Runs an epoch of offset ranges as a Spark job without SQL: read, decode, shuffle, write.
 
 Spark schedules, shuffles and repeats tasks. A block travels as a pair of its place and its bytes,
 and Spark compiles no code for it. The tasks before the shuffle are a job of their own, so they can
@@ -19,17 +19,19 @@ import pyarrow as pa
 from pyspark import RDD
 from pyspark.sql import SparkSession
 
-from stream_app.kafka.offset_ranges import OffsetRange, Offsets, cut, ranges_between, shared_out
+from stream_app.kafka.offset_ranges import OffsetRange, cut_ranges, ranges_between, shared_out
 from stream_app.kafka.range_reader import ReaderSettings, kept_reader
+from stream_app.model.job_epoch import Offsets
 from stream_app.spark.epoch.blocks import Block, BlockDealer
 from stream_app.spark.epoch.epoch_plan import EpochPlan
-from stream_app.spark.epoch.epoch_runner import EpochOutput, Routed, output_of
+from stream_app.spark.epoch.epoch_runner import EpochOutput, RoutedEpoch, output_of
 from stream_app.spark.epoch.frame_epochs import INGEST_POOL
 from stream_app.spark.epoch.route_task import route_in_task
 from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_in_task
 
 Pair = tuple[tuple[Any, ...], tuple[int, Any]]
-"""In the shuffle: a block's task and place, with its kind and bytes; or a count of messages."""
+"""A pair in the shuffle: a block's task and place, with its kind and bytes; or a count of
+messages."""
 Ranges = Sequence[OffsetRange]
 
 
@@ -38,8 +40,8 @@ class RangeEpochs:
     """Implements `epoch_runner.EpochRunner` for ranges of Kafka's offsets.
 
     Attributes:
-        readers: tasks that read, at most. A task reads one range after the other, and librdkafka
-            fetches the next one meanwhile.
+        readers: the greatest number of tasks that read. A task reads one range after the other, and
+            librdkafka fetches the next one meanwhile.
     """
 
     spark: SparkSession
@@ -47,14 +49,14 @@ class RangeEpochs:
     readers: int
     overlaps: ClassVar[bool] = True
 
-    def route(self, epoch: int, messages: Ranges, plan: EpochPlan) -> Routed:
+    def route(self, epoch: int, messages: Ranges, plan: EpochPlan) -> RoutedEpoch:
         """See `EpochRunner.route`; the blocks wait in the files of Spark's shuffle."""
         context = self.spark.sparkContext
         context.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
         context.setJobDescription(f"epoch {epoch}: read, decode, route")
-        shares = shared_out(cut(messages, self.readers), self.readers)
+        shares = shared_out(cut_ranges(messages, self.readers), self.readers)
         if not shares:
-            return Routed(0, lambda plan: output_of(plan, ()))
+            return RoutedEpoch(0, lambda plan: output_of(plan, ()))
         routed = self._routed(shares, plan)
         read = self._count(routed, plan.shape.tasks)
 
@@ -63,7 +65,7 @@ class RangeEpochs:
             context.setJobDescription(f"epoch {epoch}: write")
             return output_of(plan, self._written(routed, plan))
 
-        return Routed(read, write)
+        return RoutedEpoch(read, write)
 
     def between(self, begin: Offsets, end: Offsets) -> Ranges:
         """See `EpochRunner.between`."""
@@ -78,7 +80,7 @@ class RangeEpochs:
     def _routed(self, shares: Sequence[Ranges], plan: EpochPlan) -> RDD[Pair]:
         """The blocks of the ranges, read in shares by tasks and shuffled to the writing tasks.
 
-        The last partition, which no writing task has, gets the counts.
+        The last partition, which belongs to no writing task, receives the counts.
         """
         settings, tasks = self.settings, plan.shape.tasks
 
@@ -92,7 +94,7 @@ class RangeEpochs:
         return routed.partitionBy(tasks + 1, _task)
 
     def _count(self, routed: RDD[Pair], behind_tasks: int) -> int:
-        """Run the tasks before the shuffle; return how many messages they have read."""
+        """Run the tasks before the shuffle, and return how many messages they read."""
         return sum(self.spark.sparkContext.runJob(routed, _counts, [behind_tasks]))
 
     def _written(self, routed: RDD[Pair], plan: EpochPlan) -> Iterable[TaskResult]:

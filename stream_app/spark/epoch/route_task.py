@@ -1,4 +1,4 @@
-"""Stage 1 of an epoch, the body of a task: messages → row changes → one block for each bucket.
+"""Stage 1 of an epoch: a task decodes messages, and makes a block for each bucket.
 
 A task gathers its input, up to a bound, until blocks are large enough. Otherwise thousands of
 buckets would give blocks of ten rows.
@@ -22,8 +22,9 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, concat_rows
 from stream_app.clock import Clock, SystemClock
+from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE, Block, BlockKind
-from stream_app.spark.epoch.decode_counts import DecodeCounts, Where, counts_of_batch
+from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of_batch
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.epoch_seconds import TaskSeconds
 from stream_app.spark.epoch.partial_changes import is_incomplete, with_messages
@@ -55,7 +56,7 @@ def route_in_task(
                 elif table == UNREADABLE:
                     yield _block_of(BlockKind.BAD_RECORDS, UNREADABLE, where, part)
                 elif plan.tables[table] is not None:
-                    yield from router.take(table, where, part, sources)
+                    yield from router.decode(table, where, part, sources)
     yield from router.finish()
 
 
@@ -76,7 +77,7 @@ class _Router:
         self._clock = clock
         self._began = clock.steady_seconds()
         self._read_s = 0.0
-        self._gathered: dict[tuple[int, Where], _Gathered] = {}
+        self._gathered: dict[tuple[int, KafkaPartition], _Gathered] = {}
         self._gathered_bytes = 0
         self._enough_bytes = _WORTHWHILE_BLOCK_BYTES
         self._counts: dict[int, DecodeCounts] = defaultdict(DecodeCounts)
@@ -92,8 +93,12 @@ class _Router:
             began = self._clock.steady_seconds()
         self._read_s += self._clock.steady_seconds() - began
 
-    def take(
-        self, table: int, where: Where, messages: pa.RecordBatch, sources: Sequence[str] = ()
+    def decode(
+        self,
+        table: int,
+        where: KafkaPartition,
+        messages: pa.RecordBatch,
+        sources: Sequence[str] = (),
     ) -> Iterator[Block]:
         """Decode a table's messages of one Kafka partition, in the order of their offsets.
 
@@ -112,8 +117,10 @@ class _Router:
         if self._gathered_bytes >= min(self._plan.shape.block_bytes, self._enough_bytes):
             yield from self._cut()
 
-    def _that_count(self, table: int, where: Where, messages: pa.RecordBatch) -> pa.RecordBatch:
-        """The messages at or behind the TRUNCATE with which the table's epoch begins."""
+    def _that_count(
+        self, table: int, where: KafkaPartition, messages: pa.RecordBatch
+    ) -> pa.RecordBatch:
+        """The messages at or after the TRUNCATE that begins the table's epoch."""
         begin = self._plan.table(table).first_offsets.get(where)
         if begin is None:
             return messages
@@ -122,14 +129,14 @@ class _Router:
         self._counts[table] = self._counts[table].plus(counts)
         return messages.slice(before)
 
-    def newcomers(self, where: Where, messages: pa.RecordBatch) -> Iterator[Block]:
+    def newcomers(self, where: KafkaPartition, messages: pa.RecordBatch) -> Iterator[Block]:
         """Pass on some messages of tables that the job must still create."""
         if self._newcomers_bytes < _NEWCOMERS_BYTES:
             self._newcomers_bytes += messages.nbytes
             yield _block_of(BlockKind.NEWCOMERS, NEWCOMERS, where, messages)
 
-    def _failure(self, table: int, where: Where, error: Exception) -> Block:
-        """End a table's part and drop its rows; the other tables go on."""
+    def _failure(self, table: int, where: KafkaPartition, error: Exception) -> Block:
+        """End a table's part and drop its rows; the other tables continue."""
         self._failed.add(table)
         for key in [key for key in self._gathered if key[0] == table]:
             del self._gathered[key]
@@ -141,7 +148,7 @@ class _Router:
         )
 
     def _decode(
-        self, table: int, where: Where, messages: pa.RecordBatch, sources: Sequence[str]
+        self, table: int, where: KafkaPartition, messages: pa.RecordBatch, sources: Sequence[str]
     ) -> Iterator[Block]:
         offsets = messages.column("offset")
         first, last = offsets[0].as_py(), offsets[-1].as_py()
@@ -199,7 +206,7 @@ class _Router:
         self._gathered_bytes = 0
         self._enough_bytes = max(self._enough_bytes, blocks * _WORTHWHILE_BLOCK_BYTES)
 
-    def _blocks(self, table: int, where: Where, gathered: _Gathered) -> Iterator[Block]:
+    def _blocks(self, table: int, where: KafkaPartition, gathered: _Gathered) -> Iterator[Block]:
         assigner = self._plan.table(table).assigner()
         rows = concat_rows(gathered.rows)
         gathered.rows.clear()
@@ -218,7 +225,9 @@ class _Router:
             )
 
 
-def _block_of(kind: BlockKind, table: int, where: Where, messages: pa.RecordBatch) -> Block:
+def _block_of(
+    kind: BlockKind, table: int, where: KafkaPartition, messages: pa.RecordBatch
+) -> Block:
     return Block(
         table=table,
         kind=kind,
@@ -229,7 +238,7 @@ def _block_of(kind: BlockKind, table: int, where: Where, messages: pa.RecordBatc
     )
 
 
-def by_source_partition(batch: pa.RecordBatch) -> Iterator[tuple[Where, pa.RecordBatch]]:
+def by_source_partition(batch: pa.RecordBatch) -> Iterator[tuple[KafkaPartition, pa.RecordBatch]]:
     """Splits the batch into parts of one Kafka partition each."""
     if not batch.num_rows:
         return

@@ -1,4 +1,4 @@
-"""Runs an epoch without messages while the stream looks up its first offsets.
+"""Runs an epoch without messages while the stream asks for its first offsets.
 
 A session's first tasks start the Python workers, load Spark's classes and compile the plan's code.
 That takes seconds, in which the source is idle too. The runner defines such an epoch.

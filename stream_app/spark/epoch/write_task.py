@@ -1,4 +1,4 @@
-"""Stage 2 of an epoch, the body of a task: blocks of one bucket after another → files → changes.
+"""Stage 2 of an epoch: a task writes blocks to files, one bucket after another.
 
 Blocks arrive in the order (table, partition, bucket, source position). So one writer is open at a
 time, and its buffer bounds the task's memory. The changes of buckets return to the driver as bytes;
@@ -63,7 +63,7 @@ def write_in_task(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[Task
             if plan.tables[index] is None:
                 continue  # the table has failed since its blocks were made
             writing = stack.enter_context(_TableWriting(index, plan))
-            yield from writing.take(of_table)
+            yield from writing.write_changes(of_table)
             writes.append(writing)
         for writing in writes:
             yield from writing.finish()
@@ -96,7 +96,7 @@ class _TableWriting:
         with storage_errors(self._table.location):
             self._stack.__exit__(*raised)
 
-    def take(self, blocks: Iterable[TaskBlock]) -> Iterator[TaskResult]:
+    def write_changes(self, blocks: Iterable[TaskBlock]) -> Iterator[TaskResult]:
         """Write changes; pass other blocks on."""
         columns = arrow_schema(self._table.schema.fields)
         schemas: dict[int, pa.Schema] = {
@@ -155,8 +155,7 @@ class _TableWriting:
             write = table_write(
                 self._table,
                 next_sequence_number=self._first,
-                index=self._basis.written_on,
-                snapshot_id=self._basis.snapshot_id,
+                basis=self._basis,
             )
             self._write = self._stack.enter_context(write)
         return self._write

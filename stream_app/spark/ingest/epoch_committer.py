@@ -1,4 +1,4 @@
-"""The sink of the stream: epochs → snapshots of each table of the job.
+"""The sink of the stream: it commits each epoch to all tables of the job.
 
 The stream calls `EpochCommitter` for each epoch, on the driver: `stream.topic_stream`, or Spark by
 `foreachBatch`. It decodes the epoch, and leaves writing and committing to a thread, so that the
@@ -21,114 +21,19 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic
 
 from stream_app.errors import StoppedError
-from stream_app.kafka.offset_ranges import JobOffsets, Offsets
+from stream_app.kafka.offset_ranges import JobOffsets
+from stream_app.model.job_epoch import Offsets
 from stream_app.spark.epoch.epoch_runner import Messages
-from stream_app.spark.ingest.epoch_round import DecodedEpoch
-from stream_app.spark.ingest.epoch_writer import EpochWriter
-from stream_app.spark.ingest.held_table import HeldTable, with_new_partitions
+from stream_app.spark.ingest.catch_up import CatchUp
+from stream_app.spark.ingest.epoch_rounds import EpochRounds
+from stream_app.spark.ingest.round_commits import DecodedEpoch, SourceEpoch
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
-from stream_app.spark.task_errors import first_line, readable
-
-
-class CatchUp(Generic[Messages]):
-    """Tries held tables again."""
-
-    def __init__(self, writer: EpochWriter[Messages]) -> None:
-        self._writer = writer
-        self._tables = writer.tables
-
-    def open_all(self) -> None:
-        """A run begins: open the tables that are not held, and make all others due."""
-        tables = self._tables
-        tables.await_next()
-        tables.open(tables.ready())
-        tables.held.make_all_due()
-        if self._writer.newcomers is not None and tables.newest_begun >= 0:
-            known = {feed.name for feed in tables.feeds}
-            for name, waiting in sorted(tables.held.by_name.items()):
-                if name not in known:
-                    self._make(name, waiting, releases=True)
-            self._writer.see_held()
-
-    def run(self) -> None:
-        """Bring the tables that are due up to the newest epoch."""
-        tables = self._tables
-        due = {} if tables.newest_begun < 0 else tables.held.due()
-        if self._writer.newcomers is not None:
-            for name in sorted(due.keys() - {feed.name for feed in tables.feeds}):
-                self._make(name, due[name], releases=False)
-        together: dict[str, list[TableFeed]] = {}
-        for feed in [feed for feed in tables.feeds if feed.name in due]:
-            begin = self._begin_of(feed, due[feed.name])
-            if begin is not None:
-                together.setdefault(json.dumps(begin, sort_keys=True), []).append(feed)
-        for text, feeds in together.items():
-            self._read_on(json.loads(text), feeds)
-        if not together:
-            tables.state_file.save()
-
-    def _make(self, name: str, waiting: HeldTable, *, releases: bool) -> None:
-        """Create a table that could not be created before; then it is held like others.
-
-        Args:
-            releases: whether no epoch that leaves out the table's messages has been decoded yet.
-        """
-        tables = self._tables
-        source_end = tables.epoch_log.source_end(tables.newest_begun)
-        end: Offsets = json.loads(source_end)
-        try:
-            messages = self._writer.runner.between(waiting.begin, end)
-            if not self._writer.make(name, tables.newest_begun, messages, source_end):
-                # The table lacks nothing any more, for instance because the topic has dropped it.
-                tables.held.advance(name, end)
-                if releases:
-                    tables.held.release(name)
-        except StoppedError:
-            raise
-        except Exception as error:
-            tables.hold(name, error)
-        tables.state_file.save()
-
-    def _begin_of(self, feed: TableFeed, waiting: HeldTable) -> Offsets | None:
-        """The offsets where a table resumes; None: it cannot, or it must wait."""
-        try:
-            if not feed.job.is_open:
-                self._tables.open([feed])
-            if not feed.job.is_open or feed.job.committer.must_wait():
-                return None
-            if feed.job.last_epoch >= waiting.since_epoch and feed.job.last_source_end:
-                # The commit that seemed to fail is in the table.
-                return with_new_partitions(json.loads(feed.job.last_source_end), waiting.begin)
-        except StoppedError:
-            raise
-        except Exception as error:
-            self._tables.fail(feed, error)
-            return None
-        return waiting.begin
-
-    def _read_on(self, begin: Offsets, feeds: Sequence[TableFeed]) -> None:
-        """Read what the tables lack; release those that get it and hold the others on."""
-        tables = self._tables
-        epoch, source_end = tables.newest_begun, tables.epoch_log.source_end(tables.newest_begun)
-        complete: Sequence[TableFeed] = ()
-        try:
-            messages = self._writer.runner.between(begin, json.loads(source_end))
-            decoded = self._writer.decode(epoch, messages, feeds, source_end)
-            complete = self._writer.finish(decoded, feeds)
-        except StoppedError:
-            raise
-        except Exception as error:
-            for feed in feeds:
-                tables.fail(feed, error)
-        for feed in complete:
-            tables.held.release(feed.name)
-        tables.finish(complete)
-
+from stream_app.spark.task_errors import first_line, readable_error
 
 _LOOK_S = 5.0
 """Seconds between two checks for held tables whose next try is due."""
@@ -138,21 +43,21 @@ class EpochCommitter(Generic[Messages]):
     """Writes and commits epochs.
 
     Attributes:
-        writer: brings an epoch into tables.
+        rounds: brings an epoch into tables.
         tables: those of the job, and which of them wait.
         lock: held by the only committer: for an epoch, or for work between epochs.
         failure: the error that stopped the query, with its own text.
         epoch_at_work: the newest epoch in progress; None: there is none.
     """
 
-    def __init__(self, writer: EpochWriter[Messages]) -> None:
-        self.writer = writer
-        self.tables = writer.tables
-        self.epoch_log = writer.tables.epoch_log
+    def __init__(self, rounds: EpochRounds[Messages]) -> None:
+        self.rounds = rounds
+        self.tables = rounds.tables
+        self.epoch_log = rounds.tables.epoch_log
         self.lock = threading.Lock()
         self.failure: BaseException | None = None
         self.epoch_at_work: int | None = None
-        self._catch_up = CatchUp(writer)
+        self._catch_up = CatchUp(rounds)
         self._committer = ThreadPoolExecutor(1, thread_name_prefix="commit")
         self._pending: Future[None] | None = None
         self._begun: Offsets | None = None
@@ -176,13 +81,13 @@ class EpochCommitter(Generic[Messages]):
             decoded = self._decode(messages, epoch)
             self.settle()
             self._pending = self._committer.submit(self._finish, decoded)
-            if not self.writer.runner.overlaps:
+            if not self.rounds.runner.overlaps:
                 self.settle()
             return decoded.read
         except StoppedError as error:
             raise RuntimeError(error.what) from None
         except BaseException as error:
-            self.failure = self.failure or readable(error)
+            self.failure = self.failure or readable_error(error)
             # Spark converts the trace to text and searches it with regular expressions, whose
             # stack grows with the text. So Spark gets a short one.
             raise RuntimeError(first_line(self.failure)) from None
@@ -191,7 +96,7 @@ class EpochCommitter(Generic[Messages]):
         """Wait until the epoch that is decoded is committed.
 
         Raises:
-            BaseException: why it could not be, in its own text.
+            BaseException: the error of the commit, with its own text.
         """
         pending, self._pending = self._pending, None
         if pending is not None and (error := pending.exception()) is not None:
@@ -199,7 +104,7 @@ class EpochCommitter(Generic[Messages]):
 
     @property
     def position(self) -> JobOffsets | None:
-        """How far this run is; None: no epoch has begun, or the source has no offsets."""
+        """The offsets that this run has reached; None before an epoch, or without offsets."""
         begun, committed = self._begun, self._committed
         if begun is None or committed is None:
             return None
@@ -227,7 +132,7 @@ class EpochCommitter(Generic[Messages]):
                 with self._by_itself(feed):
                     if report := feed.job.while_idle():
                         feed.listener.idle_commit(report)
-            now = self.writer.clock.steady_seconds()
+            now = self.rounds.clock.steady_seconds()
             if now - self._looked_at >= _LOOK_S:
                 self._looked_at = now
                 self._catch_up.run()
@@ -253,7 +158,7 @@ class EpochCommitter(Generic[Messages]):
                 feed.job.check_none_waits()
 
     def stop(self, *, publishes: bool = False) -> None:
-        """Begin and commit no more; an epoch that is being committed comes to its end.
+        """Begin and commit no more epochs; the commit in progress is completed.
 
         Args:
             publishes: whether finished compactions are published before, so that none is lost.
@@ -298,18 +203,18 @@ class EpochCommitter(Generic[Messages]):
         self._repeat_lost_epoch()
 
     def _repeat_lost_epoch(self) -> None:
-        """Finish the epoch that the checkpoint has as done, and the tables not.
+        """Finish an epoch that the checkpoint records as done although tables lack it.
 
         An older epoch is missing only where the table or the checkpoint is an older copy.
         """
         log, lost = self.epoch_log, self.tables.epoch + 1
         if log.goes_back and log.is_done(lost) and not log.is_done(lost + 1):
             end: Offsets = json.loads(log.source_end(lost))
-            messages = self.writer.runner.between(log.source_begin(lost), end)
+            messages = self.rounds.runner.between(log.source_begin(lost), end)
             try:
                 self._commit(self._decode(messages, lost))
             except Exception as error:
-                self.failure = readable(error)
+                self.failure = readable_error(error)
                 raise self.failure from None
 
     def _decode(self, messages: Messages, epoch: int) -> DecodedEpoch[Messages]:
@@ -321,7 +226,7 @@ class EpochCommitter(Generic[Messages]):
                 with contextlib.suppress(FileNotFoundError):  # the first commit makes it known
                     self._committed = self.epoch_log.source_begin(epoch)
             self._begun = json.loads(end)
-        return self.writer.decode(epoch, messages, feeds, end)
+        return self.rounds.decode(SourceEpoch(epoch, messages, end), feeds)
 
     def _finish(self, decoded: DecodedEpoch[Messages]) -> None:
         """Write and commit an epoch, in the committer's thread."""
@@ -332,7 +237,7 @@ class EpochCommitter(Generic[Messages]):
             except StoppedError:
                 raise
             except BaseException as error:
-                self.failure = readable(error)
+                self.failure = readable_error(error)
                 raise
             finally:
                 if self.epoch_at_work == decoded.epoch:
@@ -348,9 +253,9 @@ class EpochCommitter(Generic[Messages]):
         self.epoch_log.sync(decoded.epoch)
         begin, end = self._offsets(decoded)
         self.tables.begin(decoded.epoch, begin, end)
-        if not self.tables.have(decoded.epoch):
+        if not self.tables.all_have(decoded.epoch):
             lacking = self._lacking(decoded)
-            self.tables.finish(self.writer.finish(decoded, lacking, self.writer.newcomers))
+            self.tables.finish(self.rounds.finish(decoded, lacking, self.rounds.newcomers))
         self._is_amid_epoch = False
         self._catch_up.run()
         if self.epoch_log.goes_back:
@@ -367,7 +272,7 @@ class EpochCommitter(Generic[Messages]):
         return lacking
 
     def _offsets(self, decoded: DecodedEpoch[Messages]) -> tuple[Offsets, Offsets]:
-        """Where an epoch begins and ends; a source without offsets has none."""
+        """The offsets at which an epoch begins and ends; a source without offsets has none."""
         if not self.epoch_log.goes_back:
             return {}, {}
         begin = self._committed

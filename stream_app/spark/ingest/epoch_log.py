@@ -1,4 +1,4 @@
-"""Reads the log of epochs in a checkpoint: which there are, and where they begin and end.
+"""Reads a checkpoint's log of epochs: their numbers, and the offsets at which they begin and end.
 
 The job writes that log in Spark's format (`epoch_log_writer`), or Spark's streaming query does.
 
@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 
 from stream_app.errors import CheckpointError
-from stream_app.kafka.offset_ranges import Offsets
+from stream_app.model.job_epoch import Offsets
 from stream_app.spark.job_folder import Folder
 
 LOST_FIX = (
@@ -23,7 +23,7 @@ LOST_FIX = (
 
 @dataclass(frozen=True, slots=True)
 class EpochLog:
-    """The epochs of a checkpoint; those of long ago are gone.
+    """The epochs of a checkpoint; old ones have been deleted.
 
     Attributes:
         folder: the checkpoint.
@@ -34,7 +34,7 @@ class EpochLog:
     goes_back: bool
 
     def is_begun(self) -> bool:
-        """Whether the query was started, now or in an earlier run."""
+        """Whether the query was ever started, in this run or an earlier one."""
         return self.folder.files.exists(self.folder.path("metadata"))
 
     def query_id(self) -> str:
@@ -63,7 +63,7 @@ class EpochLog:
         return first
 
     def is_done(self, epoch: int) -> bool:
-        """Whether the stream goes on behind the epoch."""
+        """Whether the log records the epoch as done, so that the stream continues after it."""
         return self.folder.files.exists(self.folder.path(f"commits/{epoch}"))
 
     def _text(self, name: str) -> str:

@@ -1,7 +1,7 @@
-"""A held table: why a table of a job waits, and the offsets where it resumes. Pure.
+"""Describes a held table: why it waits, and the offsets at which it resumes. Pure.
 
 A table that fails does not stop the others. Its changes stay in the topic until the cause has
-passed or is mended; then one epoch of its own brings it up to the others. The job's state has these
+passed or is fixed. Then one epoch of its own brings it up to the others. The job's state has these
 offsets before the missed epoch ends, so nothing is lost.
 """
 
@@ -17,7 +17,7 @@ from stream_app.errors import (
     StreamAppError,
     UnsupportedTableError,
 )
-from stream_app.kafka.offset_ranges import Offsets
+from stream_app.model.job_epoch import Offsets
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 5, 600
 
@@ -31,7 +31,7 @@ class HeldTable:
         begin: the first offsets that it lacks; newer partitions are missing.
         reason: the error, in its own words.
         since_ms, retry_ms: when it was first held back, and when the job tries again; UTC. None:
-            only a person can mend the cause, and then resumes it, or starts the job again.
+            only a person can fix the cause, and then resumes it, or starts the job again.
         tries: failures in a row; 0: the table only waits for its compactions.
     """
 
@@ -58,7 +58,7 @@ class CompactionWaitError(CompactionError):
 
 
 def is_temporary(error: BaseException) -> bool:
-    """Whether the cause may pass by itself."""
+    """Whether the cause of a failure may pass by itself."""
     if isinstance(error, (NoAccessError, UnsupportedTableError)):
         return False
     if isinstance(error, (StorageError, CommitError, CompactionError, OSError)):
@@ -69,7 +69,7 @@ def is_temporary(error: BaseException) -> bool:
 def held_after(
     error: BaseException, *, epoch: int, begin: Offsets, now_ms: int, before: HeldTable | None
 ) -> HeldTable:
-    """The state of a table that has failed; `before` is its earlier state, if it was held."""
+    """The held state of a table after a failure; `before` is its earlier held state, if any."""
     tries = 1 if before is None else before.tries + 1
     pause_ms = 1000 * min(FIRST_PAUSE_S * 2 ** (tries - 1), LONGEST_PAUSE_S)
     if isinstance(error, CompactionWaitError):

@@ -10,11 +10,11 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from stream_app.kafka.offset_ranges import Offsets
+from stream_app.model.job_epoch import Offsets
 from stream_app.spark.ingest.held_table import HeldTable, held_after
 from stream_app.spark.ingest.job_state import JobStateFile, state_of
 from stream_app.spark.job_folder import Folder
-from stream_app.spark.task_errors import readable
+from stream_app.spark.task_errors import readable_error
 
 
 def resume(folder: Folder, name: str, now_ms: int) -> None:
@@ -69,7 +69,7 @@ class HeldTables:
             epoch, begin: the first epoch and the first offsets that it lacks.
         """
         table = held_after(
-            readable(error),
+            readable_error(error),
             epoch=epoch,
             begin=begin,
             now_ms=self._now_ms(),
@@ -91,7 +91,7 @@ class HeldTables:
         self._file.note(held={**self.by_name, name: table})
 
     def make_all_due(self) -> None:
-        """Let all held tables be tried: at a start the cause may have been mended."""
+        """Let all held tables be tried, because the cause may have been fixed before a start."""
         now = self._now_ms()
         due = {name: replace(table, retry_ms=now) for name, table in self.by_name.items()}
         self._file.note(held=due)

@@ -1,4 +1,5 @@
-"""The job's own state in its checkpoint, beside Spark's files: ``job_state.json``.
+"""Reads and writes what a job remembers in its checkpoint, beside Spark's files:
+``job_state.json``.
 
 One versioned document, which only the job writes. `status`, `check`, `doctor`, replays and the page
 read it with this module. A request to resume a table comes from another process, so it is a file of
@@ -28,6 +29,7 @@ EARLIER_FILE = "stream_app.json"
 _UNRELEASED = {"tables.json", "sources.json", "origins.json", "refused.json"}
 _VERSION = 1
 _WARNINGS_MAX = 1000
+_PLAIN = ("table", "table_identity", "share", "topic_ids")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +54,12 @@ class JobWarning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobState:
-    """Everything that a job remembers.
+    """Everything that a job remembers in its checkpoint.
 
     Attributes:
         table: the table's folder, or that of a database's tables; empty: no job has begun.
         table_identity: distinguishes a table from a later one at the same place.
+        share: the job's share of a database's tables, such as ``3/8``; empty: it has all.
         topic_ids: Kafka's id of each topic that was ever read.
         epoch: the newest epoch that all tables but the held ones have; -1 before the first. A job
             of one table has every epoch as a snapshot, and does not note it here.
@@ -70,6 +73,7 @@ class JobState:
 
     table: str = ""
     table_identity: str = ""
+    share: str = ""
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     epoch: int = -1
     newest: Mapping[str, int] = field(default_factory=dict)
@@ -99,7 +103,7 @@ def read_state(folder: Folder) -> JobState | None:
 
 
 def state_of(folder: Folder) -> JobState:
-    """As `read_state`, but returns an empty state when no job has used the checkpoint."""
+    """The state of a checkpoint, as `read_state`; empty when no job has used the checkpoint."""
     return read_state(folder) or JobState()
 
 
@@ -118,7 +122,7 @@ class JobStateFile:
         self._passing: tuple[JobWarning, ...] = ()
 
     def note(self, **changes: Any) -> None:
-        """Change fields; the next `save` persists them."""
+        """Change fields in memory; the next `save` persists them."""
         self.state = replace(self.state, **changes)
 
     def update(self, **changes: Any) -> None:
@@ -136,7 +140,7 @@ class JobStateFile:
         self.update(source_tables={**self.state.source_tables, **merged})
 
     def begin(self) -> None:
-        """A job begins: forget warnings that each start finds anew."""
+        """Begin a job: forget the warnings that each start finds anew."""
         self.update(warnings=tuple(known for known in self.state.warnings if known.is_lasting))
 
     def warn(self, warnings: Iterable[JobWarning]) -> None:
@@ -148,9 +152,11 @@ class JobStateFile:
                 self.update(warnings=(*known, warning))
 
     def note_passing(self, warnings: Sequence[JobWarning]) -> None:
-        """Replace the warnings of the last call, which end with their cause."""
+        """Replace the warnings of the last call, because such warnings end with their cause."""
         ended = [known for known in self._passing if known not in warnings]
-        self.update(warnings=tuple(one for one in self.state.warnings if one not in ended))
+        self.update(
+            warnings=tuple(warning for warning in self.state.warnings if warning not in ended)
+        )
         self.warn(warning for warning in warnings if warning not in self._passing)
         self._passing = tuple(warnings)
 
@@ -180,7 +186,7 @@ def _read(folder: Folder, name: str = FILE) -> Any:
 
 
 def _earlier(folder: Folder) -> JobState | None:
-    """State of a job of 0.1.0; None: there is no file of one."""
+    """The state that a job of version 0.1.0 left; None if there is no such file."""
     document = _read(folder, EARLIER_FILE)
     if document is None:
         return None
@@ -206,7 +212,7 @@ def _earlier(folder: Folder) -> JobState | None:
 def _document(state: JobState) -> dict[str, Any]:
     return {
         "version": _VERSION,
-        **{name: getattr(state, name) for name in ("table", "table_identity", "topic_ids")},
+        **{name: getattr(state, name) for name in _PLAIN},
         "epoch": state.epoch,
         "newest": state.newest,
         "held": {name: asdict(waiting) for name, waiting in state.held.items()},
@@ -224,29 +230,30 @@ def _parsed(folder: Folder, document: Any) -> JobState:
             return JobState(
                 table=str(document["table"]),
                 table_identity=str(document["table_identity"]),
+                share=str(document.get("share", "")),
                 topic_ids=dict(document["topic_ids"]),
                 epoch=int(document["epoch"]),
                 newest=dict(document["newest"]),
-                held={name: HeldTable(**one) for name, one in document["held"].items()},
+                held={name: HeldTable(**held) for name, held in document["held"].items()},
                 source_tables={
                     name: {topic: list(names) for topic, names in topics.items()}
                     for name, topics in document["source_tables"].items()
                 },
-                origins={_origin(one): str(one["name"]) for one in document["origins"]},
-                refused={_origin(one): str(one["reason"]) for one in document["refused"]},
-                warnings=tuple(JobWarning(**one) for one in document.get("warnings", ())),
+                origins={_origin(origin): str(origin["name"]) for origin in document["origins"]},
+                refused={_origin(origin): str(origin["reason"]) for origin in document["refused"]},
+                warnings=tuple(JobWarning(**warning) for warning in document.get("warnings", ())),
             )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise _damaged(folder, error) from None
     raise CheckpointError(
         f"{FILE} of the checkpoint is of version {version}, and this stream_app knows {_VERSION}",
         where=str(folder),
-        fix="go on with the version of stream_app that wrote it, or a later one",
+        fix="continue with the version of stream_app that wrote it, or a later one",
     )
 
 
-def _origin(one: Mapping[str, Any]) -> Origin:
-    return Origin(one["database"], one["schema"], one["table"])
+def _origin(document: Mapping[str, Any]) -> Origin:
+    return Origin(document["database"], document["schema"], document["table"])
 
 
 def _damaged(folder: Folder, error: Exception, name: str = FILE) -> CheckpointError:

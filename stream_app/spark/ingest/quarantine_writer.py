@@ -1,4 +1,4 @@
-"""The quarantine: keeps records that could not be decoded unchanged, with the reason.
+"""Writes the quarantine: records that could not be decoded, unchanged and with the reason.
 
 The driver writes one file of JSON lines for each epoch, before it commits the epoch. A repeated
 epoch writes the same file again, so no bad record is lost or duplicated. A file of that name with
@@ -73,7 +73,7 @@ class QuarantineWriter:
         raise BadRecordsError(
             f"{self._count} records could not be decoded, {self.bad_records_max} are allowed",
             where="; ".join(shown) + kept,
-            fix="raise stream.max-bad-records, or mend the source; without stream.quarantine the "
+            fix="raise stream.max-bad-records, or fix the source; without stream.quarantine the "
             "first bad record stops the job",
         )
 

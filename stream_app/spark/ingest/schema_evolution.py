@@ -1,4 +1,4 @@
-"""Schema evolution: a table gets the columns that rows ask for before the rows are committed.
+"""Evolves schemas: a table gets the columns that rows ask for before the rows are committed.
 
 One for each table, on the driver. It compares an epoch's messages with the newest schema. If that
 lacks something, it commits a new version, and the tasks run again for this table. Rows repeated
@@ -66,7 +66,7 @@ class SchemaEvolution:
             *(
                 JobWarning(
                     table=self.name,
-                    what=remark.what(),
+                    what=remark.text(),
                     fix=remark.remedy(self.full_key),
                     is_lasting=True,
                 )

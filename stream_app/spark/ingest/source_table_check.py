@@ -1,9 +1,9 @@
 """Decides which source table a job of one table takes records from, and when it stops instead.
 
 Rows of several source tables would share one primary key: deleting order 6 would delete customer 6.
-The first epoch with rows decides: the table of most records is the job's own, and the job's state
-has it. A few records of others are bad ones (`cdc.steps.own_table`). Many show that the job reads
-the wrong topics, and stop it. `epoch_round` asks before it commits.
+The first epoch with rows decides: the table with most records becomes the job's own, and the job's
+state records it. A few records of others are bad ones (`cdc.steps.own_table`). Many show that the
+job reads the wrong topics, and stop it. `round_commits` asks before it commits.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ SHARDS_REMEDY = (
     "with a primary key that tells the rows of all apart, set source.merge-shards = true"
 )
 FEW = 10
-"""Up to so many records of other tables never stop the job, unless they are the majority."""
+"""The number of other tables' records that never stops the job, unless they are the majority."""
 SHARE = 0.1
-"""Up to this part of an epoch's records, other tables never stop the job either."""
+"""The share of other tables' records in an epoch that never stops the job."""
 _SHOWN = 5
 Records = Mapping[tuple[str, str], int]
 """Topic and name of a source table → its records; the name may be empty."""
@@ -53,7 +53,7 @@ def _nameless(topic: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class SourceVerdict:
     """Decides which source table's records a job takes.
 
     Attributes:
@@ -67,11 +67,11 @@ class Verdict:
     is_refused: bool = False
 
 
-def verdict_on(known: Known, records: Records, quarantined: int = 0) -> Verdict:
+def verdict_on(known: Known, records: Records, quarantined: int = 0) -> SourceVerdict:
     """Choose the source table of a job.
 
     Args:
-        known: of earlier epochs, all of one source table.
+        known: the known tables of earlier epochs, all of one source table.
         records: those with rows.
         quarantined: records of others that are bad already.
     """
@@ -95,13 +95,13 @@ def verdict_on(known: Known, records: Records, quarantined: int = 0) -> Verdict:
     taken = sum(records.values()) - sum(records[source] for source in others)
     limit = max(FEW, SHARE * (strange + taken))
     is_unsure = not ours and strange >= taken
-    return Verdict(
+    return SourceVerdict(
         own=own, others=frozenset(others), is_refused=strange > limit or (strange > 0 and is_unsure)
     )
 
 
 def _table_of(topic: str, name: str, names: Iterable[str], preferred: Iterable[str]) -> str:
-    """The table of records; those without a name are of one that their topic names."""
+    """The source table of records; records without a name belong to their topic's table."""
     if name:
         return name
     named = [name for name in sorted(names) if name]
@@ -163,7 +163,7 @@ class SourceTableCheck:
         return False
 
     def _see_others(self, counts: DecodeCounts, known: Known) -> None:
-        """Stop after epochs of other tables' records alone: the source's table has a new name."""
+        """Stop after epochs with other tables' records alone: the source table was renamed."""
         if any(counts.records.values()):
             self._strange.clear()
         elif counts.others:  # a repeated epoch may come here again

@@ -21,6 +21,7 @@ from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_plan import MessageSplitter, TablePlan
 from stream_app.spark.epoch.epoch_runner import TableOutput
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
+from stream_app.spark.ingest.broken_expectations import BrokenExpectations
 from stream_app.spark.ingest.job_state import JobWarning
 from stream_app.spark.ingest.quarantine_writer import Quarantined, QuarantineWriter
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
@@ -61,7 +62,7 @@ class TableListener(Protocol):
     """Gets the events of one table."""
 
     def opened(self, table: FileStoreTable, topics: Collection[str]) -> None:
-        """The table is opened, before its first epoch of this run or after a failure.
+        """Called when the table is opened: before its first epoch of this run, or after a failure.
 
         Args:
             topics: those that have brought it messages, as the checkpoint remembers.
@@ -69,11 +70,11 @@ class TableListener(Protocol):
         ...
 
     def epoch(self, report: EpochReport) -> None:
-        """An epoch is committed."""
+        """Called when an epoch is committed."""
         ...
 
     def idle_commit(self, report: IdleReport) -> None:
-        """A compaction was committed between epochs."""
+        """Called when a compaction was committed between epochs."""
         ...
 
 
@@ -86,7 +87,8 @@ class TableFeed:
         format_of: makes the message format for a schema of the table.
         quarantine: the table's bad records.
         sources: decides which source table's records are taken; None: any.
-        evolution: makes the table follow what its messages tell; None: it does not.
+        evolution: makes the table follow its source; None: it does not.
+        expectations: judge the records that break an expectation.
     """
 
     name: str
@@ -96,6 +98,7 @@ class TableFeed:
     listener: TableListener
     evolution: SchemaEvolution | None = None
     sources: SourceTableCheck | None = None
+    expectations: BrokenExpectations = field(default_factory=BrokenExpectations)
     _plan: TablePlan | None = field(init=False, default=None)
     _new_columns: set[str] = field(init=False, default_factory=set)
     _warnings: list[JobWarning] = field(init=False, default_factory=list)
@@ -145,9 +148,12 @@ class TableFeed:
             keys.
 
         Raises:
-            WrongSourceError: a column's type in the source is one that the table does not follow.
+            WrongSourceError: a column's type in the source is one that the table does not follow,
+                or a record breaks an expectation that holds the table.
+            ExpectationError: a record breaks an expectation that ends the job.
             UnsupportedTableError: the job cannot write by the newest schema.
         """
+        self._warnings += self.expectations.judge(output.counts.violations)
         description = output.counts.description
         if description is not None and self.evolution is not None:
             self._warnings += self.evolution.apply(self.job.table, description)
@@ -159,7 +165,7 @@ class TableFeed:
         return not plan.first_offsets and not self.job.index_stands(plan.basis, output.changes)
 
     def take_warnings(self) -> Sequence[JobWarning]:
-        """Warnings about columns since the last call."""
+        """Warnings about columns and expectations since the last call."""
         warnings, self._warnings = self._warnings, []
         return warnings
 
@@ -177,23 +183,23 @@ class TableFeed:
         return replace(counts, columns=kept)
 
 
-class Arrived(NamedTuple):
+class ArrivedTables(NamedTuple):
     """Outcome for tables that appear in the messages.
 
     Attributes:
-        failed: name of a table that cannot be made for now → why.
-        untold: source table → why these messages do not suffice to make its table.
+        failed: for each table that cannot be created for now, the reason.
+        uncreated: for each source table whose messages cannot create a table, the reason.
     """
 
     feeds: Sequence[TableFeed]
     failed: Mapping[str, BaseException]
-    untold: Mapping[Origin, str]
+    uncreated: Mapping[Origin, str]
 
 
 class Newcomers(Protocol):
     """Makes tables that appear in the messages."""
 
-    def feeds(self, messages: pa.Table, *, holds: bool = False) -> Arrived:
+    def feeds(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
         """The tables of messages, created in the warehouse unless they are there.
 
         The splitter gives messages of a table that cannot be made to `blocks.UNREADABLE`.
@@ -206,10 +212,10 @@ class Newcomers(Protocol):
         ...
 
     def unreadable(self, epoch: int, messages: pa.Table) -> None:
-        """Take an epoch's messages that belong to no table.
+        """Quarantine an epoch's messages that belong to no table.
 
         Args:
-            messages: of `BAD_RECORD_SCHEMA`.
+            messages: the messages, in columns of `BAD_RECORD_SCHEMA`.
         """
         ...
 
@@ -217,12 +223,12 @@ class Newcomers(Protocol):
         self,
         feeds: Sequence[TableFeed],
         waiting: frozenset[str] = frozenset(),
-        untold: Mapping[Origin, str] | None = None,
+        uncreated: Mapping[Origin, str] | None = None,
     ) -> MessageSplitter:
         """The splitter of a job of these tables.
 
         Args:
             waiting: names of tables whose messages stay in the topic, unless `feeds` has them.
-            untold: source tables whose messages belong to no table in this epoch, and why.
+            uncreated: source tables whose messages belong to no table in this epoch, and why.
         """
         ...

@@ -1,7 +1,8 @@
 """Decides the first message that counts for a table that its source has emptied: pure.
 
-A TRUNCATE deletes all rows of the messages before it. Only the order of one Kafka partition tells
-which those are. So the rows of the table must come from one partition and one source table.
+A TRUNCATE deletes all rows of the messages before it. Only the order within one Kafka partition
+determines which those are. So the rows of the table must come from one partition and one source
+table.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 
 from stream_app.errors import WrongSourceError
-from stream_app.spark.epoch.decode_counts import DecodeCounts, Where
+from stream_app.kafka.offset_ranges import KafkaPartition
+from stream_app.spark.epoch.decode_counts import DecodeCounts
 
 SourcesMet = Mapping[str, Collection[str]]
 """Topic → names of the source tables whose rows it has brought."""
@@ -36,7 +38,7 @@ def with_seen(
 
 def first_counting_offsets(
     counts: DecodeCounts, met: SourcesMet, partitions: Mapping[str, int]
-) -> Mapping[Where, int]:
+) -> Mapping[KafkaPartition, int]:
     """The first offset that counts, which is the last TRUNCATE's; empty: there was none.
 
     Args:
@@ -45,7 +47,7 @@ def first_counting_offsets(
         partitions: `partition_counts` of the epoch.
 
     Raises:
-        WrongSourceError: nothing tells which rows the TRUNCATE has deleted.
+        WrongSourceError: the messages do not determine which rows the TRUNCATE deleted.
     """
     if not counts.truncated:
         return {}

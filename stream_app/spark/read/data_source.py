@@ -33,12 +33,12 @@ from stream_app.model.options.spark_read_options import (
     read_source_options,
 )
 from stream_app.predicate.predicate import And
-from stream_app.spark.read.pushed_filters import translated
+from stream_app.spark.read.pushed_filters import translated_filters
 from stream_app.spark.read.scan_choice import given_start
 from stream_app.spark.read.spark_arrow import spark_batch, spark_schema
 from stream_app.spark.read.stream_reader import StreamReader, stream_reader, stream_schema
 from stream_app.spark.read.table_scan import AUDIT_LOG, TableScan, table_scan
-from stream_app.spark.supported_versions import untried
+from stream_app.spark.supported_versions import untried_warning
 from stream_app.table.opening import open_named_table
 from stream_app.table.read.system_tables import check_system_table
 from stream_app.table.storage_errors import storage_errors
@@ -58,10 +58,10 @@ class BatchReader(DataSourceReader):
 
     @property
     def pushFilters(self) -> FilterPushDown:  # noqa: N802 - Spark's
-        """Takes filters, if Spark hands them down."""
+        """Accepts filters, if Spark pushes them down."""
         return FilterPushDown(self)
 
-    def take(self, filters: Iterable[Any]) -> list[Any]:
+    def push(self, filters: Iterable[Any]) -> list[Any]:
         """Read only rows that pass the filters, all of which must be true.
 
         Returns:
@@ -69,7 +69,7 @@ class BatchReader(DataSourceReader):
         """
         everything = list(filters)
         schema = self.scan.table.schema
-        conditions, left = translated(everything, schema.fields)
+        conditions, left = translated_filters(everything, schema.fields)
         if not conditions:
             return everything
         filtered = self.scan.filtered(predicate_filter(And(tuple(conditions)), schema))
@@ -116,7 +116,7 @@ class FilterPushDown:
 
     def __call__(self, filters: list[Any]) -> list[Any]:
         """Take filters; return those that Spark must apply."""
-        return self._reader.take(filters)
+        return self._reader.push(filters)
 
 
 NAME = "stream_app"
@@ -136,7 +136,7 @@ class PaimonDataSource(DataSource):
 
     def __init__(self, options: dict[str, str], clock: Clock | None = None) -> None:
         super().__init__(options)
-        if (problem := untried(pyspark.__version__)) is not None:
+        if (problem := untried_warning(pyspark.__version__)) is not None:
             warnings.warn(problem, stacklevel=2)  # a read may use these options; a job refuses them
         self._options = read_source_options(options)
         location, self._system = _parted(options)
@@ -210,7 +210,7 @@ def register(spark: SparkSession) -> None:
 
 
 def _parted(options: Mapping[str, str]) -> tuple[str, str]:
-    """Path of the table, and name of the system table or empty."""
+    """The table's path, and the system table's name, which may be empty."""
     path = {key.lower(): value for key, value in options.items()}.get(PATH)
     if not path:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Spark's filters → conditions of ours, so that readers skip manifests, files and row groups.
+"""Translates Spark's filters to conditions, so that readers skip manifests, files and row groups.
 
 What is translated means the same on every row, nulls and NaN included, and Spark need not look
 again; the rest stays with Spark. Filters are known by the names of their classes, because Spark 4.0
@@ -44,8 +44,10 @@ _LAST_CHARACTER = 0x10FFFF
 _SURROGATES = (0xD800, 0xE000)
 
 
-def translated(filters: Iterable[Any], columns: RowType) -> tuple[list[Predicate], list[Any]]:
-    """Conditions that together equal the translated filters, and the filters left over."""
+def translated_filters(
+    filters: Iterable[Any], columns: RowType
+) -> tuple[list[Predicate], list[Any]]:
+    """The conditions that together equal the translated filters, and the remaining filters."""
     conditions, left = [], []
     for spark_filter in filters:
         condition = _condition(spark_filter, columns)
@@ -115,7 +117,7 @@ def _after_all_with(prefix: str) -> str | None:
 
 
 def _value(value: Any, data_type: DataType) -> object | None:
-    """The value as `predicate` wants it; None: it is null, or no value of the column."""
+    """The value in the form of `predicate`; None if it is null or not a value of the column."""
     kind = type(value)
     if data_type.root not in _ROOTS.get(kind, ()):
         return None
@@ -154,7 +156,7 @@ def _decimal(value: Decimal, data_type: DataType) -> Decimal | None:
 
 
 def _nanos(value: datetime.datetime, data_type: DataType) -> int | None:
-    """Nanoseconds since 1970; None: the column is finer than Spark sees, or the value is finer."""
+    """Nanoseconds since 1970; None if column or value is finer than Spark's microseconds."""
     has_zone = value.tzinfo is not None
     if data_type.root not in TIMESTAMP_ROOTS or data_type.precision > _SPARK_TIMESTAMP_DIGITS:
         return None

@@ -39,7 +39,7 @@ class LatestCompacted:
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
+class VersionBounds:
     """Two snapshots or tags, as the user wrote them."""
 
     start: str
@@ -47,14 +47,14 @@ class Between:
 
 
 @dataclass(frozen=True, slots=True)
-class BetweenTimes:
+class TimeBounds:
     """Two times."""
 
     start: Timestamp
     end: Timestamp
 
 
-Choice = Version | LatestCompacted | Between | BetweenTimes
+Choice = Version | LatestCompacted | VersionBounds | TimeBounds
 
 
 def given_start(options: SourceOptions, refused: tuple[str, ...] = ()) -> str | None:
@@ -109,10 +109,10 @@ def batch_choice(options: SourceOptions) -> Choice:
         return LatestCompacted() if compacted else Version()
     text = options.raw[key]
     if key == _BETWEEN:
-        return Between(*_pair(key, text))
+        return VersionBounds(*_pair(key, text))
     if key == _BETWEEN_TIMES:
         start, end = _pair(key, text)
-        return BetweenTimes(_time(start), _time(end))
+        return TimeBounds(_time(start), _time(end))
     if key in _TIMES:
         return Version(timestamp=_time(text))
     if key == _TAG:

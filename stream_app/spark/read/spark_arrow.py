@@ -19,10 +19,10 @@ from pyspark.sql.types import StructType
 
 
 def spark_schema(schema: pa.Schema, comments: Mapping[str, str] | None = None) -> StructType:
-    """The columns in Spark.
+    """The columns as a schema of Spark.
 
     Args:
-        comments: of columns, by name.
+        comments: the comments of columns, by name.
     """
     as_spark = pa.schema([field.with_type(_spark_type(field.type)) for field in schema])
     columns = from_arrow_schema(as_spark, prefer_timestamp_ntz=True)

@@ -1,4 +1,4 @@
-"""Spark's streaming read: offsets are places in the table's snapshots, kept in Spark's checkpoint.
+"""Implements Spark's streaming read; offsets are places in the table's snapshots.
 
 Spark asks one reader on the driver for offsets and parts, for as long as the query runs, and
 pickles another one to the tasks. Spark asks for the latest offset without the previous one, so the
@@ -131,8 +131,8 @@ class StreamReader(DataSourceStreamReader):
                 yield spark_batch(batch.filter(added), self._columns)
 
     def commit(self, end: Offset) -> None:
-        """A micro-batch is done: advance the snapshots that the consumer protects."""
-        self._offsets.taken(end)
+        """Advance the consumer after a micro-batch, and so the snapshots that it protects."""
+        self._offsets.write_progress(end)
         self._told_at = self._now()
 
     def stop(self) -> None:

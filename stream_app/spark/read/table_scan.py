@@ -1,4 +1,4 @@
-"""What a batch read of the Spark source reads: rows of a version, changes, or a system table.
+"""The scans of a batch read in Spark: rows of a version, changes, or a system table.
 
 A scan is made on the driver from the options and pickled to the tasks. It knows its columns, its
 parts, and how to read a part.
@@ -22,10 +22,10 @@ from stream_app.model.options.spark_read_options import (
 )
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.read.scan_choice import (
-    Between,
-    BetweenTimes,
     Choice,
     LatestCompacted,
+    TimeBounds,
+    VersionBounds,
     batch_choice,
 )
 from stream_app.table.file_store_table import FileStoreTable
@@ -140,7 +140,7 @@ class ChangesScan:
     """The changes between two versions, in the columns of today."""
 
     table: FileStoreTable
-    choice: Between | BetweenTimes
+    choice: VersionBounds | TimeBounds
     mode: str
     row_kind: bool
     row_filter: RowFilter | None = None
@@ -157,7 +157,7 @@ class ChangesScan:
     def parts(self, columns: Sequence[str]) -> list[tuple[Stream, ...]]:
         """Parts of several files or buckets each."""
         mode = scan_mode(self.mode)
-        if isinstance(self.choice, Between):
+        if isinstance(self.choice, VersionBounds):
             wanted = between(self.table, *_bounds(self.table, self.choice), mode)
         else:
             wanted = between_timestamps(self.table, self.choice.start, self.choice.end, mode)
@@ -210,14 +210,14 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
     choice = batch_choice(options)
     retained_ms = options[READ_PROTECT]
     if retained_ms is not None and (
-        isinstance(choice, Between | BetweenTimes) or system not in ("", *ROW_TABLES)
+        isinstance(choice, VersionBounds | TimeBounds) or system not in ("", *ROW_TABLES)
     ):
         raise UsageError(
             "read.protect protects one version, and this read has no single version",
             fix="leave it out; tags protect both ends of a range",
         )
     row_kind = options[READ_CHANGELOG] or system == AUDIT_LOG
-    if isinstance(choice, Between | BetweenTimes):
+    if isinstance(choice, VersionBounds | TimeBounds):
         if system not in ("", AUDIT_LOG):
             raise UsageError(
                 f"system table {system!r} has no range of versions",
@@ -244,7 +244,7 @@ def _at(table: FileStoreTable, choice: Choice) -> tuple[FileStoreTable, Snapshot
     return at_version(table, choice)
 
 
-def _bounds(table: FileStoreTable, choice: Between) -> tuple[Bound, Bound]:
+def _bounds(table: FileStoreTable, choice: VersionBounds) -> tuple[Bound, Bound]:
     """Two tags, if both names are tags; otherwise two snapshots, if both are numbers."""
     texts = (choice.start, choice.end)
     tags = table.tags.names()

@@ -1,1 +1,1 @@
-"""Where messages come from, and how they are cut into epochs. Start with `running_stream`."""
+"""Reads messages from their source, and cuts them into epochs. Start with `running_stream`."""

@@ -1,6 +1,6 @@
-"""Messages of Kafka topics, by Spark's own source.
+"""Reads messages of Kafka topics by Spark's own source.
 
-Source: Spark's `spark-sql-kafka-0-10`. docs/performance.md says what the defaults below save.
+Source: Spark's `spark-sql-kafka-0-10`. docs/performance.md gives the savings of the defaults below.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.errors import UsageError
-from stream_app.kafka.offset_ranges import Offsets
+from stream_app.model.job_epoch import Offsets
 
 CLIENT_DEFAULTS: Mapping[str, str] = {
     # In each small epoch the consumer looks up offsets after a fetch that waits at the broker, for
@@ -38,7 +38,7 @@ _NO_SOURCE = ("_LEGACY_ERROR_TEMP_1140", "KAFKA_DATA_SOURCE_NOT_ENABLED")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaSource:
-    """Where to read; see `[source]` of the configuration for the meanings.
+    """The topics to read; the attributes are explained at `[source]` of the configuration.
 
     Attributes:
         min_partitions: least number of reading tasks; None: the number of cores. When the job

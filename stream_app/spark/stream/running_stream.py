@@ -1,4 +1,4 @@
-"""Runs the stream until it ends, and the work beside it."""
+"""Runs the stream until it ends, with the work that happens between its epochs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from stream_app.kafka.offset_ranges import Offsets
+from stream_app.model.job_epoch import Offsets
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 
 POLL_SECONDS = 0.2

@@ -1,4 +1,4 @@
-"""Spark's own streaming query: for files, and for topics that Spark's source reads.
+"""Runs Spark's own streaming query, for files and for topics that Spark's source reads.
 
 Source: Spark's `StreamingQuery`.
 """
@@ -19,11 +19,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from stream_app.errors import SourceError, WrongSourceError
-from stream_app.kafka.offset_ranges import behind
+from stream_app.kafka.offset_ranges import messages_behind
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.session import where_spark_says_more
 from stream_app.spark.stream.running_stream import SourceProgress
-from stream_app.spark.task_errors import readable
+from stream_app.spark.task_errors import readable_error
 
 _CAUSES_MAX, _CAUSE_MAX = 4, 300
 _LOGIN = re.compile(r"log ?in|authenticat|SASL|SSL|Kerberos|OAuth|certificat", re.IGNORECASE)
@@ -35,7 +35,7 @@ class SparkStream:
     """Implements `running_stream.Stream`.
 
     Attributes:
-        messages: of `MESSAGE_SCHEMA`.
+        messages: the messages, in columns of `MESSAGE_SCHEMA`.
         trigger: time between the starts of two epochs; None: the stream ends when it is drained.
     """
 
@@ -112,7 +112,7 @@ def source_progress(progress: Mapping[str, Any]) -> SourceProgress:
         ends.update(end)
         if isinstance(latest, dict):
             newest.update(latest)
-    of_each = behind(ends, newest)
+    of_each = messages_behind(ends, newest)
     return SourceProgress(
         epoch=int(progress["batchId"]),
         messages=int(progress.get("numInputRows") or 0),
@@ -126,8 +126,8 @@ def source_progress(progress: Mapping[str, Any]) -> SourceProgress:
 def _cause(error: StreamingQueryException, failure: BaseException | None) -> BaseException:
     """The error without Spark's wrapping: our own error in its own words, Spark's in short."""
     if failure is not None:
-        return readable(failure)
-    cause = readable(error)
+        return readable_error(failure)
+    cause = readable_error(error)
     if cause is not error:
         return cause
     said = str(error).split("\n\n", maxsplit=1)[0][:2000]

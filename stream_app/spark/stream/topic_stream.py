@@ -25,11 +25,12 @@ from pyspark.sql import SparkSession
 
 from stream_app.clock import Clock
 from stream_app.errors import StoppedError, WrongSourceError
-from stream_app.kafka.cluster_offsets import GONE_AFTER_S, End
-from stream_app.kafka.next_offsets import first_offsets, next_end, vanished
-from stream_app.kafka.offset_ranges import OffsetRange, Offsets, behind, ranges_between
+from stream_app.kafka.cluster_offsets import GONE_AFTER_S, OffsetEnd
+from stream_app.kafka.next_offsets import first_offsets, next_end, vanished_partitions
+from stream_app.kafka.offset_ranges import OffsetRange, messages_behind, ranges_between
+from stream_app.model.job_epoch import Offsets
 from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.epoch_log_writer import EpochLogWriter
+from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
 from stream_app.spark.stream.running_stream import SourceProgress
 
 _LOG = logging.getLogger(__name__)
@@ -42,12 +43,12 @@ _CANCEL_AGAIN_S = 0.5
 class SourceOffsets(Protocol):
     """Asks the brokers where the topics begin and end; `kafka.cluster_offsets` implements it."""
 
-    def ask(self, end: End) -> Offsets:
+    def offsets_at(self, end: OffsetEnd) -> Offsets:
         """The oldest or newest offset of each partition; may wait for a while."""
         ...
 
     def give_up(self) -> None:
-        """Make a waiting `ask` raise an error."""
+        """Make a waiting `offsets_at` raise an error."""
         ...
 
     def close(self) -> None:
@@ -55,7 +56,7 @@ class SourceOffsets(Protocol):
         ...
 
 
-class Jobs(Protocol):
+class SparkJobs(Protocol):
     """Spark's jobs of one thread."""
 
     def join(self) -> None:
@@ -69,23 +70,23 @@ class Jobs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JobGroup:
-    """Implements `Jobs` by a job group of Spark's."""
+    """Implements `SparkJobs` by a job group of Spark's."""
 
     spark: SparkSession
     name: str
 
     def join(self) -> None:
-        """See `Jobs.join`."""
+        """See `SparkJobs.join`."""
         self.spark.sparkContext.setJobGroup(self.name, self.name, interruptOnCancel=True)
 
     def cancel(self) -> None:
-        """See `Jobs.cancel`."""
+        """See `SparkJobs.cancel`."""
         self.spark.sparkContext.cancelJobGroup(self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochRules:
-    """How epochs are cut.
+    """The rules by which epochs are cut.
 
     Attributes:
         starting_offsets: ``earliest``, ``latest`` or JSON; for a new checkpoint.
@@ -117,7 +118,7 @@ class TopicStream:
     writer: EpochLogWriter
     give: Callable[[Sequence[OffsetRange], int], int]
     failure: Callable[[], BaseException | None]
-    jobs: Jobs
+    jobs: SparkJobs
     clock: Clock
     patience_s: float = GONE_AFTER_S
     _stopping: threading.Event = field(init=False, default_factory=threading.Event)
@@ -169,7 +170,7 @@ class TopicStream:
 
     def _cut(self) -> None:
         self.writer.begin_query()
-        newest = self.source.ask(End.NEWEST)
+        newest = self.source.offsets_at(OffsetEnd.NEWEST)
         epoch, begin = self._next(newest)
         is_idle = True
         while not self._stopping.is_set():
@@ -186,16 +187,16 @@ class TopicStream:
                 epoch, begin = epoch + 1, end
             if self.rules.trigger_s is not None:
                 self._wait(began + self.rules.trigger_s, at_least=IDLE_S if is_idle else 0.0)
-                newest = self.source.ask(End.NEWEST)
+                newest = self.source.offsets_at(OffsetEnd.NEWEST)
             elif is_idle or end == newest:
                 return
 
     def _next(self, newest: Offsets) -> tuple[int, Offsets]:
-        """The next epoch and its begin; an epoch that the last run has begun comes first."""
+        """The next epoch and its begin; an epoch that an earlier run left open comes first."""
         last = self.writer.newest()
         if last is None:
             if not self.writer.has_first():
-                oldest = self.source.ask(End.OLDEST)
+                oldest = self.source.offsets_at(OffsetEnd.OLDEST)
                 self.writer.first(first_offsets(self.rules.starting_offsets, oldest, newest))
             return 0, self.epoch_log.source_begin(0)
         end: Offsets = json.loads(self.epoch_log.source_end(last))
@@ -209,7 +210,7 @@ class TopicStream:
         self._report(epoch, messages, end, newest)
 
     def _report(self, epoch: int, messages: int, end: Offsets, newest: Offsets) -> None:
-        of_each = behind(end, newest)
+        of_each = messages_behind(end, newest)
         state = SourceProgress(
             epoch=epoch,
             messages=messages,
@@ -225,36 +226,37 @@ class TopicStream:
             self._reports.append(state)
 
     def _without_loss(self, begin: Offsets, newest: Offsets) -> Offsets:
-        """The newest offsets; asks again for a while when they lie before what was read.
+        """The newest offsets. If they lie before the offsets already read, it asks again for a
+        while.
 
         Raises:
-            WrongSourceError: they still do, and a loss is an error.
+            WrongSourceError: they still lie before, and a loss is an error.
         """
         until = self.clock.steady_seconds() + self.patience_s
-        while (lost := vanished(begin, newest)) and not self._lost.issuperset(lost):
+        while (lost := vanished_partitions(begin, newest)) and not self._lost.issuperset(lost):
             if self._stopping.wait(_ASK_AGAIN_S):
                 raise StoppedError("the job is stopping")
             if self.clock.steady_seconds() < until:
-                newest = self.source.ask(End.NEWEST)
+                newest = self.source.offsets_at(OffsetEnd.NEWEST)
                 continue
             if self.rules.fails_on_loss:
                 raise WrongSourceError(
                     f"the topics lack what the job has read: {'; '.join(lost)}",
                     where="source.topics",
-                    fix="was the topic deleted, or made anew? does source.topics or "
+                    fix="was the topic deleted, or recreated? does source.topics or "
                     "source.topic-pattern, which must match the whole name, no longer choose it? "
-                    "source.fail-on-data-loss = false goes on without it",
+                    "source.fail-on-data-loss = false continues without it",
                 )
             self._lost.update(lost)
             _LOG.warning("%s; going on without it", "; ".join(lost))
         return newest
 
     def _with_new(self, begin: Offsets, newest: Offsets) -> Offsets:
-        """The begin, with the oldest offsets of new partitions, which count for the limit."""
+        """The begin with the oldest offsets of new partitions, which count towards the limit."""
         is_known = all(newest[topic].keys() <= begin.get(topic, {}).keys() for topic in newest)
         if self.rules.limit is None or is_known:
             return begin
-        oldest = self.source.ask(End.OLDEST)
+        oldest = self.source.offsets_at(OffsetEnd.OLDEST)
         return {topic: {**oldest.get(topic, {}), **begin.get(topic, {})} for topic in newest}
 
     def _wait(self, until: float, at_least: float) -> None:

@@ -1,1 +1,1 @@
-"""Statistics of columns, as Spark's ANALYZE makes them for Paimon. Start with `analysis`."""
+"""Computes statistics of columns, as Spark's ANALYZE does for Paimon. Start with `analysis`."""

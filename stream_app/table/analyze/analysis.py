@@ -1,7 +1,8 @@
 """Reads a table once, and publishes the statistics of its columns in an ANALYZE snapshot.
 
 The steps: (1) choose columns, (2) read them as readers see them, (3) write the file of statistics,
-(4) commit. Statistics of columns that are not chosen end, as in Paimon.
+(4) commit. The new file replaces the old one, so columns that are not chosen lose theirs, as in
+Paimon.
 
 Source: Paimon `spark/commands/PaimonAnalyzeTableColumnCommand.scala`.
 """
@@ -23,7 +24,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.interleaved import interleaved
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
-from stream_app.table.upkeep.read_protection import FoundVersion, protected
+from stream_app.table.upkeep.read_protection import FoundVersion, protected_version
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 _RETAINED_MS = 6 * 3_600_000
@@ -31,7 +32,7 @@ _RETAINED_MS = 6 * 3_600_000
 
 
 def analyzed_columns(schema: TableSchema, names: Sequence[str] | None) -> list[DataField]:
-    """The columns of these names; None: all that can have statistics.
+    """Select the columns to analyze by name; None selects all that can have statistics.
 
     Raises:
         UsageError: there is no such column, or it is nested.
@@ -58,12 +59,13 @@ def analyzed_columns(schema: TableSchema, names: Sequence[str] | None) -> list[D
 def analyze(
     table: FileStoreTable, columns: Sequence[DataField], *, threads: int
 ) -> Snapshot | None:
-    """Analyze the newest version; the ANALYZE snapshot, or None: the table has no snapshot.
+    """Analyze the newest version and return the ANALYZE snapshot; None for a table without
+    snapshots.
 
-    A tag keeps the version from expiring meanwhile.
+    A tag protects the version from expiry while it is read.
 
     Args:
-        table: of `open_for_writing`.
+        table: a table of `open_for_writing`.
         columns: of `analyzed_columns`.
         threads: that read.
 
@@ -73,7 +75,7 @@ def analyze(
         CommitError: other writers won every race; nothing has changed.
     """
     find = partial(_newest, table)
-    with protected(find, _RETAINED_MS, again=True) as (_, snapshot):
+    with protected_version(find, _RETAINED_MS, again=True) as (_, snapshot):
         if snapshot is None:
             return None
         statistics = statistics_of(table, snapshot, columns, threads=threads)
@@ -89,7 +91,7 @@ def analyze(
 def statistics_of(
     table: FileStoreTable, snapshot: Snapshot, columns: Sequence[DataField], *, threads: int
 ) -> TableStatistics:
-    """The statistics of one version; reads it, and writes nothing.
+    """Compute the statistics of one version without writing anything.
 
     Raises:
         UnsupportedTableError, CorruptFileError: as `analyze`.

@@ -1,7 +1,8 @@
 """Gathers the statistics of one column, batch after batch, in Arrow's columns.
 
-What Spark's ANALYZE writes for Paimon: lengths of texts and bytes, but not their least and greatest
-value; of other types these, and the fixed width of a value. What is not known stays out.
+The figures are those that Spark's ANALYZE writes for Paimon. Texts and bytes get lengths, but no
+least and greatest value. Other types get these values and their fixed width. An unknown figure is
+left out.
 
 Source: Paimon `spark/commands/PaimonAnalyzeTableColumnCommand.scala`,
 `stats/ColStats.java#serializeFieldsToString`; Spark's `AnalyzeColumnCommand`.
@@ -50,20 +51,20 @@ class ColumnFigures:
     """The figures of one column so far."""
 
     column: DataField
-    _rows: int = 0
-    _nulls: int = 0
-    _has_nan: bool = False
-    _least: pa.Scalar | None = None
-    _greatest: pa.Scalar | None = None
-    _length: int = 0
-    _longest: int = 0
+    _rows: int = field(init=False, default=0)
+    _nulls: int = field(init=False, default=0)
+    _has_nan: bool = field(init=False, default=False)
+    _least: pa.Scalar | None = field(init=False, default=None)
+    _greatest: pa.Scalar | None = field(init=False, default=None)
+    _length: int = field(init=False, default=0)
+    _longest: int = field(init=False, default=0)
     _distinct: DistinctSketch = field(init=False)
 
     def __post_init__(self) -> None:
         self._distinct = DistinctSketch(self.column.data_type)
 
     def add(self, values: pa.Array) -> None:
-        """Take in the column of a batch."""
+        """Add one batch's values of the column."""
         self._rows += len(values)
         self._nulls += values.null_count
         present = values.drop_null()
@@ -100,7 +101,7 @@ class ColumnFigures:
         self._least, self._greatest = bounds["min"], bounds["max"]
 
     def _lengths(self, present: int) -> tuple[int | None, int | None]:
-        """The average, rounded up, and the greatest; None where no value has told one."""
+        """The average length, rounded up, and the greatest; None for a column without values."""
         root = self.column.data_type.root
         if root in STRING_ROOTS | BINARY_ROOTS:
             return (-(-self._length // present), self._longest) if present else (None, None)
@@ -110,7 +111,7 @@ class ColumnFigures:
         return _WIDTHS[root], _WIDTHS[root]
 
     def _text(self, value: pa.Scalar | None) -> str | None:
-        """A bound in Paimon's words; NaN, which Spark takes for the greatest, leaves both out."""
+        """Format a bound as Paimon does. Spark sorts NaN last, so a NaN removes both bounds."""
         if value is None or self._has_nan:
             return None
         data_type, array = self.column.data_type, pa.array([value], value.type)

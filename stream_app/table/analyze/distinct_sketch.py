@@ -1,7 +1,7 @@
-"""Counts distinct values in bounded memory: exactly while they are few, else about.
+"""Counts distinct values in bounded memory: exactly while there are few, approximately beyond.
 
 The sketch keeps the least hashes that it has seen (k minimum values). All of them are kept while
-there are fewer than `HASHES_MAX`, so the count is exact. Beyond, the greatest kept hash tells how
+there are fewer than `HASHES_MAX`, so the count is exact. Beyond, the greatest kept hash shows how
 densely hashes lie. The standard error is 1 / sqrt(`HASHES_MAX`), or 0.4 %. An exact count would
 need all values of a column in memory; Spark's ANALYZE estimates too, to 5 %.
 
@@ -37,7 +37,7 @@ class DistinctSketch:
     hashes: npt.NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
 
     def add(self, values: pa.Array) -> None:
-        """Take in values, none of them null."""
+        """Add values, none of which may be null."""
         if pa.types.is_floating(values.type):
             values = pc.add(values, pa.scalar(0.0, values.type))  # -0.0 is 0.0
         new = _hashed(values.unique(), self.data_type)
@@ -46,14 +46,14 @@ class DistinctSketch:
         self.hashes = np.unique(np.concatenate([self.hashes, new]))[:HASHES_MAX]
 
     def count(self) -> int:
-        """About how many distinct values there were; exact below `HASHES_MAX`."""
+        """The estimated number of distinct values, which is exact below `HASHES_MAX`."""
         if len(self.hashes) < HASHES_MAX:
             return len(self.hashes)
         return round((HASHES_MAX - 1) * _HASHES / float(self.hashes[-1]))
 
 
 def _hashed(values: pa.Array, data_type: DataType) -> npt.NDArray[np.uint64]:
-    """Hashes of 64 bits: Murmur's 32 bits of the value after a zero, and after a one."""
+    """Hash to 64 bits: Murmur's 32 bits of the value prefixed by zero, then prefixed by one."""
     high, low = (
         hash_columns([pa.repeat(pa.scalar(salt, pa.int32()), len(values)), values],
                      [_SALT, data_type]).view(np.uint32).astype(np.uint64)

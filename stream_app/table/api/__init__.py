@@ -1,1 +1,4 @@
-"""The objects of the Python interface: a table with its verbs."""
+"""The Python interface: a table and its methods.
+
+This package holds only what users import.
+"""

@@ -1,6 +1,6 @@
 """A Paimon table for readers in Python: rows as Arrow, without Spark.
 
-What ``stream_app.open_table`` returns. A `PaimonTable` is also an Arrow stream itself, so that
+``stream_app.open_table`` returns it. A `PaimonTable` is also an Arrow stream itself, so that
 whatever takes one (``duckdb``, ``polars.DataFrame``, ``pyarrow.table``) takes the table.
 """
 
@@ -106,9 +106,9 @@ class PaimonTable:
             tag: name of the version.
             timestamp: the last version of this time, see `Version`.
             watermark: the first version that has reached it.
-            limit: at most so many rows.
-            threads: that read; None: the machine's cores, up to `THREADS_MAX`. Rows come in a fixed
-                order, bucket by bucket, with 1.
+            limit: the most rows to return.
+            threads: number of reading threads; None: the machine's cores, up to `THREADS_MAX`. Rows
+                come in a fixed order, bucket by bucket, with 1.
             protect: the version does not expire until the reader is read or dropped, for at most
                 this duration (``"1 h"``). By a tag, so the table is written; None: it is not, and
                 the version may expire.
@@ -258,7 +258,7 @@ class PaimonTable:
 
         Args:
             columns: that get statistics; None: all that are not nested.
-            threads: as `read`.
+            threads: number of reading threads; None: as in `read`.
 
         Raises:
             UsageError: an unknown or a nested column.
@@ -326,8 +326,8 @@ def open_table(
         path: ``/path``, ``file:/path``, ``s3://bucket/path``, ``hdfs://host/path`` …; or
             ``CATALOG.DATABASE.TABLE``, or ``DATABASE.TABLE`` of `catalog`.
         catalog: options of a catalog, such as ``{"metastore": "jdbc", "uri": …, "warehouse": …}``.
-        file_io_options: of the file system, such as ``s3.endpoint``; keys of S3 also come from
-            AWS's variables.
+        file_io_options: the options of the file system, such as ``s3.endpoint``; keys of S3
+            also come from AWS's variables.
 
     Raises:
         TableNotFoundError: there is none.
@@ -392,6 +392,6 @@ def _threads(threads: int | None, limit: int | None) -> int:
 
 
 def _reader(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:
-    """Gives a batch at least, an empty one without rows: Polars takes no reader that gives none."""
+    """Yield at least one batch, perhaps empty: Polars rejects a reader without batches."""
     first = next(batches, pa.RecordBatch.from_pylist([], schema))
     return pa.RecordBatchReader.from_batches(schema, itertools.chain([first], batches))

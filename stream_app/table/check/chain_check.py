@@ -1,4 +1,4 @@
-"""Checks the chain of a table's versions: numbers, hints, epochs, and consumers.
+"""Checks the chain of a table's versions: numbers, hints, epochs and consumers.
 
 Long-lived changelogs have no gap, and the next snapshot of each consumer exists.
 """
@@ -12,14 +12,14 @@ from stream_app.model.consumer import Consumer
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.options.scan_options import CONSUMER_EXPIRATION_TIME
 from stream_app.model.snapshot import VersionKind
-from stream_app.planning.check.versions import (
+from stream_app.planning.check.version_rules import (
     chain_findings,
-    gaps,
     hint_findings,
     identity_findings,
+    number_gaps,
 )
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.follow.next_snapshot import earliest_changes
+from stream_app.table.follow.followed_snapshot import earliest_changes
 from stream_app.table.versions.version_files import NamedVersion
 
 
@@ -41,7 +41,7 @@ def changelog_findings(
     numbers = list(changelogs)
     if numbers and earliest_snapshot is not None and earliest_snapshot > numbers[-1]:
         numbers.append(earliest_snapshot)
-    for _, right, s, missing in gaps(numbers):
+    for _, right, s, missing in number_gaps(numbers):
         yield Finding(
             kind=FindingKind.SNAPSHOTS,
             what=f"the changelog{s} of snapshot{s} {missing} missing",
@@ -109,7 +109,7 @@ def chain_check(table: FileStoreTable, versions: Sequence[NamedVersion]) -> list
 
 
 def _consumers(table: FileStoreTable, earliest: int | None) -> Iterator[Finding]:
-    """The findings about consumers, except for those that have expired by their silence."""
+    """The findings about consumers, except those that expired because they were inactive."""
     expiration_ms = table.options[CONSUMER_EXPIRATION_TIME]
     now, folder = table.clock.now_ms(), f"{table.version_root}/consumer"
     try:

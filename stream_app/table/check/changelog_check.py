@@ -33,7 +33,7 @@ from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.mergetree.compact.compact_rewriter import merged_section, without_deletes
 from stream_app.mergetree.file_access import KeyValueFileReader
 from stream_app.mergetree.interval_partition import partition_into_sections
-from stream_app.mergetree.key_value_batch import KeyValueLayout, whole_keys
+from stream_app.mergetree.key_value_batch import KeyValueLayout, slices_of_whole_keys
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.sort_merge_reader import merge_windows
@@ -46,7 +46,7 @@ from stream_app.table.check.compared_rows import (
     FORGOTTEN_DELETES,
     NUMBERS_GO_BACK,
     RowDifferences,
-    compared,
+    compare_rows,
 )
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.check.table_replay import BucketReplay, TableReplay
@@ -85,10 +85,10 @@ class ChangelogCheck:
         Raises:
             CorruptFileError: a file cannot be read, which is a finding of another kind.
         """
-        for one in self.replay.buckets(self.progress):
-            differ = self._bucket(one)
+        for bucket in self.replay.buckets(self.progress):
+            differ = self._bucket(bucket)
             if differ is not None:
-                yield self._finding(one.bucket, differ)
+                yield self._finding(bucket.bucket, differ)
 
     @property
     def _table(self) -> FileStoreTable:
@@ -100,7 +100,7 @@ class ChangelogCheck:
             read = changed_files(self._table.key_of, [*files.base, *files.changes], files.last)
         last = [file for file in files.last if file in read]
         rows = merged_rows(self._table, self._live(self.replay.last, files.bucket), last)
-        return compared(
+        return compare_rows(
             self._table,
             self._as_told(self._replayed(files, read)),
             self._as_told(rows),
@@ -108,11 +108,12 @@ class ChangelogCheck:
         )
 
     def _as_told(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows as a changelog of compactions tells them: each is merged, also alone.
+        """The rows as a compaction's changelog records them; even single rows pass through the
+        merge.
 
-        A compaction that moves a file up does not merge its rows, but tells them merged. So a
-        group of columns whose sequence field is null has values in the file and none in the
-        changelog; Paimon writes the same.
+        A compaction that only upgrades a file does not merge its rows, but its changelog has them
+        merged. So a group of columns whose sequence field is null has values in the file and none
+        in the changelog; Paimon writes the same.
         """
         if self.replay.is_by_sequence_number:
             return rows
@@ -133,7 +134,7 @@ class ChangelogCheck:
         return False
 
     def _replayed(self, files: BucketReplay, read: set[DataFileMeta]) -> Iterator[pa.RecordBatch]:
-        """The rows that the changes lead to, in key order; only of the files in `read`."""
+        """The rows that the changes of the files in `read` result in, in key order."""
         layout, function = self._rule()
         is_by_number = self.replay.is_by_sequence_number
         places = {file.file_name: place for place, file in enumerate(files.changes, 1)}
@@ -161,7 +162,7 @@ class ChangelogCheck:
             yield without_deletes(function.merge(window, layout))
 
     def _rule(self) -> tuple[KeyValueLayout, MergeFunction]:
-        """Which of two changes of a key is the later one, and how they merge."""
+        """The rule that orders two changes of one key, and merges them."""
         if self.replay.is_by_sequence_number:
             return self._table.layout(), self._table.merge_function
         return replace(self._table.layout(), sequence_fields=()), Deduplicate()
@@ -198,8 +199,8 @@ class _ChangeFiles:
     """Reads files of changes in batches that split no key.
 
     Attributes:
-        places: of the files in time, from which rows get other sequence numbers; None: rows keep
-            theirs.
+        places: the files' positions in time, from which rows get new sequence numbers; None: rows
+            keep theirs.
     """
 
     files: KeyValueFileReader
@@ -210,7 +211,7 @@ class _ChangeFiles:
         batches = self.files.read(file)
         if self.places is not None:
             batches = _in_time(batches, self.places[file.file_name] * _FILE_ROWS_MAX)
-        return whole_keys(batches, self.key_names)
+        return slices_of_whole_keys(batches, self.key_names)
 
 
 def _in_time(batches: Iterator[pa.RecordBatch], first: int) -> Iterator[pa.RecordBatch]:

@@ -57,7 +57,7 @@ class ComparedRows(Protocol):
 def as_compared(table: FileStoreTable) -> FileStoreTable:
     """The table whose buckets are compared: itself, or one without partitions; see the module.
 
-    Its columns may be null that tell the partition: a delete need not name one.
+    Its partition columns are nullable, because a delete need not name a partition.
     """
     rule = index_rule(table.schema)
     if rule is None:
@@ -85,7 +85,7 @@ class RowsOnDisk:
     """The source's changes in order, as sorted runs of buckets on local disk.
 
     Attributes:
-        table: of `as_compared`.
+        table: a table of `as_compared`.
         folder: an empty one, which the caller deletes.
         refused: changes that leave out a value which was not sent before; see
             `WrittenFiles.refused`.
@@ -94,11 +94,13 @@ class RowsOnDisk:
     table: FileStoreTable
     folder: str
     refused: list[pa.RecordBatch] = field(default_factory=list)
-    _files: dict[BucketId, list[DataFileMeta]] = field(default_factory=lambda: defaultdict(list))
-    _next_sequence_number: int = 0
+    _files: dict[BucketId, list[DataFileMeta]] = field(
+        init=False, default_factory=lambda: defaultdict(list)
+    )
+    _next_sequence_number: int = field(init=False, default=0)
 
     def add(self, buckets: Iterable[tuple[bytes, int, pa.RecordBatch]]) -> None:
-        """Take in changes (`_VALUE_KIND` and the table's columns) by partition and bucket."""
+        """Write changes (`_VALUE_KIND` and the table's columns) to their partition and bucket."""
         most, scratch = 0, self._scratch()
         for partition, bucket, rows in buckets:
             writer = bucket_writer(
@@ -106,7 +108,7 @@ class RowsOnDisk:
             )
             assert isinstance(writer, MergeTreeWriter), "only tables with a key are compared"
             files = self._files[partition, bucket]
-            writer.old_rows = OldRowsOfTable.of_files(scratch, partition, bucket, files)
+            writer.find_old_rows(OldRowsOfTable(scratch, partition, bucket, files))
             writer.write(rows)
             written = writer.prepare_commit()
             files += written.data
@@ -144,8 +146,8 @@ class RowsOfTable:
     files: dict[BucketId, list[DataFileMeta]]
 
     @classmethod
-    def of(cls, table: FileStoreTable, snapshot: Snapshot | None) -> RowsOfTable:
-        """The rows of a snapshot; no rows without one."""
+    def of_snapshot(cls, table: FileStoreTable, snapshot: Snapshot | None) -> RowsOfTable:
+        """The rows of a snapshot, or no rows if there is no snapshot."""
         files: dict[BucketId, list[DataFileMeta]] = defaultdict(list)
         for entry in FileStoreScan(table).live(snapshot):
             files[entry.partition, entry.bucket].append(entry.file)
@@ -170,7 +172,7 @@ def rows_by_key(
     Args:
         without: keys whose rows are left out.
     """
-    sorted_rows, assigner = RowsOnDisk(compared, folder), bucket_assigner(compared, None)
+    sorted_rows, assigner = RowsOnDisk(compared, folder), bucket_assigner(compared)
     waiting: list[pa.RecordBatch] = []
     count = 0
     for bucket in table_rows.buckets:
@@ -231,7 +233,7 @@ class RowDifferences:
     example: str
 
 
-def compared(
+def compare_rows(
     table: FileStoreTable,
     expected: Iterator[pa.RecordBatch],
     stored: Iterator[pa.RecordBatch],
@@ -248,14 +250,14 @@ def compared(
     """
     missing = wrong = unexpected = 0
     example = ""
-    for one in differences(table.layout(), expected, stored):
-        extra = one.added if are_unexpected_told else one.added[:0]
-        missing += len(one.gone)
-        wrong += len(one.changed)
+    for difference in differences(table.layout(), expected, stored):
+        extra = difference.added if are_unexpected_told else difference.added[:0]
+        missing += len(difference.gone)
+        wrong += len(difference.changed)
         unexpected += len(extra)
-        for places in (one.gone, one.changed, extra):
+        for places in (difference.gone, difference.changed, extra):
             if len(places) and not example:
-                row = one.batch.slice(int(one.order[places[0]]), 1)
+                row = difference.batch.slice(int(difference.order[places[0]]), 1)
                 keys = row.select(list(table.schema.primary_keys)).to_pylist()[0]
                 example = ", ".join(f"{name} = {value!r}" for name, value in keys.items())
     if not missing + wrong + unexpected:

@@ -21,6 +21,7 @@ from stream_app.format.binary_row import deserialize_row, serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of
 from stream_app.format.column_stats import UNKNOWN_STATS, ColumnStats
 from stream_app.mergetree.key_value_batch import is_retract, keys_not_after
+from stream_app.model.bucket_id import POSTPONED
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.schema.data_type import FLOAT_ROOTS, DataField
@@ -55,7 +56,7 @@ class _ColumnCounts:
     above: int = 0
 
     @classmethod
-    def of(cls, column: DataField, stats: ColumnStats) -> _ColumnCounts:
+    def of_stats(cls, column: DataField, stats: ColumnStats) -> _ColumnCounts:
         # NaN is outside of the bounds that Parquet keeps.
         known = column.data_type.root not in FLOAT_ROOTS
         try:
@@ -112,10 +113,10 @@ class FileFacts:
     def __post_init__(self) -> None:
         schema = self.table.schema
         schema_of = self.table.known_schemas()
-        known = FileStats(schema.fields, schema_of).all(self.entry.file)
+        known = FileStats(schema.fields, schema_of).of_all_columns(self.entry.file)
         self.hashes_alike = hashes_as_today(schema, schema_of)(self.entry.file.schema_id)
         self.columns = [
-            _ColumnCounts.of(column, known.get(column.name, UNKNOWN_STATS))
+            _ColumnCounts.of_stats(column, known.get(column.name, UNKNOWN_STATS))
             for column in schema.fields
         ]
 
@@ -195,7 +196,7 @@ class FileFacts:
 
     def _key_facts(self) -> Iterator[_Fact]:
         file, key_of = self.entry.file, self.table.key_of
-        if self.unordered:
+        if self.unordered and self.entry.bucket != POSTPONED:
             what = f"{self.unordered} rows do not follow the row before them in key order"
             yield FindingKind.KEY_ORDER, what, _RESTORE
         if self.keys:
@@ -210,6 +211,8 @@ class FileFacts:
             yield FindingKind.SEQUENCE_NUMBERS, f"{what}{listed[0]} to {listed[1]}", _RESTORE
 
     def _column_facts(self) -> Iterator[_Fact]:
+        if self.entry.bucket == POSTPONED:
+            return  # of unsorted rows the first and the last key are no bounds
         for column in self.columns:
             yield from column.differences()
 

@@ -34,12 +34,17 @@ class FileNeeds:
 
     table: FileStoreTable
     versions: list[VersionName] = field(default_factory=list)
-    _named: defaultdict[str, set[VersionName]] = field(default_factory=lambda: defaultdict(set))
-    """By the name of metadata and index files: the versions that they describe."""
-    _gains: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    """By the name of a data file: how often each manifest adds it, less how often it deletes it."""
+    _named: defaultdict[str, set[VersionName]] = field(
+        init=False, default_factory=lambda: defaultdict(set)
+    )
+    """The name of a metadata or index file → the versions that need it."""
+    _gains: defaultdict[str, Counter[str]] = field(
+        init=False, default_factory=lambda: defaultdict(Counter)
+    )
+    """The name of a data file → for each manifest, how often it adds the file, less how often it
+    deletes it."""
 
-    def of(self, path: str) -> set[VersionName]:
+    def versions_with(self, path: str) -> set[VersionName]:
         """The versions that need a file of metadata, data or changes, by its path.
 
         Empty for any other file. A version needs its own file when that cannot be read.
@@ -49,10 +54,14 @@ class FileNeeds:
         for manifest, gained in self._gains[name].items():
             for version in self._named[manifest]:
                 live[version] += gained
-        return self._named[path] | self._named[name] | {one for one in live if live[one] > 0}
+        return (
+            self._named[path]
+            | self._named[name]
+            | {version for version in live if live[version] > 0}
+        )
 
     def add(self, version: NamedVersion, branch: str) -> None:
-        """Take in a version of a branch, and what it names."""
+        """Record a version of a branch, and the files that it names."""
         name, snapshot = _name(version, branch), version.snapshot
         self.versions.append(name)
         if snapshot is None:

@@ -1,4 +1,4 @@
-"""Finds keys with two rows where each must have one, and an index of keys that would lead to them.
+"""Finds keys that have two rows instead of one, and key indexes that would cause such rows.
 
 Where a key has one row in all partitions, each partition is sound by itself, and readers show all
 rows of a key. Only the key columns are read. The keys wait on local disk, and are compared by
@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Int64s
 from stream_app.errors import CorruptFileError
 from stream_app.filestore.data.data_file_reader import LiveRowsReader
 from stream_app.format.bucket_hash import hash_columns
@@ -33,11 +34,12 @@ from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.finding import Finding, FindingKind, unreadable
+from stream_app.model.merge_engine import traits_of
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.key_index.index_rule import IndexRule, index_rule
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.index_building import KeySplit
-from stream_app.table.key_index.key_layer import Rows, key_codes
+from stream_app.table.key_index.key_layer import key_codes
 from stream_app.table.key_index.share_files import PlaceNumbers
 from stream_app.table.key_index.table_keys import PlacedFile, TableKeys
 from stream_app.table.map_in_threads import map_in_threads, thread_count
@@ -49,7 +51,7 @@ from stream_app.table.versions.index_manifests import index_manifest
 PART_ROWS = 1 << 20
 """Rows whose keys are compared at a time."""
 _MOST_PARTS = 256
-"""Each is an open file."""
+"""The most parts of the keys, because each part is an open file."""
 
 
 def across_findings(
@@ -58,7 +60,7 @@ def across_findings(
     """One finding if a snapshot has such a key; none for tables whose key may repeat.
 
     Args:
-        part_rows: about so many are compared at a time.
+        part_rows: approximate number of rows that are compared at a time.
 
     Raises:
         CorruptFileError: a file cannot be read, which is a finding of another kind.
@@ -125,8 +127,8 @@ def _parts(
             yield pa.concat_batches([reader.no_keys(), *split.keys_of(part)])
 
 
-def doubled_rows(part: pa.RecordBatch, keys: pa.RecordBatch) -> Rows:
-    """For each key that lives in several places: two rows of such places, int64 [keys, 2].
+def doubled_rows(part: pa.RecordBatch, keys: pa.RecordBatch) -> Int64s:
+    """Two rows from different places for each key that occurs in several, int64 [keys, 2].
 
     Args:
         part: columns of `TableKeys.found_schema`, in any order.
@@ -149,7 +151,7 @@ def _example(
     table: FileStoreTable,
     numbers: PlaceNumbers,
     part: pa.RecordBatch,
-    pair: Rows,
+    pair: Int64s,
     names: tuple[str, ...],
 ) -> str:
     values = part.slice(int(pair[0]), 1).to_pylist()[0]
@@ -161,10 +163,10 @@ def _example(
 
 @dataclass(frozen=True, slots=True)
 class DoubleKeys:
-    """Looks in one snapshot for keys with two rows above level 0, where readers do not merge.
+    """Searches one snapshot for keys with two rows above level 0, where readers do not merge.
 
-    So do tables with ``deletion-vectors.enabled``, and those of a merge engine that looks every key
-    up. Their compactions mark or drop the older row.
+    Such are tables with ``deletion-vectors.enabled``, and those whose merge engine looks up every
+    key. Their compactions mark or drop the older row.
     """
 
     table: FileStoreTable
@@ -176,7 +178,8 @@ class DoubleKeys:
         Raises:
             CorruptFileError: a file cannot be read, which is a finding of another kind.
         """
-        if not self.table.skips_level_0:
+        by_engine = traits_of(self.table.options.merge_engine).needs_lookup
+        if not (self.table.merges_by_vectors or (self.table.kind.merges_by_key and by_engine)):
             return
         live = FileStoreScan(self.table).live(self.snapshot)
         for bucket, files in by_bucket(e for e in live if e.file.level > 0).items():
@@ -193,7 +196,7 @@ class DoubleKeys:
                 )
 
     def _doubled(self, bucket: BucketId, sections: list[Section]) -> tuple[int, str]:
-        """How many keys have more than one live row, and the first of them as text."""
+        """The number of keys with more than one live row, and the first such key as text."""
         count, example = 0, ""
         if not sections:
             return count, example
@@ -233,7 +236,7 @@ def hash_index_findings(table: FileStoreTable) -> Iterator[Finding]:
     try:
         latest = table.snapshots.latest()
     except CorruptFileError:
-        return  # the check of snapshots tells it
+        return  # the check of snapshots reports it
     if latest is None:
         return
     files: dict[bytes, dict[int, list[DataFileMeta]]] = defaultdict(lambda: defaultdict(list))

@@ -30,11 +30,15 @@ class ManifestCheck:
     """
 
     table: FileStoreTable
-    findings: list[Finding] = field(default_factory=list)
-    _checked: set[str] = field(default_factory=set)
+    findings: list[Finding] = field(init=False, default_factory=list)
+    _checked: set[str] = field(init=False, default_factory=set)
+
+    def begin_version(self) -> None:
+        """Forget the findings about the version before."""
+        self.findings = []
 
     def manifests(self, name: str | None, size: int | None) -> list[ManifestFileMeta] | None:
-        """The manifests of a list, none without a list; None when it cannot be read."""
+        """The manifests of a list: empty without a list, None if the list cannot be read."""
         if name is None:
             return []
         return self._readable(lambda: self.table.manifests.read_list(name, size))
@@ -59,7 +63,7 @@ class ManifestCheck:
         return read_entries if complete else None
 
     def entries_of_list(self, name: str | None, size: int | None) -> list[ManifestEntry] | None:
-        """The entries of a list's manifests; None when one cannot be read, or the list."""
+        """The entries of a list's manifests; None if the list or a manifest cannot be read."""
         metas = self.manifests(name, size)
         return None if metas is None else self.entries(metas)
 

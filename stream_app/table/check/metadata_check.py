@@ -15,19 +15,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from stream_app.model.bucket_id import POSTPONED
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.model.options.option import is_on
 from stream_app.model.options.table_options import DELETION_VECTORS_ENABLED
 from stream_app.model.snapshot import CommitKind, Snapshot, VersionKind
-from stream_app.planning.check.buckets import (
+from stream_app.planning.check.live_file_rules import (
     LiveFiles,
     level_findings,
     placement_findings,
     total_findings,
 )
-from stream_app.planning.check.versions import RecordCounts, compaction_findings, count_findings
+from stream_app.planning.check.version_rules import (
+    RecordCounts,
+    compaction_findings,
+    count_findings,
+)
 from stream_app.planning.commit.live_entries import compacted_entries, live_entries
 from stream_app.table.check.chain_check import chain_check
 from stream_app.table.check.manifest_check import ManifestCheck
@@ -70,10 +75,10 @@ class MetadataCheck:
     versions: int = 0
     _manifests: ManifestCheck = field(init=False)
     _presence: FilePresence = field(init=False)
-    _live: LiveFiles | None = None
-    _metas: list[ManifestFileMeta] = field(default_factory=list)
-    _known_id: int = 0
-    _brought_back: Snapshot | None = None
+    _live: LiveFiles | None = field(init=False, default=None)
+    _metas: list[ManifestFileMeta] = field(init=False, default_factory=list)
+    _known_id: int = field(init=False, default=0)
+    _brought_back: Snapshot | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self._manifests = ManifestCheck(self.table)
@@ -91,7 +96,7 @@ class MetadataCheck:
         }
         for place, version in enumerate(versions):
             self.progress("versions", place, len(versions))
-            self._manifests.findings = []
+            self._manifests.begin_version()
             rules = list(self._version(version, known))
             of_version = self._manifests.findings + rules
             if of_version and not self.table.file_io.exists(version.path):
@@ -170,7 +175,7 @@ class MetadataCheck:
         yield from self._index(snapshot, version)
 
     def _base(self, base: list[ManifestFileMeta], where: str) -> Iterator[Finding]:
-        """Merged manifests must mean the same as those that they replace."""
+        """Check that merged manifests mean the same as those that they replace."""
         before = {meta.file_name: meta for meta in self._metas}
         after = {meta.file_name: meta for meta in base}
         gone = [meta for name, meta in before.items() if name not in after]
@@ -193,7 +198,7 @@ class MetadataCheck:
             )
 
     def _placed(self, touched: Iterable[ManifestEntry]) -> Iterator[Finding]:
-        """Checks levels and buckets that the snapshot touched."""
+        """Check the levels and buckets that the snapshot touched."""
         assert self._live is not None
         places = {(entry.partition, entry.bucket): None for entry in touched}
         for partition in dict.fromkeys(partition for partition, _ in places):
@@ -203,7 +208,7 @@ class MetadataCheck:
             entries = list(self._live.bucket((partition, bucket)))
             where = self.table.paths.bucket(partition, bucket)
             yield from placement_findings(entries, where)
-            if self._has_sorted_runs:
+            if self._has_sorted_runs and bucket != POSTPONED:
                 files = [entry.file for entry in entries]
                 yield from level_findings(files, self.table.key_of, where)
 
@@ -242,7 +247,7 @@ class MetadataCheck:
         yield from self._needed(entries, is_changelog=True)
 
     def _long_lived(self, snapshot: Snapshot, version: NamedVersion) -> Iterator[Finding]:
-        """A changelog keeps its changelog files, or the files that its APPEND added."""
+        """Check that a changelog has its changelog files, or the files that its APPEND added."""
         if snapshot.changelog_manifest_list is not None:
             yield from self._changelog(snapshot, version)
         elif snapshot.commit_kind is CommitKind.APPEND and not self.table.options.writes_changelog:

@@ -24,11 +24,12 @@ from stream_app.table.check.compared_rows import (
     RowsOfTable,
     RowsOnDisk,
     as_compared,
-    compared,
+    compare_rows,
     rows_by_key,
 )
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.registry import bucket_assigner
+from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner
 
 
@@ -38,15 +39,14 @@ class SourceCheck:
 
     Attributes:
         folder: an empty one on local disk, which the caller deletes.
-        index: name of the index manifest of the snapshot that is compared, by which keys have their
-            buckets; None: there is no index.
+        basis: of the snapshot that is compared, by which keys have their buckets.
         view: the table of `compared_rows.as_compared`, whose key and buckets both sides have.
         source: the changes so far.
     """
 
     table: FileStoreTable
     folder: str
-    index: str | None = None
+    basis: IndexBasis = NO_INDEX
     view: FileStoreTable = field(init=False)
     source: RowsOnDisk = field(init=False)
 
@@ -57,7 +57,7 @@ class SourceCheck:
     @property
     def assigner(self) -> BucketAssigner:
         """Assigns changes to the buckets of `source`."""
-        return bucket_assigner(self.view, self.index)
+        return bucket_assigner(self.view, self.basis if self.view is self.table else NO_INDEX)
 
     def stored(
         self, snapshot: Snapshot | None, without: pa.RecordBatch | None = None
@@ -70,7 +70,7 @@ class SourceCheck:
         Raises:
             CorruptFileError: a file of the table cannot be read.
         """
-        rows = RowsOfTable.of(self.table, snapshot)
+        rows = RowsOfTable.of_snapshot(self.table, snapshot)
         if self.view is self.table:
             return rows
         return rows_by_key(rows, self.view, f"{self.folder}/table", without)
@@ -83,7 +83,7 @@ class SourceCheck:
         """
         stored = self.stored(snapshot)
         for bucket in sorted({*self.source.buckets, *stored.buckets}):
-            differ = compared(self.view, self.source.rows(bucket), stored.rows(bucket))
+            differ = compare_rows(self.view, self.source.rows(bucket), stored.rows(bucket))
             if differ is not None:
                 yield from self._findings(bucket, differ)
 
@@ -97,7 +97,7 @@ class SourceCheck:
             return
         if not set(names) <= set(schema.fields.names):
             return
-        stored = RowsOfTable.of(self.table, snapshot)
+        stored = RowsOfTable.of_snapshot(self.table, snapshot)
         keys = [
             rows.select(list(names)) for bucket in stored.buckets for rows in stored.rows(bucket)
         ]

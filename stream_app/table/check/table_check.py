@@ -45,7 +45,7 @@ _DAMAGED = {
     FindingKind.SEQUENCE_NUMBERS,
     FindingKind.DELETION_VECTOR,
 }
-"""Only another copy of a damaged file helps, or doing without it."""
+"""The fix for a damaged file: another copy, or to do without the file."""
 _WRONG = {FindingKind.STATISTICS, FindingKind.BUCKET, FindingKind.PARTITION}
 """The content of the file can be read, and be written anew."""
 
@@ -89,8 +89,8 @@ class TableCheck:
     quick: bool
     progress: Progress
     report: CheckReport = field(default_factory=CheckReport)
-    _needs: FileNeeds | None = None
-    _lost: set[VersionName] = field(default_factory=set)
+    _needs: FileNeeds | None = field(init=False, default=None)
+    _lost: set[VersionName] = field(init=False, default_factory=set)
 
     def findings(self) -> Iterator[Finding]:
         """Every problem, as soon as the check finds it; each problem once."""
@@ -116,12 +116,12 @@ class TableCheck:
         return replace(described, fix=next_step(self.table.location, versions, needs, self._lost))
 
     def _lose(self, finding: Finding) -> set[VersionName]:
-        """Take in which versions need the file of a finding."""
+        """Record which versions need the damaged file of a finding."""
         if finding.kind not in _DAMAGED | _WRONG:
             return set()
         if self._needs is None:
             self._needs = file_needs(self.table)
-        needs = self._needs.of(finding.where)
+        needs = self._needs.versions_with(finding.where)
         if finding.kind in _DAMAGED:
             self._lost |= needs
         return needs
@@ -129,7 +129,7 @@ class TableCheck:
     def _all(self) -> Iterator[Finding]:
         table = self.table
         looked_into: set[str] = set()
-        yield from self._one(table, looked_into, "")
+        yield from self._check_version_tree(table, looked_into, "")
         if table.branch:
             return
         yield from iceberg_findings(table)
@@ -143,9 +143,11 @@ class TableCheck:
             if branch is None and name in branch_names(table.file_io, table.location):
                 yield _branch_finding(table, name, f"branch {name!r} has no schema")
             if branch is not None:
-                yield from self._one(branch, looked_into, f"branch {name}: ")
+                yield from self._check_version_tree(branch, looked_into, f"branch {name}: ")
 
-    def _one(self, table: FileStoreTable, looked_into: set[str], name: str) -> Iterator[Finding]:
+    def _check_version_tree(
+        self, table: FileStoreTable, looked_into: set[str], name: str
+    ) -> Iterator[Finding]:
         """Check the table or a branch.
 
         Args:
@@ -199,7 +201,7 @@ class TableCheck:
                 return
             check = ChangelogCheck(replay, self.progress)
             yield from check.findings()
-            self.report.left_out += [f"{what}: {one}" for one in sorted(check.left_out)]
+            self.report.left_out += [f"{what}: {version}" for version in sorted(check.left_out)]
             self.report.replayed.append(f"{name}{replay.range}")
         except (StreamAppError, FileNotFoundError) as error:
             text = error.what if isinstance(error, StreamAppError) else str(error)
@@ -212,7 +214,7 @@ def _waiting(table: FileStoreTable) -> Iterator[Finding]:
         if rows := rows_that_wait(table, table.snapshots.latest()):
             yield Finding(
                 kind=FindingKind.WAITING_ROWS,
-                what=f"{waiting_text(rows)}: {unseen_by(table.seen_at)} do not get them before",
+                what=f"{waiting_text(rows)}: {unseen_by(table.visibility)} do not get them before",
                 where=table.version_root,
                 fix=waiting_fix(is_write_only=table.options[WRITE_ONLY]),
             )
@@ -248,17 +250,17 @@ class _FileChecks:
 
     table: FileStoreTable
     report: CheckReport
-    _tables: dict[int, FileStoreTable] = field(default_factory=dict)
+    _tables: dict[int, FileStoreTable] = field(init=False, default_factory=dict)
 
     def file(self, file: FileInUse) -> list[Finding]:
-        def look() -> list[Finding]:
+        def file_findings() -> list[Finding]:
             table = self._table(file.entry.file.schema_id)
             facts = file_facts(table, file.entry, keys_repeat=file.is_changelog)
             self.report.files += 1
             self.report.rows += facts.rows
             return list(facts.findings(file.path))
 
-        return self._while_it_is_there(file.path, look)
+        return self._while_it_is_there(file.path, file_findings)
 
     def unless_unsupported(self, what: str, findings: Iterator[Finding]) -> list[Finding]:
         try:
@@ -268,7 +270,7 @@ class _FileChecks:
             return []
 
     def vectors(self, path: str, entry: IndexManifestEntry, snapshot: Snapshot) -> list[Finding]:
-        def look() -> list[Finding]:
+        def vector_findings() -> list[Finding]:
             rows = {
                 live.file.file_name: live.file.row_count
                 for live in FileStoreScan(self.table).live(
@@ -293,11 +295,13 @@ class _FileChecks:
                 )
             ]
 
-        return self._while_it_is_there(path, look)
+        return self._while_it_is_there(path, vector_findings)
 
-    def _while_it_is_there(self, path: str, look: Callable[[], list[Finding]]) -> list[Finding]:
+    def _while_it_is_there(
+        self, path: str, findings_of: Callable[[], list[Finding]]
+    ) -> list[Finding]:
         try:
-            findings = look()
+            findings = findings_of()
         except UnsupportedTableError as error:
             self.report.unread.append(f"{path}: {error.what}")
             return []

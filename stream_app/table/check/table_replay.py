@@ -16,7 +16,10 @@ from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.changelog_producer import ProducerTraits, producer_traits
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
-from stream_app.model.options.table_options import CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS
+from stream_app.model.options.table_options import (
+    CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS,
+    SEQUENCE_SNAPSHOT_ORDERING,
+)
 from stream_app.model.snapshot import CommitKind, Snapshot, VersionKind
 from stream_app.planning.read.stream_step import FollowUp, follow_up, least_full_level
 from stream_app.table.check.metadata_check import Progress
@@ -35,12 +38,12 @@ class VersionChanges:
     """A snapshot or long-lived changelog with readable changes.
 
     Attributes:
-        untold: why it has no record of its changes; empty: it has one.
+        unrecorded: the reason why its changes were not recorded; empty if they were.
         producer: the ``changelog-producer`` of its schema.
     """
 
     snapshot_id: int
-    untold: str
+    unrecorded: str
     producer: str
 
 
@@ -59,7 +62,7 @@ class ReplayRange:
 
 
 def replay_range(changes: Sequence[VersionChanges], bases: Collection[int]) -> ReplayRange | str:
-    """The longest range that can be replayed up to the newest snapshot; or why there is none.
+    """The longest range up to the newest snapshot that can be replayed, or the reason why none can.
 
     Args:
         changes: by number, ascending; the last one is of the newest snapshot.
@@ -68,12 +71,12 @@ def replay_range(changes: Sequence[VersionChanges], bases: Collection[int]) -> R
     if not changes:
         return "there are no snapshots"
     last = changes[-1]
-    if last.untold:
-        return f"snapshot {last.snapshot_id} {last.untold}"
+    if last.unrecorded:
+        return f"snapshot {last.snapshot_id} {last.unrecorded}"
     first = last
     for before in reversed(changes[:-1]):
         is_next = before.snapshot_id + 1 == first.snapshot_id
-        if not is_next or before.untold or before.producer != last.producer:
+        if not is_next or before.unrecorded or before.producer != last.producer:
             break
         first = before
     floor = first.snapshot_id - 1
@@ -121,7 +124,8 @@ class TableReplay:
     @property
     def is_by_sequence_number(self) -> bool:
         """Whether changes are ordered by sequence numbers; else by snapshots and files."""
-        return not self.producer.by_compaction
+        by_snapshot = self.table.options[SEQUENCE_SNAPSHOT_ORDERING]
+        return not (self.producer.by_compaction or by_snapshot)
 
     @property
     def may_forget_deletes(self) -> bool:
@@ -154,7 +158,7 @@ class TableReplay:
         progress("buckets replayed", len(buckets), len(buckets))
 
     def _rows(self, version: Snapshot | None) -> dict[BucketId, list[DataFileMeta]]:
-        """The files of a version whose rows the changes lead to.
+        """The files of a version whose rows result from its changes.
 
         Files below the levels that a compaction with a changelog reaches have no changes yet.
         """
@@ -167,7 +171,7 @@ class TableReplay:
         changed: dict[BucketId, list[DataFileMeta]] = {}
         going_back: set[BucketId] = set()
         for snapshot in self.changes:
-            added = [one for one in self._entries(snapshot) if one.kind is FileKind.ADD]
+            added = [entry for entry in self._entries(snapshot) if entry.kind is FileKind.ADD]
             for bucket, files in by_bucket(added).items():
                 before = changed.setdefault(bucket, [])
                 newest = max((file.max_sequence_number for file in before), default=-1)
@@ -187,13 +191,13 @@ class TableReplay:
                 return ()
 
 
-def _untold(
+def _unrecorded(
     table: FileStoreTable,
     snapshot: Snapshot,
     versions: Mapping[VersionKind, Mapping[int, Snapshot]],
     producer: ProducerTraits,
 ) -> str:
-    """Why no changes record what a snapshot did; empty: they do.
+    """The reason why a snapshot's changes were not recorded; empty if they were.
 
     A rollback to a tag restores an expired snapshot without its changelog. That snapshot is the
     oldest then, so only the oldest is checked. Our rollback removes the changelog's name from it;
@@ -215,7 +219,7 @@ def _untold(
 
 
 def plan_replay(table: FileStoreTable) -> TableReplay | str:
-    """The longest possible replay; or, in words, why none is possible.
+    """The longest possible replay, or a text that says why none is possible.
 
     Raises:
         UnsupportedTableError: we cannot merge the table's rows correctly.
@@ -225,6 +229,8 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
     check_readable(table, merges=True)
     if table.options[RECORD_LEVEL_EXPIRE_TIME] is not None:
         return "rows of the table expire"
+    if table.kind.postpones:
+        return "its rows wait in bucket-postpone, and get their buckets later"
     if table.options[CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS]:
         return "its changelog leaves out updates of some columns"
     by_kind: dict[VersionKind, dict[int, Snapshot]] = {kind: {} for kind in VersionKind}
@@ -233,23 +239,25 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
             by_kind[version.kind][version.snapshot.snapshot_id] = version.snapshot
     snapshots = by_kind[VersionKind.SNAPSHOT]
     first = min(snapshots, default=0)
-    older = {n: one for n, one in by_kind[VersionKind.CHANGELOG].items() if n < first}
+    older = {n: snapshot for n, snapshot in by_kind[VersionKind.CHANGELOG].items() if n < first}
     changes = dict(sorted((older | snapshots).items()))
     bases = by_kind[VersionKind.TAG] | snapshots
     schema_of = table.known_schemas()
     engine = table.options.merge_engine
     producers = {
-        number: schema_of(one.schema_id).core_options.changelog_producer
-        for number, one in changes.items()
+        number: schema_of(snapshot.schema_id).core_options.changelog_producer
+        for number, snapshot in changes.items()
     }
     wanted = replay_range(
         [
             VersionChanges(
                 snapshot_id=number,
-                untold=_untold(table, one, by_kind, producer_traits(producers[number])),
+                unrecorded=_unrecorded(
+                    table, snapshot, by_kind, producer_traits(producers[number])
+                ),
                 producer=producers[number],
             )
-            for number, one in changes.items()
+            for number, snapshot in changes.items()
         ],
         bases.keys(),
     )
@@ -263,6 +271,8 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
         producer=producer,
         range=wanted,
         base=bases.get(wanted.base),
-        changes=tuple(one for n, one in changes.items() if wanted.base < n <= wanted.last),
+        changes=tuple(
+            snapshot for n, snapshot in changes.items() if wanted.base < n <= wanted.last
+        ),
         last=changes[wanted.last],
     )

@@ -1,4 +1,4 @@
-"""A committer beside a table's jobs: of commands, and of Python."""
+"""A committer for commands and for Python programs, which runs beside a table's jobs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Decides whether a snapshot passes on the statistics of the snapshot that it follows.
+"""Decides whether a snapshot inherits the statistics of its predecessor.
 
-Used by file_store_commit. Statistics hold as long as the schema is theirs.
+Used by file_store_commit. Statistics remain valid as long as the schema stays the same.
 
 Source: Paimon `operation/FileStoreCommitImpl.java#tryCommitOnce`.
 """
@@ -8,7 +8,7 @@ Source: Paimon `operation/FileStoreCommitImpl.java#tryCommitOnce`.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stream_app.errors import CorruptFileError
 from stream_app.filestore.versions.statistics_files import StatisticsFiles
@@ -20,16 +20,16 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class CarriedStatistics:
-    """Passes statistics on; it reads each file once."""
+    """Carries statistics to the next snapshot, and reads each statistics file once."""
 
     table: FileStoreTable
-    _name: str | None = None
-    _schema_id: int | None = None
+    _name: str | None = field(init=False, default=None)
+    _schema_id: int | None = field(init=False, default=None)
 
-    def of(self, latest: Snapshot | None, schema_id: int) -> str | None:
-        """The file's name for a snapshot of this schema; None: it names no statistics.
+    def inherited_file(self, latest: Snapshot | None, schema_id: int) -> str | None:
+        """The name of the statistics file that a snapshot of this schema inherits, or None.
 
-        Paimon's commit fails where the file is missing. Ours goes on without it, because statistics
+        Paimon's commit fails where the file is missing. Ours continues, because statistics
         only help planners.
         """
         name = latest.statistics if latest else None

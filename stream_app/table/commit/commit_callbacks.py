@@ -1,6 +1,6 @@
-"""What follows each published snapshot: the catalog's partitions, and Iceberg's metadata.
+"""Runs after each published snapshot: updates the catalog's partitions and Iceberg's metadata.
 
-A callback never fails the commit. Its problem stays until the job has made good for it. The
+A callback never fails the commit. Its problem stays recorded until a later call repairs it. The
 snapshot is published by then. So a catalog that does not answer delays its list of partitions
 (``metastore.partitioned-table``) to the next commit, and a warning says so.
 
@@ -28,18 +28,18 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class ListedPartitions:
-    """The partitions of one committer that are in the catalog's list, and those that must be."""
+    """The partitions that a committer has listed in the catalog, and those still to be listed."""
 
-    _listed: set[bytes] = field(default_factory=set)
-    _due: set[bytes] = field(default_factory=set)
+    _listed: set[bytes] = field(init=False, default_factory=set)
+    _due: set[bytes] = field(init=False, default_factory=set)
 
     @property
     def are_due(self) -> bool:
-        """Whether the catalog did not take partitions."""
+        """Whether partitions are still to be listed, because the catalog refused them."""
         return bool(self._due)
 
     def add(self, table: FileStoreTable, changes: Sequence[BucketChange]) -> None:
-        """Add the partitions that a commit has given files."""
+        """Note the partitions to which a commit has added files."""
         is_listed = bool(table.schema.partition_keys) and table.options[METASTORE_PARTITIONED_TABLE]
         if table.branch or not is_listed:
             return
@@ -67,12 +67,12 @@ def _described(table: FileStoreTable, partition: bytes) -> CatalogPartition:
 
 _IDLE_WAIT_S, _MOST_IDLE_WAIT_S = 10.0, 600.0
 """Waits between two looks of an idle job: the first, which doubles, and the longest."""
-_NEXT_COMMIT = "mend the cause, which the log names; the job then makes good for it"
+_NEXT_COMMIT = "remove the cause, which the log names; the job then catches up"
 
 
 @dataclass(frozen=True, slots=True)
 class CallbackProblem:
-    """Readers outside of the table that do not see its newest snapshot yet.
+    """A problem that keeps external readers from seeing the table's newest snapshot.
 
     Its text is the same as long as the problem lasts.
     """
@@ -96,25 +96,27 @@ class CommitCallbacks:
         self._partitions = ListedPartitions()
 
     def call(self, snapshot: Snapshot, changes: Sequence[BucketChange]) -> None:
-        """A snapshot is published. Never raises."""
+        """Called after a snapshot is published. Never raises."""
         self._partitions.add(self.table, changes)
-        self._iceberg.publish(snapshot)
+        if not self.table.branch:  # Iceberg's readers see the main branch
+            self._iceberg.publish(snapshot)
         self._wait_s = _IDLE_WAIT_S
 
     def catch_up(self) -> None:
-        """Do for the newest snapshot what a crash or another writer has left. Never raises."""
+        """Update the catalogs if a crash or another writer left that undone. Never raises."""
         self._caught_up_at = self.table.clock.steady_seconds()
-        self._iceberg.catch_up()
+        if not self.table.branch:
+            self._iceberg.catch_up()
 
     def while_idle(self) -> None:
-        """Catch up now and then. Callers may call it at any rate."""
+        """Catch up at intervals; callers may call it as often as they like."""
         if self.table.clock.steady_seconds() - self._caught_up_at >= self._wait_s:
             self._wait_s = min(2 * self._wait_s, _MOST_IDLE_WAIT_S)
             self.catch_up()
 
     @property
     def problems(self) -> tuple[CallbackProblem, ...]:
-        """What lags behind the newest snapshot of this committer."""
+        """The external views that lag behind this committer's newest snapshot."""
         problems = []
         if self._partitions.are_due:
             problems.append("the catalog's list lacks partitions of the table")

@@ -1,4 +1,4 @@
-"""The changes of one snapshot to a table's files, as manifest entries that are ready to write.
+"""Computes the changes of one snapshot as manifest entries that are ready to write.
 
 Used by file_store_commit. An append or a compaction knows its changes beforehand. An overwrite
 knows what it deletes only on top of the snapshot that it follows.
@@ -28,10 +28,11 @@ class CommitChanges:
     """The changes of one snapshot.
 
     Attributes:
-        entries: of data files; all DELETEs precede all ADDs, as Paimon's expiry needs it.
-        changelog: of changelog files.
-        index: of the index files that bucket changes name; also DELETEs first.
-        look_ups: where compactions of buckets have looked rows up.
+        entries: the entries of data files; all DELETEs precede all ADDs, as Paimon's expiry needs
+            it.
+        changelog: the number of rows of changelog files.
+        index: the entries of the index files that bucket changes name; also DELETEs first.
+        look_ups: the buckets and files in which compactions looked up rows.
         statistics: name of their file; None: those of the latest snapshot, while they hold.
     """
 
@@ -50,7 +51,7 @@ class CommitChanges:
         )
 
 
-def changed(buckets: Sequence[BucketChange], total_buckets: int) -> CommitChanges:
+def changes_of_buckets(buckets: Sequence[BucketChange], total_buckets: int) -> CommitChanges:
     """The manifest entries of the files that buckets gain and lose.
 
     Args:
@@ -71,13 +72,13 @@ def changed(buckets: Sequence[BucketChange], total_buckets: int) -> CommitChange
     )
 
 
-def overwritten(
+def changes_of_overwrite(
     table: FileStoreTable,
     latest: Snapshot | None,
     partitions: Collection[bytes] | None,
     buckets: Sequence[BucketChange],
 ) -> CommitChanges:
-    """Deletes all files of partitions, with their index files, and adds new files instead.
+    """Delete all files of partitions with their index files, and add new files instead.
 
     Args:
         latest: the snapshot that is overwritten.
@@ -86,7 +87,7 @@ def overwritten(
     scan = FileStoreScan(table)
     live = scan.live(latest) if partitions is None else scan.live_in(latest, partitions)
     index = table.manifests.read_index_manifest(latest.index_manifest if latest else None)
-    new = changed(buckets, table.options.bucket)
+    new = changes_of_buckets(buckets, table.options.bucket)
     gone = (e.as_delete() for e in index if partitions is None or e.partition in partitions)
     return CommitChanges(
         entries=(*(entry.as_delete() for entry in live), *new.entries),

@@ -1,7 +1,7 @@
 """Checks a commit against the table before its snapshot is made, and names the conflicting commit.
 
 Used by file_store_commit when other writers have committed since the commit's decisions were made.
-The rules are in `planning.commit.conflict_detection` and `planning.commit.conflict_detection`.
+The rules are in `planning.commit.conflict_detection` and `planning.commit.index_changes`.
 
 Source: Paimon `operation/commit/ConflictDetection.java`, `operation/commit/CommitScanner.java`.
 """
@@ -37,7 +37,7 @@ class CommitConflicts:
     """Checks commits to one table."""
 
     table: FileStoreTable
-    _schemas_seen: set[int] = field(default_factory=set)
+    _schemas_seen: set[int] = field(init=False, default_factory=set)
 
     def check(
         self, kind: CommitKind, changes: CommitChanges, latest: Snapshot, known_id: int
@@ -66,8 +66,7 @@ class CommitConflicts:
         error = CommitConflictError(
             f"the {kind.value} commit does not fit: {what}{more}", where=where, fix=fix
         )
-        error.files = frozenset(conflict.change.file.file_name for conflict in clashes)
-        raise error
+        raise error.about_files(conflict.change.file.file_name for conflict in clashes)
 
     def check_index(self, changes: CommitChanges, latest: Snapshot | None) -> None:
         """Check that the index files that the changes name fit on top of a snapshot.
@@ -97,14 +96,13 @@ class CommitConflicts:
             error = CommitConflictError(
                 f"the index files of a commit do not fit: {problem}",
                 where=self.table.location,
-                fix="nothing: what was written is deleted, and made anew",
+                fix="nothing: what was written is deleted, and recreated",
             )
-            error.files = frozenset(
+            raise error.about_files(
                 entry.file.file_name
                 for entry in changes.entries
                 if (entry.partition, entry.bucket) in buckets
             )
-            raise error
 
     def check_schema(self) -> int:
         """The number of the newest schema, which the snapshot records.

@@ -1,7 +1,7 @@
 """A committer's knowledge of its table's snapshots, and checks that it still holds.
 
 Used by `file_store_commit` before each snapshot and by `stream_commit` before each epoch. It
-detects a rollback of the table, or a second process with the same checkpoint, before harm is done.
+detects a rollback of the table, or a second process with the same checkpoint, before it writes.
 
 Source: Paimon `operation/FileStoreCommitImpl.java#filterCommitted`.
 """
@@ -33,10 +33,10 @@ class CommitHistory:
     table: FileStoreTable
     commit_user: str
     known: Snapshot | None
-    _attempted: deque[str] = field(default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT))
-    _made: deque[str] = field(default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT))
-    _epoch: JobEpoch | None = None
-    _newest_made: Snapshot | None = None
+    _attempted: deque[str] = field(init=False, default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT))
+    _made: deque[str] = field(init=False, default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT))
+    _epoch: JobEpoch | None = field(init=False, default=None)
+    _newest_made: Snapshot | None = field(init=False, default=None)
 
     @property
     def known_id(self) -> int:
@@ -50,7 +50,7 @@ class CommitHistory:
         return made if made is not None and made.snapshot_id > self.known_id else self.known
 
     def rest_on(self, snapshot: Snapshot | None) -> None:
-        """Note that decisions rest on this snapshot from here on."""
+        """Note that later decisions are based on this snapshot."""
         self.known = snapshot
 
     def last_epoch(self) -> JobEpoch | None:
@@ -65,7 +65,7 @@ class CommitHistory:
     def note_made(self, snapshot: Snapshot) -> None:
         """Note that we made a snapshot. Directly on top of the known one, it becomes the known one.
 
-        An overwrite never does: a follower takes its changes in like another writer's.
+        An overwrite never does: a follower reads its changes like those of another writer.
         """
         self._made.append(snapshot.delta_manifest_list)
         self._newest_made = snapshot
@@ -78,7 +78,7 @@ class CommitHistory:
             self.known = snapshot
 
     def was_made(self, snapshot: Snapshot) -> bool:
-        """Whether this process made a snapshot and took its changes in."""
+        """Whether this process made a snapshot and has already applied its changes."""
         is_overwrite = snapshot.commit_kind is CommitKind.OVERWRITE
         return snapshot.delta_manifest_list in self._made and not is_overwrite
 
@@ -102,7 +102,7 @@ class CommitHistory:
             raise CheckpointError(
                 f"the table has gone back from snapshot {number} to {latest_id}",
                 where=self.table.location,
-                fix="it was rolled back or made anew under a running job: restart the job with a "
+                fix="it was rolled back or recreated under a running job: restart the job with a "
                 "new checkpoint",
             )
         try:
@@ -122,8 +122,8 @@ class CommitHistory:
     def check_alone(self, latest: Snapshot | None) -> None:
         """Check that no other process commits as our user, as a driver that was believed dead may.
 
-        Each of two processes with one identity would take the other's epochs for its own. It would
-        then skip what it has read itself as done.
+        Two processes with one identity would mistake each other's epochs for their own. Each would
+        then skip records that it has read, as if they were committed.
 
         Raises:
             CommitConflictError: above the known snapshot, our user has or had a snapshot that we
@@ -154,7 +154,7 @@ class CommitHistory:
             if delta not in self._attempted:
                 raise CommitConflictError(
                     f"another process works with the same checkpoint: it made {says}, while this "
-                    f"one went on from snapshot {self.known_id}",
+                    f"one continued from snapshot {self.known_id}",
                     where=self.table.location,
                     fix="run one job for each checkpoint; if the other one is gone, start this "
                     "again: it takes up what is in the table",

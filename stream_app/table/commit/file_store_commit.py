@@ -12,13 +12,13 @@ Source: Paimon `operation/FileStoreCommitImpl.java`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from stream_app.catalog.environment import Statistics
 from stream_app.errors import CommitConflictError, CommitError, CorruptFileError
 from stream_app.fileio.file_io import UnsyncedError
-from stream_app.format.avro.avro_schema import check_known
+from stream_app.format.avro.avro_records import check_known
 from stream_app.model.bucket_change import ManifestCommittable
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.options.table_options import (
@@ -26,25 +26,30 @@ from stream_app.model.options.table_options import (
     COMMIT_MAX_RETRY_WAIT,
     COMMIT_MIN_RETRY_WAIT,
     COMMIT_TIMEOUT,
+    SEQUENCE_SNAPSHOT_ORDERING,
 )
-from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.model.snapshot import TRUNCATE, CommitKind, Snapshot
 from stream_app.planning.commit.retry_wait import retry_wait_s
+from stream_app.planning.commit.snapshot_ordering import numbered_entries
 from stream_app.table.commit.carried_statistics import CarriedStatistics
+from stream_app.table.commit.commit_base import CommitBase
 from stream_app.table.commit.commit_callbacks import CommitCallbacks
-from stream_app.table.commit.commit_changes import CommitChanges, changed, overwritten
+from stream_app.table.commit.commit_changes import (
+    CommitChanges,
+    changes_of_buckets,
+    changes_of_overwrite,
+)
 from stream_app.table.commit.commit_conflicts import CommitConflicts
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.late_snapshot import check_in_line, is_still_there, is_there
 from stream_app.table.commit.metadata_files import (
     CommitFiles,
-    CommitLists,
     NewestManifests,
     compacted_index,
 )
+from stream_app.table.commit.next_snapshot import PlannedSnapshot, next_snapshot
 from stream_app.table.commit.recorded_epochs import epochs_as_of, with_epochs
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.version import VERSION
 
 OnTop = Callable[[Snapshot | None], None]
 """Sees the snapshot on which a commit shall stand, again after each lost race.
@@ -66,21 +71,6 @@ class CompactOutcome:
     files: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Commit:
-    """One snapshot to be made.
-
-    Attributes:
-        changes: computes the changes on top of the latest snapshot.
-        check: checks against the table, on top of the known snapshot too.
-    """
-
-    kind: CommitKind
-    committable: ManifestCommittable
-    changes: Callable[[Snapshot | None], CommitChanges]
-    check: bool = False
-
-
 @dataclass(slots=True)
 class FileStoreCommit:
     """Commits for one user.
@@ -96,8 +86,8 @@ class FileStoreCommit:
     callbacks: CommitCallbacks = field(init=False)
     _conflicts: CommitConflicts = field(init=False)
     _statistics: CarriedStatistics = field(init=False)
-    _manifests: NewestManifests = field(default_factory=NewestManifests)
-    _knows_earliest_hint: bool = False
+    _manifests: NewestManifests = field(init=False, default_factory=NewestManifests)
+    _knows_earliest_hint: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         self._conflicts = CommitConflicts(self.table)
@@ -116,9 +106,9 @@ class FileStoreCommit:
             CheckpointError: the table was replaced, or so many snapshots have expired that the
                 commit's outcome cannot be determined.
         """
-        changes = changed(committable.changes, self.table.options.bucket)
+        changes = changes_of_buckets(committable.changes, self.table.options.bucket)
         fixed = partial(_fixed, changes, check)
-        commit = _Commit(kind=CommitKind.APPEND, committable=committable, changes=fixed)
+        commit = PlannedSnapshot(kind=CommitKind.APPEND, committable=committable, changes=fixed)
         return self._publish(commit)
 
     def commit_compactions(
@@ -132,8 +122,8 @@ class FileStoreCommit:
         """
         if not any(change.removed for change in committable.changes):
             return CompactOutcome()
-        changes = changed(committable.changes, self.table.options.bucket)
-        commit = _Commit(
+        changes = changes_of_buckets(committable.changes, self.table.options.bucket)
+        commit = PlannedSnapshot(
             kind=CommitKind.COMPACT,
             committable=committable,
             changes=lambda _: changes,
@@ -153,6 +143,7 @@ class FileStoreCommit:
         partitions: Collection[bytes] | None = None,
         *,
         check: Callable[[Sequence[ManifestEntry]], None] | None = None,
+        operation: str | None = None,
     ) -> Snapshot:
         """Replace live files by new ones in one snapshot. Without new files, this only deletes.
 
@@ -165,6 +156,7 @@ class FileStoreCommit:
             partitions: serialized: all of their buckets are replaced; None: the whole table.
             check: sees the deleted files, again after each lost race; raises CommitConflictError
                 to forbid the overwrite.
+            operation: what the snapshot says that it does.
 
         Raises:
             CommitConflictError: `check` raised it; nothing has changed.
@@ -175,13 +167,19 @@ class FileStoreCommit:
         assert partitions is None or {change.partition for change in buckets} <= {*partitions}
 
         def changes(latest: Snapshot | None) -> CommitChanges:
-            deleting = overwritten(self.table, latest, partitions, buckets)
+            deleting = changes_of_overwrite(self.table, latest, partitions, buckets)
             if check is not None:
                 check([entry for entry in deleting.entries if entry.kind is FileKind.DELETE])
             return deleting
 
-        commit = _Commit(kind=CommitKind.OVERWRITE, committable=committable, changes=changes)
-        return self._publish(commit)
+        return self._publish(
+            PlannedSnapshot(
+                kind=CommitKind.OVERWRITE,
+                committable=committable,
+                changes=changes,
+                operation=operation,
+            )
+        )
 
     def drop_partitions(
         self,
@@ -194,8 +192,8 @@ class FileStoreCommit:
 
         Args:
             partitions: serialized; one without files is harmless.
-            identifier: of this commit. A stream gives that of its newest commit. A caller with a
-                commit user of its own may give `BATCH_COMMIT_IDENTIFIER`.
+            identifier: the identifier of this commit. A stream gives that of its newest commit. A
+                caller with a commit user of its own may give `BATCH_COMMIT_IDENTIFIER`.
             check: as `overwrite`.
 
         Raises:
@@ -203,11 +201,11 @@ class FileStoreCommit:
         """
         assert partitions, "nothing is to be dropped"
         nothing = ManifestCommittable(identifier=identifier)
-        return self.overwrite(nothing, partitions, check=check)
+        return self.overwrite(nothing, partitions, check=check, operation=TRUNCATE)
 
     def truncate(self, identifier: int) -> Snapshot:
         """Delete all rows of the table, in one snapshot; otherwise as `drop_partitions`."""
-        return self.overwrite(ManifestCommittable(identifier=identifier))
+        return self.overwrite(ManifestCommittable(identifier=identifier), operation=TRUNCATE)
 
     def commit_statistics(self, name: str, identifier: int) -> Snapshot:
         """Publish a file of statistics by its name, in an ANALYZE snapshot that changes no row.
@@ -221,9 +219,11 @@ class FileStoreCommit:
         changes = CommitChanges(entries=(), statistics=name)
         nothing = ManifestCommittable(identifier=identifier)
         kind = CommitKind.ANALYZE
-        return self._publish(_Commit(kind=kind, committable=nothing, changes=lambda _: changes))
+        return self._publish(
+            PlannedSnapshot(kind=kind, committable=nothing, changes=lambda _: changes)
+        )
 
-    def _publish(self, commit: _Commit) -> Snapshot:
+    def _publish(self, commit: PlannedSnapshot) -> Snapshot:
         files = CommitFiles(self.table, self._manifests)
         try:
             snapshot = self._race(commit, files)
@@ -237,7 +237,7 @@ class FileStoreCommit:
         self.callbacks.call(snapshot, commit.committable.changes)
         return snapshot
 
-    def _race(self, commit: _Commit, files: CommitFiles) -> Snapshot:
+    def _race(self, commit: PlannedSnapshot, files: CommitFiles) -> Snapshot:
         options, clock = self.table.options, self.table.clock
         retries = options[COMMIT_MAX_RETRIES]
         timeout_ms = options[COMMIT_TIMEOUT]
@@ -262,11 +262,11 @@ class FileStoreCommit:
                 )
             )
             latest = self.table.snapshots.latest()
-        lost = f"lost the race for the next snapshot {retry + 1} times in {waited_s:.1f} s"
-        raise _lost(self, commit, lost)
+        races = f"lost the race for the next snapshot {retry + 1} times in {waited_s:.1f} s"
+        raise _lost(self.table, self.history.commit_user, commit, races)
 
     def _attempt(
-        self, latest: Snapshot | None, commit: _Commit, files: CommitFiles
+        self, latest: Snapshot | None, commit: PlannedSnapshot, files: CommitFiles
     ) -> Snapshot | None:
         """Try once on top of a snapshot; None when a newer one exists."""
         try:
@@ -292,13 +292,15 @@ class FileStoreCommit:
             self._knows_earliest_hint = True
         return snapshot
 
-    def _on_top_of(self, latest: Snapshot | None, commit: _Commit, files: CommitFiles) -> Snapshot:
+    def _on_top_of(
+        self, latest: Snapshot | None, commit: PlannedSnapshot, files: CommitFiles
+    ) -> Snapshot:
         """Makes the snapshot's value, and writes all of its files but the snapshot itself."""
         self.history.check(latest)
         check_known(latest.unknown_fields if latest else (), self.table.location)
         epochs = epochs_as_of(self.table.snapshots, latest)
         schema_id = self._conflicts.check_schema()
-        changes = commit.changes(latest)
+        changes = _changes_of(self.table, commit, latest)
         if latest and (commit.check or latest.snapshot_id != self.history.known_id):
             # Under an identifier that another process has passed, this would hide that process's
             # commit.
@@ -309,43 +311,22 @@ class FileStoreCommit:
         is_compact = commit.kind is CommitKind.COMPACT
         computed = compacted_index(self.table, latest, changes.entries) if is_compact else ()
         lists = files.write(latest, changes, computed)
-        return with_epochs(_snapshot(self, commit, changes, latest, lists, schema_id), epochs)
+        statistics = changes.statistics or self._statistics.inherited_file(latest, schema_id)
+        base = CommitBase(self.table, latest, schema_id)
+        kept = replace(changes, statistics=statistics)
+        user = self.history.commit_user
+        return with_epochs(next_snapshot(user, commit, kept, lists, base), epochs)
 
 
-def _snapshot(
-    committer: FileStoreCommit,
-    commit: _Commit,
-    changes: CommitChanges,
-    latest: Snapshot | None,
-    lists: CommitLists,
-    schema_id: int,
-) -> Snapshot:
-    committable = commit.committable
-    return Snapshot(
-        snapshot_id=1 if latest is None else latest.snapshot_id + 1,
-        schema_id=schema_id,
-        base_manifest_list=lists.base[0],
-        base_manifest_list_size=lists.base[1],
-        delta_manifest_list=lists.delta[0],
-        delta_manifest_list_size=lists.delta[1],
-        changelog_manifest_list=lists.changelog[0] if lists.changelog else None,
-        changelog_manifest_list_size=lists.changelog[1] if lists.changelog else None,
-        index_manifest=lists.index,
-        commit_user=committer.history.commit_user,
-        commit_identifier=committable.identifier,
-        commit_kind=commit.kind,
-        time_millis=committer.table.clock.now_ms(),
-        total_record_count=_total_records(committer.table, latest) + changes.record_count,
-        delta_record_count=changes.record_count,
-        changelog_record_count=sum(entry.file.row_count for entry in changes.changelog)
-        if lists.changelog
-        else None,
-        watermark=_latest_watermark(committable.watermark, latest),
-        statistics=changes.statistics or committer._statistics.of(latest, schema_id),
-        properties=committable.properties,
-        next_row_id=(latest.next_row_id if latest else None) or 0,
-        writer_version=f"stream_app-{VERSION}",
-    )
+def _changes_of(
+    table: FileStoreTable, commit: PlannedSnapshot, latest: Snapshot | None
+) -> CommitChanges:
+    """The changes on top of a snapshot, numbered where snapshots order rows."""
+    changes = commit.changes(latest)
+    if not table.options[SEQUENCE_SNAPSHOT_ORDERING] or commit.kind is CommitKind.COMPACT:
+        return changes
+    number = 1 if latest is None else latest.snapshot_id + 1
+    return replace(changes, entries=numbered_entries(changes.entries, number))
 
 
 def _fixed(changes: CommitChanges, check: OnTop | None, latest: Snapshot | None) -> CommitChanges:
@@ -354,25 +335,16 @@ def _fixed(changes: CommitChanges, check: OnTop | None, latest: Snapshot | None)
     return changes
 
 
-def _lost(committer: FileStoreCommit, commit: _Commit, lost: str) -> CommitError:
-    winner = committer.table.snapshots.latest()
+def _lost(table: FileStoreTable, user: str, commit: PlannedSnapshot, races: str) -> CommitError:
+    winner = table.snapshots.latest()
     assert winner is not None, "a race is lost to somebody"
     return CommitError(
-        f"{commit.kind.value} commit {commit.committable.identifier} of user "
-        f"{committer.history.commit_user} {lost}, last to snapshot {winner.snapshot_id} of user "
-        f"{winner.commit_user}",
-        where=committer.table.location,
+        f"{commit.kind.value} commit {commit.committable.identifier} of user {user} {races}, last "
+        f"to snapshot {winner.snapshot_id} of user {winner.commit_user}",
+        where=table.location,
         fix="other writers commit without a pause: raise 'commit.max-retries' or "
         "'commit.timeout', or let fewer jobs write this table",
     )
-
-
-def _total_records(table: FileStoreTable, latest: Snapshot | None) -> int:
-    if latest is None:
-        return 0
-    if latest.total_record_count is not None:
-        return latest.total_record_count
-    return sum(entry.file.row_count for entry in FileStoreScan(table).live(latest))
 
 
 def _is_published(table: FileStoreTable, snapshot: Snapshot, statistics: Statistics) -> bool:
@@ -388,8 +360,3 @@ def _is_published(table: FileStoreTable, snapshot: Snapshot, statistics: Statist
         if not is_there(snapshots, snapshot):
             raise
         return True
-
-
-def _latest_watermark(given: int | None, latest: Snapshot | None) -> int | None:
-    known = [mark for mark in (given, latest.watermark if latest else None) if mark is not None]
-    return max(known, default=None)

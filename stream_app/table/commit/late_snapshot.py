@@ -1,9 +1,9 @@
 """Takes back a snapshot that was created late, under a number that had been used before.
 
-Expiry frees numbers. So a committer that is delayed before it creates a snapshot may reuse a number
-whose turn is over; Paimon's committers do not look for that. file_store_commit calls it right after
-it creates a snapshot, before any hint names it. As long as the hints are right, readers do not see
-such a snapshot.
+Expiry frees numbers. So a delayed committer may create its snapshot under a number that was used
+and freed meanwhile. Paimon's committers do not check for that. file_store_commit calls it right
+after it creates a snapshot, before any hint names it. As long as the hints are right, readers do
+not see such a snapshot.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
-class Standing(Enum):
+class SnapshotStanding(Enum):
     """The place of a snapshot in its table's chain."""
 
     IN_LINE = auto()
-    """It follows the one that it was made on top of."""
+    """The snapshot follows its base."""
     LATE = auto()
-    """It stands apart: its number had been given, or the table had gone back meanwhile."""
+    """The snapshot is not in the chain: its number had been used, or the table was rolled back."""
     ASK_NEXT = auto()
-    """Its base is gone, and the next snapshot exists, whose base decides."""
+    """The base is gone, and the next snapshot exists, whose base decides."""
     UNKNOWN = auto()
-    """It is gone itself, with whatever would tell."""
+    """The snapshot is gone, with everything that could decide."""
 
 
-def standing(number: int, present: Collection[int]) -> Standing:
+def snapshot_standing(number: int, present: Collection[int]) -> SnapshotStanding:
     """The standing of a snapshot that we have created.
 
     Expiry deletes from the oldest on and keeps one, and a rollback deletes the newest first. So
@@ -44,18 +44,18 @@ def standing(number: int, present: Collection[int]) -> Standing:
         present: the numbers of all snapshots that are there, looked up after ours was created.
     """
     if number - 1 in present:
-        return Standing.IN_LINE
+        return SnapshotStanding.IN_LINE
     if any(other < number for other in present):
-        return Standing.LATE
+        return SnapshotStanding.LATE
     if number not in present:
-        return Standing.UNKNOWN
+        return SnapshotStanding.UNKNOWN
     if number + 1 in present:
-        return Standing.ASK_NEXT
-    return Standing.IN_LINE if max(present) == number else Standing.LATE
+        return SnapshotStanding.ASK_NEXT
+    return SnapshotStanding.IN_LINE if max(present) == number else SnapshotStanding.LATE
 
 
 def is_still_there(snapshots: SnapshotManager, base: Snapshot | None) -> bool:
-    """Whether a commit's base still has its number; for base None, whether no snapshot exists."""
+    """Whether a commit's base still exists; without a base, whether no snapshot exists."""
     if base is None:
         return snapshots.latest_id() is None
     return snapshots.delta_list(base.snapshot_id) == base.delta_manifest_list
@@ -73,15 +73,15 @@ def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapsh
     there = None if base is None else table.snapshots.delta_list(base.snapshot_id)
     if base is not None and there == base.delta_manifest_list:
         return
-    verdict = standing(snapshot.snapshot_id, set(table.snapshots.ids()))
+    verdict = snapshot_standing(snapshot.snapshot_id, set(table.snapshots.ids()))
     if there is not None:
-        verdict = Standing.LATE  # after a rollback other writers reused the numbers
-    if verdict is Standing.IN_LINE:
+        verdict = SnapshotStanding.LATE  # after a rollback other writers reused the numbers
+    if verdict is SnapshotStanding.IN_LINE:
         return
-    if verdict is Standing.ASK_NEXT:
+    if verdict is SnapshotStanding.ASK_NEXT:
         is_beneath = _is_beneath_next(table, snapshot)
     else:
-        is_beneath = None if verdict is Standing.UNKNOWN else False
+        is_beneath = None if verdict is SnapshotStanding.UNKNOWN else False
     if is_beneath:
         return
     if is_beneath is False and is_there(table.snapshots, snapshot):
@@ -94,7 +94,7 @@ def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapsh
     commit += f"{snapshot.commit_user} for snapshot {snapshot.snapshot_id}"
     says = "came too late" if is_beneath is False else "is in the table or not, nobody can tell"
     raise LateCommitError(
-        f"{commit} {says}: it was held up while others went on to snapshot "
+        f"{commit} {says}: it was held up while others continued to snapshot "
         f"{newest.snapshot_id if newest else 0}, and what it was made on top of has gone",
         where=table.location,
         fix="start the job again: it takes up what is in the table; of a single command look what "
@@ -129,7 +129,7 @@ def _is_beneath_next(table: FileStoreTable, snapshot: Snapshot) -> bool | None:
 
 
 def _knows(later: Snapshot, snapshot: Snapshot) -> bool:
-    """Whether a later snapshot records this very epoch."""
+    """Whether a later snapshot records this epoch of this job."""
     recorded = epochs_of([later]).get(snapshot.commit_user)
     ours = snapshot.commit_identifier, snapshot.time_millis
     is_epoch = snapshot.commit_kind is CommitKind.APPEND

@@ -1,9 +1,10 @@
-"""The metadata files of one commit: written, reused by its retries, and taken back.
+"""Writes the metadata files of one commit, reuses them in its retries, and deletes them if it
+fails.
 
 Used by file_store_commit. Until a snapshot names them they are orphans. Every commit brings a small
-manifest. Merged in groups, a table's base list stays short however many commits it has seen. Groups
-leave entries of deleted files whose ADD and DELETE are in different large manifests: a `full_merge`
-removes all of these at once.
+manifest. Merging manifests in groups keeps a table's base list short, however many commits it has
+seen. Groups leave entries of deleted files whose ADD and DELETE are in different large manifests: a
+`full_merge` removes all of these at once.
 
 Source: Paimon `operation/FileStoreCommitImpl.java#tryCommitOnce`,
 `operation/commit/CommitCleaner.java`, `operation/ManifestFileLegacyMerger.java`.
@@ -91,7 +92,7 @@ class ManifestMerger:
     table: FileStoreTable
 
     def merge(self, metas: Sequence[ManifestFileMeta]) -> list[ManifestFileMeta]:
-        """Manifests of the same meaning; those that are not among `metas` are newly written."""
+        """Merge manifests into fewer ones; those not among `metas` are newly written."""
         options = self.table.options
         target_size = options[MANIFEST_TARGET_FILE_SIZE]
         rewritten = full_merge(
@@ -115,7 +116,7 @@ class ManifestMerger:
     def _full(
         self, metas: Sequence[ManifestFileMeta], rewritten: frozenset[str]
     ) -> list[ManifestFileMeta]:
-        """Drop the entries of all deleted files, so that no DELETE is left."""
+        """Drop the entries of all deleted files, so that no DELETE entry remains."""
         deleted: set[FileIdentity] = {
             entry.identity
             for meta in metas
@@ -164,14 +165,14 @@ class NewestManifests:
     The key is the name of the delta list. It is unique, so the value never becomes stale.
     """
 
-    _delta: str = ""
-    _metas: list[ManifestFileMeta] = field(default_factory=list)
+    _delta: str = field(init=False, default="")
+    _metas: list[ManifestFileMeta] = field(init=False, default_factory=list)
 
     def note(self, delta: str, metas: list[ManifestFileMeta]) -> None:
-        """A snapshot with this delta list has these manifests."""
+        """Note that the snapshot with this delta list has these manifests."""
         self._delta, self._metas = delta, metas
 
-    def of(self, table: FileStoreTable, snapshot: Snapshot) -> list[ManifestFileMeta]:
+    def manifests(self, table: FileStoreTable, snapshot: Snapshot) -> list[ManifestFileMeta]:
         """The manifests of a snapshot, oldest first; cached for the last one that we made."""
         if snapshot.delta_manifest_list == self._delta:
             return self._metas
@@ -184,17 +185,17 @@ class CommitFiles:
 
     table: FileStoreTable
     newest: NewestManifests
-    _changes: CommitChanges | None = None
-    _computed: tuple[IndexManifestEntry, ...] = ()
-    _delta: ManifestList = ("", 0)
-    _base_metas: list[ManifestFileMeta] = field(default_factory=list)
-    _delta_metas: list[ManifestFileMeta] = field(default_factory=list)
-    _changelog: ManifestList | None = None
-    _of_changes: list[str] = field(default_factory=list)
-    _of_attempt: list[str] = field(default_factory=list)
-    _of_merge: list[str] = field(default_factory=list)
-    _before: list[ManifestFileMeta] | None = None
-    _after: list[ManifestFileMeta] = field(default_factory=list)
+    _changes: CommitChanges | None = field(init=False, default=None)
+    _computed: tuple[IndexManifestEntry, ...] = field(init=False, default=())
+    _delta: ManifestList = field(init=False, default=("", 0))
+    _base_metas: list[ManifestFileMeta] = field(init=False, default_factory=list)
+    _delta_metas: list[ManifestFileMeta] = field(init=False, default_factory=list)
+    _changelog: ManifestList | None = field(init=False, default=None)
+    _of_changes: list[str] = field(init=False, default_factory=list)
+    _of_attempt: list[str] = field(init=False, default_factory=list)
+    _of_merge: list[str] = field(init=False, default_factory=list)
+    _before: list[ManifestFileMeta] | None = field(init=False, default=None)
+    _after: list[ManifestFileMeta] = field(init=False, default_factory=list)
 
     @property
     def name(self) -> str:
@@ -225,7 +226,7 @@ class CommitFiles:
         return CommitLists(base=base, delta=self._delta, changelog=self._changelog, index=index)
 
     def statistics(self) -> Sequence[PartitionStatistics]:
-        """What the last attempt changes in each partition."""
+        """The changes that the last attempt makes to each partition's statistics."""
         return partition_statistics(
             self._changes.entries if self._changes else (),
             spec_of=self.table.paths.partition_spec,
@@ -260,14 +261,14 @@ class CommitFiles:
         self._of_changes += [written[0] for written in (self._delta, self._changelog) if written]
 
     def _write_base_list(self, latest: Snapshot | None) -> ManifestList:
-        metas = self.newest.of(self.table, latest) if latest else []
+        metas = self.newest.manifests(self.table, latest) if latest else []
         self._base_metas = self._merged(metas)
         base = self.table.manifests.write_list(self._base_metas)
         self._of_attempt.append(base[0])
         return base
 
     def _merged(self, metas: list[ManifestFileMeta]) -> list[ManifestFileMeta]:
-        """Merge in the first attempt. A retry reuses the result, or does without.
+        """Merge in the first attempt only. A retry reuses the result, or goes without one.
 
         Merging takes time, in which the committer would lose the next race.
         """
@@ -343,8 +344,7 @@ def _check_deleted(
             where=table.paths.bucket(*bucket),
             fix="nothing: the files are compacted again",
         )
-        error.files = frozenset(entry.file.file_name for entry in changes)
-        raise error
+        raise error.about_files(entry.file.file_name for entry in changes)
 
 
 def deleted_rows(

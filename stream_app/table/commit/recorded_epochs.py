@@ -18,7 +18,12 @@ from stream_app.model.snapshot import (
     CommitKind,
     Snapshot,
 )
-from stream_app.planning.commit.job_epochs import carried, encode_epochs, epoch_of_user, epochs_of
+from stream_app.planning.commit.job_epochs import (
+    carried_epochs,
+    encode_epochs,
+    epoch_of_user,
+    epochs_of,
+)
 
 
 def epochs_as_of(snapshots: SnapshotManager, newest: Snapshot | None) -> dict[str, JobEpoch]:
@@ -58,12 +63,12 @@ def with_epochs(snapshot: Snapshot, before: Mapping[str, JobEpoch]) -> Snapshot:
             time_millis=snapshot.time_millis,
             source_end=properties.get(SOURCE_END_PROPERTY),
         )
-    properties[EPOCHS_PROPERTY] = encode_epochs(carried(epochs, snapshot.time_millis))
+    properties[EPOCHS_PROPERTY] = encode_epochs(carried_epochs(epochs, snapshot.time_millis))
     return replace(snapshot, properties=properties)
 
 
 def _newest_first(snapshots: SnapshotManager) -> Iterable[Snapshot]:
-    """All snapshots, lazily, so that a caller stops at the first one of ours.
+    """Yield all snapshots lazily, newest first: a caller stops at the first one of stream_app.
 
     A snapshot may expire during the walk because a newer one records the same. So a walk that meets
     none of ours also reads the snapshots that were committed since.

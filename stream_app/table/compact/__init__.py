@@ -1,1 +1,3 @@
-"""Decides which buckets are compacted, and when; takes the results. Start with `coordinator`."""
+"""Decides which buckets are compacted, and when; takes the results. Start with
+`coordinator`.
+"""

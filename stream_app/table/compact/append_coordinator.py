@@ -28,9 +28,10 @@ from stream_app.model.compact_request import CompactRequest
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.compact.append_compaction import Task
-from stream_app.table.compact.append_planner import AppendCompactPlanner, Plan
+from stream_app.table.compact.append_planner import AppendCompactPlanner, AppendPlan
 from stream_app.table.compact.append_task import append_request
 from stream_app.table.compact.back_pressure import BackPressure
+from stream_app.table.compact.compactions import FullBounds
 from stream_app.table.compact.failures import FAILURES_MAX, CompactionFailures, DroppedCompactions
 from stream_app.table.compact.metrics import (
     CompactionMetrics,
@@ -44,7 +45,7 @@ from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)
 PENDING_TASKS_MAX = 5000
-"""Planning pauses while so many tasks are uncommitted."""
+"""The number of uncommitted tasks at which planning pauses."""
 
 
 @dataclass(slots=True)
@@ -76,14 +77,14 @@ class AppendCompactCoordinator:
     dropped: DroppedCompactions = field(init=False, default_factory=DroppedCompactions)
     back_pressure: BackPressure = field(init=False)
     _planner: AppendCompactPlanner = field(init=False)
-    _planning: Future[Plan] | None = None
-    _is_due: bool = True
-    _starts_anew: bool = False
-    _running: dict[str, _Running] = field(default_factory=dict)
-    _plan_failures: int = 0
-    _partitions: frozenset[bytes] | None = None
-    _last: int | None = None
-    _changed_at: int = 0
+    _planning: Future[AppendPlan] | None = field(init=False, default=None)
+    _is_due: bool = field(init=False, default=True)
+    _starts_anew: bool = field(init=False, default=False)
+    _running: dict[str, _Running] = field(init=False, default_factory=dict)
+    _plan_failures: int = field(init=False, default=0)
+    _partitions: frozenset[bytes] | None = field(init=False, default=None)
+    _last: int | None = field(init=False, default=None)
+    _changed_at: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         self._planner = AppendCompactPlanner(self.table)
@@ -93,13 +94,13 @@ class AppendCompactCoordinator:
         self._is_due = not self.table.options[WRITE_ONLY]
 
     def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
-        """Does nothing: the planner finds files by itself."""
+        """Do nothing: the planner finds files by itself."""
 
     def adapt(self, freshness: int) -> None:
-        """Leaves the rules alone: files without a key are no sorted runs."""
+        """Do nothing: files without a key are no sorted runs, so they have no rules."""
 
     def policy_of(self, bucket: BucketId) -> str | None:  # noqa: ARG002
-        """None, see `adapt`."""
+        """Return None; see `adapt`."""
         return None
 
     def restrict(self, partitions: Collection[bytes]) -> None:
@@ -141,11 +142,11 @@ class AppendCompactCoordinator:
             self._begin_planning()
         return begun
 
-    def trigger_full(self, buckets: set[BucketId], last: int) -> set[BucketId]:  # noqa: ARG002
-        """As `trigger`, up to a snapshot: there are no levels to fill."""
+    def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
+        """Trigger compactions as `trigger` does, up to a snapshot: there are no levels to fill."""
         if self.table.options[WRITE_ONLY]:
             raise write_only_error()
-        self._last = last
+        self._last = bounds.last_snapshot
         self._trigger()
         return set()
 
@@ -157,17 +158,17 @@ class AppendCompactCoordinator:
         """The tasks that wait for a thread or run. Any thread may call it."""
         return [
             under_way(
-                self.table.paths.partition(one.request.partition),
-                one.request.bucket,
-                one.request.unit,
-                one.future,
+                self.table.paths.partition(running.request.partition),
+                running.request.bucket,
+                running.request.unit,
+                running.future,
             )
-            for one in list(self._running.values())
-            if not one.future.done()
+            for running in list(self._running.values())
+            if not running.future.done()
         ]
 
     def waiting_rows(self) -> int:
-        """Readers get the rows of such a table at once."""
+        """Return 0: readers see the rows of such a table at once."""
         return 0
 
     def load(self) -> CompactionMetrics:
@@ -249,7 +250,7 @@ class AppendCompactCoordinator:
         if starts_anew:
             again = []  # the planner finds them like any others
         self._is_due = False
-        planning, last = Future[Plan](), self._last
+        planning, last = Future[AppendPlan](), self._last
 
         def plan() -> None:
             try:
@@ -308,8 +309,8 @@ class FailedAppendTasks:
     """The failed tasks, until they are planned again. Implements `Failures`."""
 
     of_buckets: CompactionFailures[BucketId]
-    _again: list[Task] = field(default_factory=list)
-    _damaged: dict[str, tuple[BucketId, BaseException]] = field(default_factory=dict)
+    _again: list[Task] = field(init=False, default_factory=list)
+    _damaged: dict[str, tuple[BucketId, BaseException]] = field(init=False, default_factory=dict)
 
     def note(self, request: CompactRequest, where: str, error: BaseException) -> None:
         """Note that a task failed."""
@@ -321,7 +322,7 @@ class FailedAppendTasks:
         if damaged:
             self._damaged |= {name: (bucket, error) for name in damaged}
             _LOG.error(
-                "%s: left as it is until the job is started again; the files beside it go on",
+                "%s: left as it is until the job is started again; the files beside it continue",
                 ", ".join(sorted(damaged)),
             )
         again = tuple(file for file in files if file.file_name not in damaged)
@@ -333,7 +334,7 @@ class FailedAppendTasks:
         return [task for task in self._again if not self.of_buckets.must_wait((task[0], 0))]
 
     def take_ready(self) -> list[Task]:
-        """As `ready`, and removes them: they are planned again."""
+        """The tasks of `ready`, which are removed: they are planned again."""
         ready = self.ready()
         self._again = [task for task in self._again if task not in ready]
         return ready

@@ -40,7 +40,7 @@ _REASON = "small files"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class AppendPlan:
     """The outcome of a round.
 
     Attributes:
@@ -59,10 +59,10 @@ class _Round:
 
     by_partition: dict[bytes, list[DataFileMeta]]
     gone: dict[bytes, set[str]] = field(default_factory=dict)
-    _small: int = 0
+    _small: int = field(init=False, default=0)
 
-    def take(self, entry: ManifestEntry, is_small: bool) -> int:
-        """Take in a change; returns how many small files the round has met."""
+    def add_entry(self, entry: ManifestEntry, is_small: bool) -> int:
+        """Apply one manifest entry, and return how many small files the round has met."""
         if entry.kind is FileKind.DELETE:
             self.gone.setdefault(entry.partition, set()).add(entry.file.file_name)
         elif is_small:
@@ -91,12 +91,12 @@ class AppendCompactPlanner:
     """Remembers which files it has seen. Not thread safe: one round at a time."""
 
     table: FileStoreTable
-    _last: int | None = None
-    _next: int | None = None
-    _entries: Iterator[ManifestEntry] | None = None
-    _subs: dict[bytes, SubCoordinator] = field(default_factory=dict)
-    _deletions: Deletions = field(default_factory=dict)
-    _index_manifest: str | None = None
+    _last: int | None = field(init=False, default=None)
+    _next: int | None = field(init=False, default=None)
+    _entries: Iterator[ManifestEntry] | None = field(init=False, default=None)
+    _subs: dict[bytes, SubCoordinator] = field(init=False, default_factory=dict)
+    _deletions: Deletions = field(init=False, default_factory=dict)
+    _index_manifest: str | None = field(init=False, default=None)
     _compactable: CompactableFiles = field(init=False)
 
     def __post_init__(self) -> None:
@@ -109,7 +109,7 @@ class AppendCompactPlanner:
         again: Sequence[Task] = (),
         starts_anew: bool = False,
         last: int | None = None,
-    ) -> Plan:
+    ) -> AppendPlan:
         """One round, over at most ``compaction.file-num-limit`` small files.
 
         Args:
@@ -141,13 +141,13 @@ class AppendCompactPlanner:
         )
         # While a snapshot is partly read, some of its deletions are unknown.
         seen = (self._next or 1) - (1 if self._entries is None else 2)
-        return Plan(tuple(tasks), has_more=has_more, seen=seen)
+        return AppendPlan(tuple(tasks), has_more=has_more, seen=seen)
 
     def _still_there(self, again: Sequence[Task]) -> dict[bytes, list[DataFileMeta]]:
         """The files of failed tasks that are still live.
 
-        While they waited, rounds read snapshots, or skipped them by starting anew. No later round
-        repeats the deletions of those snapshots.
+        Rounds that ran while they waited may have passed snapshots that delete them. No later round
+        sees those deletions again.
         """
         latest = self.table.snapshots.latest() if again else None
         if latest is None:
@@ -161,7 +161,7 @@ class AppendCompactPlanner:
         return by_partition
 
     def _look(self, looked_at: _Round, taken: Collection[str]) -> bool:
-        """Take in small files that no round has met; returns whether more may follow."""
+        """Collect small files that no round has met; returns whether more may follow."""
         limit = self.table.options[COMPACTION_FILE_NUM_LIMIT]
         while True:
             if self._entries is None:
@@ -170,7 +170,7 @@ class AppendCompactPlanner:
                 return False
             for entry in self._entries:
                 is_small = entry.kind is FileKind.ADD and self._is_small(entry.file, taken)
-                if looked_at.take(entry, is_small) == limit:
+                if looked_at.add_entry(entry, is_small) == limit:
                     return True
             self._entries = None
 
@@ -212,7 +212,7 @@ class AppendCompactPlanner:
 
 
 Deletions = dict[str, tuple[str, int | None]]
-"""By data file: the index file with its deletion vector, and the number of deleted rows."""
+"""Data file → the index file with its deletion vector, and the number of deleted rows."""
 
 
 def deletions_of(manifests: ManifestFiles, snapshot: Snapshot) -> Deletions:

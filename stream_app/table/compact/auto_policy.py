@@ -1,8 +1,8 @@
-"""Keeps the compaction rules of each bucket fitting to its size, for `compaction-policy = "auto"`.
+"""Adapts the compaction rules of each bucket to its size, for `compaction-policy = "auto"`.
 
 `CompactCoordinator` notes flushes here, and asks before it picks. Decisions are those of
-`planning.compact.compaction_policy`; the rules of a table's options stay for a bucket without
-flushes. Only this job's picks change: no file, schema or option does.
+`planning.compact.compaction_policy`; a bucket without flushes keeps the rules of the table's
+options. Only this job's picks change: no file, schema or option does.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from stream_app.planning.compact.compaction_policy import (
     BucketShape,
     FixedRules,
     PolicyChoice,
-    choose,
+    choose_rules,
     is_due,
 )
 from stream_app.table.compact.strategy_of_options import compact_strategy
@@ -70,12 +70,12 @@ class AutoPolicy:
         self._flushes.setdefault(bucket, deque(maxlen=_FLUSHES_KEPT)).append(size)
 
     def text_of(self, bucket: BucketId) -> str | None:
-        """The choice for a bucket, with its reason; None: the table's options are its rules."""
+        """The rules chosen for a bucket, with the reason; None if the table's options apply."""
         choice = self._choices.get(bucket)
         return None if choice is None else choice.text()
 
     def fit(self, bucket: BucketId, manager: CompactManager) -> None:
-        """Set a bucket's rules, and choose them first when its sizes have changed."""
+        """Apply a bucket's rules, and choose them anew if its sizes have changed."""
         flushes, rules = self._flushes.get(bucket), self._rules
         if not flushes or rules is None or not isinstance(manager.picker, MergeTreePicker):
             return
@@ -87,13 +87,14 @@ class AutoPolicy:
             num_levels=levels.num_levels,
         )
         if is_due(present, shape):
-            choice = choose(shape, rules, self._fixed(), self._stop_trigger(), present)
+            choice = choose_rules(shape, rules, self._fixed(), self._stop_trigger(), present)
             self._choices[bucket] = choice
             if present is None or present.rules != choice.rules:
                 where = self.table.paths.bucket(*bucket)
                 _LOG.info("compaction policy of %s: %s", where, choice.text())
         choice = self._choices[bucket]
-        manager.picker.strategy, manager.stop_trigger = choice.rules, choice.stop_trigger
+        manager.picker.follow(choice.rules)
+        manager.wait_beyond(choice.stop_trigger)
 
     def _fixed(self) -> FixedRules:
         return FixedRules(

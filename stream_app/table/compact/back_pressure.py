@@ -54,7 +54,7 @@ class BackPressure:
 
         Raises:
             CompactionError: a bucket's compaction fails, and the bucket has too many sorted runs.
-                Or no attempt can ever succeed.
+                Or no retry can ever succeed.
         """
         for bucket in buckets:
             manager = self.managers.get(bucket)
@@ -67,6 +67,6 @@ class BackPressure:
                     f"runs and its compaction failed {self.failures.count(bucket)} times in a "
                     f"row, at last with: {self.failures.last(bucket)}",
                     where=self.paths.bucket(*bucket),
-                    fix="mend that, and start the job again; or set 'write-only' = 'true' and "
-                    "compact with another job",
+                    fix="remove the cause, and start the job again; or set 'write-only' = 'true' "
+                    "and compact with another job",
                 )

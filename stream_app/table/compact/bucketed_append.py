@@ -1,4 +1,4 @@
-"""Compactions of bucketed tables without keys: joins neighbouring files of a bucket.
+"""Compacts bucketed tables without keys: joins neighbouring files of a bucket.
 
 They pick other files than those of keyed tables, and writes never wait for them: more files make
 reads slower, not wrong.
@@ -52,8 +52,8 @@ class NeighbourPicker:
         """See `Picker.rewrite_all`."""
         return self.schema.core_options[COMPACTION_FORCE_REWRITE_ALL_FILES]
 
-    def take(self, *, full: bool) -> Files:
-        """Takes the next neighbours off the queue; none when no compaction is worthwhile.
+    def next_neighbours(self, *, full: bool) -> Files:
+        """Take the next neighbours from the queue; none if no compaction is worthwhile.
 
         Args:
             full: take all files after the large ones at the bucket's beginning.
@@ -83,7 +83,7 @@ class NeighbourPicker:
         rests: bool,  # noqa: ARG002 - none of its rows wait
     ) -> CompactUnit | None:
         """See `Picker.next_unit`."""
-        picked = self.take(full=full)
+        picked = self.next_neighbours(full=full)
         reason = "full compaction" if full else f"{len(picked)} neighbours"
         return CompactUnit(0, picked, reason) if picked else None
 
@@ -97,7 +97,7 @@ class NeighbourPicker:
         unit: CompactUnit,  # noqa: ARG002
         change: BucketChange,
     ) -> None:
-        """The last file may be picked again when it is small."""
+        """Put the last file back if it is small, so that it may be picked again."""
         for last in change.added[-1:]:
             if last.file_size < self.schema.compaction_file_size:
                 self.note_new(last)
@@ -120,7 +120,7 @@ class NeighbourPicker:
 def bucketed_append_managers(
     table: FileStoreTable, snapshot: Snapshot | None, buckets: Collection[BucketId] | None = None
 ) -> dict[BucketId, CompactManager]:
-    """A manager for each bucket of a snapshot; None: for buckets that have files."""
+    """A manager for each of these buckets of a snapshot; None means all buckets that have files."""
     managers = {}
     for bucket, (total_buckets, files) in files_by_bucket(table, snapshot, buckets).items():
         # Another engine has clustered the files above level 0: they stay.
@@ -165,5 +165,5 @@ def neighbour_requests(
 
 
 def _windows(picker: NeighbourPicker, *, full: bool) -> Iterator[Files]:
-    while picked := picker.take(full=full):
+    while picked := picker.next_neighbours(full=full):
         yield picked

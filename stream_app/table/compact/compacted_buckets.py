@@ -1,4 +1,4 @@
-"""Which buckets of a table a compaction job considers.
+"""Selects the buckets of a table that a compaction job considers.
 
 Source: Paimon `flink/action/CompactAction.java` (``--partition``, ``--where``,
 ``--partition_idle_time``).
@@ -16,7 +16,7 @@ from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_scalar
 from stream_app.format.binary_row import deserialize_row
 from stream_app.format.partition_path import partition_component, partition_path
-from stream_app.model.bucket_id import BucketId
+from stream_app.model.bucket_id import POSTPONED, BucketId
 from stream_app.model.snapshot import Snapshot
 from stream_app.predicate.predicate import Predicate, column_names, to_expression
 from stream_app.table.file_store_table import FileStoreTable
@@ -67,11 +67,19 @@ class CompactionChoice:
                     else "the table has no partitions: leave --partition and --where out",
                 )
 
-    def buckets(self, table: FileStoreTable, snapshot: Snapshot | None) -> set[BucketId]:
-        """The buckets that have files in a snapshot."""
+    def buckets(
+        self, table: FileStoreTable, snapshot: Snapshot | None, *, postponed: bool = False
+    ) -> set[BucketId]:
+        """The buckets that have files in a snapshot.
+
+        Args:
+            postponed: those of rows that wait for their bucket, instead of the others.
+        """
         all_buckets: set[BucketId] = set()
         newest: dict[bytes, int] = {}
         for entry in FileStoreScan(table).live(snapshot):
+            if (entry.bucket == POSTPONED) is not postponed:
+                continue
             all_buckets.add((entry.partition, entry.bucket))
             stamp = entry.file.creation_time_ms or 0
             newest[entry.partition] = max(stamp, newest.get(entry.partition, 0))
@@ -121,7 +129,7 @@ class CompactionChoice:
 
 
 def parse_partition(text: str) -> dict[str, str]:
-    """Parses ``dt=2026-11-20,region=eu``.
+    """Parse a partition, such as ``dt=2026-11-20,region=eu``.
 
     Raises:
         UsageError: the text has another form.

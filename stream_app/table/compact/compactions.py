@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from stream_app.model.bucket_change import BucketChange
@@ -33,6 +34,19 @@ class Failures(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class FullBounds:
+    """The bounds of full compactions; without them these never end beside other writers.
+
+    Attributes:
+        buckets: where files have levels, those that still need a compaction.
+        last_snapshot: where files have none, the newest snapshot whose files are searched.
+    """
+
+    buckets: set[BucketId]
+    last_snapshot: int
+
+
 class Compactions(Protocol):
     """The compactions of one job. Not thread safe; the executor runs what it starts."""
 
@@ -56,7 +70,7 @@ class Compactions(Protocol):
         ...
 
     def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
-        """Another writer changed buckets: believe the table again. Running compactions continue."""
+        """Forget buckets that another writer changed. Running compactions continue."""
         ...
 
     def known_buckets(self) -> set[BucketId]:
@@ -64,21 +78,21 @@ class Compactions(Protocol):
         ...
 
     def add_new_files(self, changes: Iterable[BucketChange]) -> None:
-        """Take in committed files."""
+        """Register committed files."""
         ...
 
     def apply(self, finished: Iterable[FinishedCompaction]) -> None:
-        """The results are committed."""
+        """Apply the results, which are committed."""
         ...
 
     def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
-        """The results may or may not have been committed: their files must stay."""
+        """Keep the files of these results, because they may or may not have been committed."""
         ...
 
     def discard(
         self, finished: Iterable[FinishedCompaction], snapshot: Snapshot | None, why: str
     ) -> None:
-        """The results cannot be committed: delete their files, believe the table again.
+        """Delete the files of results that cannot be committed, and forget their buckets' state.
 
         Files of a result in doubt stay, because a snapshot may name them.
         """
@@ -97,23 +111,19 @@ class Compactions(Protocol):
         ...
 
     def policy_of(self, bucket: BucketId) -> str | None:
-        """The rules that were chosen for a bucket, with the reason; None: the table's options."""
+        """The rules chosen for a bucket, with the reason; None if the table's options apply."""
         ...
 
     def trigger(self, *, rests: bool = False) -> int:
         """Start the compactions that are due; returns how many were started.
 
         Args:
-            rests: no epoch is expected: rows that wait for a later compaction are due too.
+            rests: no epoch is expected, so rows that wait for a later compaction are due too.
         """
         ...
 
-    def trigger_full(self, buckets: set[BucketId], last: int) -> set[BucketId]:
+    def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
         """Start full compactions; returns the buckets for which it is too early.
-
-        Args:
-            last: the newest snapshot that a search for files takes in; else it would go on for as
-                long as other writers commit.
 
         Raises:
             UsageError: the table is write-only.

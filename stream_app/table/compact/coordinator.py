@@ -1,4 +1,4 @@
-"""The compactions of all buckets that a job touches: levels, triggers, results.
+"""Coordinates the compactions of all buckets that a job touches: levels, triggers, results.
 
 Owned by `table.job.table_state`, on the driver. Each bucket has a `CompactManager`. The coordinator
 restores it from the table when an epoch first touches the bucket. Then commits keep it current.
@@ -20,16 +20,17 @@ from stream_app.mergetree.compact.compact_manager import CompactManager
 from stream_app.mergetree.compact.picker import MergeTreePicker
 from stream_app.mergetree.levels import Levels
 from stream_app.model.bucket_change import BucketChange
-from stream_app.model.bucket_id import BucketId
+from stream_app.model.bucket_id import POSTPONED, BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.options.compaction_options import (
     COMPACTION_FORCE_REWRITE_ALL_FILES,
     WRITE_ONLY,
 )
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.compact.waiting_rows import SeenAt, counted_rows, waiting_rows
+from stream_app.planning.compact.waiting_rows import Visibility, counted_rows, waiting_rows
 from stream_app.table.compact.auto_policy import AutoPolicy
 from stream_app.table.compact.back_pressure import BackPressure
+from stream_app.table.compact.compactions import FullBounds
 from stream_app.table.compact.failures import CompactionFailures, DroppedCompactions
 from stream_app.table.compact.metrics import (
     CompactionMetrics,
@@ -47,7 +48,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 KEPT_BESIDE = 20_000
 """Buckets that no epoch has touched, and whose levels stay in memory, at most."""
 FILES_BESIDE = 200_000
-"""Their files at most; a file takes some 2 kB."""
+"""The most files of other buckets in the same partitions; a file takes some 2 kB."""
 REST_S = 600.0
 """Seconds without new files after which a bucket rests: its rows wait for no further flush."""
 
@@ -102,7 +103,7 @@ class CompactCoordinator:
             _bound(self._beside)
 
     def _others(self, buckets: Collection[BucketId]) -> set[BucketId]:
-        """The other buckets of their partitions that are not known; none if they are too many."""
+        """The unknown buckets in the same partitions; empty if there are too many to remember."""
         partitions = {partition for partition, _ in buckets}
         count = self.table.options.bucket
         if len(partitions) * count > KEPT_BESIDE:
@@ -133,11 +134,11 @@ class CompactCoordinator:
         return set(self._managers)
 
     def add_new_files(self, changes: Iterable[BucketChange]) -> None:
-        """Take in the level-0 files of an epoch for known buckets."""
+        """Add an epoch's level-0 files to the known buckets."""
         changes, rows = list(changes), 0
         for change in changes:
             for file in change.added:
-                self._managers[change.bucket_id].add_new_file(file)
+                self._managers[change.bucket_id].add_new_file(file, change.total_buckets)
                 if self._policy is not None:
                     self._policy.note_flush(change.bucket_id, file.file_size)
                 rows += file.row_count
@@ -171,14 +172,14 @@ class CompactCoordinator:
                 self.failures.forget(bucket)
         return begun
 
-    def trigger_full(self, buckets: set[BucketId], last: int) -> set[BucketId]:  # noqa: ARG002
+    def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
         """Start full compactions; returns the buckets for which it is too early.
 
         In these a compaction runs, or a failed one waits for its retry.
         """
         local_ms = local_wall_clock_ms(self.table.clock)
         left = set()
-        for bucket in buckets:
+        for bucket in bounds.buckets:
             manager = self._managers[bucket]
             if manager.running is not None or self.failures.must_wait(bucket):
                 left.add(bucket)
@@ -201,11 +202,11 @@ class CompactCoordinator:
 
     def waiting_rows(self) -> int:
         """Rows of the known buckets that wait for a compaction. Any thread may call it."""
-        rule, num_levels = self.table.seen_at, self.table.options.num_levels
-        if rule is SeenAt.ANY_LEVEL:
+        rule, num_levels = self.table.visibility, self.table.options.num_levels
+        if rule is Visibility.ANY_LEVEL:
             return 0
-        managers = list(self._managers.values())
-        return sum(waiting_rows(one.levels.all_files(), rule, num_levels) for one in managers)
+        buckets = [manager.levels for manager in list(self._managers.values())]
+        return sum(waiting_rows(levels.all_files(), rule, num_levels) for levels in buckets)
 
     def load(self) -> CompactionMetrics:
         """The work that is open, and the attempts that failed. Any thread may call it."""
@@ -281,17 +282,17 @@ class CompactCoordinator:
     def _restore_again(self, known: Collection[BucketId], snapshot: Snapshot | None) -> None:
         self._beside.clear()
         for bucket, now in self.managers_of(self.table, snapshot, known).items():
-            self._managers[bucket].restore(now.levels)
+            self._managers[bucket].restore(now.levels, now.total_buckets)
 
     def _note_filled(self, buckets: Iterable[BucketId], *, rows: int) -> None:
-        """Buckets got files: in an epoch of so many rows, or by another writer."""
-        if self.table.seen_at is not SeenAt.ANY_LEVEL:
+        """Note that buckets got files, from an epoch with this many rows or from another writer."""
+        if self.table.visibility is not Visibility.ANY_LEVEL:
             now = self.table.clock.steady_seconds()
             self._filled_at.update(dict.fromkeys(buckets, now))
             self._newest = (now, rows) if rows else self._newest
 
     def _rests(self, bucket: BucketId) -> bool:
-        if self.table.seen_at is SeenAt.ANY_LEVEL:
+        if self.table.visibility is Visibility.ANY_LEVEL:
             return False
         filled_at = self._filled_at.get(bucket, -math.inf)
         return self.table.clock.steady_seconds() - filled_at >= REST_S
@@ -310,7 +311,7 @@ class CompactCoordinator:
 
 
 def _bound(beside: dict[BucketId, CompactManager]) -> None:
-    """Drop what was read first of too many; it is read again when an epoch touches it."""
+    """Drop the oldest of too many buckets; an epoch that touches one reads it again."""
     files = 0
     for number, (bucket, manager) in enumerate(reversed(list(beside.items()))):
         files += len(manager.levels.all_files())
@@ -321,7 +322,7 @@ def _bound(beside: dict[BucketId, CompactManager]) -> None:
 def bucket_managers(
     table: FileStoreTable, snapshot: Snapshot | None, buckets: Collection[BucketId] | None = None
 ) -> dict[BucketId, CompactManager]:
-    """A manager for each bucket of a snapshot; None: for buckets that have files."""
+    """A manager for each of these buckets of a snapshot; None means all buckets that have files."""
     options = table.options
     return {
         bucket: CompactManager(
@@ -349,15 +350,17 @@ def _picker(table: FileStoreTable) -> MergeTreePicker:
 def files_by_bucket(
     table: FileStoreTable, snapshot: Snapshot | None, buckets: Collection[BucketId] | None
 ) -> dict[BucketId, tuple[int | None, list[DataFileMeta]]]:
-    """The live files of each bucket, which may be none; None: all buckets that have files.
+    """The live files of each bucket, which may be empty; None selects all buckets that have files.
 
-    Before the files stands the partition's bucket count, if a file records it.
+    Each value is the partition's bucket count, if a file records it, and the files.
     """
     files: dict[BucketId, list[DataFileMeta]] = {bucket: [] for bucket in buckets or ()}
     totals: dict[BucketId, int] = {}
     if buckets is None or buckets:
         for entry in FileStoreScan(table).live(snapshot, buckets):
             bucket = entry.partition, entry.bucket
+            if entry.bucket == POSTPONED:
+                continue
             files.setdefault(bucket, []).append(entry.file)
             if entry.total_buckets > 0:
                 totals[bucket] = entry.total_buckets

@@ -1,4 +1,4 @@
-"""Compactions without a result: failed ones and dropped ones.
+"""Tracks compactions without a result: failed ones and dropped ones.
 
 The coordinators of a job use it. A failed compaction runs again after a growing pause; a bucket
 that keeps failing delays no epoch. A compaction is dropped when another writer commits first.
@@ -18,7 +18,7 @@ from stream_app.model.bucket_id import BucketId
 
 _LOG = logging.getLogger(__name__)
 FAILURES_MAX = 3
-"""After so many failures in a row, no epoch waits for the compaction."""
+"""The number of failures in a row after which no epoch waits for the compaction."""
 FIRST_RETRY_S = 1.0
 """Wait after the first failure; each further failure in a row doubles it."""
 LONGEST_RETRY_S = 300.0
@@ -27,7 +27,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(slots=True)
-class _Failures:
+class _BucketFailures:
     """Failures in a row; `retry_at` is on the clock's steady time."""
 
     count: int = 0
@@ -42,11 +42,11 @@ class CompactionFailures(Generic[Key]):
 
     clock: Clock
     total: int = 0
-    _failures: dict[Key, _Failures] = field(default_factory=dict)
+    _failures: dict[Key, _BucketFailures] = field(init=False, default_factory=dict)
 
     def note(self, key: Key, where: str, error: BaseException) -> None:
         """Note that a compaction of this key failed."""
-        failures = self._failures.setdefault(key, _Failures())
+        failures = self._failures.setdefault(key, _BucketFailures())
         wait = min(LONGEST_RETRY_S, FIRST_RETRY_S * 2**failures.count)
         self.total += 1
         failures.count += 1
@@ -95,7 +95,7 @@ class CompactionFailures(Generic[Key]):
 
     def stuck(self) -> dict[Key, BaseException | None]:
         """Keys that have failed too often, with the last error."""
-        return {key: one.last for key, one in self._failures.items() if self.is_stuck(key)}
+        return {key: failure.last for key, failure in self._failures.items() if self.is_stuck(key)}
 
     def seconds_until_retry(self) -> float | None:
         """Seconds until the next retry; None when no retry is worth waiting for.
@@ -104,13 +104,15 @@ class CompactionFailures(Generic[Key]):
         """
         now = self.clock.steady_seconds()
         waits = [
-            one.retry_at - now for key, one in self._failures.items() if not self.is_stuck(key)
+            failure.retry_at - now
+            for key, failure in self._failures.items()
+            if not self.is_stuck(key)
         ]
         return max(0.0, min(waits)) if waits else None
 
 
 DROPPED_MAX = 5
-"""After so many lost conflicts of a bucket in a row, no full compaction follows."""
+"""The number of lost conflicts of a bucket in a row after which no full compaction follows."""
 
 
 @dataclass(slots=True)
@@ -122,8 +124,8 @@ class DroppedCompactions:
     """
 
     total: int = 0
-    _in_a_row: Counter[BucketId] = field(default_factory=Counter)
-    _to_be_asked_again: set[BucketId] = field(default_factory=set)
+    _in_a_row: Counter[BucketId] = field(init=False, default_factory=Counter)
+    _to_be_asked_again: set[BucketId] = field(init=False, default_factory=set)
 
     def note(self, bucket: BucketId, where: str, why: str) -> None:
         """Note that a compaction was dropped."""
@@ -136,7 +138,7 @@ class DroppedCompactions:
         """Note that a compaction was committed."""
         self._in_a_row.pop(bucket, None)
 
-    def take(self) -> set[BucketId]:
+    def taken_buckets(self) -> set[BucketId]:
         """Buckets with a drop since the last call, except those with too many lost conflicts."""
         buckets, self._to_be_asked_again = self._to_be_asked_again, set()
         return {bucket for bucket in buckets if self._in_a_row[bucket] < DROPPED_MAX}

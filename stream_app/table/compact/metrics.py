@@ -1,7 +1,7 @@
-"""Numbers about a job's compactions: open work, done work, and its cost.
+"""Counts a job's compactions: open work, done work, and its cost.
 
-`CompactCoordinator.load` gives the present, and `CompactionTally` adds what was committed. Counts
-begin with the process.
+`CompactCoordinator.load` gives the current work, and `CompactionTally` sums the committed work.
+Counts begin with the process.
 
 Source: Paimon `operation/metrics/CompactionMetrics.java`, whose names are in the docstrings.
 """
@@ -33,8 +33,8 @@ class CompactionUnderWay:
     Attributes:
         partition: its folder, such as ``dt=2026-01-31``; empty without partitions.
         is_running: whether it has got a thread.
-        levels: of the unit's files, newest first.
-        bytes: of the files that it reads.
+        levels: the levels of the unit's files, newest first.
+        bytes: the bytes of the files that it reads.
     """
 
     partition: str
@@ -72,8 +72,8 @@ class CompactionMetrics:
         level0_files_max: of a bucket, currently (`maxLevel0FileCount`).
         level0_files: of all those buckets, currently.
         sorted_runs_max, sorted_runs: of those buckets, currently: the most of one, and of all.
-        waiting_rows: of those buckets, that wait for a compaction before anybody gets them,
-            currently (`planning.compact.waiting_rows`).
+        waiting_rows: the rows of those buckets that wait for a compaction before anybody
+            gets them, currently (`planning.compact.waiting_rows`).
         files, bytes: live data files of the whole table, currently; None: not known.
         queued: compactions that wait for a thread currently (`compactionQueuedCount`).
         running: compactions that run currently.
@@ -134,7 +134,7 @@ def present_metrics(
     dropped: int,
     waiting_rows: int = 0,
 ) -> CompactionMetrics:
-    """The present of some buckets; compactions may run on while it reads.
+    """The current numbers of some buckets; compactions may continue while it reads.
 
     Args:
         now: seconds of the steady clock.
@@ -163,7 +163,7 @@ def present_metrics(
 
 @dataclass(slots=True)
 class CompactionTally:
-    """Adds up what a job has committed; callers may add to the waited seconds directly."""
+    """Sums a job's committed compactions, and the seconds for which writes waited for them."""
 
     flushed_bytes: int = 0
     completed: int = 0
@@ -171,6 +171,10 @@ class CompactionTally:
     bytes_out: int = 0
     seconds: float = 0.0
     waited_s: float = 0.0
+
+    def add_wait(self, seconds: float) -> None:
+        """Count the time for which a write waited for compactions."""
+        self.waited_s += seconds
 
     def add_flushes(self, changes: Iterable[BucketChange]) -> None:
         """Count an epoch's committed files."""
@@ -185,7 +189,7 @@ class CompactionTally:
         self.seconds += sum(report.seconds for report in reports)
 
     def metrics(self, present: CompactionMetrics) -> CompactionMetrics:
-        """The sums, beside the open work."""
+        """The sums, together with the open work."""
         ended = self.completed + present.failed + present.dropped
         return replace(
             present,

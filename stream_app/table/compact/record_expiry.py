@@ -1,4 +1,4 @@
-"""A table's ``record-level.expire-time``: finds rows and files that are too old.
+"""Finds rows and files that are too old by a table's ``record-level.expire-time``.
 
 Source: Paimon `io/RecordLevelExpire.java`.
 """
@@ -54,11 +54,11 @@ def _oldest_seconds(table: FileStoreTable, file: DataFileMeta) -> int | None:
         return None
     names = schema.fields.names if file.value_stats_cols is None else file.value_stats_cols
     stored = [schema.fields.field(name) for name in names]
-    place = next((i for i, one in enumerate(stored) if one.field_id == column.field_id), None)
+    place = next((i for i, known in enumerate(stored) if known.field_id == column.field_id), None)
     if place is None or stored[place].data_type.root is not column.data_type.root:
         return None  # another type may count in another unit
     values = deserialize_row(
-        file.value_stats.min_values, [one.data_type.as_nullable() for one in stored]
+        file.value_stats.min_values, [known.data_type.as_nullable() for known in stored]
     )
     least = values[place]
     if not isinstance(least, int):

@@ -1,4 +1,4 @@
-"""Reports of compactions.
+"""Reports compactions in snapshot properties.
 
 A COMPACT snapshot's property ``stream_app.compactions`` holds a JSON array of reports. It shows an
 operator later why a bucket was compacted.
@@ -26,7 +26,7 @@ class CompactionReport:
     Attributes:
         partition: as its path; empty for a table without partitions.
         reason: the rule that requested it.
-        levels: of the input runs, newest first.
+        levels: the levels of the input runs, newest first.
         output_level: level of the output run.
         files_in, bytes_in: input that was read, without upgraded files.
         files_out, bytes_out: output.
@@ -76,15 +76,15 @@ def reports_as_property(reports: Sequence[CompactionReport]) -> dict[str, str]:
     if not reports:
         return {}
     recorded = [asdict(report) for report in reports[:_REPORTS_MAX]]
-    for one in recorded:
-        if one["policy"] is None:
-            del one["policy"]
+    for document in recorded:
+        if document["policy"] is None:
+            del document["policy"]
     text = json.dumps(recorded, separators=(",", ":"))
     return {COMPACTIONS_PROPERTY: text}
 
 
 def reports_of_property(properties: Mapping[str, str] | None) -> list[CompactionReport] | None:
-    """The reports of a snapshot; None when it has none, or in an unknown form."""
+    """The reports of a snapshot; None if it has none, or if their form is unknown."""
     text = (properties or {}).get(COMPACTIONS_PROPERTY)
     if text is None:
         return None
@@ -110,5 +110,5 @@ class FinishedCompaction:
 
     @property
     def bucket(self) -> BucketId:
-        """Which bucket was compacted."""
+        """The bucket that was compacted."""
         return self.change.bucket_id

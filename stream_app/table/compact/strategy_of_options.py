@@ -1,4 +1,4 @@
-"""The compaction strategy that a table's options ask for.
+"""Chooses the compaction strategy that a table's options ask for.
 
 Source: Paimon `mergetree/compact/MergeTreeCompactManagerFactory.java#createCompactStrategy`.
 """

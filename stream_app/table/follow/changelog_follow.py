@@ -24,7 +24,11 @@ from stream_app.model.options.scan_options import CONSUMER_EXPIRATION_TIME
 from stream_app.planning.read.stream_step import StepLimits, StreamPosition, StreamStart, StreamStep
 from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.follow.next_snapshot import check_progress, check_still_read, snapshot_name
+from stream_app.table.follow.followed_snapshot import (
+    check_progress,
+    check_still_read,
+    snapshot_name,
+)
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.follow.stream_scan import StreamScan
 from stream_app.table.upkeep.announcements import is_announced, is_rolled_back, is_whole
@@ -40,7 +44,7 @@ class ChangelogBatch:
     Attributes:
         rows: the column ``rowkind`` (``+I``, ``-U``, ``+U``, ``-D``), then the requested ones.
         snapshot_id: the snapshot that made the changes, or the one of the initial read.
-        commit_time_millis: of that snapshot, since 1970 in UTC.
+        commit_time_millis: the commit time of that snapshot, in milliseconds since 1970 in UTC.
         is_full: the rows belong to the initial read; else they are changes.
     """
 
@@ -52,7 +56,7 @@ class ChangelogBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Following:
-    """How to follow a table.
+    """The way to follow a table.
 
     Attributes:
         end: number of the last snapshot to read; None: no end.
@@ -165,7 +169,7 @@ class ChangelogFollow:
         )
 
     def _tell(self, position: StreamPosition) -> None:
-        """Writes the consumer's progress when it is new, or refreshes it before it expires."""
+        """Write the consumer's progress if it changed, or refresh it before it expires."""
         consumer_id = self._how.consumer_id
         if consumer_id is None or position.is_full:
             return
@@ -179,7 +183,9 @@ class ChangelogFollow:
             self._told, self._told_at = position.snapshot_id, now
 
     def _check_not_going(self, consumer_id: str, number: int) -> None:
-        """Called after writing the consumer: deleters announce first, and then read consumers."""
+        """Check that no expiry deletes the next snapshot. Called after the consumer is written: an
+        expiry announces its deletions first, and then reads the consumers.
+        """
         try:
             # Changes that live longer than their snapshots stay.
             longer = expire_config(self._table.options).is_changelog_longer
@@ -195,11 +201,11 @@ class ChangelogFollow:
                 )
             if is_rolled_back(self._table, number - 1):  # its number may be reused
                 raise UsageError(
-                    f"snapshot {number}, where consumer {consumer_id!r} was to go on, follows one "
-                    "that goes with a rollback",
+                    f"snapshot {number}, where consumer {consumer_id!r} was to continue, follows "
+                    "one that a rollback deletes",
                     where=self._table.location,
                     fix="try again when that is done; if it was interrupted, finish it: stream-app "
-                    "rollback-to; or let a job commit, which goes on with what there is",
+                    "rollback-to; or let a job commit, which continues with what there is",
                 )
             # An announcement ends when the snapshots are deleted, so these checks come last.
             check_progress(self._table, consumer_id, number)

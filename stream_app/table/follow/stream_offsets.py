@@ -1,7 +1,7 @@
-"""A streaming read whose progress the caller keeps, as offsets in JSON.
+"""Plans a streaming read whose caller keeps the progress as offsets in JSON.
 
 `spark.read.stream_reader` passes them to Spark's checkpoint. An offset is a position between two
-splits of the table's stream, and it names the table. A table that was dropped and created anew
+splits of the table's stream, and it names the table. A table that was dropped and recreated
 reuses snapshot numbers, and so does one that was rolled back and written again. Therefore an offset
 also names the delta list of the last snapshot that was read, and later reads compare it while that
 snapshot exists.
@@ -24,7 +24,11 @@ from stream_app.model.options.scan_options import (
 )
 from stream_app.planning.read.stream_step import StepLimits, StreamPosition
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.follow.next_snapshot import check_progress, check_still_read, snapshot_name
+from stream_app.table.follow.followed_snapshot import (
+    check_progress,
+    check_still_read,
+    snapshot_name,
+)
 from stream_app.table.follow.stream_scan import StreamScan, start_of_table
 
 Offset = dict[str, Any]
@@ -53,7 +57,7 @@ class StreamOffsets:
 
     Attributes:
         table: its options define where the stream begins (``scan.mode`` …, ``consumer-id``).
-        limits: of a step.
+        limits: the limits of a step.
     """
 
     table: FileStoreTable
@@ -84,7 +88,7 @@ class StreamOffsets:
             CorruptFileError: a manifest cannot be read.
         """
         step = StreamScan(self.table).step(self._position(offset), self.limits)
-        rows = sum(one.split.row_count for one in step.splits)
+        rows = sum(split.split.row_count for split in step.splits)
         return NextOffset(offset if step.end == step.begin else self._offset(step.end), rows)
 
     def splits(self, start: Offset, end: Offset) -> list[StreamSplit]:
@@ -95,8 +99,8 @@ class StreamOffsets:
         """
         return StreamScan(self.table).splits(self._position(start), self._position(end))
 
-    def taken(self, offset: Offset) -> None:
-        """Write the consumer's progress: the caller has finished everything before an offset."""
+    def write_progress(self, offset: Offset) -> None:
+        """Write the consumer's progress: the caller has finished all before an offset."""
         name, position = self.table.options[CONSUMER_ID], self._position(offset)
         # A consumer alone cannot resume a partly read version.
         if name and not position.is_full:
@@ -104,7 +108,7 @@ class StreamOffsets:
 
     @property
     def silent_s(self) -> float | None:
-        """Seconds for which a consumer may be silent before it must call `stay`; None: forever."""
+        """Seconds for which a consumer may be inactive until it must call `stay`; None: forever."""
         options = self.table.options
         expiration_ms = options[CONSUMER_EXPIRATION_TIME]
         if expiration_ms is None or not options[CONSUMER_ID]:
@@ -150,6 +154,6 @@ def stream_offsets(table: FileStoreTable, limits: Mapping[str, int | None]) -> S
     """The stream of a table.
 
     Args:
-        limits: of a step: ``max_files``, ``max_bytes``, ``max_rows``.
+        limits: the limits of a step: ``max_files``, ``max_bytes``, ``max_rows``.
     """
     return StreamOffsets(table, StepLimits(**limits))

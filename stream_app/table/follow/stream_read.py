@@ -13,7 +13,7 @@ import pyarrow as pa
 from stream_app.model.data_split import StreamContent, StreamSplit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.incremental_read import IncrementalRead
-from stream_app.table.read.projection import inserts
+from stream_app.table.read.projection import insert_kinds
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.versions.row_filter import RowFilter
 
@@ -54,7 +54,7 @@ class StreamRead:
                     yield from self._changes.file(split.partition, split.bucket, file)
             case StreamContent.ROWS:
                 for batch in SplitRead(self.table, self.columns, self.row_filter).read(split):
-                    columns = [inserts(batch.num_rows), *batch.columns]
+                    columns = [insert_kinds(batch.num_rows), *batch.columns]
                     yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     @property

@@ -1,4 +1,4 @@
-"""Plans a streaming read: an initial version or none, then the changes of each later snapshot.
+"""Plans a streaming read: first an initial version or none, then each later snapshot's changes.
 
 1. `begin` finds the position at which a start mode begins.
 2. `step` plans from a position as far as snapshots and limits allow. Its end is the next step's
@@ -34,7 +34,7 @@ from stream_app.model.options.scan_options import (
 )
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from stream_app.planning.read.stream_step import (
-    Admitted,
+    AdmittedSplits,
     FollowUp,
     StartMode,
     StepLimits,
@@ -46,7 +46,11 @@ from stream_app.planning.read.stream_step import (
     start_of_options,
 )
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.follow.next_snapshot import changes_of, earliest_changes, next_snapshot
+from stream_app.table.follow.followed_snapshot import (
+    changes_of,
+    earliest_changes,
+    followed_snapshot,
+)
 from stream_app.table.read.incremental_read import IncrementalRead
 from stream_app.table.read.split_scan import SplitScan, by_bucket
 from stream_app.table.versions.read_refusals import check_readable
@@ -128,14 +132,14 @@ class StreamScan:
                 one.
             CorruptFileError: a manifest is missing or cannot be read.
         """
-        position, admitted = begin, Admitted(limits)
+        position, admitted = begin, AdmittedSplits(limits)
         taken: list[StreamSplit] = []
         while not admitted.is_full:
             splits = self._splits_of(position)
             if splits is None:
                 break
             left = splits[position.index :]
-            admitted, count = admitted.take(left)
+            admitted, count = admitted.admit(left)
             taken += left[:count]
             if count < len(left):
                 position = position.after(count)
@@ -158,7 +162,7 @@ class StreamScan:
                 raise UsageError(
                     f"snapshot {position.snapshot_id} does not exist",
                     where=self.table.location,
-                    fix="a table that was rolled back or made anew takes its numbers again: begin "
+                    fix="a table that was rolled back or recreated takes its numbers again: begin "
                     "anew as well",
                 )
             stop = end.index if position.is_in(end) else len(splits)
@@ -168,13 +172,13 @@ class StreamScan:
 
     def _splits_of(self, position: StreamPosition) -> list[StreamSplit] | None:
         """All splits of a position's snapshot; None: it is not committed yet."""
-        snapshot = next_snapshot(self.table, position.snapshot_id, whole=position.is_full)
+        snapshot = followed_snapshot(self.table, position.snapshot_id, whole=position.is_full)
         if snapshot is None:
             return None
         if position.is_full:
             level = least_full_level(self.table.options.producer, self.table.options.num_levels)
             scan = SplitScan(self.table, self.row_filter, least_level=level)
-            return [_split(one, StreamContent.ROWS, snapshot) for one in scan.splits(snapshot)]
+            return [_split(split, StreamContent.ROWS, snapshot) for split in scan.splits(snapshot)]
         return self._changes(snapshot)
 
     def _changes(self, snapshot: Snapshot) -> list[StreamSplit]:
@@ -229,7 +233,7 @@ class StreamScan:
         return latest
 
     def _at(self, millis: int) -> int:
-        """The first snapshot that is not older."""
+        """The first snapshot that is not older than a time."""
         earliest, latest = earliest_changes(self.table), self.table.snapshots.latest_id()
         assert earliest is not None
         assert latest is not None

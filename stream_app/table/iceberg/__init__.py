@@ -1,1 +1,1 @@
-"""Publishes the versions of a table as those of an Iceberg table."""
+"""Publishes the versions of a table as versions of an Iceberg table."""

@@ -1,6 +1,7 @@
-"""The numbers that a catalog of Iceberg has given already, below which it takes no version.
+"""Numbers that an Iceberg catalog has already assigned; it accepts only versions above them.
 
-A client of a catalog raises `CatalogAheadError`, and `publisher` publishes once more, above them.
+A catalog client raises `CatalogAheadError`, and `publisher` then publishes again with greater
+numbers.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from stream_app.errors import StreamAppError
 
 @dataclass(frozen=True, slots=True)
 class LeastNumbers:
-    """The least numbers that a catalog takes of a new version.
+    """The least numbers with which a catalog accepts a new version.
 
     Attributes:
-        sequence_number: of its snapshot.
-        row_id: of the first row that it adds.
+        sequence_number: the sequence number of its snapshot.
+        row_id: the row id of the first row that it adds.
     """
 
     sequence_number: int = 0
@@ -24,14 +25,15 @@ class LeastNumbers:
 
 
 ANY_NUMBERS = LeastNumbers()
-"""Of a table that no catalog knows."""
+"""The numbers of a table that no catalog knows."""
 
 
 class CatalogAheadError(StreamAppError):
-    """A catalog has greater numbers than a version: another program has written, or files are lost.
+    """A catalog has greater numbers than a version, because another program wrote or files were
+    lost.
 
     Attributes:
-        least: what the version's numbers must be.
+        least: the least numbers that the version must have.
     """
 
     def __init__(self, least: LeastNumbers, *, where: str) -> None:

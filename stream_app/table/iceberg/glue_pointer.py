@@ -33,7 +33,7 @@ from stream_app.table.iceberg.pointer import (
 _GONE, _EXISTS = "EntityNotFoundException", "AlreadyExistsException"
 _CHANGED = "ConcurrentModificationException"
 _KEPT = ("Description", "Owner", "Retention", "PartitionKeys", "Parameters", "StorageDescriptor")
-"""What an update keeps of a table; Glue empties what it does not get."""
+"""The fields that an update repeats, because Glue empties those that an update omits."""
 _CONNECT_SECONDS, _READ_SECONDS, _ATTEMPTS = 10, 15, 2
 
 
@@ -42,8 +42,8 @@ class GluePointer:
     """One table of Glue; see `PointerStore`.
 
     Attributes:
-        client: of botocore.
-        skips_archive: Glue shall keep no older version of the entry.
+        client: the client of botocore.
+        skips_archive: whether Glue keeps no older versions of the entry.
     """
 
     client: Any
@@ -58,7 +58,7 @@ class GluePointer:
 
     def create(self, version: PointedVersion) -> bool:
         """See `PointerStore.create`."""
-        with suppress(_TakenError), self._errors():
+        with suppress(_NameTakenError), self._errors():
             self.client.create_database(
                 DatabaseInput={
                     "Name": self.database,
@@ -70,7 +70,7 @@ class GluePointer:
                 self.client.create_table(
                     DatabaseName=self.database, TableInput=self._input({}, None, version)
                 )
-        except _TakenError:
+        except _NameTakenError:
             return False
         return True
 
@@ -87,7 +87,7 @@ class GluePointer:
                     SkipArchive=self.skips_archive,
                     VersionId=table["VersionId"],
                 )
-        except _TakenError:
+        except _NameTakenError:
             return False
         return True
 
@@ -130,7 +130,7 @@ class GluePointer:
             if code == _GONE:
                 raise _NoTableError from None
             if code in (_EXISTS, _CHANGED):
-                raise _TakenError from None
+                raise _NameTakenError from None
             raise StorageError(
                 f"Glue refused or did not answer: {' '.join(str(error).split())}",
                 where=f"{self.database}.{self.name}",
@@ -143,19 +143,19 @@ class _NoTableError(Exception):
     """There is no such table, or no such database."""
 
 
-class _TakenError(Exception):
+class _NameTakenError(Exception):
     """Another writer was faster."""
 
 
 def _location(table: Mapping[str, Any]) -> str:
-    """The pointer of a table of Glue; empty: it is no table of Iceberg."""
+    """The pointer of a Glue table; empty if it is not an Iceberg table."""
     parameters = table.get("Parameters", {})
     is_iceberg = parameters.get("table_type", "").upper() == "ICEBERG"
     return str(parameters.get(LOCATION, "")) if is_iceberg else ""
 
 
 def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTable:
-    """The table of Glue by the driver's settings of AWS.
+    """Open the table in Glue with the driver's AWS settings.
 
     Raises:
         StorageError: they have no region.

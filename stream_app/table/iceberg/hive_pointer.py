@@ -42,7 +42,7 @@ from stream_app.catalog.hive.metastore_methods import (
 )
 from stream_app.catalog.hive.thrift_struct import (
     Struct,
-    Value,
+    ThriftValue,
     i32,
     nested,
     structs,
@@ -71,7 +71,7 @@ _URIS = "hive.metastore.uris"
 _LIMIT = {"hive.metastore.client.socket.timeout": "30s"}
 """Hive's own default of ten minutes would hold a commit for so long."""
 _LOCK_MS = 30_000
-_STORAGE: dict[int, Value] = {
+_STORAGE: dict[int, ThriftValue] = {
     StorageField.INPUT_FORMAT: text("org.apache.hadoop.mapred.FileInputFormat"),
     StorageField.OUTPUT_FORMAT: text("org.apache.hadoop.mapred.FileOutputFormat"),
     StorageField.SERDE: nested(
@@ -85,8 +85,8 @@ class HivePointer:
     """One table of a metastore; see `PointerStore`.
 
     Attributes:
-        skips_stats: the metastore shall not count files.
-        skips_archive: a metastore of Glue shall keep no older version of the entry.
+        skips_stats: whether the metastore omits counting files.
+        skips_archive: whether a Glue metastore keeps no older versions of the entry.
     """
 
     client: MetastoreClient
@@ -156,7 +156,7 @@ class HivePointer:
         )  # fmt: skip
 
     def _create_database(self, folder: str) -> None:
-        """Make the database, if there is none.
+        """Create the database if it does not exist.
 
         Raises:
             RefusedError: another process was faster.
@@ -189,14 +189,14 @@ class HivePointer:
 
 
 def _location(table: Struct) -> str:
-    """The pointer of a table of the metastore; empty: it is no table of Iceberg."""
+    """The pointer of a metastore's table; empty if it is not an Iceberg table."""
     parameters = table.text_map(TableField.PARAMETERS)
     is_iceberg = parameters.get("table_type", "").upper() == "ICEBERG"
     return parameters.get(LOCATION, "") if is_iceberg else ""
 
 
 def _pointing(table: Struct, before: str | None, version: PointedVersion) -> Struct:
-    """A table of the metastore that points at a version."""
+    """A metastore table that points to a version."""
     parameters = {**table.text_map(TableField.PARAMETERS), **version.parameters(before)}
     return table.with_fields({TableField.PARAMETERS: text_map(parameters)})
 
@@ -212,12 +212,12 @@ def _with_columns(table: Struct, columns: Sequence[Struct]) -> Struct:
 
 
 def _follows(columns: Sequence[Struct], older: Sequence[Struct]) -> bool:
-    """Whether a metastore takes these columns after those: it compares types by their places."""
+    """Whether a metastore accepts the change of columns: it compares types by position."""
     return all(new.text(2) == old.text(2) for new, old in zip(columns, older, strict=False))
 
 
 def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTable:
-    """The table of the metastore that a table's options name.
+    """Open the table in the metastore that the table's options name.
 
     Raises:
         UnsupportedTableError: they name none.

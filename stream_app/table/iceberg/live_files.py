@@ -1,4 +1,4 @@
-"""The data files of a snapshot, as Iceberg's."""
+"""Converts a snapshot's data files to Iceberg's form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def iceberg_files(
     """The added data files by their path.
 
     Args:
-        first_row_id: of the first file; None: the format has no such numbers.
+        first_row_id: the row id of the first file; None: the format has no such numbers.
 
     Raises:
         UnsupportedTableError: a file has rows that delete others, or is not Parquet.

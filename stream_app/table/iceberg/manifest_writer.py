@@ -1,4 +1,4 @@
-"""Writes the manifests of a version, and carries those of the version before it over."""
+"""Writes the manifests of a version, and carries over those of its predecessor."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ from stream_app.planning.iceberg.manifest_merge import (
 
 @dataclass(slots=True)
 class LiveKeys:
-    """The keys of the live files of manifests, which never change, by their path.
+    """Caches the live files' keys of each manifest by its path.
 
-    A commit that removes files finds their manifests by them, so a process reads each once.
+    Manifests never change, so a process reads each once. A commit that removes files finds their
+    manifests by these keys.
     """
 
     files: IcebergFiles
-    _keys: dict[str, frozenset[str]] = field(default_factory=dict)
+    _keys: dict[str, frozenset[str]] = field(init=False, default_factory=dict)
 
-    def of(self, manifest: IcebergManifest) -> frozenset[str]:
-        """The keys of a manifest; reads it unless they are known."""
+    def keys(self, manifest: IcebergManifest) -> frozenset[str]:
+        """The keys of a manifest, which is read unless they are cached."""
         if manifest.path not in self._keys:
             self.note(manifest, self.files.read_manifest(manifest.path))
         return self._keys[manifest.path]
@@ -55,7 +56,8 @@ class ManifestWriter:
     """Writes the manifests of one version.
 
     Attributes:
-        first_row_id: of the rows that it adds; None: the format has no such numbers.
+        first_row_id: the row id of the rows that it adds; None: the format has no such
+            numbers.
         written: the manifests so far.
     """
 
@@ -75,16 +77,22 @@ class ManifestWriter:
         added: Mapping[str, IcebergFile],
         removed: frozenset[str],
     ) -> list[IcebergManifest]:
-        """The manifests of one kind of files.
+        """Write the manifests of one kind of files, and return all of them.
 
         Args:
-            before: all manifests of the version before.
+            before: all manifests of the previous version.
             added, removed: files by their key.
         """
-        live = [one for one in before if one.content is content and one.live_files]
-        touched = [one for one in live if removed and not removed.isdisjoint(self.keys.of(one))]
-        others = [one for one in live if one not in touched]
-        full = entries_of_manifest(sum(one.live_files for one in live))
+        live = [
+            manifest for manifest in before if manifest.content is content and manifest.live_files
+        ]
+        touched = [
+            manifest
+            for manifest in live
+            if removed and not removed.isdisjoint(self.keys.keys(manifest))
+        ]
+        others = [manifest for manifest in live if manifest not in touched]
+        full = entries_of_manifest(sum(manifest.live_files for manifest in live))
         merged = manifests_to_merge(others, self.rule, full)
         entries = [
             IcebergEntry(
@@ -98,7 +106,7 @@ class ManifestWriter:
         for manifest in (*touched, *merged):
             older = self.files.read_manifest(manifest.path)
             entries += carried_entries(older, removed, self.snapshot_id)
-        kept = [one for one in others if one not in merged]
+        kept = [manifest for manifest in others if manifest not in merged]
         return kept + [
             self._write_one(content, entries[start : start + full])
             for start in range(0, len(entries), full)

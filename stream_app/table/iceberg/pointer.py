@@ -3,7 +3,7 @@
 Hive's metastore, Glue and databases are such catalogs (`PointerStore`). They name the version's
 file that `publisher` has written, so this serves commits, tags, expiry and rollbacks alike. A
 pointer moves by compare-and-set, only forward, and only if it is in the table's own folder of
-metadata: else another program has made that table.
+metadata. Else another program has made that table.
 
 Source: Paimon `iceberg/IcebergHiveMetadataCommitter.java`; Iceberg
 `BaseMetastoreTableOperations.java`.
@@ -27,17 +27,17 @@ from stream_app.table.iceberg.published_catalog import CatalogState
 
 _ATTEMPTS = 3
 LOCATION, PREVIOUS_LOCATION = "metadata_location", "previous_metadata_location"
-"""What all such catalogs call the pointer, and the one before."""
+"""The parameters in which all such catalogs store the pointer and the previous one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointedVersion:
-    """What a catalog knows of a version.
+    """The facts about a version that a catalog stores.
 
     Attributes:
-        path: of the version's file.
+        path: the path of the version's file.
         home: the folder with the folder of metadata.
-        schema: that of its newest snapshot.
+        schema: the schema of its newest snapshot.
     """
 
     path: str
@@ -49,7 +49,7 @@ class PointedVersion:
         """The parameters of the table in Hive and Glue.
 
         Args:
-            before: the pointer so far; None: there is none.
+            before: the current pointer; None if there is none.
         """
         previous = {} if before is None else {PREVIOUS_LOCATION: before}
         return {
@@ -65,13 +65,13 @@ class PointerStore(Protocol):
     """One table's pointer in a catalog. Each method raises StreamAppError or OSError."""
 
     def pointer(self) -> str | None:
-        """Where it points; None: there is no such table; empty: it is no table of Iceberg."""
+        """The path to which it points; None without a table, empty for no Iceberg table."""
 
     def create(self, version: PointedVersion) -> bool:
-        """Make the table, and its database; False: somebody else was faster."""
+        """Create the table and its database; False if another process created it first."""
 
     def move(self, before: str, version: PointedVersion) -> bool:
-        """Point at a version; False: it does not point at `before` any more."""
+        """Point to a version; False if the pointer no longer equals `before`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class PointedTable:
     """One table of a catalog.
 
     Attributes:
-        name: of the table there, for messages.
+        name: the table's name in the catalog, for messages.
     """
 
     table: FileStoreTable
@@ -102,7 +102,7 @@ class PointedTable:
         return CatalogState((there, *reversed(previous)), newest)
 
     def bring_up_to(self, metadata: IcebergMetadata) -> None:
-        """Make the catalog point at a version, unless it points at a later one.
+        """Move the catalog's pointer to a version, unless it points to a later one.
 
         Raises:
             StreamAppError, OSError: the catalog refuses it, has another table of this name, or does
@@ -126,7 +126,7 @@ class PointedTable:
         )
 
     def version(self, metadata: IcebergMetadata) -> PointedVersion:
-        """What the catalog gets."""
+        """The version as the catalog stores it."""
         return PointedVersion(
             path=self.files.version_path(metadata.version),
             home=self.files.folder.rpartition("/")[0],
@@ -135,7 +135,7 @@ class PointedTable:
         )
 
     def _number(self, there: str) -> int:
-        """The version at which the catalog points.
+        """The number of the version to which the catalog points.
 
         Raises:
             StreamAppError: the pointer is not ours.
@@ -146,14 +146,14 @@ class PointedTable:
         return number
 
     def _is_ahead(self, there: str, version: int) -> bool:
-        """Whether another writer has published a later version meanwhile."""
+        """Whether another writer has published a later version in the meantime."""
         number = self._number(there)
-        # A table made anew in the folder of an older one counts from the start.
+        # A table recreated in the folder of an older one counts from the start.
         return number > version and self.files.read_version(number) is not None
 
 
 def another_table(name: str) -> StreamAppError:
-    """The error of a name that another program's table has."""
+    """The error for a name that another program's table has taken."""
     return StreamAppError(
         "the Iceberg catalog has another table of this name",
         where=name,
@@ -163,6 +163,6 @@ def another_table(name: str) -> StreamAppError:
 
 
 def name_in_catalog(table: FileStoreTable) -> tuple[str, str]:
-    """Database and name of a table in the Iceberg catalog."""
+    """The table's database and name in the Iceberg catalog."""
     options, (database, _, name) = table.options, table.label.rpartition(".")
     return options[METADATA_ICEBERG_DATABASE] or database, options[METADATA_ICEBERG_TABLE] or name

@@ -1,4 +1,4 @@
-"""The catalog of Iceberg that a table's options name, if any. Its client is loaded at need.
+"""Finds the Iceberg catalog that a table's options name, and loads its client on first use.
 
 Source: Paimon `iceberg/IcebergMetadataCommitterFactory.java`.
 """
@@ -6,7 +6,7 @@ Source: Paimon `iceberg/IcebergMetadataCommitterFactory.java`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from typing import Protocol
@@ -33,8 +33,8 @@ class CatalogKind:
 
     Attributes:
         module: its `open_catalog_table` talks to the catalog.
-        extra: of stream_app, which brings the libraries.
-        names_files: it names a version's file; the others get its content.
+        extra: the extra of stream_app that installs its libraries.
+        names_files: it stores the path of a version's file; other catalogs receive the content.
     """
 
     module: str
@@ -49,7 +49,7 @@ _SQL = CatalogKind("stream_app.table.iceberg.sql_pointer", "jdbc")
 
 
 def catalog_kind(options: CoreOptions) -> CatalogKind | None:
-    """The kind of catalog that gets the versions; None: they are files only."""
+    """The kind of catalog that receives the versions; None if they are published as files only."""
     storage = options[METADATA_ICEBERG_STORAGE]
     if storage == REST_CATALOG:
         return _REST
@@ -61,11 +61,11 @@ def catalog_kind(options: CoreOptions) -> CatalogKind | None:
 
 @dataclass(frozen=True, slots=True)
 class CatalogState:
-    """What a catalog has of a table.
+    """The state of a table in a catalog.
 
     Attributes:
         files: the paths of metadata files that it names, the newest first.
-        snapshot_id: of its newest snapshot; None: the newest file is gone.
+        snapshot_id: the number of its newest snapshot; None: the newest file is gone.
     """
 
     files: tuple[str, ...]
@@ -76,22 +76,22 @@ class CatalogClient(Protocol):
     """A table in a catalog of Iceberg."""
 
     def state(self) -> CatalogState | None:
-        """What the catalog has; None: it does not have the table."""
+        """The table's state in the catalog; None if the catalog does not have the table."""
 
     def bring_up_to(self, metadata: IcebergMetadata) -> None:
-        """Make it the published version."""
+        """Make a version the catalog's current one."""
 
 
 @dataclass
 class PublishedCatalog:
-    """What a catalog of Iceberg knows of one table."""
+    """One table's entry in an Iceberg catalog, if its options name a catalog."""
 
     table: FileStoreTable
     files: IcebergFiles
-    _newest: IcebergMetadata | None = None
+    _newest: IcebergMetadata | None = field(init=False, default=None)
 
     def state(self) -> CatalogState | None:
-        """What the catalog has of the table; None: there is no catalog, or no such table.
+        """The table's state in the catalog; None without a catalog or without such a table.
 
         Raises:
             StreamAppError, OSError: as `bring_up_to`.
@@ -99,9 +99,10 @@ class PublishedCatalog:
         return None if self._client is None else self._client.state()
 
     def stays_from(self, paths: Sequence[str]) -> int:
-        """From where on versions' files stay, oldest first: readers open the one that it names.
+        """The first version file that must stay, oldest first: readers open the one that the
+        catalog names.
 
-        Before the first success nobody knows which one that is, so all of them stay.
+        Before the first success that one is unknown, so all files stay.
         """
         if self._kind is None or not self._kind.names_files:
             return len(paths)
@@ -109,7 +110,7 @@ class PublishedCatalog:
         return paths.index(newest) if newest in paths else 0
 
     def bring_up_to(self, metadata: IcebergMetadata | None) -> None:
-        """Give the catalog a version that it lacks; nothing where no catalog is asked for.
+        """Publish a version to the catalog if it lacks it; does nothing without a catalog.
 
         Args:
             metadata: None: another writer has published meanwhile, and does it.

@@ -1,8 +1,8 @@
-"""Brings a table's Iceberg metadata up to a snapshot of Paimon.
+"""Publishes a Paimon snapshot in the table's Iceberg metadata.
 
 A version of Iceberg names the same data files as the snapshot, and copies of its deletion vectors
-(`vector_files`). It is made of the version before and the changes since, also those of
-other writers; or of the snapshot's live files, when the version before does not lead there. So a
+(`vector_files`). It is made of the version before and the changes since, also those of other
+writers. It is made of the snapshot's live files when the version before does not lead there. So a
 crash between both commits heals with the next one.
 
 Order on disk: manifests, their list, ``vN.metadata.json`` by create-if-absent, the hint; then what
@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from stream_app.errors import StreamAppError, UnsupportedTableError
@@ -43,12 +43,12 @@ from stream_app.model.options.table_options import (
 from stream_app.model.schema.iceberg_schema import iceberg_problems
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.iceberg.history import next_version
+from stream_app.planning.iceberg.kept_history import next_version
 from stream_app.planning.iceberg.manifest_merge import MergeRule
 from stream_app.planning.iceberg.visible_files import (
-    VisibleLevels,
+    IcebergLevels,
+    iceberg_levels,
     publishes_vectors,
-    visible_levels,
 )
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.catalog_numbers import ANY_NUMBERS, CatalogAheadError, LeastNumbers
@@ -58,7 +58,7 @@ from stream_app.table.iceberg.published_catalog import PublishedCatalog
 from stream_app.table.iceberg.vector_files import VectorFiles
 from stream_app.table.iceberg.version_history import (
     TaggedSnapshots,
-    clean,
+    delete_unnamed_files,
     older_files,
     schema_json,
     schemas_of,
@@ -71,7 +71,7 @@ _NO_GARBAGE_COLLECTION = {"gc.enabled": "false"}
 """The files are Paimon's: no engine of Iceberg shall delete them."""
 _ROW_LINEAGE_VERSION = 3
 _ATTEMPTS = 5
-"""Each goes on from the version of another writer."""
+"""The number of tries; each continues from the version of another writer."""
 
 
 @dataclass
@@ -79,12 +79,12 @@ class IcebergPublisher:
     """Publishes one table. Not thread safe.
 
     Attributes:
-        problem: why the newest attempt failed; None: it did not.
+        problem: the reason why the newest attempt failed; None after a success.
     """
 
     table: FileStoreTable
     problem: str | None = None
-    _published: IcebergMetadata | None = None
+    _published: IcebergMetadata | None = field(init=False, default=None)
 
     @property
     def is_on(self) -> bool:
@@ -96,9 +96,9 @@ class IcebergPublisher:
         """The files of the metadata.
 
         Raises:
-            UnsupportedTableError: the table lies where its metadata has no place.
+            UnsupportedTableError: the table's location has no place for Iceberg's metadata.
         """
-        return IcebergFiles.of(self.table.file_io, self.table.location, self.table.options)
+        return IcebergFiles.of_table(self.table.file_io, self.table.location, self.table.options)
 
     @cached_property
     def _catalog(self) -> PublishedCatalog:
@@ -129,8 +129,8 @@ class IcebergPublisher:
         return self.table.options[METADATA_ICEBERG_FORMAT_VERSION]
 
     @property
-    def _levels(self) -> VisibleLevels:
-        return visible_levels(self.table.options, merges_by_key=self.table.kind.merges_by_key)
+    def _levels(self) -> IcebergLevels:
+        return iceberg_levels(self.table.options, merges_by_key=self.table.kind.merges_by_key)
 
     def publish(self, snapshot: Snapshot) -> None:
         """Bring the metadata up to a snapshot. Never raises: the next commit tries again."""
@@ -152,11 +152,11 @@ class IcebergPublisher:
             self._give_to_catalog(latest)
 
     def _give_to_catalog(self, snapshot: Snapshot) -> None:
-        """Give the published version to the catalog; once more where that has greater numbers."""
+        """Publish the version in the catalog; retries once if the catalog has greater numbers."""
         try:
             self._catalog.bring_up_to(self._published)
         except CatalogAheadError as ahead:
-            step = self._steps.afresh(self._published, snapshot, is_same=True)
+            step = self._steps.full_step(self._published, snapshot, is_same=True)
             self._write(step, snapshot, ahead.least)
             self._catalog.bring_up_to(self._published)
 
@@ -177,7 +177,7 @@ class IcebergPublisher:
             self.problem = None
 
     def bring_up_to(self, snapshot: Snapshot) -> None:
-        """Publish a snapshot, unless it or a later one is published.
+        """Publish a snapshot, unless it or a later one is already published.
 
         Raises:
             StreamAppError, OSError: it is not published.
@@ -192,18 +192,18 @@ class IcebergPublisher:
         )
 
     def _try(self, snapshot: Snapshot) -> bool:
-        """As `bring_up_to`; False: somebody else has published the next version."""
+        """Try `bring_up_to` once; False if another writer published the next version first."""
         base, following = self._newest(), None
         if base is not None and self._is_of_table(base) and self._steps.is_there(base.current):
             if base.current.snapshot_id >= snapshot.snapshot_id:
                 self._published = base
                 return True
             following = self._steps.following(base, snapshot)
-        step = following or self._steps.afresh(base, snapshot, is_same=self._is_same(base))
+        step = following or self._steps.full_step(base, snapshot, is_same=self._is_same(base))
         return self._write(step, snapshot)
 
     def _refresh(self) -> None:
-        """Publish the history of the newest version anew, if it is another one by now."""
+        """Publish the newest version again if its history has changed by expiry or tags."""
         base = self._published
         if base is None:  # another writer publishes beside us
             return
@@ -217,9 +217,11 @@ class IcebergPublisher:
             self._finish(base, renewed)
 
     def _finish(self, base: IcebergMetadata | None, metadata: IcebergMetadata) -> None:
-        """A version is published: delete what only the one before needed."""
+        """Delete the files that only the previous version needed, after a version is published."""
         self._published = metadata
-        if clean(self.files, base, metadata) and publishes_vectors(self.table.options):
+        if delete_unnamed_files(self.files, base, metadata) and publishes_vectors(
+            self.table.options
+        ):
             self._vector_files.delete_unused()
 
     def _newest(self) -> IcebergMetadata | None:
@@ -229,11 +231,11 @@ class IcebergPublisher:
         return None if version is None else self.files.read_version(version)
 
     def _is_same(self, base: IcebergMetadata | None) -> bool:
-        """Whether a version tells of this table, and of none that had its place before."""
+        """Whether a version describes this table, and not an earlier table at the same place."""
         return base is not None and base.table_uuid == self._table_uuid
 
     def _is_of_table(self, base: IcebergMetadata) -> bool:
-        """Whether a version tells of this table, in the way that its options ask for."""
+        """Whether a version describes this table in the form that its options ask for."""
         return (
             self._is_same(base)
             and base.format_version == self._format_version
@@ -247,7 +249,7 @@ class IcebergPublisher:
         version = max(next_version(step.base, snapshot.snapshot_id), least.sequence_number)
         has_lineage = self._format_version >= _ROW_LINEAGE_VERSION
         next_row_id = max(step.base.next_row_id if step.base else 0, least.row_id)
-        schema = _schema(self.table, snapshot.schema_id)
+        schema = _checked_schema(self.table, snapshot.schema_id)
         writer = ManifestWriter(
             files=self.files,
             keys=self._keys,
@@ -265,7 +267,7 @@ class IcebergPublisher:
             snapshot_id=snapshot.snapshot_id,
             parent_id=step.kept[-1].snapshot_id if step.kept else None,
             sequence_number=version,
-            time_millis=max([snapshot.time_millis, *(one.time_millis for one in step.kept)]),
+            time_millis=max([snapshot.time_millis, *(kept.time_millis for kept in step.kept)]),
             manifest_list=self.files.write_list(manifests, snapshot.snapshot_id),
             schema_id=snapshot.schema_id,
             summary=summary(
@@ -291,10 +293,10 @@ class IcebergPublisher:
         """The manifests of the snapshot's deletion vectors."""
         if not publishes_vectors(self.table.options):
             return []
-        vectors = self._vector_files.of(snapshot)
-        older = [one for one in step.manifests if one.content is ManifestContent.DELETES]
+        vectors = self._vector_files.vectors_by_key(snapshot)
+        older = [file for file in step.manifests if file.content is ManifestContent.DELETES]
         published = frozenset[str]().union(
-            *(self._keys.of(manifest) for manifest in older if manifest.live_files)
+            *(self._keys.keys(manifest) for manifest in older if manifest.live_files)
         )
         added = self._vector_files.written(
             {key: file for key, file in vectors.items() if key not in published}
@@ -333,17 +335,17 @@ def _manifest_kind(schema: TableSchema, format_version: int) -> ManifestKind:
     )
 
 
-def _schema(table: FileStoreTable, schema_id: int) -> TableSchema:
-    """A schema that Iceberg can hold.
+def _checked_schema(table: FileStoreTable, schema_id: int) -> TableSchema:
+    """The schema of this version, checked to be one that Iceberg can represent.
 
     Raises:
-        UnsupportedTableError: it cannot.
+        UnsupportedTableError: Iceberg cannot represent it.
     """
     schema = table.known_schemas()(schema_id)
     problems = list(iceberg_problems(schema.fields, schema.primary_keys, table.schema.options))
     if problems:
         raise UnsupportedTableError(
-            "; ".join(problems), where=table.location, fix="mend columns or options"
+            "; ".join(problems), where=table.location, fix="correct columns or options"
         )
     return schema
 

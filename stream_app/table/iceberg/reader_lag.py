@@ -1,4 +1,4 @@
-"""How far Iceberg's readers are behind a table: by its catalog, or without one by the files."""
+"""Measures how far Iceberg's readers lag behind a table, by its catalog or by its files."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ LAG_FIX = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderLag:
-    """What Iceberg's readers find of a table.
+    """The lag of Iceberg's readers behind a table.
 
     Attributes:
-        where: they look.
-        snapshot_id: the newest that they find; None: none.
+        where: the place where they look it up.
+        snapshot_id: the newest snapshot that they see; None if they see none.
         latest_id: the table's newest.
         lacking_ms: for how long it has had a newest one that they do not find.
     """
@@ -35,19 +35,19 @@ class ReaderLag:
 
     @property
     def is_behind(self) -> bool:
-        """Whether they are behind, and not for a moment only."""
+        """Whether they have lagged behind for longer than a moment."""
         return self.snapshot_id != self.latest_id and self.lacking_ms > _AT_ONCE_MS
 
     @property
     def text(self) -> str:
-        """One clause: what they find."""
+        """The state that Iceberg's readers find, as a clause."""
         newest_there = "no snapshot" if self.snapshot_id is None else f"snapshot {self.snapshot_id}"
         newest = f"the table has snapshot {self.latest_id}"
         return f"{self.where} has {newest_there}" + (f", and {newest}" if self.is_behind else "")
 
 
 def reader_lag(table: FileStoreTable) -> ReaderLag | None:
-    """What Iceberg's readers find; None: the table is not published, or has no snapshot.
+    """Measure the lag; None if the table is not published or has no snapshot.
 
     Raises:
         UnsupportedTableError: a library is missing, or a setting.
@@ -57,7 +57,7 @@ def reader_lag(table: FileStoreTable) -> ReaderLag | None:
     latest = table.snapshots.latest()
     if table.options[METADATA_ICEBERG_STORAGE] == DISABLED or latest is None:
         return None
-    files = IcebergFiles.of(table.file_io, table.location, table.options)
+    files = IcebergFiles.of_table(table.file_io, table.location, table.options)
     if catalog_kind(table.options) is not None:
         where, state = "the Iceberg catalog", PublishedCatalog(table, files).state()
         published = None if state is None else state.snapshot_id

@@ -1,8 +1,8 @@
-"""Brings the table of an Iceberg REST catalog up to the published version (`publisher`).
+"""Updates the table of an Iceberg REST catalog to the version that `publisher` wrote.
 
 A catalog owns the pointer to its table's metadata, so it gets a table once by `register_table`, and
-then the changes: new schemas, new and expired snapshots, tags. It writes a metadata file of its own
-for each, which names the manifest lists of ours. PyIceberg, an extra, talks to it.
+then the changes. These are new schemas, new and expired snapshots, and tags. It writes a metadata
+file of its own for each, which names the manifest lists of ours. `rest_client` talks to it.
 
 Changes are the difference between what the catalog has and what is published. So one round heals
 whatever a crash, another writer or a rollback has left.
@@ -15,20 +15,17 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import orjson
-from pyiceberg.catalog import Catalog, load_catalog
-from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import (
     CommitFailedException,
     NoSuchTableError,
-    RESTError,
     TableAlreadyExistsError,
-    ValidationError,
 )
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -48,55 +45,26 @@ from pyiceberg.table.update import (
     SetSnapshotRefUpdate,
     TableUpdate,
 )
-from requests import Session
-from requests.adapters import HTTPAdapter
-from requests.exceptions import RequestException
 
-from stream_app.errors import StreamAppError, UnsupportedTableError
+from stream_app.errors import StreamAppError
 from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
 from stream_app.format.iceberg.metadata_json import encode_metadata
 from stream_app.model.iceberg.metadata import IcebergMetadata, IcebergSnapshot
 from stream_app.model.options.iceberg_options import (
     METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX,
-    METADATA_ICEBERG_STORAGE,
-    REST_CATALOG,
-    REST_PREFIX,
 )
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.catalog_numbers import CatalogAheadError, LeastNumbers
 from stream_app.table.iceberg.pointer import another_table, name_in_catalog
 from stream_app.table.iceberg.published_catalog import CatalogState
+from stream_app.table.iceberg.rest_client import open_rest_catalog, rest_errors, rest_settings
 
 _LOG = logging.getLogger(__name__)
-_NAME = "rest"
-"""PyIceberg's name of the catalog, as in ``PYICEBERG_CATALOG__REST__TOKEN``."""
 _MAIN = "main"
 _ATTEMPTS = 3
-_TIMEOUT, _TIMEOUT_MS = "rest.client.socket-timeout-ms", 30_000
-"""The limit of a request, by the name that Iceberg's Java client has for it."""
 _PREVIOUS_MAX = "write.metadata.previous-versions-max"
 _DELETE_OLDER = {"write.metadata.delete-after-commit.enabled": "true"}
 """The server writes a file at each commit; without this all of them stay."""
-
-
-class _TimedAdapter(HTTPAdapter):
-    """Ends requests that nobody answers: else a commit would wait for ever."""
-
-    seconds = 0.0
-
-    def send(self, request: Any, *args: Any, **options: Any) -> Any:
-        return super().send(request, *args, **{**options, "timeout": self.seconds})
-
-
-class TimedRestCatalog(RestCatalog):  # type: ignore[misc]
-    """PyIceberg's catalog, whose requests have a limit."""
-
-    def _create_session(self) -> Session:
-        session, adapter = super()._create_session(), _TimedAdapter()
-        adapter.seconds = int(self.properties.get(_TIMEOUT, _TIMEOUT_MS)) / 1000
-        for scheme in ("http://", "https://"):
-            session.mount(scheme, adapter)
-        return session  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -104,39 +72,26 @@ class RestCatalogTable:
     """One table in an Iceberg REST catalog.
 
     Attributes:
-        folder: of Iceberg's metadata.
+        folder: the folder of the table's Iceberg metadata.
     """
 
     table: FileStoreTable
     folder: str
-    _left_out: set[str] = field(default_factory=set)
+    _left_out: set[str] = field(init=False, default_factory=set)
 
     @property
     def identifier(self) -> tuple[str, str]:
-        """Its database and name in the catalog."""
+        """The table's database and name in the catalog."""
         return name_in_catalog(self.table)
 
     @cached_property
-    def _catalog(self) -> Catalog:
-        """The catalog.
+    def _settings(self) -> Mapping[str, str]:
+        """The settings of PyIceberg's client; errors as `rest_settings`."""
+        return rest_settings(self.table.schema.options, self.table.location)
 
-        Raises:
-            UnsupportedTableError: the address is missing.
-        """
-        settings = {
-            key.removeprefix(REST_PREFIX): value
-            for key, value in self.table.schema.options.items()
-            if key.startswith(REST_PREFIX)
-        }
-        if "uri" not in settings:
-            raise UnsupportedTableError(
-                f"{METADATA_ICEBERG_STORAGE.key} = {REST_CATALOG} needs the catalog's address",
-                where=self.table.location,
-                fix=f"set {REST_PREFIX}uri",
-            )
-        return load_catalog(
-            _NAME, **{**settings, "py-catalog-impl": f"{__name__}.TimedRestCatalog"}
-        )
+    @cached_property
+    def _catalog(self) -> Catalog:
+        return open_rest_catalog(self._settings)
 
     def state(self) -> CatalogState | None:
         """See `CatalogClient.state`.
@@ -152,12 +107,12 @@ class RestCatalogTable:
             return None
         if there.metadata.location != self.table.location:
             raise another_table(".".join(self.identifier))
-        older = tuple(one.metadata_file for one in reversed(there.metadata.metadata_log))
+        older = tuple(entry.metadata_file for entry in reversed(there.metadata.metadata_log))
         newest = there.metadata.current_snapshot_id
         return CatalogState((there.metadata_location, *older), newest)
 
     def bring_up_to(self, metadata: IcebergMetadata) -> None:
-        """Make the catalog's table the published version.
+        """Update the catalog's table to the published version.
 
         Raises:
             CatalogAheadError: another program has written to the table there, or metadata was lost.
@@ -168,19 +123,8 @@ class RestCatalogTable:
         with self._errors():
             self._bring_up_to(metadata)
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except NoSuchTableError:
-            raise
-        except (RESTError, ValidationError, RequestException) as error:
-            raise StreamAppError(
-                f"the Iceberg catalog does not take it: {type(error).__name__}: {error}",
-                where=".".join(self.identifier),
-                fix=f"see that {REST_PREFIX}uri answers; check the other options {REST_PREFIX}…, "
-                "and what the catalog permits",
-            ) from error
+    def _errors(self) -> AbstractContextManager[None]:
+        return rest_errors(".".join(self.identifier), self._settings)
 
     def _bring_up_to(self, metadata: IcebergMetadata) -> None:
         for _ in range(_ATTEMPTS):
@@ -202,7 +146,7 @@ class RestCatalogTable:
         )
 
     def _register(self, metadata: IcebergMetadata) -> None:
-        """Give the catalog its table, by a file that no later version deletes."""
+        """Register the table in the catalog by a metadata file that no later version deletes."""
         self._catalog.create_namespace_if_not_exists(self.identifier[:1])
         registered = replace(metadata, properties=self._properties(metadata), older_files=())
         path = f"{self.folder}/00000-{uuid.uuid4()}.metadata.json"
@@ -232,9 +176,13 @@ class RestCatalogTable:
             self._catalog.commit_table(there, requirements, updates)
 
     def _possible_tags(self, there: TableMetadata, metadata: IcebergMetadata) -> dict[str, int]:
-        """The tags of snapshots that the catalog has or gets; the log names the others once."""
+        """The tags whose snapshots the catalog has or receives; the log names the others once."""
         has = _common(there, metadata)
-        gets = {one.snapshot_id for one in metadata.snapshots if _is_taken(one, there, metadata)}
+        gets = {
+            snapshot.snapshot_id
+            for snapshot in metadata.snapshots
+            if _is_taken(snapshot, there, metadata)
+        }
         possible = {name: number for name, number in metadata.tags.items() if number in has | gets}
         for name in sorted(metadata.tags.keys() - possible.keys() - self._left_out):
             _LOG.warning(
@@ -247,32 +195,32 @@ class RestCatalogTable:
 
 
 def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> RestCatalogTable:
-    """The table of a REST catalog whose metadata lies in a folder."""
+    """Open the table in a REST catalog, with its metadata in a folder."""
     return RestCatalogTable(table, files.folder)
 
 
 def _common(there: TableMetadata, metadata: IcebergMetadata) -> set[int]:
-    """The snapshots that a catalog has; after a rollback another one may have a number."""
-    lists = {one.snapshot_id: one.manifest_list for one in metadata.snapshots}
+    """The snapshots that a catalog shares; after a rollback a number may have another one."""
+    lists = {snapshot.snapshot_id: snapshot.manifest_list for snapshot in metadata.snapshots}
     return {
-        one.snapshot_id
-        for one in there.snapshots
-        if one.manifest_list == lists.get(one.snapshot_id)
+        snapshot.snapshot_id
+        for snapshot in there.snapshots
+        if snapshot.manifest_list == lists.get(snapshot.snapshot_id)
     }
 
 
 def _is_taken(snapshot: IcebergSnapshot, there: TableMetadata, metadata: IcebergMetadata) -> bool:
-    """Whether a catalog takes a snapshot: its sequence number is above the newest one there.
+    """Whether a catalog accepts a snapshot: its sequence number must exceed the newest one there.
 
-    It gets the newest snapshot anyway, which has such a number; else the server says what is wrong.
+    The newest snapshot is always sent, and the server reports what is wrong with it.
     """
     is_newest = snapshot.snapshot_id == metadata.current.snapshot_id
     return is_newest or snapshot.sequence_number > there.last_sequence_number
 
 
 def _least_numbers(there: TableMetadata, current: IcebergSnapshot) -> LeastNumbers | None:
-    """What the numbers of a snapshot must be; None: it is there, or they are great enough."""
-    if any(one.manifest_list == current.manifest_list for one in there.snapshots):
+    """The least numbers that a snapshot must have; None if the catalog accepts it as it is."""
+    if any(snapshot.manifest_list == current.manifest_list for snapshot in there.snapshots):
         return None
     least = LeastNumbers(there.last_sequence_number + 1, getattr(there, "next_row_id", None) or 0)
     first_row_id = least.row_id if current.first_row_id is None else current.first_row_id
@@ -283,11 +231,16 @@ def _least_numbers(there: TableMetadata, current: IcebergSnapshot) -> LeastNumbe
 def _updates(
     there: TableMetadata, metadata: IcebergMetadata, properties: Mapping[str, str]
 ) -> Iterator[TableUpdate]:
-    """The changes that lead from what a catalog has to a version."""
-    ours = {one["snapshot-id"]: one for one in orjson.loads(encode_metadata(metadata))["snapshots"]}
+    """The updates that lead from the catalog's state to a version."""
+    ours = {
+        snapshot["snapshot-id"]: snapshot
+        for snapshot in orjson.loads(encode_metadata(metadata))["snapshots"]
+    }
     same = _common(there, metadata)
     # What leaves goes first: after a rollback another snapshot has its number.
-    gone = [one.snapshot_id for one in there.snapshots if one.snapshot_id not in same]
+    gone = [
+        snapshot.snapshot_id for snapshot in there.snapshots if snapshot.snapshot_id not in same
+    ]
     replaced = [number for number in gone if number in ours]
     if replaced:
         yield RemoveSnapshotsUpdate(snapshot_ids=replaced)
@@ -317,9 +270,9 @@ def _updates(
 
 
 def _schema_updates(there: TableMetadata, metadata: IcebergMetadata) -> Iterator[TableUpdate]:
-    """New schemas, and the one of the newest snapshot as the current one."""
+    """The updates that add new schemas, and make the newest snapshot's schema the current one."""
     numbers = _schema_numbers(there, metadata)
-    known = {one.schema_id for one in there.schemas}
+    known = {schema.schema_id for schema in there.schemas}
     for schema, number in numbers.values():
         if number not in known:
             known.add(number)
@@ -331,10 +284,10 @@ def _schema_updates(there: TableMetadata, metadata: IcebergMetadata) -> Iterator
 
 def _schema_numbers(there: TableMetadata, metadata: IcebergMetadata) -> dict[int, tuple[Any, int]]:
     """Each schema with its number in the catalog, which counts schemas that differ for Iceberg."""
-    known, numbers = [(one, one.schema_id) for one in there.schemas], {}
+    known, numbers = [(schema, schema.schema_id) for schema in there.schemas], {}
     for ours, document in sorted(metadata.schemas.items()):
         schema = Schema.model_validate(document)
-        number = next((number for one, number in known if one == schema), None)
+        number = next((number for registered, number in known if registered == schema), None)
         if number is None:
             number = max(number for _, number in known) + 1
             known.append((schema, number))
@@ -348,7 +301,7 @@ def _snapshot_updates(
     ours: Mapping[int, Mapping[str, Any]],
     same: set[int],
 ) -> Iterator[TableUpdate]:
-    """New snapshots."""
+    """The updates that add the snapshots which the catalog lacks, and set the branch and tags."""
     numbers = _schema_numbers(there, metadata)
     for snapshot in metadata.snapshots:
         if snapshot.snapshot_id in same or not _is_taken(snapshot, there, metadata):

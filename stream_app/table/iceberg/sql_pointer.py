@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from stream_app.catalog.jdbc.connections import Connections, TakenError
 from stream_app.errors import StorageError
 from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
-from stream_app.jdbc import SQLITE, parse_jdbc_url
+from stream_app.jdbc import MARIADB, MYSQL, POSTGRESQL, SQLITE, parse_jdbc_url
 from stream_app.model.options.iceberg_options import (
     METADATA_ICEBERG_SQL_CATALOG_NAME,
     METADATA_ICEBERG_SQL_URI,
@@ -33,8 +33,14 @@ _TABLES = (
         property_key VARCHAR(255) NOT NULL, property_value VARCHAR(1000),
         PRIMARY KEY (catalog_name, namespace, property_key))""",
 )
-_REGISTER = "SELECT 1 FROM information_schema.tables WHERE table_name = 'iceberg_tables'"
-_REGISTER_OF_SQLITE = "SELECT 1 FROM sqlite_master WHERE name = 'iceberg_tables'"
+_REGISTER = "SELECT 1 FROM information_schema.tables WHERE table_name = 'iceberg_tables' AND "
+_REGISTERS = {
+    SQLITE.name: "SELECT 1 FROM sqlite_master WHERE name = 'iceberg_tables'",
+    POSTGRESQL.name: _REGISTER + "table_schema = ANY(current_schemas(false))",
+    MYSQL.name: _REGISTER + "table_schema = DATABASE()",
+    MARIADB.name: _REGISTER + "table_schema = DATABASE()",
+}
+"""A server's register has the tables of its other databases or schemas, too."""
 _OF_TABLE = "catalog_name = ? AND table_namespace = ? AND table_name = ?"
 
 
@@ -84,9 +90,8 @@ class SqlPointer:
         return True
 
     def _is_begun(self) -> bool:
-        """Whether the database has the tables of a catalog."""
-        register = _REGISTER if self.connections.url.driver is not SQLITE else _REGISTER_OF_SQLITE
-        return bool(self.connections.rows(register))
+        """Whether the database already has a catalog's tables."""
+        return bool(self.connections.rows(_REGISTERS[self.connections.url.driver.name]))
 
     def move(self, before: str, version: PointedVersion) -> bool:
         """See `PointerStore.move`."""
@@ -99,7 +104,7 @@ class SqlPointer:
 
 
 def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTable:
-    """The table of the database that a table's options name.
+    """Open the table in the database that the table's options name.
 
     Raises:
         UsageError: its URL is wrong, or the driver is not installed.

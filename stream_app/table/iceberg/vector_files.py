@@ -1,7 +1,7 @@
-"""The deletion vectors of a snapshot for Iceberg's readers: a Puffin file for each index file.
+"""Publishes a snapshot's deletion vectors for Iceberg's readers: a Puffin file for each index file.
 
-Readers take a file of deletion vectors for a Puffin file, which an index file of Paimon is not. So
-a commit copies its new index files. A copy lives as long as its index file.
+Iceberg's readers expect Puffin files, which Paimon's index files are not. So a commit copies its
+new index files. A copy lives as long as its index file.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ class VectorFiles:
     table: FileStoreTable
     files: IcebergFiles
 
-    def of(self, snapshot: Snapshot) -> dict[str, IcebergFile]:
-        """All deletion vectors of a snapshot by their keys; sizes are 0 until `written`.
+    def vectors_by_key(self, snapshot: Snapshot) -> dict[str, IcebergFile]:
+        """All deletion vectors of a snapshot by their keys; file sizes are 0 until `written` sets
+        them.
 
         Raises:
-            UnsupportedTableError: an older writer left out how many rows one deletes.
+            UnsupportedTableError: an older writer did not record how many rows a vector deletes.
         """
         index = self.table.manifests.read_index_manifest(snapshot.index_manifest)
         entries = (entry for entry in index if entry.holds_deletion_vectors)
@@ -60,7 +61,8 @@ class VectorFiles:
             )
 
     def written(self, vectors: Mapping[str, IcebergFile]) -> dict[str, IcebergFile]:
-        """Write the Puffin files of new vectors; these with the sizes of their files.
+        """Write the Puffin files of new vectors, and return the vectors with the sizes of their
+        files.
 
         Raises:
             UnsupportedTableError: a vector has 32 bits.

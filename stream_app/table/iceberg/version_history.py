@@ -1,4 +1,4 @@
-"""The past of a version: tags, schemas and metadata files that stay, and files to delete."""
+"""Computes a version's history: tags, schemas and files to keep, and files to delete."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stream_app.model.options.iceberg_options import (
 )
 from stream_app.model.schema.iceberg_schema import iceberg_schema
 from stream_app.model.schema.table_schema import TableSchema
-from stream_app.planning.iceberg.history import kept_snapshots
+from stream_app.planning.iceberg.kept_history import kept_snapshots
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.published_catalog import PublishedCatalog
 
@@ -26,10 +26,10 @@ class TaggedSnapshots:
     """The snapshots that tags of a table keep; each tag is read once."""
 
     table: FileStoreTable
-    _known: dict[tuple[str, FileStatus], int] = field(default_factory=dict)
+    _known: dict[tuple[str, FileStatus], int] = field(init=False, default_factory=dict)
 
     def read(self) -> dict[str, int]:
-        """Tag → the number of its snapshot."""
+        """The snapshot's number for each tag."""
         known, self._known = self._known, {}
         for key in self.table.tags.statuses().items():
             number = known.get(key)
@@ -42,11 +42,11 @@ class TaggedSnapshots:
     def history(
         self, snapshots: Sequence[IcebergSnapshot]
     ) -> tuple[tuple[IcebergSnapshot, ...], dict[str, int]]:
-        """Those of the snapshots that Paimon keeps, and their tags. The last one stays."""
+        """The snapshots that Paimon still keeps, and their tags. The last snapshot always stays."""
         tags, newest = self.read(), snapshots[-1]
         earliest = self.table.snapshots.earliest_id() or newest.snapshot_id
         kept = (*kept_snapshots(snapshots[:-1], earliest, tags.values()), newest)
-        numbers = {one.snapshot_id for one in kept}
+        numbers = {snapshot.snapshot_id for snapshot in kept}
         return kept, {name: number for name, number in tags.items() if number in numbers}
 
 
@@ -67,8 +67,10 @@ def older_files(
     return older[min(asked_for, catalog.stays_from([path for path, _ in older])) :]
 
 
-def clean(files: IcebergFiles, base: IcebergMetadata | None, metadata: IcebergMetadata) -> bool:
-    """Delete what a published version has dropped of the one before: what nothing names.
+def delete_unnamed_files(
+    files: IcebergFiles, base: IcebergMetadata | None, metadata: IcebergMetadata
+) -> bool:
+    """Delete the files of the previous version that nothing names after a publication.
 
     Returns whether it has dropped snapshots.
     """
@@ -78,7 +80,9 @@ def clean(files: IcebergFiles, base: IcebergMetadata | None, metadata: IcebergMe
     versions = [path for path, _ in base.older_files] + [files.version_path(base.version)]
     files.delete(path for path in versions if path not in kept)
     lists = {snapshot.manifest_list for snapshot in metadata.snapshots}
-    dropped = [one.manifest_list for one in base.snapshots if one.manifest_list not in lists]
+    dropped = [
+        snapshot.manifest_list for snapshot in base.snapshots if snapshot.manifest_list not in lists
+    ]
     if not dropped:
         return False
     used = {manifest.path for path in lists for manifest in manifests_of(files, path)}
@@ -90,7 +94,7 @@ def clean(files: IcebergFiles, base: IcebergMetadata | None, metadata: IcebergMe
 
 
 def manifests_of(files: IcebergFiles, path: str) -> list[IcebergManifest]:
-    """The manifests of a list; none when an earlier deletion ended behind the list."""
+    """The manifests of a list; empty if an interrupted deletion already removed the list."""
     try:
         return files.read_list(path)
     except FileNotFoundError:
@@ -98,14 +102,14 @@ def manifests_of(files: IcebergFiles, path: str) -> list[IcebergManifest]:
 
 
 def schema_json(schema: TableSchema) -> dict[str, Any]:
-    """A schema as Iceberg's JSON has it."""
+    """A schema in Iceberg's JSON."""
     return iceberg_schema(schema.schema_id, schema.fields, schema.primary_keys)
 
 
 def schemas_of(
     table: FileStoreTable, base: IcebergMetadata | None, snapshots: Sequence[IcebergSnapshot]
 ) -> Mapping[int, Mapping[str, Any]]:
-    """The schemas of the snapshots, those of the version before as they are there."""
+    """The schemas of the snapshots; those of the previous version are taken over unchanged."""
     known, schema_of = base.schemas if base else {}, table.known_schemas()
     return {
         number: known[number] if number in known else schema_json(schema_of(number))

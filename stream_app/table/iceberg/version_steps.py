@@ -1,7 +1,7 @@
-"""The way from a published version of Iceberg's metadata to a snapshot of Paimon.
+"""Computes the step from a published version of Iceberg's metadata to a Paimon snapshot.
 
-`publisher` takes the changes since, and the snapshot's live files when they do not lead there. At
-the end a step has a summary, which Iceberg's readers show.
+`publisher` uses the changes since the published version, or the snapshot's live files if the
+changes do not lead there. At the end a step has a summary, which Iceberg's readers show.
 
 Source: Iceberg's table specification, "Optional Snapshot Summary Fields".
 """
@@ -23,10 +23,10 @@ from stream_app.model.iceberg.metadata import (
 )
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.planning.iceberg.history import operation
+from stream_app.planning.iceberg.kept_history import operation
 from stream_app.planning.iceberg.visible_files import (
+    IcebergLevels,
     VisibleChanges,
-    VisibleLevels,
     visible_changes,
 )
 from stream_app.table.file_store_table import FileStoreTable
@@ -36,11 +36,11 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionStep:
-    """From a published version to a snapshot.
+    """The step from a published version to a snapshot.
 
     Attributes:
-        base: the version before; None: there is none of this table.
-        manifests: of `base`, as far as its files are carried over.
+        base: the previous version; None if this table has none.
+        manifests: the manifests of `base`, as far as its files are carried over.
         kept: snapshots of `base` that stay in the history.
         replaces: whether its files are all of the version, in place of those of `kept`.
     """
@@ -58,43 +58,44 @@ class VersionSteps:
 
     table: FileStoreTable
     files: IcebergFiles
-    levels: VisibleLevels
+    levels: IcebergLevels
 
     def is_there(self, snapshot: IcebergSnapshot) -> bool:
-        """Whether Paimon has this very snapshot: after a rollback another one has its number."""
+        """Whether Paimon has this snapshot; after a rollback another one may have its number."""
         return self.table.snapshots.delta_list(snapshot.snapshot_id) == snapshot.mark is not None
 
     def following(self, base: IcebergMetadata, snapshot: Snapshot) -> VersionStep | None:
-        """The step by the changes since; None: they do not lead from there to the snapshot."""
+        """The step by the changes since the base; None if they do not lead to the snapshot."""
         scan, snapshots = FileStoreScan(self.table), self.table.snapshots
         try:
             between = range(base.current.snapshot_id + 1, snapshot.snapshot_id)
             passed = [*map(snapshots.snapshot, between), snapshot]
-            entries = [entry for one in passed for entry in scan.delta(one)]
+            entries = [entry for snapshot in passed for entry in scan.delta(snapshot)]
             manifests = self.files.read_list(base.current.manifest_list)
         except (FileNotFoundError, CorruptFileError):
             return None
         changes = self._changes(entries)
         return VersionStep(base=base, manifests=manifests, kept=base.snapshots, changes=changes)
 
-    def afresh(
+    def full_step(
         self,
         base: IcebergMetadata | None,
         snapshot: Snapshot,
         *,
         is_same: bool,
     ) -> VersionStep:
-        """The step by the live files.
+        """The step that starts anew from the snapshot's live files.
 
         Args:
-            is_same: whether `base` tells of this table; then what Paimon still has of its history
+            is_same: whether `base` describes this table; then what Paimon still has of its history
                 goes on.
         """
         tagged = {tag.snapshot.delta_manifest_list for tag in self.table.tags.tags()}
         kept = [
-            one
-            for one in (base.snapshots if base is not None and is_same else ())
-            if one.snapshot_id < snapshot.snapshot_id and (self.is_there(one) or one.mark in tagged)
+            published
+            for published in (base.snapshots if base is not None and is_same else ())
+            if published.snapshot_id < snapshot.snapshot_id
+            and (self.is_there(published) or published.mark in tagged)
         ]
         changes = self._changes(FileStoreScan(self.table).live(snapshot))
         return VersionStep(base=base, manifests=(), kept=kept, changes=changes, replaces=bool(kept))
@@ -114,23 +115,27 @@ def summary(
     *,
     merges_by_key: bool,
 ) -> dict[str, str]:
-    """Operation and counts of a step's snapshot, with the mark of Paimon's."""
-    data = [one for one in manifests if one.content is ManifestContent.DATA]
-    written = [one for one in writer.written if one.content is ManifestContent.DATA]
+    """The operation and counts of a step's snapshot, with the mark of Paimon's snapshot."""
+    data = [manifest for manifest in manifests if manifest.content is ManifestContent.DATA]
+    written = [manifest for manifest in writer.written if manifest.content is ManifestContent.DATA]
     added, deleted = EntryStatus.ADDED, EntryStatus.DELETED
     counts = {
-        "added-data-files": sum(one.files[added] for one in written),
-        "added-records": sum(one.rows[added] for one in written),
-        "deleted-data-files": sum(one.files[deleted] for one in written),
-        "deleted-records": sum(one.rows[deleted] for one in written),
-        "total-data-files": sum(one.live_files for one in data),
-        "total-records": sum(one.live_rows for one in data),
-        "total-delete-files": sum(one.live_files for one in manifests if one not in data),
+        "added-data-files": sum(manifest.files[added] for manifest in written),
+        "added-records": sum(manifest.rows[added] for manifest in written),
+        "deleted-data-files": sum(manifest.files[deleted] for manifest in written),
+        "deleted-records": sum(manifest.rows[deleted] for manifest in written),
+        "total-data-files": sum(manifest.live_files for manifest in data),
+        "total-records": sum(manifest.live_rows for manifest in data),
+        "total-delete-files": sum(
+            manifest.live_files for manifest in manifests if manifest not in data
+        ),
         "paimon.snapshot-id": snapshot.snapshot_id,
     }
     follows = bool(step.kept) and step.kept[-1].snapshot_id == snapshot.snapshot_id - 1
     keeps_rows = follows and snapshot.commit_kind is CommitKind.COMPACT and not merges_by_key
-    has_vectors = any(one.files[added] for one in writer.written if one not in written)
+    has_vectors = any(
+        manifest.files[added] for manifest in writer.written if manifest not in written
+    )
     kind = operation(
         has_added=bool(step.changes.added),
         has_removed=bool(step.changes.removed) or has_vectors or step.replaces,

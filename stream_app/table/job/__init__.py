@@ -1,1 +1,1 @@
-"""A job's state of its tables, on the driver. Start with `table_job`."""
+"""Keeps a job's state of its tables on the driver. Start with `table_job`."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 
 from stream_app.errors import CheckpointError, CommitConflictError
+from stream_app.model.job_epoch import Offsets
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import REPLAY_PROPERTY, Snapshot
-from stream_app.planning.commit.repeated_records import Offsets, going_on, read_again
+from stream_app.planning.commit.repeated_records import going_on, read_again
 from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_state import TableState
@@ -33,7 +34,7 @@ def check_not_behind(state: TableState, epoch: int, newest: int) -> None:
     last, table = state.last_identifier, state.table
     if last is not None and last > epoch:
         raise CheckpointError(
-            f"the checkpoint goes on with epoch {epoch}, the table has epoch {last} of it already",
+            f"the checkpoint continues with epoch {epoch}, the table has its epoch {last} already",
             where=table.location,
             fix="an older copy of the checkpoint was restored: restore the newest one, or give the "
             "job a new checkpoint, for which source.starting-offsets says where to begin",
@@ -94,14 +95,14 @@ def check_not_read_before(table: FileStoreTable, begin: Offsets, *, takes_repeat
         f"{_count(begin, again)} records of {', '.join(sorted(again))} that the job is about to "
         f"read are in the table already, from a job with another checkpoint; {_twice(schema)}"
     )
-    if not takes_repeats and (schema.merge_rules.counting or not schema.kind.merges_by_key):
+    if not takes_repeats and (schema.merge_rules.counting_columns or not schema.kind.merges_by_key):
         raise CheckpointError(
             what,
             where=table.location,
             fix="restore that checkpoint; or begin behind these records, with a new checkpoint and "
             f"source.starting-offsets = '{going_on(begin, again)}'; or give the job a new table; "
             "or set stream.repeated-records = store, if they are other records (a topic that was "
-            "made anew, another cluster's) or shall be stored again",
+            "recreated, another cluster's) or shall be stored again",
         )
     _LOG.warning("%s\n  where: %s", what, table.location)
 
@@ -117,7 +118,7 @@ def _count(begin: Offsets, again: Offsets) -> int:
 def _twice(schema: TableSchema) -> str:
     if not schema.kind.merges_by_key:
         return "without a primary key each row would be there twice"
-    if counting := schema.merge_rules.counting:
+    if counting := schema.merge_rules.counting_columns:
         return f"each would count twice in {', '.join(counting)}"
     return (
         "the job stores them again: rows may be as they were earlier until it has caught up, and a "

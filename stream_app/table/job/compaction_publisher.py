@@ -37,10 +37,10 @@ class CompactionPublisher:
     coordinator: Compactions
     live: LiveFileCounts
     tally: CompactionTally = field(default_factory=CompactionTally)
-    _reports: list[CompactionReport] = field(default_factory=list)
+    _reports: list[CompactionReport] = field(init=False, default_factory=list)
 
     def take_over(self, earlier: CompactionPublisher) -> None:
-        """Continue with another publisher's sums, and with its reports that nobody has taken."""
+        """Continue with another publisher's sums, and with its reports that were not taken yet."""
         self.tally, self._reports = earlier.tally, earlier._reports
 
     def take_reports(self) -> tuple[CompactionReport, ...]:

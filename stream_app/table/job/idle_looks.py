@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field
 
 from stream_app.errors import StreamAppError
-from stream_app.planning.compact.waiting_rows import SeenAt
+from stream_app.planning.compact.waiting_rows import Visibility
 from stream_app.table.job.table_state import TableState
 
 _LOG = logging.getLogger(__name__)
@@ -35,9 +35,9 @@ class IdleLooks:
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """Restart the intervals: an epoch has come, or the table was read just now."""
+        """Restart the intervals after an epoch, or after the table was read."""
         self._gathers_since = None
-        if self.state.table.seen_at is not SeenAt.ANY_LEVEL:
+        if self.state.table.visibility is not Visibility.ANY_LEVEL:
             self._search_wait_s = LOOK_S
             self._search_at = self._now() + LOOK_S
 
@@ -55,7 +55,7 @@ class IdleLooks:
         since = now if self._gathers_since is None else self._gathers_since
         self._gathers_since = since
         is_waited_for = (
-            self.state.table.seen_at is not SeenAt.ANY_LEVEL
+            self.state.table.visibility is not Visibility.ANY_LEVEL
             or coordinator.back_pressure.over_stop_trigger() > 0
         )
         is_gathered = is_waited_for or now - since >= gathers_s
@@ -63,7 +63,7 @@ class IdleLooks:
             self._gathers_since = None
         return is_gathered
 
-    def look(self, *, at_once: bool) -> None:
+    def compact_if_due(self, *, at_once: bool) -> None:
         """Start the compactions that are due, if it is time to check for them.
 
         Args:
@@ -81,7 +81,7 @@ class IdleLooks:
         is_any = False
         try:
             is_any = self.state.load_waiting()
-        except (StreamAppError, OSError) as error:  # the next epoch tells it
+        except (StreamAppError, OSError) as error:  # the next epoch reports it
             _LOG.debug("no search for rows that wait for a compaction: %s", error)
         self._search_wait_s = LOOK_S if is_any else min(2 * self._search_wait_s, _SEARCH_S)
         self._search_at = now + self._search_wait_s

@@ -1,9 +1,10 @@
-"""The driver's knowledge of the index of its table's keys, for every kind of index.
+"""The driver's knowledge of what gives its table's rows their buckets, for every kind of table.
 
-With ``bucket = -1`` an epoch is routed by an index that the epoch before may still add to
+A table with a fixed number of buckets has that number for each partition, and no index. With
+``bucket = -1`` an epoch is routed by an index that the epoch before may still add to
 (docs/adr/0021-epochs-overlap.md). So the driver checks twice: before the rows are written, that
-they have the buckets that the newest index gives them; and with the commit, that nobody has changed
-the index since. Rows that fail are routed again.
+they have the buckets that the newest index gives them. With the commit it checks that nobody has
+changed the index since. Rows that fail are routed again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from stream_app.errors import CommitConflictError, CorruptFileError
+from stream_app.errors import CommitConflictError, CorruptFileError, OutdatedRowsError
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.manifest_entry import FileKind
@@ -22,22 +23,24 @@ from stream_app.planning.buckets.open_buckets import DynamicBucketRules, open_bu
 from stream_app.planning.key_index.index_rule import IndexRule, index_rule
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.index_manifests import (
     NO_INDEX,
     IndexBasis,
     IndexManifest,
     index_manifest,
 )
+from stream_app.table.write.write_constraints import WriteConstraints
 
 _MOVES_NOTHING = (CommitKind.COMPACT, CommitKind.ANALYZE)
 
 
 class IndexState(Protocol):
-    """The index of one table, as far as its job knows; by default it follows from the rows."""
+    """One table's key index as its job knows it. By default the index is derived from the rows."""
 
     @property
     def basis(self) -> IndexBasis:
-        """The index on which rows rest that are routed or written now."""
+        """The index by which rows are routed or written at this moment."""
         ...
 
     @property
@@ -47,7 +50,7 @@ class IndexState(Protocol):
 
     @property
     def properties(self) -> dict[str, str]:
-        """The properties about the index in each snapshot of an epoch."""
+        """The properties that describe the index in each snapshot of an epoch."""
         return {}
 
     def fits(self, basis: IndexBasis) -> bool:  # noqa: ARG002 - a default
@@ -57,7 +60,7 @@ class IndexState(Protocol):
     def stands(
         self, basis: IndexBasis, changes: Iterable[BucketChange], newest: Snapshot | None
     ) -> bool:
-        """Whether written rows fit on top of a snapshot."""
+        """Whether written rows still fit on top of a snapshot."""
         ...
 
     def check(
@@ -75,19 +78,93 @@ class IndexState(Protocol):
         del basis, changes
 
 
-def index_state(table: FileStoreTable, history: CommitHistory) -> IndexState:
+def index_state(
+    table: FileStoreTable, history: CommitHistory, constraints: WriteConstraints
+) -> IndexState:
     """The state for a table."""
-    rule = index_rule(table.schema)
-    return HashIndexState(table, history) if rule is None else KeyIndexState(table, history, rule)
+    if (rule := index_rule(table.schema)) is not None:
+        return KeyIndexState(table, history, rule)
+    if table.kind.has_bucket_number:
+        return BucketCountState(table, history, constraints)
+    return HashIndexState(table, history)
+
+
+@dataclass(frozen=True, slots=True)
+class BucketCountState(IndexState):
+    """The numbers of buckets of a table's partitions, which take the place of an index.
+
+    A partition that others rescale gets another number. Rows that were routed before are routed
+    again.
+
+    Attributes:
+        history: the newest snapshot that the job knows.
+        constraints: has the numbers in that snapshot.
+    """
+
+    table: FileStoreTable
+    history: CommitHistory
+    constraints: WriteConstraints
+
+    @property
+    def basis(self) -> IndexBasis:
+        """See `IndexState.basis`."""
+        return IndexBasis(bucket_counts=self.constraints.bucket_counts)
+
+    @property
+    def is_needed(self) -> bool:
+        """Nothing to look at: what follows the table reads the numbers anyway."""
+        return False
+
+    def fits(self, basis: IndexBasis) -> bool:
+        """See `IndexState.fits`."""
+        return basis.bucket_counts == self.constraints.bucket_counts
+
+    def stands(
+        self, basis: IndexBasis, changes: Iterable[BucketChange], newest: Snapshot | None
+    ) -> bool:
+        """Whether each changed partition still has its number of buckets, or no files."""
+        return self._moved(basis, changes, newest) is None
+
+    def check(
+        self, basis: IndexBasis, changes: Sequence[BucketChange], latest: Snapshot | None
+    ) -> None:
+        """See `IndexState.check`.
+
+        Raises:
+            OutdatedRowsError: a changed partition was rescaled.
+        """
+        if (moved := self._moved(basis, changes, latest)) is not None:
+            partition, now = moved
+            raise OutdatedRowsError(
+                f"the partition has got {now} buckets while its rows were written",
+                where=self.table.paths.partition_folder(partition),
+                fix="write the rows again: a running job does so by itself",
+            )
+
+    def _moved(
+        self, basis: IndexBasis, changes: Iterable[BucketChange], newest: Snapshot | None
+    ) -> tuple[bytes, int] | None:
+        """A changed partition that has another number of buckets, and the number."""
+        partitions, bucket = {change.partition for change in changes}, self.table.options.bucket
+        if newest is None or newest.snapshot_id == self.history.known_id:
+            known = self.constraints.bucket_counts
+            now = {one: known.get(one, bucket) for one in partitions}
+        else:
+            live = FileStoreScan(self.table).live_in(newest, partitions)
+            now = {entry.partition: entry.total_buckets for entry in live}
+        for partition, count in now.items():
+            if count != basis.bucket_counts.get(partition, bucket):
+                return partition, count
+        return None
 
 
 @dataclass(frozen=True, slots=True)
 class KeyIndexState(IndexState):
     """The index state of a table whose keys find their rows in any partition.
 
-    Rows are routed by their keys alone: a share is a function of the key. They are placed when they
-    are written, by the snapshot that the job knows then. When another writer has committed rows
-    since, a key may be elsewhere.
+    Rows are routed by their keys alone: a key share is a function of the key. They are placed
+    when they are written, by the snapshot that the job knows then. When another writer has
+    committed rows since, a key may be elsewhere.
 
     Attributes:
         history: the newest snapshot that the job knows.
@@ -105,7 +182,7 @@ class KeyIndexState(IndexState):
 
     @property
     def properties(self) -> dict[str, str]:
-        """The number of shares in which rows found their buckets."""
+        """The snapshot property with the number of key shares by which rows were placed."""
         return {KEY_SHARES_PROPERTY: str(self.rule.shares)}
 
     def stands(
@@ -114,7 +191,7 @@ class KeyIndexState(IndexState):
         changes: Iterable[BucketChange],  # noqa: ARG002
         newest: Snapshot | None,
     ) -> bool:
-        """Whether no other writer has committed rows since."""
+        """Whether no other writer has committed rows since the basis."""
         return self._mover(basis, newest) is None
 
     def check(
@@ -133,7 +210,7 @@ class KeyIndexState(IndexState):
             )
 
     def _mover(self, basis: IndexBasis, latest: Snapshot | None) -> str | None:
-        """What has changed rows above the basis, in words; None: nothing."""
+        """A text that names the commit that changed rows since the basis; None if no commit did."""
         known = basis.snapshot_id
         if known is None:
             return None
@@ -157,7 +234,7 @@ class IndexStep:
 
     Attributes:
         before: the replaced file; None: the bucket is new.
-        open_buckets: of its partition, by which the epoch was routed.
+        open_buckets: the open buckets of its partition, by which the epoch was routed.
     """
 
     before: str | None
@@ -170,11 +247,11 @@ def is_routed_alike(
     open_in: Callable[[bytes], tuple[int, ...]],
     steps: Mapping[str, IndexStep],
 ) -> bool:
-    """Whether no hash of the newest index has another bucket than the rows were given.
+    """Whether the newest index gives every hash the bucket that its rows were given.
 
     Args:
         routed_on: the index by which rows got their buckets.
-        open_in: the open buckets of a partition, by which the others got theirs.
+        open_in: the open buckets of a partition, by which the other rows got their buckets.
         steps: by the name of the new file; those of other writers are missing.
     """
     if not routed_on.keys() <= newest.keys():
@@ -201,7 +278,7 @@ def _grew_alike(
 
 @dataclass(slots=True)
 class HashIndexState(IndexState):
-    """The index of hashes of one table. Tables of other kinds have none, so everything fits.
+    """The hash index of one table. A table of another kind has none, so everything fits.
 
     Attributes:
         history: the newest snapshot that the job knows.
@@ -209,16 +286,18 @@ class HashIndexState(IndexState):
 
     table: FileStoreTable
     history: CommitHistory
-    _epochs: deque[dict[str, IndexStep]] = field(default_factory=lambda: deque(maxlen=_EPOCHS_KEPT))
+    _epochs: deque[dict[str, IndexStep]] = field(
+        init=False, default_factory=lambda: deque(maxlen=_EPOCHS_KEPT)
+    )
 
     @property
     def basis(self) -> IndexBasis:
-        """The index on which rows rest that are routed now, as far as this process knows."""
+        """The index by which rows are routed at this moment, as far as this process knows."""
         return self._basis(self.history.newest)
 
     @property
     def is_needed(self) -> bool:
-        """Whether the table is of the kind."""
+        """Whether the table's kind has such an index."""
         return self.table.kind.indexes_hashes
 
     def fits(self, basis: IndexBasis) -> bool:
@@ -241,7 +320,7 @@ class HashIndexState(IndexState):
     def stands(
         self, basis: IndexBasis, changes: Iterable[BucketChange], newest: Snapshot | None
     ) -> bool:
-        """Whether the index of the changed partitions is the one that the changes add to."""
+        """Whether the changes add to the index that the changed partitions have now."""
         now = self._basis(newest).written_on
         if now == basis.written_on:
             return True
@@ -295,5 +374,5 @@ class HashIndexState(IndexState):
         yield names[FileKind.ADD], step
 
     def _open(self, manifest: IndexManifest, partition: bytes) -> tuple[int, ...]:
-        rules = DynamicBucketRules.of(self.table.options)
+        rules = DynamicBucketRules.of_options(self.table.options)
         return open_buckets(manifest.counts(partition), rules)

@@ -1,9 +1,9 @@
-"""Commits one APPEND snapshot, on top of a known snapshot, or none.
+"""Commits one APPEND snapshot on top of a known snapshot, or commits nothing.
 
 For a caller that decides from the table's newest snapshot which rows to add, as a replay of
-quarantined records does. Rows of other writers that came since would make that decision wrong. So
-the commit refuses to stand on them, at the very moment at which it is published. Compactions change
-no row and are no obstacle.
+quarantined records does. Rows that other writers commit later would invalidate that decision. So
+the commit checks for them when it publishes, and refuses. Compactions change no row and are no
+obstacle.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.index_state import index_state
 from stream_app.table.job.table_state import look_at_newest
 from stream_app.table.kinds.registry import bucket_assigner, bucket_writer, table_write
+from stream_app.table.versions.index_manifests import IndexBasis
 from stream_app.table.write.bucket_assigner import BucketRows
 from stream_app.table.write.table_write import TableWrite
 from stream_app.table.write.write_constraints import WriteConstraints
@@ -33,24 +34,24 @@ class SingleAppend:
 
     Attributes:
         known: the newest snapshot when it began; None: the table was empty.
-        next_sequence_number: greater than any in the table then.
+        constraints: what its rows must respect, as it was then.
     """
 
     table: FileStoreTable
     commit_user: str
     known: Snapshot | None
-    next_sequence_number: int
+    constraints: WriteConstraints
 
     @classmethod
     def begin(cls, table: FileStoreTable, commit_user: str) -> SingleAppend:
         """Read the table's newest snapshot."""
         constraints = WriteConstraints(table)
-        known = look_at_newest(table, constraints.look_at_all)
-        return cls(table, commit_user, known, constraints.next_sequence_number)
+        known, _ = look_at_newest(table, constraints.look_at_all)
+        return cls(table, commit_user, known, constraints)
 
     def write(self, rows: pa.RecordBatch) -> Sequence[BucketChange]:
         """Write the files of rows (`_VALUE_KIND` and the table's columns), oldest first."""
-        return self.write_buckets(bucket_assigner(self.table, self.index).assign(rows))
+        return self.write_buckets(bucket_assigner(self.table, self.basis).assign(rows))
 
     def write_buckets(
         self, parts: Iterable[BucketRows], deletes: Iterable[BucketRows] = ()
@@ -60,19 +61,19 @@ class SingleAppend:
         Args:
             deletes: older ones, which no index of keys places: they are written where they are.
         """
-        number, first = self.next_sequence_number, list[BucketChange]()
-        with TableWrite(self.table, bucket_writer, next_sequence_number=number) as write:
+        number, first = self.constraints.next_sequence_number, list[BucketChange]()
+        with TableWrite(
+            self.table,
+            bucket_writer,
+            next_sequence_number=number,
+            bucket_counts=self.basis.bucket_counts,
+        ) as write:
             for partition, bucket, part in deletes:
                 write.write((partition, bucket), part)
                 number += part.num_rows
             first = write.prepare_commit()
         try:
-            with table_write(
-                self.table,
-                next_sequence_number=number,
-                index=self.index,
-                snapshot_id=0 if self.known is None else self.known.snapshot_id,
-            ) as write:
+            with table_write(self.table, next_sequence_number=number, basis=self.basis) as write:
                 for partition, bucket, part in parts:
                     write.write((partition, bucket), part)
                 return [*first, *write.prepare_commit()]
@@ -81,7 +82,7 @@ class SingleAppend:
             raise
 
     def commit(self, changes: Sequence[BucketChange], properties: Mapping[str, str]) -> Snapshot:
-        """Publish the files; without a commit they are deleted.
+        """Publish the files; if the commit fails they are deleted.
 
         Raises:
             CommitConflictError: rows of other writers have come since `begin`.
@@ -91,7 +92,10 @@ class SingleAppend:
         committable = ManifestCommittable(
             identifier=0,
             changes=tuple(changes),
-            properties={**properties, **index_state(self.table, history).properties},
+            properties={
+                **properties,
+                **index_state(self.table, history, self.constraints).properties,
+            },
         )
         try:
             return FileStoreCommit(self.table, history).commit_appends(
@@ -102,9 +106,15 @@ class SingleAppend:
             raise
 
     @property
-    def index(self) -> str | None:
-        """Name of the known snapshot's index manifest."""
-        return None if self.known is None else self.known.index_manifest
+    def basis(self) -> IndexBasis:
+        """The known snapshot as the one by which rows are routed and written."""
+        index = None if self.known is None else self.known.index_manifest
+        return IndexBasis(
+            routed_on=index,
+            written_on=index,
+            snapshot_id=0 if self.known is None else self.known.snapshot_id,
+            bucket_counts=self.constraints.bucket_counts,
+        )
 
     def _check_alone(self, latest: Snapshot | None) -> None:
         known = 0 if self.known is None else self.known.snapshot_id

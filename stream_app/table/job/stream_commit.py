@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -19,22 +20,20 @@ from stream_app.errors import CommitError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_change import BucketChange, ManifestCommittable
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.options.compaction_options import WRITE_ONLY
-from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, SOURCE_END_PROPERTY, Snapshot
-from stream_app.table.commit.commit_history import CommitHistory
+from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
 from stream_app.table.commit.file_store_commit import FileStoreCommit
-from stream_app.table.compact.compactions import Compactions
+from stream_app.table.compact.compactions import Compactions, FullBounds
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.checkpoint_checks import check_no_replay
 from stream_app.table.job.compaction_publisher import CompactionPublisher
+from stream_app.table.job.emptied_table import empty_table
 from stream_app.table.job.idle_looks import IdleLooks
 from stream_app.table.job.index_state import index_state
-from stream_app.table.job.table_state import TableState, look_at_newest
+from stream_app.table.job.table_state import TableState
 from stream_app.table.job.write_only_bound import WriteOnlyBound
-from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
 
 _LOG = logging.getLogger(__name__)
@@ -54,15 +53,27 @@ class EpochCommit:
     compactions: tuple[CompactionReport, ...]
 
 
+@contextmanager
+def _discarding(
+    changes: Sequence[BucketChange], table: FileStoreTable, error: type[BaseException]
+) -> Iterator[None]:
+    """Delete the files of changes when this error leaves the block: no snapshot names them."""
+    try:
+        yield
+    except error:
+        table.discard(changes)
+        raise
+
+
 class StreamTableCommit:
-    """Publishes epochs and compactions, and waits where compactions lag behind.
+    """Publishes epochs and compactions, and waits when compactions lag behind.
 
     Not thread safe: the caller must not let epochs and idle commits overlap.
 
     Attributes:
         state: what is known of the table.
-        index: of its keys, in tables that have one.
-        leaves_rows: whether the last drain ended although other writers went on.
+        index: the index of its keys, in tables that have one.
+        leaves_rows: whether the last drain ended although other writers continued.
     """
 
     def __init__(
@@ -82,7 +93,7 @@ class StreamTableCommit:
         """
         self.table = table
         self.state = state = TableState(table, commit_user, executor, last_identifier)
-        self.index = index_state(table, self.state.history)
+        self.index = index_state(table, state.history, state.constraints)
         self._commit = FileStoreCommit(table, self.state.history)
         self.callbacks = self._commit.callbacks
         self._publisher = CompactionPublisher(table, self._commit, state.coordinator, state.live)
@@ -146,31 +157,25 @@ class StreamTableCommit:
         """Publish an epoch's files, on an emptied table if asked, and finished compactions.
 
         Raises:
-            CommitError: nothing of the epoch is committed; the caller may retry.
+            CommitError: nothing is committed; retry, after OutdatedRowsError with rows routed anew.
             CompactionError: a bucket has too many runs and cannot be compacted.
-            UnsupportedTableError: a partition has another number of buckets than the table.
+            UnsupportedTableError: as `WriteConstraints.check_bucket_counts`.
         """
         touched = {change.bucket_id for change in changes}
-        try:
+        with _discarding(changes, self.table, BaseException):
             emptied = empty_table(self.table, self.state.commit_user) if empties else None
             self.state.follow_with(touched)
             self.state.constraints.check_bucket_counts({partition for partition, _ in touched})
             self._wait_for_compaction()  # for buckets that this process touches first
             self.coordinator.back_pressure.check_not_stuck(touched)
-        except BaseException:
-            self.table.discard(changes)
-            raise
         finished = self.coordinator.finished()
         noted = {**(properties or {}), **self.index.properties}
         bare = ManifestCommittable(identifier=epoch, watermark=watermark, properties=noted)
-        try:
+        with _discarding(changes, self.table, CommitError):
             check = partial(self._check_fits, basis, changes)
             append = self._commit.commit_appends(replace(bare, changes=tuple(changes)), check=check)
-        except CommitError:
-            self.table.discard(changes)
-            raise
         # From here on the epoch is committed, whatever the outcome of the compactions.
-        self.state.note_epoch(epoch, changes, (properties or {}).get(SOURCE_END_PROPERTY))
+        self.state.note_epoch(append, changes, (properties or {}).get(SOURCE_END_PROPERTY))
         self._looks.begin_anew()
         self.index.note(basis, changes)
         self._publisher.tally.add_flushes(changes)
@@ -194,7 +199,7 @@ class StreamTableCommit:
     def settle(self) -> None:
         """Publish the compactions under way, and begin none, because a newer schema takes over.
 
-        Other writers' files of the newer schema, which this one could not compact, do no harm.
+        It leaves alone other writers' files of the newer schema, which it could not compact.
         """
         self.state.constraints.take_any_files()
         while self.last_identifier is not None and not self.coordinator.is_idle():
@@ -209,7 +214,7 @@ class StreamTableCommit:
     def commit_idle(self, gathers_s: float = 0.0) -> Snapshot | None:
         """Publish compactions that `IdleLooks.is_gathered` gives, and start those that are due."""
         snapshot = self.publish_finished() if self._looks.is_gathered(gathers_s) else None
-        self._looks.look(at_once=snapshot is not None)
+        self._looks.compact_if_due(at_once=snapshot is not None)
         return snapshot
 
     def publish_finished(self) -> Snapshot | None:
@@ -226,7 +231,7 @@ class StreamTableCommit:
         return list(self.draining())
 
     def draining(self, *, rests: bool = True) -> Iterator[Snapshot]:
-        """As `drain`, snapshot by snapshot; at the end no row of any writer waits."""
+        """Drain as `drain` does, snapshot by snapshot; at the end no row of any writer waits."""
         if self.last_identifier is None:
             return
         if rests:
@@ -253,19 +258,19 @@ class StreamTableCommit:
         return list(self.compacting_whole(buckets))
 
     def compacting_whole(self, buckets: Collection[BucketId] | None = None) -> Iterator[Snapshot]:
-        """As `compact_whole`, snapshot by snapshot."""
+        """Compact as `compact_whole` does, snapshot by snapshot."""
         if self.last_identifier is None:
             raise ValueError("nothing was committed yet: compactions would have no identifier")
         self.touch(buckets)
         pending = self.coordinator.known_buckets() if buckets is None else set(buckets)
         asked, last = set(pending), self.table.snapshots.latest_id() or 0
         while True:
-            pending = self.coordinator.trigger_full(pending, last)
+            pending = self.coordinator.trigger_full(FullBounds(pending, last))
             if not _is_worth_waiting(self.coordinator):
                 return
             if snapshot := self._wait_and_publish():
                 yield snapshot
-            dropped = self.coordinator.dropped.take()
+            dropped = self.coordinator.dropped.taken_buckets()
             pending |= asked & (dropped | self.coordinator.failures.to_be_retried())
 
     def touch(self, buckets: Collection[BucketId] | None = None) -> None:
@@ -283,7 +288,7 @@ class StreamTableCommit:
     def _wait_for_compaction(self) -> None:
         """Wait while a bucket has too many sorted runs, for the compactor of the table."""
         if self.table.options[WRITE_ONLY]:
-            self._publisher.tally.waited_s += self._write_only.wait()
+            self._publisher.tally.add_wait(self._write_only.wait())
             return
         while self.last_identifier is not None and (
             over := self.coordinator.back_pressure.over_stop_trigger()
@@ -295,7 +300,7 @@ class StreamTableCommit:
             began = self.table.clock.steady_seconds()
             if snapshot := self._wait_and_publish():
                 self._while_waiting.append(snapshot)
-            self._publisher.tally.waited_s += self.table.clock.steady_seconds() - began
+            self._publisher.tally.add_wait(self.table.clock.steady_seconds() - began)
 
     def _wait_and_publish(self) -> Snapshot | None:
         """Wait until a compaction ends or a retry is due, and publish the finished ones."""
@@ -307,7 +312,7 @@ class StreamTableCommit:
 
 
 def _is_worth_waiting(coordinator: Compactions, *, retries: bool = True) -> bool:
-    """Whether a compaction runs, or will be retried."""
+    """Whether a wait can help, because a compaction runs or will be retried."""
     will_be_retried = retries and coordinator.failures.seconds_until_retry() is not None
     return not coordinator.is_idle() or will_be_retried
 
@@ -317,14 +322,16 @@ class _OtherWriters:
     """Counts how often other writers commit in the middle of a drain's compactions."""
 
     state: TableState
-    _count: int = 0
+    _count: int = field(init=False, default=0)
     _known_id: int = field(init=False)
 
     def __post_init__(self) -> None:
         self._known_id = self.state.history.known_id
 
     def are_too_many(self, ours: Snapshot | None) -> bool:
-        """Whether a drain that waits for them would hardly end; `ours`: what it has just made."""
+        """Whether other writers' commits would keep a drain from ending; `ours`: its newest
+        snapshots.
+        """
         known = self.state.history.known_id
         before, self._count = self._count, self._count + (known > self._known_id + bool(ours))
         self._known_id = known
@@ -335,29 +342,3 @@ class _OtherWriters:
                 self.state.table.location,
             )
         return self._count >= _OVERTAKEN_MAX
-
-
-def empty_table(table: FileStoreTable, commit_user: str) -> Snapshot | None:
-    """Delete all rows of a table, and its index of keys, in one OVERWRITE snapshot.
-
-    Args:
-        commit_user: of the job.
-
-    Returns:
-        None: there is nothing to delete.
-
-    Raises:
-        CommitError: other writers won every race; nothing has changed.
-    """
-    live: list[ManifestEntry] = []
-
-    def look(snapshot: Snapshot | None) -> None:
-        live[:] = FileStoreScan(table).live(snapshot)
-
-    latest = look_at_newest(table, look)
-    # Compactions may have dropped all rows of keys that the table's index still has.
-    index = table.manifests.read_index_manifest(latest.index_manifest if latest else None)
-    if not live and not index:
-        return None
-    history = CommitHistory(table, f"{commit_user}-truncate", latest)
-    return FileStoreCommit(table, history).truncate(BATCH_COMMIT_IDENTIFIER)

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from stream_app.errors import CompactionError, StreamAppError, UnsupportedTableError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.job_epoch import Offsets
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.schema.tables_own_options import with_configured
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.commit.conflict_detection import adoption_conflict
-from stream_app.planning.commit.repeated_records import Offsets
 from stream_app.planning.compact.waiting_rows import unseen_by, waiting_text
 from stream_app.planning.schema.schema_changes import schema_differences
 from stream_app.table.commit.commit_callbacks import CallbackProblem, CommitCallbacks
@@ -37,7 +37,7 @@ from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
 _LOG = logging.getLogger(__name__)
 _BUCKET = "bucket"
 GATHER_S = 10.0
-"""How long a finished compaction waits for an epoch, or for others of its table."""
+"""The seconds for which a finished compaction waits for an epoch, or for others of its table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ class IdleReport:
     """A commit of compactions between two epochs.
 
     Attributes:
-        sorted_runs: number of sorted runs → number of buckets with so many; only buckets that this
-            run of the job has touched.
+        sorted_runs: number of sorted runs → number of buckets with that number; only buckets that
+            this run of the job has touched.
         compactions: those that the snapshot has published.
-        metrics: of all compactions of this run of the job, after the commit.
+        metrics: the numbers of all compactions of this run of the job, after the commit.
     """
 
     snapshot: Snapshot
@@ -61,7 +61,7 @@ def newest_version(table: FileStoreTable) -> FileStoreTable:
     """The table with its newest schema; the same object if the table has that schema already.
 
     Raises:
-        UnsupportedTableError: a job of the older schema cannot go on by it.
+        UnsupportedTableError: a job of the older schema cannot continue with it.
     """
     ours, schemas = table.schema, table.schemas
     # One request tells it: numbers of schemas have no gaps.
@@ -73,14 +73,14 @@ def newest_version(table: FileStoreTable) -> FileStoreTable:
     problem = adoption_conflict(stored, newest, table.configured)
     if problem is not None:
         raise UnsupportedTableError(
-            f"the job cannot go on by the table's schema {newest.schema_id}: {problem}",
+            f"the job cannot continue with the table's schema {newest.schema_id}: {problem}",
             where=schemas.path(newest.schema_id),
             fix="take the change back, or start the job again with a configuration that fits it",
         )
     for difference in schema_differences(stored, newest):
         _LOG.info("schema %d of %s: %s", newest.schema_id, table.location, difference)
     options = with_configured(newest.options, table.configured)
-    if _BUCKET in ours.options:  # another number is for partitions that are rescaled
+    if ours.kind.looks_up_partition:  # key shares are as many as buckets
         options[_BUCKET] = ours.options[_BUCKET]
     return replace(table, schema=replace(newest, options=options))
 
@@ -97,8 +97,9 @@ class TableJob:
         stopping: whether the job shall end.
         takes_repeats: whether records that the table has from another job are stored again.
         freshness: see `Compactions.adapt`; None: the table's options are the rules.
-        identifier: of all commits, in a job without epochs; None: each has that of its epoch.
-        upkeep: of the table; it runs before the first epoch too.
+        identifier: the identifier of all commits, in a job without epochs; None: each has that of
+            its epoch.
+        upkeep: the upkeep of the table; it runs before the first epoch too.
 
     Raises:
         UsageError: on construction, as `TableMaintenance`.
@@ -126,7 +127,7 @@ class TableJob:
     def open(self, commit_user: str) -> None:
         """Read the table's state: before this run's first epoch, and after a failure."""
         assert self._commit is None, "once, unless its state was forgotten"
-        self._commit = self._committer(commit_user)
+        self._commit = self._new_committer(commit_user)
         self._commit.callbacks.catch_up()
 
     def check_epochs(self, epoch: int, newest: int) -> None:
@@ -167,12 +168,12 @@ class TableJob:
 
     @property
     def last_source_end(self) -> str | None:
-        """Where the newest epoch ends, in the source's own words; None: not known."""
+        """The newest epoch's end, in the source's own form; None if unknown."""
         return self.committer.state.last_source_end
 
     @property
     def next_sequence_number(self) -> int:
-        """As `follow_and_wait` gives it, without other writers' newest commits."""
+        """The number of `follow_and_wait`, without other writers' newest commits."""
         return self.committer.state.constraints.next_sequence_number
 
     @property
@@ -229,12 +230,12 @@ class TableJob:
         self.table, earlier = table, self._commit
         if earlier is not None:
             earlier.settle()
-            self._commit = self._committer(earlier.state.commit_user)
+            self._commit = self._new_committer(earlier.state.commit_user)
             self._commit.take_over(earlier)
         return True
 
     def while_idle(self) -> IdleReport | None:
-        """Publish finished compactions that no epoch has taken along; without any, do upkeep."""
+        """Publish finished compactions between epochs; without any, do upkeep."""
         try:
             snapshot = None if self._commit is None else self._commit.commit_idle(GATHER_S)
         except UnsupportedTableError:
@@ -275,16 +276,18 @@ class TableJob:
         errors = commit.coordinator.failures.stuck().values()
         if commit.leaves_rows and not (errors or commit.coordinator.failures.to_be_retried()):
             return
-        causes = {one.what if isinstance(one, StreamAppError) else str(one) for one in errors}
+        causes = {
+            error.what if isinstance(error, StreamAppError) else str(error) for error in errors
+        }
         why = f": {'; '.join(sorted(causes))}" if causes else ""
         raise CompactionError(
-            f"{waiting_text(rows)}: {unseen_by(self.table.seen_at)} do not get them before{why}",
+            f"{waiting_text(rows)}: {unseen_by(self.table.visibility)} do not get them before{why}",
             where=self.table.location,
-            fix="mend that, and start the job again: it begins with these compactions",
+            fix="remove the cause, and start the job again: it begins with these compactions",
         )
 
     def sorted_runs(self) -> Mapping[int, int]:
-        """Number of sorted runs → number of known buckets with so many, ascending."""
+        """Number of sorted runs → number of known buckets with that number, ascending."""
         return dict(
             sorted(Counter(self.committer.coordinator.back_pressure.sorted_runs().values()).items())
         )
@@ -294,7 +297,7 @@ class TableJob:
         return None if self._commit is None else self._commit.compaction_metrics()
 
     def callback_problems(self) -> tuple[CallbackProblem, ...]:
-        """What lags behind the table's newest snapshot. Any thread may ask."""
+        """The external views that lag behind the table's newest snapshot. Any thread may ask."""
         return self._callbacks.problems
 
     @property
@@ -310,7 +313,13 @@ class TableJob:
         """Wait for upkeep that runs beside the job."""
         self.upkeep.close()
 
-    def _committer(self, commit_user: str) -> StreamTableCommit:
+    @property
+    def committer(self) -> StreamTableCommit:
+        """The committer of epochs and compactions, for the job's current schema."""
+        assert self._commit is not None, "open comes first"
+        return self._commit
+
+    def _new_committer(self, commit_user: str) -> StreamTableCommit:
         executor = self.executor_of(self.table)
         commit = StreamTableCommit(
             self.table, commit_user, executor, self.identifier, stopping=self.stopping
@@ -318,12 +327,6 @@ class TableJob:
         if self.freshness is not None:
             commit.state.coordinator.adapt(self.freshness)
         return commit
-
-    @property
-    def committer(self) -> StreamTableCommit:
-        """The publisher of epochs and compactions, for the schema that the job has."""
-        assert self._commit is not None, "open comes first"
-        return self._commit
 
     def idle_report(self, snapshot: Snapshot) -> IdleReport:
         """Report a commit of compactions, with those published since the last report."""

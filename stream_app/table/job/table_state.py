@@ -1,7 +1,7 @@
-"""The driver's knowledge of one table; `TableState` owns it.
+"""The driver's knowledge of one table, which `TableState` owns.
 
-All of it follows from the table's snapshots: constraints on new rows, the levels of buckets, and
-the job's epochs in the table. The state takes in other writers' commits. When some of their
+It derives from the table's snapshots the constraints on new rows, the levels of buckets, and the
+job's epochs in the table. The state also applies other writers' commits. When some of their
 snapshots have expired, it reads the table anew.
 
 Source: Paimon `operation/AbstractFileStoreWrite.java` (restore), `utils/SnapshotManager.java`.
@@ -13,15 +13,18 @@ import logging
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from stream_app.errors import CorruptFileError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_change import BucketChange
-from stream_app.model.bucket_id import BucketId
+from stream_app.model.bucket_id import POSTPONED, BucketId
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.options.compaction_options import WRITE_ONLY
+from stream_app.model.options.table_options import SEQUENCE_SNAPSHOT_ORDERING
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.planning.compact.waiting_rows import SeenAt, waiting_buckets
+from stream_app.planning.commit.snapshot_ordering import numbered_changes
+from stream_app.planning.compact.waiting_rows import Visibility, waiting_buckets
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.compact.compactions import Compactions
 from stream_app.table.file_store_table import FileStoreTable
@@ -30,12 +33,15 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.write.write_constraints import LiveFileCounts, WriteConstraints
 
 _LOG = logging.getLogger(__name__)
+_Seen = TypeVar("_Seen")
 
 
 def look_at_newest(
-    table: FileStoreTable, look: Callable[[Snapshot | None], object]
-) -> Snapshot | None:
-    """The newest snapshot that `look` could read; retries when it expires during the read.
+    table: FileStoreTable, look: Callable[[Snapshot | None], _Seen]
+) -> tuple[Snapshot | None, _Seen]:
+    """The newest snapshot that `look` could read, and what that returned.
+
+    Retries when the snapshot expires during the read.
 
     Raises:
         CorruptFileError: `look` raised it, and no other snapshot has come since.
@@ -43,12 +49,10 @@ def look_at_newest(
     while True:
         latest = table.snapshots.latest()
         try:
-            look(latest)
+            return latest, look(latest)
         except CorruptFileError:
             if latest is None or table.snapshots.latest_id() == latest.snapshot_id:
                 raise
-        else:
-            return latest
 
 
 @dataclass(slots=True)
@@ -58,13 +62,14 @@ class TableState:
     Attributes:
         commit_user: the streaming query's id; a fresh one for a job that only compacts.
         executor: runs the compactions that the coordinator decides.
-        last_identifier: of this user's newest commit; compactions carry it too. None before the
-            first. Given only for a job that commits no epochs.
+        last_identifier: the identifier of this user's newest commit; compactions carry it too. None
+            before the first. Given only for a job that commits no epochs.
         last_source_end: where that epoch ends, in the source's own words; None when the table does
             not record it.
         constraints: what new rows must respect.
         history: the snapshots on which the state rests.
-        coordinator: of the compactions, with the levels of the buckets that it knows.
+        coordinator: the coordinator of the compactions, with the levels of the buckets that it
+            knows.
         waiting: buckets with rows that wait for a compaction, of which the coordinator need not
             know; an estimate, which may name buckets without any.
         compaction_seen: when this process last saw another writer's COMPACT snapshot, in seconds of
@@ -89,7 +94,7 @@ class TableState:
 
     @property
     def live(self) -> LiveFileCounts:
-        """Number of the table's files, and their bytes."""
+        """The number of the table's files, and their total bytes."""
         return self.constraints.live
 
     def _begun_history(self) -> CommitHistory:
@@ -99,7 +104,7 @@ class TableState:
         that snapshot would stay unnoticed, and the epoch would be missing.
         """
         while True:
-            latest = look_at_newest(self.table, self._look_at_all)
+            latest, _ = look_at_newest(self.table, self._look_at_all)
             history = CommitHistory(self.table, self.commit_user, latest)
             if self.last_identifier is not None:
                 return history
@@ -128,17 +133,19 @@ class TableState:
         return True
 
     def note_epoch(
-        self, epoch: int, changes: Sequence[BucketChange], source_end: str | None
+        self, append: Snapshot, changes: Sequence[BucketChange], source_end: str | None
     ) -> None:
-        """Note that an epoch of ours is committed."""
-        self.last_identifier, self.last_source_end = epoch, source_end
-        self.coordinator.add_new_files(changes)
+        """Note that an epoch of ours is committed, in an APPEND snapshot with these changes."""
+        self.last_identifier, self.last_source_end = append.commit_identifier, source_end
+        if self.table.options[SEQUENCE_SNAPSHOT_ORDERING]:
+            changes = numbered_changes(changes, append.snapshot_id)
+        self.coordinator.add_new_files(change for change in changes if change.bucket != POSTPONED)
         self.live.change(changes)
         for file in (file for change in changes for file in change.added):
             self.constraints.add(file)
 
     def follow(self) -> Snapshot | None:
-        """Take in other writers' commits; returns the newest snapshot.
+        """Apply other writers' commits, and return the newest snapshot.
 
         Raises:
             CheckpointError: the table was rolled back.
@@ -183,7 +190,9 @@ class TableState:
         while True:
             try:
                 latest = self.follow()
-                self.coordinator.restore(self._with_files(latest, buckets), latest)
+                wanted = self._with_files(latest, buckets)
+                in_buckets = {bucket for bucket in wanted if bucket[1] != POSTPONED}
+                self.coordinator.restore(in_buckets, latest)
             except CorruptFileError:
                 before, newest = newest, self.table.snapshots.latest_id() or 0
                 if newest == before:
@@ -193,7 +202,8 @@ class TableState:
                 return
 
     def load_waiting(self) -> bool:
-        """Load the buckets with rows that wait for a compaction: no epoch may touch them again.
+        """Load the buckets with rows that wait for a compaction, because perhaps no epoch touches
+        them again.
 
         Returns:
             Whether there was any.
@@ -201,7 +211,7 @@ class TableState:
         Raises:
             CheckpointError, CommitConflictError, UnsupportedTableError: as `follow`.
         """
-        if self.table.options[WRITE_ONLY] or self.table.seen_at is SeenAt.ANY_LEVEL:
+        if self.table.options[WRITE_ONLY] or self.table.visibility is Visibility.ANY_LEVEL:
             return False
         self.follow()
         waiting = set(self.waiting)
@@ -215,11 +225,12 @@ class TableState:
 
     def _note_waiting(self, added: Iterable[ManifestEntry]) -> None:
         num_levels = self.table.options.num_levels
-        self.waiting.update(waiting_buckets(added, self.table.seen_at, num_levels))
+        in_buckets = (entry for entry in added if entry.bucket != POSTPONED)
+        self.waiting.update(waiting_buckets(in_buckets, self.table.visibility, num_levels))
 
     def _with_files(
         self, latest: Snapshot | None, buckets: Collection[BucketId] | None
     ) -> Collection[BucketId]:
         if buckets is not None:
             return buckets
-        return {(one.partition, one.bucket) for one in FileStoreScan(self.table).live(latest)}
+        return {(entry.partition, entry.bucket) for entry in FileStoreScan(self.table).live(latest)}

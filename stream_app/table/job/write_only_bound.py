@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stream_app.errors import CompactionError, StoppedError
 from stream_app.model.options.compaction_options import WRITE_ONLY_COMPACTOR_TIMEOUT
@@ -25,15 +25,15 @@ class WriteOnlyBound:
     """``write-only.stop-trigger`` and ``write-only.compactor-timeout``.
 
     Attributes:
-        state: of the table.
+        state: the state of the table.
         stopping: whether the job shall end.
     """
 
     state: TableState
     stopping: Callable[[], bool] = lambda: False
-    _waits_since: float | None = None
-    _warned_at: float = -math.inf
-    _warned_of_waiting: bool = False
+    _waits_since: float | None = field(init=False, default=None)
+    _warned_at: float = field(init=False, default=-math.inf)
+    _warned_of_waiting: bool = field(init=False, default=False)
 
     def wait(self) -> float:
         """Wait while a bucket has too many sorted runs; returns the seconds waited.

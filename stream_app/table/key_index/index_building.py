@@ -1,6 +1,6 @@
-"""Makes the index of all shares by one scan of the keys of a snapshot.
+"""Makes the index of all key shares by one scan of the keys of a snapshot.
 
-The keys wait on local disk until a share is complete, so only one share is in memory.
+The keys wait on local disk until a key share is complete, so only one is in memory.
 
 Source: Paimon `crosspartition/IndexBootstrap.java`.
 """
@@ -33,19 +33,19 @@ _SCRATCH = ".building-"
 
 
 def version_of(snapshot: Snapshot) -> LayerSnapshot:
-    """The version of a snapshot that layers record."""
+    """The snapshot's version number, as layers record it."""
     name = hashlib.sha256(snapshot.delta_manifest_list.encode()).hexdigest()[:12]
     return LayerSnapshot(snapshot.snapshot_id, name)
 
 
 @dataclass(slots=True)
 class KeySplit:
-    """Splits the keys of many files by share; they wait on local disk."""
+    """Splits the keys of many files by key share, and keeps them on local disk."""
 
     reader: TableKeys
     folder: Path
-    _writers: dict[int, pa.RecordBatchFileWriter] = field(default_factory=dict)
-    _writing: threading.Lock = field(default_factory=threading.Lock)
+    _writers: dict[int, pa.RecordBatchFileWriter] = field(init=False, default_factory=dict)
+    _writing: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     def add(self, file: PlacedFile) -> None:
         """Add the keys of a file; any thread may call it.
@@ -67,7 +67,7 @@ class KeySplit:
             writer.close()
 
     def keys_of(self, share: int) -> list[pa.RecordBatch]:
-        """A share's keys, in as few batches as possible."""
+        """The keys of a key share, in as few batches as possible."""
         if share not in self._writers:
             return []
         with pa.memory_map(str(self.folder / str(share))) as source:
@@ -80,7 +80,7 @@ class IndexBuilding:
 
     Attributes:
         folder: where the keys wait.
-        shares: the files of each share, by its number.
+        shares: the files of each key share, by its number.
         threads: files that are read at a time.
     """
 
@@ -91,13 +91,13 @@ class IndexBuilding:
     threads: int
 
     def build(self) -> None:
-        """Make the index of each share that has none of the snapshot.
+        """Make the index of each key share that has none of the snapshot.
 
         The caller holds the lock of the folder.
 
         Raises:
             CorruptFileError: a file of the snapshot cannot be read.
-            UnsupportedTableError: a share is too large.
+            UnsupportedTableError: a key share is too large.
         """
         end = version_of(self.snapshot)
         lacking = [
@@ -118,7 +118,7 @@ class IndexBuilding:
                 self._save(split.keys_of(share), share, numbers)
 
     def _files(self, numbers: PlaceNumbers) -> list[PlacedFile]:
-        """The files to read: those of buckets with a file that is young enough."""
+        """The files to read. A bucket is left out if all of its files are too old."""
         table = self.reader.table
         entries = FileStoreScan(table).live(self.snapshot)
         files = [
@@ -132,7 +132,7 @@ class IndexBuilding:
         return [file for file in files if file.place in young]
 
     def _check_size(self, parts: Sequence[pa.RecordBatch]) -> None:
-        """Arrow cuts a column of texts at 2 GiB."""
+        """Check the size of a column of texts, which Arrow limits to 2 GiB."""
         if len(parts) > 1:
             raise UnsupportedTableError(
                 f"the keys of one of {len(self.shares)} shares of the index have more than 2 GiB",

@@ -1,9 +1,9 @@
-"""The index of a share at a snapshot: built from the table, then advanced snapshot by snapshot.
+"""The index of a key share at a snapshot: built from the table, then advanced snapshot by snapshot.
 
 It is a function of the table at that snapshot, kept on the executor's local disk. Any executor can
 have it. One that lacks it reads the keys of all files. One with an older state reads the keys of
 the files that were added since. Compactions move no key. When a snapshot between has expired, or
-has overwritten files, the index is made anew.
+has overwritten files, the index is recreated.
 
 Source: Paimon `crosspartition/IndexBootstrap.java`, `crosspartition/GlobalIndexAssigner.java`
 (there the index lives as long as the job, and is made at each start).
@@ -32,21 +32,26 @@ from stream_app.model.options.bucket_options import (
 )
 from stream_app.model.snapshot import KEY_SHARES_PROPERTY, CommitKind, Snapshot
 from stream_app.planning.key_index.index_rule import IndexRule
-from stream_app.planning.key_index.layer_chain import LayerSnapshot, LayerSpan, chain, merged_from
+from stream_app.planning.key_index.layer_chain import (
+    LayerSnapshot,
+    LayerSpan,
+    merged_from,
+    newest_chain,
+)
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.index_building import IndexBuilding, version_of
 from stream_app.table.key_index.key_layer import (
     KeyLayer,
     Keys,
     Places,
-    find,
     layer_of,
-    merged,
+    merged_layer,
+    places_of_keys,
 )
 from stream_app.table.key_index.share_files import (
     PlaceNumbers,
     ShareFiles,
-    locked,
+    locked_folder,
 )
 from stream_app.table.key_index.table_keys import PlacedFile, TableKeys
 from stream_app.table.map_in_threads import map_in_threads
@@ -59,17 +64,17 @@ _UNUSED_S = 7 * 86_400
 
 @dataclass(slots=True)
 class KeyIndex:
-    """Finds the rows of a share's keys, at one snapshot and after later calls of `put`."""
+    """Finds the rows of a key share, at one snapshot and after later calls of `put`."""
 
     layers: list[KeyLayer]
     places: PlaceNumbers
 
     def find(self, keys: Keys) -> Places:
-        """The place of each key, int32 [n]; negative: it has no row."""
-        return find(self.layers, keys)
+        """The place of each key, int32 [n]; negative for a key without a row."""
+        return places_of_keys(self.layers, keys)
 
-    def put(self, keys: Keys, before: Places, after: Places) -> KeyLayer:
-        """Move keys to other places; return the layer of these.
+    def move(self, keys: Keys, before: Places, after: Places) -> KeyLayer:
+        """Move keys to other places, and return the layer that records the moves.
 
         Args:
             keys: distinct.
@@ -87,7 +92,7 @@ class KeyIndexes:
     """The indexes of one table on this machine.
 
     Attributes:
-        folder: of the table's indexes.
+        folder: the folder of the table's indexes.
     """
 
     table: FileStoreTable
@@ -95,8 +100,8 @@ class KeyIndexes:
     folder: Path
 
     @classmethod
-    def of(cls, table: FileStoreTable, rule: IndexRule) -> KeyIndexes:
-        """The indexes of a table, in the folder for temporary files."""
+    def of_table(cls, table: FileStoreTable, rule: IndexRule) -> KeyIndexes:
+        """The indexes of a table, kept in the folder for temporary files."""
         root = kept_folder("key-index")
         types = [str(table.schema.fields.field(name).data_type) for name in rule.keys]
         identity = [table.location, table.branch, *map(str, (rule.keys, types, rule.shares))]
@@ -104,8 +109,8 @@ class KeyIndexes:
         name = hashlib.sha256("\0".join(identity).encode()).hexdigest()[:24]
         return cls(table, rule, root / name)
 
-    def at(self, share: int, snapshot_id: int) -> KeyIndex:
-        """The index of a share at a snapshot; 0: of a table without rows.
+    def index_at(self, share: int, snapshot_id: int) -> KeyIndex:
+        """The index of a key share at a snapshot; number 0 stands for a table without rows.
 
         Raises:
             CorruptFileError: a file of the table cannot be read.
@@ -116,11 +121,11 @@ class KeyIndexes:
         if target is None:
             return KeyIndex([], PlaceNumbers())
         self._forget_unused()
-        with files.alone():
+        with files.locked():
             index = self._opened(files, target)
             if index is None:
                 files.keep([])
-                with locked(self.folder):
+                with locked_folder(self.folder):
                     self._building(target).build()
                 index = self._opened(files, target, is_new=True)
                 assert index is not None, "it has just been built"
@@ -143,12 +148,12 @@ class KeyIndexes:
     def _opened(
         self, files: ShareFiles, target: Snapshot, *, is_new: bool = False
     ) -> KeyIndex | None:
-        """The index of what there is on disk; None: it must be made anew."""
+        """The index from the layers on disk; None if it must be rebuilt."""
         spans = files.spans()
         for version in sorted({span.end for span in spans}, reverse=True):
             if version.number > target.snapshot_id or not self._is_there(version, target):
                 continue
-            layers = chain(spans, [version])
+            layers = newest_chain(spans, [version])
             if not layers or (not is_new and self._is_too_old(files, layers[0])):
                 continue
             try:
@@ -173,7 +178,7 @@ class KeyIndexes:
     def _forward(
         self, files: ShareFiles, index: KeyIndex, spans: Sequence[LayerSpan], target: Snapshot
     ) -> KeyIndex | None:
-        """The index brought to a later snapshot; None: it must be made anew.
+        """Advance the index to a later snapshot; returns None if it must be rebuilt.
 
         Raises:
             FileNotFoundError, CorruptFileError: a snapshot between has expired.
@@ -192,7 +197,7 @@ class KeyIndexes:
             return None
         share = int(files.folder.name.removeprefix("share-"))
         keys, places = self._changed(share, index, changes)
-        layer = index.put(keys, index.find(keys), places)
+        layer = index.move(keys, index.find(keys), places)
         self._save(files, index, layer, spans, version_of(target))
         return index
 
@@ -232,13 +237,13 @@ class KeyIndexes:
         spans: Sequence[LayerSpan],
         end: LayerSnapshot,
     ) -> None:
-        """Write the newest layer, together with those below that are small beside it."""
+        """Write the newest layer, merged with the layers below that are small compared with it."""
         first = merged_from([*(span.rows for span in spans), len(layer.places)])
         whole = layer
         begin: LayerSnapshot | None = spans[-1].end
         if first < len(spans):
             begin = spans[first].begin
-            whole = merged(index.layers[first:], is_lowest=begin is None)
+            whole = merged_layer(index.layers[first:], is_lowest=begin is None)
             index.layers[first:] = [whole]
         saved = files.save(whole, index.places, begin, end)
         files.keep([*spans[:first], saved])
@@ -248,7 +253,7 @@ class KeyIndexes:
         return self.table.options[CROSS_PARTITION_UPSERT_BOOTSTRAP_PARALLELISM]
 
     def _forget_unused(self) -> None:
-        """Delete the indexes of tables that no job on this machine writes any more."""
+        """Delete the indexes of tables that jobs on this machine have stopped writing."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if self.folder.stat().st_uid != os.getuid():
             raise PermissionError(f"{self.folder} belongs to another user")

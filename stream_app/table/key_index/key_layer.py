@@ -1,8 +1,8 @@
 """A layer of the index: keys in the order of their hashes, and the place of each key's row.
 
-A key is found by a binary search for its hash, and then compared itself. So different keys of one
-hash do no harm. A lookup visits m keys in columns, and a column of further candidates for the few
-hashes that several keys have.
+A lookup finds a key by a binary search for its hash, and then compares the key itself. So different
+keys may share a hash. A lookup visits m keys in columns, and a column of further candidates for the
+few hashes that several keys have.
 
 Source: Paimon `lookup/LocalKvStateFactory.java`; a sorted file of columns is our own way.
 """
@@ -15,13 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import bools_of
+from stream_app.arrow_buffers import Int64s
+from stream_app.mergetree.key_value_batch import equal_values
 
 Hashes = npt.NDArray[np.int32]
 Places = npt.NDArray[np.int32]
-Rows = npt.NDArray[np.int64]
 GONE = -1
 """Stands in for a place: the key has no row."""
 UNKNOWN = -2
@@ -40,7 +39,7 @@ class Keys:
     hashes: Hashes
     columns: pa.RecordBatch
 
-    def take(self, rows: Rows) -> Keys:
+    def keys_at(self, rows: Int64s) -> Keys:
         """Select some of the keys."""
         return Keys(self.hashes[rows], self.columns.take(pa.array(rows)))
 
@@ -59,8 +58,8 @@ class KeyLayer:
     keys: Keys
     places: Places
 
-    def rows_of(self, wanted: Keys) -> Rows:
-        """The row of each wanted key, int64 [m]; -1: there is none."""
+    def rows_of(self, wanted: Keys) -> Int64s:
+        """The row of each wanted key, int64 [m]; -1 for a missing key."""
         row_of_key = np.full(len(wanted), -1, np.int64)
         hashes = self.keys.hashes
         # In order of the hashes the search touches each page of the file once.
@@ -83,36 +82,40 @@ class KeyLayer:
         return places
 
 
-def _same_keys(some: pa.RecordBatch, at: Rows, others: pa.RecordBatch, there: Rows) -> np.ndarray:
+def _same_keys(
+    some: pa.RecordBatch, at: Int64s, others: pa.RecordBatch, there: Int64s
+) -> np.ndarray:
     same = np.ones(len(at), np.bool_)
     for one, other in zip(some.columns, others.columns, strict=True):
         if len(at):
-            same &= bools_of(pc.equal(one.take(pa.array(at)), other.take(pa.array(there))))
+            same &= equal_values(one.take(pa.array(at)), other.take(pa.array(there)))
     return same
 
 
 def layer_of(keys: Keys, places: Places) -> KeyLayer:
     """A layer of distinct keys in any order."""
     order = np.argsort(keys.hashes, kind="stable")
-    return KeyLayer(keys.take(order), places[order])
+    return KeyLayer(keys.keys_at(order), places[order])
 
 
-def find(layers: Sequence[KeyLayer], wanted: Keys) -> Places:
+def places_of_keys(layers: Sequence[KeyLayer], wanted: Keys) -> Places:
     """The place of each wanted key in a stack of layers, lowest first; `GONE`: it has no row."""
     places = np.full(len(wanted), GONE, np.int32)
     open_ = np.arange(len(wanted))
     for layer in reversed(layers):
         if not len(open_):
             break
-        layer_places = layer.places_of(wanted.take(open_) if len(open_) < len(wanted) else wanted)
+        layer_places = layer.places_of(
+            wanted.keys_at(open_) if len(open_) < len(wanted) else wanted
+        )
         known = layer_places != UNKNOWN
         places[open_[known]] = layer_places[known]
         open_ = open_[~known]
     return places
 
 
-def merged(layers: Sequence[KeyLayer], *, is_lowest: bool) -> KeyLayer:
-    """A stack of layers as one.
+def merged_layer(layers: Sequence[KeyLayer], *, is_lowest: bool) -> KeyLayer:
+    """Merge a stack of layers into one.
 
     Args:
         layers: at least one, lowest first.
@@ -123,7 +126,7 @@ def merged(layers: Sequence[KeyLayer], *, is_lowest: bool) -> KeyLayer:
         covered = lower.rows_of(result.keys)
         kept = np.ones(len(lower.places), np.bool_)
         kept[covered[covered >= 0]] = False
-        below = lower.keys.take(np.flatnonzero(kept))
+        below = lower.keys.keys_at(np.flatnonzero(kept))
         columns = pa.concat_batches([below.columns, result.keys.columns])
         hashes = np.concatenate([below.hashes, result.keys.hashes])
         result = layer_of(
@@ -131,12 +134,12 @@ def merged(layers: Sequence[KeyLayer], *, is_lowest: bool) -> KeyLayer:
         )
     if is_lowest and (result.places == GONE).any():
         rows = np.flatnonzero(result.places != GONE)
-        result = KeyLayer(result.keys.take(rows), result.places[rows])
+        result = KeyLayer(result.keys.keys_at(rows), result.places[rows])
     return result
 
 
-def key_codes(columns: Sequence[pa.Array], rows: int) -> Rows:
-    """A number for each row, from 0 on; equal for equal keys. int64 [rows]."""
+def key_codes(columns: Sequence[pa.Array], rows: int) -> Int64s:
+    """Number the rows' keys from 0 on; equal keys get equal numbers. int64 [rows]."""
     codes = np.zeros(rows, np.int64)
     for column in columns:
         encoded = column.dictionary_encode(null_encoding="encode")

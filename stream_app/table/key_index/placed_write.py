@@ -1,8 +1,8 @@
-"""Writes rows that come by the share of their key: each is placed first, by the index of keys.
+"""Writes rows that arrive by the key share, after the index of keys has placed each row.
 
 Source: Paimon `flink/sink/index/GlobalIndexAssignerOperator.java`. There a shuffle by bucket
 follows. Here the task that places rows writes them, so a bucket may get files of several tasks.
-They have no key in common.
+Files of different tasks have no key in common.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ PART_BYTES = 128 << 20
 
 @dataclass(frozen=True, slots=True)
 class KeyShares:
-    """Gives each row to the share of its key, whose task finds the row's partition and bucket.
+    """Assigns each row to its key share, whose task finds the row's partition and bucket.
 
-    Implements `BucketAssigner`: a share stands for a bucket, and the partition stays open.
+    Implements `BucketAssigner`: a key share stands for a bucket, and the partition stays open.
     """
 
     schema: TableSchema
@@ -68,7 +68,7 @@ class KeyShares:
 
 
 class PlacedWrite(TableWrite):
-    """A `TableWrite` of the shares that `KeyShares` gives for buckets."""
+    """A `TableWrite` of the key shares that `KeyShares` gives for buckets."""
 
     def __init__(
         self,
@@ -80,11 +80,11 @@ class PlacedWrite(TableWrite):
         snapshot_id: int,
         part_bytes: int = PART_BYTES,
     ) -> None:
-        """Begin the writing of a task's shares.
+        """Begin to write a task's key shares.
 
         Args:
             snapshot_id: see `KeyPlacement`.
-            part_bytes: about so many are placed together.
+            part_bytes: the approximate bytes of rows that are placed together.
         """
 
         def make(
@@ -105,7 +105,7 @@ class PlacedWrite(TableWrite):
         self._waiting_bytes = 0
 
     def write(self, bucket: BucketId, rows: pa.RecordBatch) -> None:
-        """Take in rows of a share, which stands in for a bucket; see `TableWrite.write`."""
+        """Add rows of a key share, which stands in for a bucket; see `TableWrite.write`."""
         _, share = bucket
         if share != self._share or self._waiting_bytes > self._part_bytes:
             self._place()
@@ -133,7 +133,7 @@ class PlacedWrite(TableWrite):
         self.begin_part(rows.num_rows)
 
     def _after_earlier_parts(self, writer: BucketWriter, bucket: BucketId) -> BucketWriter:
-        """The writer, which finds older values in what earlier parts of the share have written."""
+        """The bucket's writer, which also finds old values in the key share's earlier parts."""
         earlier = [
             file
             for change in self._changes[self._share_begin : self._part_begin]
@@ -141,7 +141,7 @@ class PlacedWrite(TableWrite):
             for file in change.added
         ]
         if earlier and isinstance(writer, MergeTreeWriter) and writer.old_rows is not None:
-            writer.old_rows = _EarlierRows(writer.old_rows, earlier)
+            writer.find_old_rows(_EarlierRows(writer.old_rows, earlier))
         return writer
 
 

@@ -1,8 +1,8 @@
-"""The layers of one share as files on local disk, which a task maps into memory.
+"""The layers of one key share as files on local disk, which a task maps into memory.
 
-A file is written under another name and renamed, so what has its name is whole. Its name tells
-between which snapshots its changes lie, and its metadata which bucket each place is. What is lost
-or cannot be read is made anew from the table: nothing here is the only copy.
+A file is written under another name and then renamed, so a file under its final name is complete.
+Its name gives the range of snapshots of its changes, and its metadata the bucket of each place. A
+file that is lost or unreadable is rebuilt from the table: nothing here is the only copy.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ _PLACES_SCHEMA = pa.schema(
 
 @dataclass(slots=True)
 class PlaceNumbers:
-    """Numbers of buckets, in the order in which a share has met them.
+    """Numbers a key share's buckets in the order in which it met them.
 
     Attributes:
         buckets: each bucket at its number.
-        counts: number of the share's keys in each.
+        counts: number of the key share's keys in each.
     """
 
     buckets: list[BucketId] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
-    _numbers: dict[BucketId, int] = field(default_factory=dict)
+    _numbers: dict[BucketId, int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self._numbers = {bucket: number for number, bucket in enumerate(self.buckets)}
 
     def number(self, bucket: BucketId) -> int:
-        """The number of a bucket; a new one, when it is unknown."""
+        """The number of a bucket; an unknown bucket gets a new number."""
         if bucket not in self._numbers:
             self._numbers[bucket] = len(self.buckets)
             self.buckets.append(bucket)
@@ -55,10 +55,10 @@ class PlaceNumbers:
         return self._numbers[bucket]
 
     def count(self, places: npt.NDArray[np.int32], step: int) -> None:
-        """Count keys in or out.
+        """Add keys to the counts of their places, or remove them.
 
         Args:
-            places: of each key; negative ones are no place.
+            places: the place of each key; negative ones are ignored.
             step: 1 or -1.
         """
         distinct, times = np.unique(places[places >= 0], return_counts=True)
@@ -85,7 +85,7 @@ class PlaceNumbers:
 
 @dataclass(frozen=True, slots=True)
 class ShareFiles:
-    """The files of one share.
+    """The files of one key share.
 
     Attributes:
         key_schema: the columns of the key.
@@ -95,9 +95,9 @@ class ShareFiles:
     key_schema: pa.Schema
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
-        """Lock the folder against the other processes of this machine."""
-        with locked(self.folder):
+    def locked(self) -> Iterator[None]:
+        """Lock the folder against this machine's other processes."""
+        with locked_folder(self.folder):
             yield
 
     def spans(self) -> list[LayerSpan]:
@@ -105,10 +105,10 @@ class ShareFiles:
         return [_span(path) for path in self.folder.glob("*" + _SUFFIX)]
 
     def load(self, spans: Sequence[LayerSpan]) -> tuple[list[KeyLayer], PlaceNumbers]:
-        """Some layers, and the places as the last one knows them.
+        """Load some layers, and the places that the last one records.
 
         Raises:
-            OSError, pa.ArrowInvalid: one is gone or damaged.
+            OSError, pa.ArrowInvalid: a layer is gone or damaged.
         """
         layers, places = [], PlaceNumbers()
         for span in spans:
@@ -161,7 +161,7 @@ _LOCK = "lock"
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked_folder(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder, which is created if it is missing."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (folder / _LOCK).open("w") as lock:

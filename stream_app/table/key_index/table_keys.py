@@ -16,17 +16,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Int64s
 from stream_app.filestore.data.data_file_reader import LiveRowsReader
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.bucket_hash import hash_columns, share_of
+from stream_app.mergetree.key_value_batch import are_retracts
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.planning.key_index.index_rule import IndexRule
 from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
-from stream_app.table.key_index.key_layer import GONE, Keys, Places, Rows, key_codes
+from stream_app.table.key_index.key_layer import GONE, Keys, Places, key_codes
 
 Bools = npt.NDArray[np.bool_]
 _FOUND = (
@@ -79,7 +81,7 @@ class TableKeys:
         return Keys(hash_columns(columns.columns, self.key_type.types), columns)
 
     def read(self, file: PlacedFile) -> Iterator[pa.RecordBatch]:
-        """A file's keys in columns of `found_schema`.
+        """Read a file's keys, in columns of `found_schema`.
 
         Raises:
             CorruptFileError: the file cannot be read.
@@ -94,7 +96,7 @@ class TableKeys:
             count = rows.num_rows
             lives = np.ones(count, np.bool_)
             if self.rule.deletes_end:
-                lives = (rows.column(VALUE_KIND).to_numpy() & 1) == 0
+                lives = ~are_retracts(rows.column(VALUE_KIND).to_numpy())
             columns = [
                 pa.array(keys.hashes),
                 pa.array(np.full(count, file.place, np.int32)),
@@ -108,7 +110,7 @@ class TableKeys:
     def by_share(
         self, file: PlacedFile, batch: pa.RecordBatch
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """A file's keys by share."""
+        """A file's keys by key share."""
         if not self.rule.fills_buckets:
             yield file.entry.bucket, batch
             return
@@ -119,7 +121,7 @@ class TableKeys:
 
     @property
     def _read_type(self) -> RowType:
-        """The index's key and the bucket's: a layout of key-values has the latter."""
+        """The columns of the index's key and of the bucket's, which every layout contains."""
         schema = self.table.schema
         names = [
             name
@@ -133,12 +135,13 @@ class TableKeys:
     ) -> tuple[Keys, Places]:
         """The place of each key's row.
 
-        In each place the newest row of a key tells whether it lives there. Of several such places
-        the last one counts; a table that is written right has one at most.
+        In each place the newest row of a key decides whether the key is live there. If several
+        places have a live row, the last one counts; a correctly written table has at most one.
 
         Args:
             batch: columns of `found_schema`.
-            places_before: of keys before these rows. A row that ended elsewhere ends no other.
+            places_before: the places of keys before these rows. A delete in another place
+                leaves them alone.
 
         Returns:
             Distinct keys; `GONE` for those that have ended. Without `places_before` these are left
@@ -152,17 +155,17 @@ class TableKeys:
         if places_before is not None and not lives.all():
             ended = np.flatnonzero(~lives)
             kept = lives.copy()
-            kept[ended] = places_before(keys.take(ended)) == places[ended]
+            kept[ended] = places_before(keys.keys_at(ended)) == places[ended]
         chosen = np.flatnonzero(kept)
-        return keys.take(chosen), np.where(lives, places, GONE).astype(np.int32)[chosen]
+        return keys.keys_at(chosen), np.where(lives, places, GONE).astype(np.int32)[chosen]
 
-    def _keys(self, batch: pa.RecordBatch, rows: Rows) -> Keys:
+    def _keys(self, batch: pa.RecordBatch, rows: Int64s) -> Keys:
         columns = batch.select(range(len(_FOUND), batch.num_columns)).take(pa.array(rows))
         return Keys(batch.column("hash").to_numpy()[rows], columns)
 
 
-def _newest_of_each_place(batch: pa.RecordBatch, first_key: int) -> Rows:
-    """For each key the row that lives; if there is none, the newest row of each place."""
+def _newest_of_each_place(batch: pa.RecordBatch, first_key: int) -> Int64s:
+    """The live row of each key; for a key without one, the newest row of each place."""
     hashes = batch.column("hash").to_numpy()
     order = np.argsort(hashes, kind="stable")
     same = hashes[order[1:]] == hashes[order[:-1]]
@@ -188,7 +191,7 @@ def _newest_of_each_place(batch: pa.RecordBatch, first_key: int) -> Rows:
     return np.concatenate([order[~repeated], rows[by_life[kept]]])
 
 
-def _last_of(order: Rows, *groups: npt.NDArray[Any]) -> Rows:
+def _last_of(order: Int64s, *groups: npt.NDArray[Any]) -> Int64s:
     """The last row of each group, of rows in an order."""
     last = np.zeros(len(order), np.bool_)
     last[-1:] = True

@@ -1,1 +1,1 @@
-"""The kinds of tables: how each is written and compacted. Start with `kind_parts`."""
+"""Joins for each kind of table its writers and its compactions. Start with `kind_parts`."""

@@ -1,4 +1,5 @@
-"""Tables without a primary key: with buckets, which keep their rows in order, or without.
+"""The parts of tables without a primary key: with buckets, which keep their rows in order, or
+without.
 
 Without buckets each partition is one folder of files.
 
@@ -13,7 +14,8 @@ from stream_app.table.compact.append_task import compact_append
 from stream_app.table.compact.bucketed_append import bucketed_append_managers, neighbour_requests
 from stream_app.table.compact.coordinator import CompactCoordinator
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.kind_parts import TableKind, WriteBasis
+from stream_app.table.kinds.kind_parts import TableKind
+from stream_app.table.versions.index_manifests import IndexBasis
 from stream_app.table.write.append_only_writer import AppendOnlyWriter
 from stream_app.table.write.bucket_assigner import FixedBuckets, WithoutBuckets
 from stream_app.table.write.bucket_writer import ignored_kinds
@@ -35,8 +37,13 @@ def _bucket_writer(
     )
 
 
-def _table_write(table: FileStoreTable, basis: WriteBasis) -> TableWrite:
-    return TableWrite(table, _bucket_writer, next_sequence_number=basis.next_sequence_number)
+def _table_write(table: FileStoreTable, next_sequence_number: int, basis: IndexBasis) -> TableWrite:
+    return TableWrite(
+        table,
+        _bucket_writer,
+        next_sequence_number=next_sequence_number,
+        bucket_counts=basis.bucket_counts,
+    )
 
 
 APPEND_KIND = TableKind(
@@ -50,7 +57,7 @@ APPEND_KIND = TableKind(
 
 
 BUCKETED_APPEND_KIND = TableKind(
-    bucket_assigner=lambda table, _: FixedBuckets(table.schema),
+    bucket_assigner=lambda table, basis: FixedBuckets(table.schema, basis.bucket_counts),
     bucket_writer=_bucket_writer,
     table_write=_table_write,
     compactions=lambda table, executor: CompactCoordinator(

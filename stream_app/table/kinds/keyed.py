@@ -1,8 +1,8 @@
-"""Tables with a primary key: an LSM tree in each bucket.
+"""The parts of tables with a primary key, which have an LSM tree in each bucket.
 
-The buckets are fixed; or with ``bucket = -1`` they come as keys come, and an index has the hashes.
-Where keys find their rows in any partition, an index of keys places each row: a share of the keys
-stands for a bucket until the task that writes it has placed its rows.
+Buckets are fixed in number; or with ``bucket = -1`` they grow with the keys, and an index has the
+keys' hashes. Where keys find their rows in any partition, an index of keys places each row. A key
+share stands for a bucket until the task that writes it has placed its rows.
 
 Source: Paimon `operation/KeyValueFileStoreWrite.java#createWriter`, `#createCompactManager`,
 `#createRewriter`, `index/DynamicBucketIndexMaintainer.java`,
@@ -55,13 +55,19 @@ from stream_app.table.compact.record_expiry import has_expired_rows, record_leve
 from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
 from stream_app.table.key_index.key_indexes import KeyIndexes
 from stream_app.table.key_index.placed_write import KeyShares, PlacedWrite
-from stream_app.table.kinds.kind_parts import TableKind, WriteBasis
+from stream_app.table.kinds.kind_parts import TableKind
 from stream_app.table.versions.deletion_vectors import index_changes
+from stream_app.table.versions.index_manifests import IndexBasis
 from stream_app.table.versions.lookup_reader import LookupReader, keys_of_files, lookup_copies
 from stream_app.table.write.bucket_assigner import FixedBuckets
 from stream_app.table.write.bucket_writer import ignored_kinds
 from stream_app.table.write.dynamic_buckets import DynamicBuckets, HashIndexWriter
 from stream_app.table.write.old_rows import OldRowsOfTable
+from stream_app.table.write.postponed_rows import (
+    PostponedShares,
+    PostponedWrite,
+    postponed_writer,
+)
 from stream_app.table.write.table_write import TableWrite
 
 
@@ -92,7 +98,7 @@ def merge_rewriter(table: FileStoreTable, files: BucketFiles) -> CompactRewriter
 
 
 def _with_vectors(table: FileStoreTable, request: CompactRequest) -> BucketChange:
-    """Rows that the compaction finds above its output are marked in the bucket's index file."""
+    """Mark rows that the compaction finds above its output in the bucket's index file."""
     bucket = request.partition, request.bucket
     latest = table.snapshots.latest()
     index = table.manifests.read_index_manifest(latest.index_manifest if latest else None)
@@ -112,7 +118,7 @@ def _with_vectors(table: FileStoreTable, request: CompactRequest) -> BucketChang
     try:
         is_64 = table.options[DELETION_VECTORS_BITMAP64]
         deleted = {
-            name: DeletionVector.of(np.concatenate(places), bitmap64=is_64)
+            name: DeletionVector.of_positions(np.concatenate(places), bitmap64=is_64)
             for name, places in above.places_read.items()
         }
         gone = {file.file_name for file in change.removed}
@@ -148,7 +154,7 @@ def _rows_above(
 
 
 def _asks_for_keys(table: FileStoreTable) -> bool:
-    """Whether no value of a row above matters: it is in the way, or it is replaced unseen."""
+    """Whether the keys of the rows above suffice: the compaction never uses their values."""
     options, traits = table.options, traits_of(table.options.merge_engine)
     is_replaced = (
         table.merges_by_vectors
@@ -163,7 +169,7 @@ def _asks_for_keys(table: FileStoreTable) -> bool:
 def _before_rows(
     table: FileStoreTable, request: CompactRequest, above: RowsAbove
 ) -> BeforeRows | None:
-    """Where a compaction finds the rows before it; None: it needs none."""
+    """The source of the rows before a compaction; None if the compaction needs none."""
     options = table.options
     if traits_of(options.merge_engine).needs_lookup:
         return FirstRowChangelog(request.max_level, above)
@@ -259,37 +265,67 @@ def _planned_compactions(
     return [request for request in due if request is not None]
 
 
+def _fixed_write(table: FileStoreTable, next_sequence_number: int, basis: IndexBasis) -> TableWrite:
+    return TableWrite(
+        table,
+        _bucket_writer,
+        next_sequence_number=next_sequence_number,
+        bucket_counts=basis.bucket_counts,
+    )
+
+
 KEYED_KIND = TableKind(
-    bucket_assigner=lambda table, _: FixedBuckets(table.schema),
+    bucket_assigner=lambda table, basis: FixedBuckets(table.schema, basis.bucket_counts),
     bucket_writer=_bucket_writer,
-    table_write=lambda table, basis: TableWrite(
-        table, _bucket_writer, next_sequence_number=basis.next_sequence_number
-    ),
+    table_write=_fixed_write,
     compactions=lambda table, executor: CompactCoordinator(table, executor, bucket_managers),
     planned_compactions=_planned_compactions,
     rewrite=rewrite_keyed,
 )
 
 
-def _indexed_write(table: FileStoreTable, basis: WriteBasis) -> TableWrite:
+def _indexed_write(
+    table: FileStoreTable, next_sequence_number: int, basis: IndexBasis
+) -> TableWrite:
     return TableWrite(
         table,
         _bucket_writer,
-        next_sequence_number=basis.next_sequence_number,
-        bucket_index=partial(HashIndexWriter, index=basis.index),
+        next_sequence_number=next_sequence_number,
+        bucket_index=partial(HashIndexWriter, index=basis.written_on),
     )
 
 
-DYNAMIC_KEYED_KIND = replace(KEYED_KIND, bucket_assigner=DynamicBuckets, table_write=_indexed_write)
+DYNAMIC_KEYED_KIND = replace(
+    KEYED_KIND,
+    bucket_assigner=lambda table, basis: DynamicBuckets(table, basis.routed_on),
+    table_write=_indexed_write,
+)
 
 
-def _placed_write(table: FileStoreTable, basis: WriteBasis) -> PlacedWrite:
+def _postponed_write(
+    table: FileStoreTable, next_sequence_number: int, basis: IndexBasis
+) -> PostponedWrite:
+    del basis
+    return PostponedWrite(table, postponed_writer, next_sequence_number=next_sequence_number)
+
+
+POSTPONE_KEYED_KIND = replace(
+    KEYED_KIND,
+    bucket_assigner=lambda table, _: PostponedShares(table.schema),
+    bucket_writer=postponed_writer,
+    table_write=_postponed_write,
+)
+
+
+def _placed_write(
+    table: FileStoreTable, next_sequence_number: int, basis: IndexBasis
+) -> PlacedWrite:
     assert table.is_emptied or basis.snapshot_id is not None, "keys find their rows in a version"
     return PlacedWrite(
         table,
         KEYED_KIND.bucket_writer,
-        KeyIndexes.of(table, _rule(table)),
-        next_sequence_number=basis.next_sequence_number,
+        KeyIndexes.of_table(table, _rule(table)),
+        next_sequence_number=next_sequence_number,
         snapshot_id=basis.snapshot_id or 0,
     )
 

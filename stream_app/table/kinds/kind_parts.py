@@ -20,6 +20,7 @@ from stream_app.model.compact_request import CompactRequest
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.compactions import Compactions
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.index_manifests import IndexBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner
 from stream_app.table.write.bucket_writer import BucketWriters
 from stream_app.table.write.table_write import TableWrite
@@ -36,7 +37,7 @@ class PlansCompactions(Protocol):
         *,
         full: bool = False,
     ) -> list[CompactRequest]:
-        """The compactions that are due now; each can run alone, by `compact_bucket`.
+        """The compactions that are due at this snapshot; `compact_bucket` can run each alone.
 
         Args:
             buckets: None: all.
@@ -45,19 +46,19 @@ class PlansCompactions(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteBasis:
-    """The version of a table on which a task writes its share of an epoch.
+class TableWrites(Protocol):
+    """Makes the writers of tasks."""
 
-    Attributes:
-        next_sequence_number: greater than any in the table.
-        index: name of the index manifest of the table's newest snapshot; see `IndexBasis`.
-        snapshot_id: of the version; see `IndexBasis`.
-    """
+    def __call__(
+        self, table: FileStoreTable, next_sequence_number: int, basis: IndexBasis
+    ) -> TableWrite:
+        """The writer of one task's share of an epoch.
 
-    next_sequence_number: int
-    index: str | None
-    snapshot_id: int | None = None
+        Args:
+            next_sequence_number: greater than any in the table.
+            basis: the version of the table on which the task writes.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +66,7 @@ class TableKind:
     """One kind of table.
 
     Attributes:
-        bucket_assigner: finds the buckets of rows. It gets the name of an index manifest, for
-            kinds that have an index of keys.
+        bucket_assigner: finds the buckets of rows, by a version of the table.
         bucket_writer: makes the writer of one bucket for one epoch, in a task.
         table_write: makes the writer of one task's share of an epoch.
         compactions: makes a job's compactions, on the driver.
@@ -74,9 +74,9 @@ class TableKind:
         rewrite: runs one planned compaction, in a task; on failure it deletes its files.
     """
 
-    bucket_assigner: Callable[[FileStoreTable, str | None], BucketAssigner]
+    bucket_assigner: Callable[[FileStoreTable, IndexBasis], BucketAssigner]
     bucket_writer: BucketWriters
-    table_write: Callable[[FileStoreTable, WriteBasis], TableWrite]
+    table_write: TableWrites
     compactions: Callable[[FileStoreTable, CompactExecutor], Compactions]
     planned_compactions: PlansCompactions
     rewrite: Callable[[FileStoreTable, CompactRequest], BucketChange]

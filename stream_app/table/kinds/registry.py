@@ -25,9 +25,15 @@ from stream_app.model.table_kind import (
 )
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.append import APPEND_KIND, BUCKETED_APPEND_KIND
-from stream_app.table.kinds.keyed import DYNAMIC_KEYED_KIND, KEYED_KIND, PLACED_KEYED_KIND
-from stream_app.table.kinds.kind_parts import TableKind, WriteBasis
+from stream_app.table.kinds.keyed import (
+    DYNAMIC_KEYED_KIND,
+    KEYED_KIND,
+    PLACED_KEYED_KIND,
+    POSTPONE_KEYED_KIND,
+)
+from stream_app.table.kinds.kind_parts import TableKind
 from stream_app.table.storage_errors import merge_errors
+from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner
 from stream_app.table.write.bucket_writer import BucketWriter
 from stream_app.table.write.table_write import TableWrite
@@ -37,39 +43,27 @@ KINDS: Mapping[KindTraits, TableKind] = {
     DYNAMIC_KEYED: DYNAMIC_KEYED_KIND,
     CROSS_PARTITION_KEYED: PLACED_KEYED_KIND,
     PARTITION_LOOKUP_KEYED: PLACED_KEYED_KIND,
-    # `open_for_writing` refuses to write them. Their compactions are planned alike.
-    POSTPONE_KEYED: KEYED_KIND,
+    POSTPONE_KEYED: POSTPONE_KEYED_KIND,
     BUCKETED_APPEND: BUCKETED_APPEND_KIND,
     APPEND: APPEND_KIND,
 }
 
 
 def kind_of(schema: TableSchema) -> TableKind:
-    """How tables of this schema are written and compacted."""
+    """The kind of a table: how tables of its schema are written and compacted."""
     return KINDS[schema.kind]
 
 
-def bucket_assigner(table: FileStoreTable, index: str | None) -> BucketAssigner:
-    """Finds the partition and bucket of new rows.
-
-    Args:
-        index: name of the index manifest of the table's newest snapshot; see `IndexBasis`.
-    """
-    return kind_of(table.schema).bucket_assigner(table, index)
+def bucket_assigner(table: FileStoreTable, basis: IndexBasis = NO_INDEX) -> BucketAssigner:
+    """Finds the partition and bucket of new rows, by a version of the table."""
+    return kind_of(table.schema).bucket_assigner(table, basis)
 
 
 def table_write(
-    table: FileStoreTable,
-    *,
-    next_sequence_number: int,
-    index: str | None,
-    snapshot_id: int | None = None,
+    table: FileStoreTable, *, next_sequence_number: int, basis: IndexBasis = NO_INDEX
 ) -> TableWrite:
-    """The writer of one task's share of an epoch; see `WriteBasis`."""
-    basis = WriteBasis(
-        next_sequence_number=next_sequence_number, index=index, snapshot_id=snapshot_id
-    )
-    return kind_of(table.schema).table_write(table, basis)
+    """The writer of one task's share of an epoch; see `TableWrites`."""
+    return kind_of(table.schema).table_write(table, next_sequence_number, basis)
 
 
 def bucket_writer(

@@ -1,4 +1,4 @@
-"""Compares two versions of a bucket: the rows that differ.
+"""Compares two versions of a bucket, and returns the rows that differ.
 
 It skips sections whose files all belong to both versions, because their keys have the same rows in
 both. It reads them if a deletion vector has deleted rows of a file. It merges the other sections on

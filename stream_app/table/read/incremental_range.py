@@ -25,7 +25,7 @@ from stream_app.table.versions.time_travel import (
 
 
 class ScanMode(enum.Enum):
-    """What an incremental read returns (``incremental-between-scan-mode``).
+    """The rows that an incremental read returns (``incremental-between-scan-mode``).
 
     AUTO: CHANGELOG for a table with a changelog, else DELTA; between tags DIFF.
     DELTA: the rows of the files that APPEND snapshots added, as they were written.

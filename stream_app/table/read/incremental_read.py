@@ -22,8 +22,8 @@ from stream_app.filestore.data.file_stats import FileStats
 from stream_app.filestore.data.row_group_filter import RowGroupFilter
 from stream_app.filestore.data.stats_filter import StatsFilter
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
-from stream_app.mergetree.key_value_batch import take
-from stream_app.model.bucket_id import BucketId
+from stream_app.mergetree.key_value_batch import are_retracts, rows_at
+from stream_app.model.bucket_id import POSTPONED, BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.schema.table_schema import VALUE_KIND
@@ -106,13 +106,20 @@ class IncrementalRead(RowChoice):
         return scan_pruning(self.row_filter, self.table)
 
     def _passing(self, entries: list[ManifestEntry]) -> list[ManifestEntry]:
-        """Nothing is merged, so all statistics of a file can exclude it."""
+        """The entries whose files may have a matching row. Nothing is merged, so statistics of any
+        column may exclude a file. Those of postponed rows tell nothing: Paimon takes the first and
+        the last key for the bounds, and the rows are not sorted.
+        """
         if (condition := self._condition()) is None:
             return entries
         stats = FileStats(condition.columns, self.table.known_schemas())
         files = [entry.file for entry in entries]
-        passing = condition.passing((file.row_count, stats.all(file)) for file in files)
-        return [entry for entry, passes in zip(entries, passing, strict=True) if passes]
+        passing = condition.passing((file.row_count, stats.of_all_columns(file)) for file in files)
+        return [
+            entry
+            for entry, passes in zip(entries, passing, strict=True)
+            if passes or entry.bucket == POSTPONED
+        ]
 
     def _condition(self) -> StatsFilter | None:
         if self.row_filter is None:
@@ -148,7 +155,12 @@ class IncrementalRead(RowChoice):
         least_level = int(self.table.skips_level_0)
         lives = (scan.live(snapshot, pruning=pruning) for snapshot in (start, end))
         before, after = (
-            [entry for entry in live if entry.file.level >= least_level] for live in lives
+            [
+                entry
+                for entry in live
+                if entry.file.level >= least_level and entry.bucket != POSTPONED
+            ]
+            for live in lives
         )
         _check_bucket_numbers(self.table, before, after)
         sides = [
@@ -178,10 +190,10 @@ class IncrementalRead(RowChoice):
             yield from self._choose(batch)
 
     def _choose(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """The requested rows and columns of a batch; no batch when no row matches."""
+        """The requested rows and columns of a batch; yields nothing if no row matches."""
         if VALUE_KIND in batch.schema.names and not self.row_kind:
             kinds = batch.column(VALUE_KIND).to_numpy()
-            batch = take(batch, np.flatnonzero(kinds & 1 == 0)) if kinds.any() else batch
+            batch = rows_at(batch, np.flatnonzero(~are_retracts(kinds))) if kinds.any() else batch
         chosen = self.chosen(batch)
         if chosen.num_rows:
             yield chosen

@@ -1,4 +1,4 @@
-"""Selects the rows and columns of a read, as the last step of `split_read` and `incremental_read`.
+"""Selects the rows and columns of a read: the last step of `split_read` and `incremental_read`.
 
 On request a column ``rowkind`` (``+I``, ``-U``, ``+U`` or ``-D``) stands in front. Some system
 tables show the table's own rows in another form.
@@ -23,7 +23,7 @@ from stream_app.table.versions.row_filter import RowFilter
 
 @dataclass(frozen=True, slots=True)
 class RowChoice:
-    """The requested rows and columns of a table; a read is one, and finds the rows.
+    """The requested rows and columns of a table. The readers extend it, and find the rows.
 
     Attributes:
         columns: names, in the order of the result; None for all.
@@ -81,17 +81,17 @@ def kind_texts(batch: pa.RecordBatch) -> pa.Array:
     """The kind of each row, (rows,) string; rows without `_VALUE_KIND` are all ``+I``."""
     if VALUE_KIND in batch.schema.names:
         return _TEXTS.take(batch.column(VALUE_KIND))
-    return inserts(batch.num_rows)
+    return insert_kinds(batch.num_rows)
 
 
-def inserts(count: int) -> pa.Array:
+def insert_kinds(count: int) -> pa.Array:
     """A column of ``+I``: (count,) string."""
     return pa.repeat(_TEXTS[int(RowKind.INSERT)], count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowTable:
-    """How a system table shows rows.
+    """The form in which a system table shows rows.
 
     Attributes:
         row_kind: add the column ``rowkind`` in front, and show deletes that are not compacted away.
@@ -138,4 +138,4 @@ ROW_TABLES = {
     "binlog": RowTable(row_kind=True, in_lists=True),
     "ro": RowTable(top_level=True),
 }
-"""By name."""
+"""System tables that show rows, by name."""

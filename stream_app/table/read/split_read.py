@@ -5,7 +5,7 @@ Source: Paimon `operation/MergeFileSplitRead.java`, `RawFileSplitRead.java`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from stream_app.mergetree.compact.compact_rewriter import (
 )
 from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileReader
 from stream_app.mergetree.interval_partition import Section, partition_into_sections
+from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.data_split import DataSplit
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
@@ -33,6 +34,7 @@ from stream_app.planning.read.split_generator import (
 from stream_app.table.file_store_table import SYSTEM_COLUMNS
 from stream_app.table.read.projection import RowChoice
 from stream_app.table.storage_errors import merge_errors
+from stream_app.table.versions.index_pruning import index_pruning
 from stream_app.table.versions.read_refusals import check_readable
 
 
@@ -68,7 +70,7 @@ class SplitRead(RowChoice):
 
     def _appended(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
         rows = self._live_rows(split, self._vectors(split), self._group_filter(merges=False))
-        for file in split.files:
+        for file in self._worth_reading(split, split.files):
             yield from rows.read(file)
 
     def _merged(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
@@ -82,13 +84,22 @@ class SplitRead(RowChoice):
                 self.table.merges_by_vectors and are_merged_by_vectors(files)
             ):
                 raw = self._live_rows(split, vectors, raw_groups, system)
-                for file in files:
+                for file in self._worth_reading(split, files):
                     yield from raw.read(file)
                 continue
             merging = self._live_rows(split, vectors, merged_groups, system)
             layout = self.table.layout(self._read_columns(), system=system)
             for batch in merged_section(section, layout, self.table.merge_function, merging):
                 yield batch if self.row_kind else without_deletes(batch)
+
+    def _worth_reading(
+        self, split: DataSplit, files: Iterable[DataFileMeta]
+    ) -> Iterator[DataFileMeta]:
+        """Leave out the files in which no row matches, as the index beside each tells."""
+        indexes = index_pruning(self.table, self.row_filter)
+        for file in files:
+            if indexes is None or indexes.is_worth_reading((split.partition, split.bucket), file):
+                yield file
 
     def _live_rows(
         self,
@@ -104,7 +115,9 @@ class SplitRead(RowChoice):
         return LiveRowsReader(access, self._access(split, None, system), vectors)
 
     def _system_columns(self, section: Section) -> set[str]:
-        """The system columns that the merge needs: in a narrow read they cost more than its own."""
+        """The system columns that the merge needs; narrow reads omit the others, which would cost
+        most.
+        """
         system = set()
         if self.table.schema.sequence_fields or not lies_by_age(section):
             system.add(SEQUENCE_NUMBER)

@@ -22,7 +22,7 @@ from stream_app.filestore.data.file_stats import FileStats
 from stream_app.filestore.data.stats_filter import StatsFilter
 from stream_app.format.column_stats import ColumnStats
 from stream_app.mergetree.interval_partition import Section, partition_into_sections
-from stream_app.model.bucket_id import BucketId
+from stream_app.model.bucket_id import POSTPONED, BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.data_split import DataSplit, SplitGroup
 from stream_app.model.index_file_meta import IndexManifestEntry
@@ -41,6 +41,7 @@ from stream_app.planning.read.split_generator import (
 )
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.versions.index_pruning import index_pruning
 from stream_app.table.versions.read_refusals import warn_of
 from stream_app.table.versions.row_filter import RowFilter
 from stream_app.table.versions.scan_pruning import scan_pruning
@@ -71,7 +72,9 @@ class SplitScan:
         least_level = self.least_level
         if least_level is None:
             least_level = int(self.table.skips_level_0)
-        live = [entry for entry in live if entry.file.level >= least_level]
+        live = [
+            entry for entry in live if entry.file.level >= least_level and entry.bucket != POSTPONED
+        ]
         if snapshot is None or not live:
             return []
         warn_of(self.table, "fields of its snapshots", snapshot.unknown_fields)
@@ -93,7 +96,7 @@ class SplitScan:
             open_file_cost=options[SOURCE_SPLIT_OPEN_FILE_COST],
         )
         if not self.table.kind.merges_by_key:
-            return append_groups(self._passing(files, file_stats.all), rules)
+            return append_groups(self._with_a_row(files, file_stats), rules)
         with_key = self._passing(files, file_stats.keys)
         sections = partition_into_sections(with_key, self.table.key_of)
         return merge_tree_groups(self._worth_reading(sections, file_stats), rules)
@@ -135,6 +138,14 @@ class SplitScan:
         passing = condition.passing((file.row_count, stats_of(file)) for file in files)
         return [file for file, passes in zip(files, passing, strict=True) if passes]
 
+    def _with_a_row(
+        self, files: Sequence[DataFileMeta], file_stats: FileStats
+    ) -> list[DataFileMeta]:
+        """The files in which a row may match, by statistics and indexes."""
+        passing = self._passing(files, file_stats.of_all_columns)
+        indexes = index_pruning(self.table, self.row_filter)
+        return passing if indexes is None else [one for one in passing if indexes.may_hold(one)]
+
     def _worth_reading(
         self, sections: Sequence[Section], file_stats: FileStats
     ) -> Sequence[Section]:
@@ -142,7 +153,7 @@ class SplitScan:
             return sections
         may_prune = traits_of(self.table.options.merge_engine).may_prune_by_value
         files = [file for section in sections for file in section_files(section)]
-        passing = {file.file_name for file in self._passing(files, file_stats.all)}
+        passing = {file.file_name for file in self._with_a_row(files, file_stats)}
         return [
             section
             for section in sections

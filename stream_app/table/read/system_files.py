@@ -1,4 +1,5 @@
-"""System tables of a snapshot's files: files, key ranges, manifests, partitions, buckets, indexes.
+"""Lists a snapshot's files as system tables: files, key ranges, manifests, partitions, buckets,
+indexes.
 
 Texts are Java's: a partition is ``{a, 2024-01-01}``, a key ``[7]``, statistics ``{k=7, v=null}`` by
 name. In keys and statistics a DATE is its day number; bytes are hexadecimal digits, where Java
@@ -190,7 +191,7 @@ MANIFESTS = SystemTable(
 
 
 def _place_facts(table: FileStoreTable) -> dict[str, Fact]:
-    """Facts of what lies in a partition: Java's text of it, and its folder."""
+    """The facts about an object's partition: its text in Java's form, and its folder."""
     shown = _Shown(table)
     return {
         "partition": lambda row: shown.partition(row.partition),
@@ -249,7 +250,10 @@ def _vectors(entry: IndexManifestEntry) -> list[tuple[object, ...]] | None:
     vectors = entry.index_file.deletion_vectors
     if vectors is None:
         return None
-    return [(one.data_file_name, one.offset, one.length, one.cardinality) for one in vectors]
+    return [
+        (vector.data_file_name, vector.offset, vector.length, vector.cardinality)
+        for vector in vectors
+    ]
 
 
 TABLE_INDEXES = SystemTable(
@@ -271,7 +275,7 @@ TABLE_INDEXES = SystemTable(
 
 
 class _Shown:
-    """Makes texts of what is binary in a table's metadata."""
+    """Formats the binary values of a table's metadata as text."""
 
     def __init__(self, table: FileStoreTable) -> None:
         self.table = table
@@ -279,11 +283,11 @@ class _Shown:
         self._columns = sorted(table.schema.fields, key=lambda one: one.name)
 
     def partition(self, partition: bytes) -> str:
-        """``{a, 2024-01-01}``."""
+        """A partition as Paimon shows it: ``{a, 2024-01-01}``."""
         return "{" + ", ".join(self._partition_texts(partition, "null")) + "}"
 
     def spec(self, partition: bytes) -> str:
-        """``dt=2024-01-01/hour=3``: as a folder's name, but nothing is escaped."""
+        """``dt=2024-01-01/hour=3``: the partition as its folder's name, but without escapes."""
         default = self.table.options[PARTITION_DEFAULT_NAME]
         names = self.table.schema.partition_keys
         texts = self._partition_texts(partition, default)
@@ -298,13 +302,13 @@ class _Shown:
         ]
 
     def path(self, entry: ManifestEntry) -> str:
-        """Where a data file lies."""
+        """The path of a data file."""
         if entry.file.external_path is not None:
             return entry.file.external_path
         return self.table.paths.data_file(entry.partition, entry.bucket, entry.file)
 
     def key(self, file: DataFileMeta, key: bytes) -> str | None:
-        """``[7]``; None without a primary key."""
+        """A key as Paimon shows it: ``[7]``; None without a primary key."""
         types = self._schema_of(file.schema_id).key_type.types
         if not types:
             return None
@@ -312,7 +316,7 @@ class _Shown:
         return f"[{', '.join(_object_text(value, kind) for value, kind in values)}]"
 
     def stats(self, file: DataFileMeta) -> tuple[str, str, str]:
-        """Null counts, least and largest values, of the columns of today."""
+        """Null counts, least and greatest values of the columns in the table's current schema."""
         schema = self._schema_of(file.schema_id)
         by_name = value_stats(file, schema)
         then = {column.field_id: column for column in schema.fields}

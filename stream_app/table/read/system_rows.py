@@ -1,4 +1,4 @@
-"""The one source of rows that show a table's metadata: rows, their facts, and Paimon's view.
+"""Makes rows that show a table's metadata, for stream_app's listings and Paimon's system tables.
 
 A row is a value of the metadata, such as a `Snapshot`. A fact is a function of a row, and only the
 facts that a view names are evaluated. `inspect` and Paimon's system tables are two such views.
@@ -23,7 +23,7 @@ Fact = str | Callable[[Any], object]
 
 
 def columns(text: str, *nested: pa.Field) -> pa.Schema:
-    """The columns of ``name TYPE [NOT NULL], …``, and nested ones behind them."""
+    """Parse columns from ``name TYPE [NOT NULL], …``, and append nested ones."""
     return pa.schema(
         [*(field.remove_metadata() for field in arrow_schema(parse_columns(text))), *nested]
     )
@@ -60,7 +60,7 @@ class SystemTable:
     def values(
         self, table: FileStoreTable, rows: Iterable[Any], facts: Sequence[Fact]
     ) -> Iterator[tuple[object, ...]]:
-        """These facts of each row."""
+        """The values of these facts for each row."""
         declared = self.facts(table)
         getters = []
         for fact in facts:

@@ -1,7 +1,7 @@
-"""Paimon's system tables as Arrow tables, with its names, columns, types and order.
+"""Makes Paimon's system tables as Arrow tables, with its names, columns, types and order.
 
-Here are those of versions and options; `system_files` has those of files, and `projection` those
-that show the table's own rows. Times are those of the local wall clock, as Java shows them.
+This module has the tables of versions and options, `system_files` those of files, and `projection`
+those that show the table's own rows. Times are those of the local wall clock, as Java shows them.
 
 Source: Paimon `table/system/*.java`.
 """
@@ -138,10 +138,10 @@ _CONSUMERS = SystemTable(
 def _aggregation_facts(table: FileStoreTable) -> dict[str, Fact]:
     """Facts of a column: its options ``fields.NAME.…``, and their values."""
     split = [(key.split("."), key, value) for key, value in table.schema.options.items()]
-    of_fields = [one for one in split if len(one[0]) > 2 and one[0][0] == "fields"]
+    of_fields = [option for option in split if len(option[0]) > 2 and option[0][0] == "fields"]
 
     def texts(name: str, place: int) -> str:
-        return f"[{', '.join(str(one[place]) for one in of_fields if one[0][1] == name)}]"
+        return f"[{', '.join(str(option[place]) for option in of_fields if option[0][1] == name)}]"
 
     return {
         "field_name": "name",
@@ -195,7 +195,7 @@ def _json(value: object) -> str:
 
 
 def duration_text(millis: int | None) -> str | None:
-    """``PT24H0.5S``: as Java's Duration prints it; None stays None."""
+    """A duration as Java's Duration prints it: ``PT24H0.5S``; None stays None."""
     if millis is None:
         return None
     seconds, fraction = divmod(millis, 1000)
@@ -224,14 +224,14 @@ SYSTEM_TABLES: dict[str, SystemTable] = {
     "aggregation_fields": _AGGREGATION_FIELDS,
     "statistics": _STATISTICS,
 }
-"""By name; those of files and statistics look at one snapshot."""
+"""System tables by name; those of files and statistics show one snapshot."""
 
 
 def check_system_table(name: str) -> None:
-    """See that there is such a system table.
+    """Check that there is a system table of this name.
 
     Raises:
-        UsageError: there is none, or we do not read it.
+        UsageError: there is none, or stream_app does not read it.
     """
     known = (*SYSTEM_TABLES, *ROW_TABLES)
     if name == "row_tracking":

@@ -1,1 +1,4 @@
-"""New versions of a table's schema."""
+"""Commits new versions of a table's schema.
+
+`planning.schema` decides what a version may change; this package publishes it.
+"""

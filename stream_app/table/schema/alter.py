@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from stream_app.catalog.environment import NO_CATALOG
 from stream_app.errors import TableNotFoundError
 from stream_app.format.casting.arrays import CastError
 from stream_app.format.casting.rules import can_be_read_as, default_value
@@ -23,7 +24,7 @@ from stream_app.model.schema.data_type import DataType
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
 from stream_app.model.schema.source_table import SourceTable
 from stream_app.model.schema.table_schema import TableSchema
-from stream_app.planning.schema.alteration import Casting, altered
+from stream_app.planning.schema.alteration import Casting, altered_schema
 from stream_app.planning.schema.evolution import evolution
 from stream_app.planning.schema.schema_changes import SchemaChange, schema_differences
 from stream_app.planning.sync.column_remarks import TableRemark, remarks_of_added
@@ -64,14 +65,16 @@ def alter_table(table: FileStoreTable, changes: Sequence[SchemaChange]) -> Table
 def alter_by(
     table: FileStoreTable, changes_of: Callable[[TableSchema], Sequence[SchemaChange]]
 ) -> TableSchema:
-    """As `alter_table`, with changes that depend on the newest schema."""
+    """Alter a table as `alter_table` does, with changes that depend on the newest schema."""
     while True:
         newest = _newest(table)
         changes = changes_of(newest)
         schema = _next(table, newest, changes)
         if schema is newest:
             return schema
-        published = table.environment.publish_schema(table.schemas, schema, changes)
+        # A catalog knows the schema of the main branch alone.
+        environment = NO_CATALOG if table.branch else table.environment
+        published = environment.publish_schema(table.schemas, schema, changes)
         if published is not None:
             return published
 
@@ -88,7 +91,7 @@ def _newest(table: FileStoreTable) -> TableSchema:
 def _next(
     table: FileStoreTable, newest: TableSchema, changes: Sequence[SchemaChange]
 ) -> TableSchema:
-    return altered(
+    return altered_schema(
         newest,
         changes,
         _CASTING,
@@ -99,13 +102,13 @@ def _next(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvolutionRules:
-    """How a table follows its source.
+    """The rules by which a table follows its source.
 
     Attributes:
-        options: of ``type-mapping``.
+        options: the options of ``type-mapping``.
         stops: whether a type that the column cannot follow is an error.
         quarantines: whether records with such a type are bad (`narrowed_columns`).
-        tells: whether the log names such a type.
+        tells: whether the log reports such a type.
         made: as in `evolution`.
     """
 
@@ -117,13 +120,13 @@ class EvolutionRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Evolved:
-    """Outcome of an evolution.
+class EvolutionOutcome:
+    """The outcome of an evolution.
 
     Attributes:
-        changes: what differs from the schema that the caller has, in words; empty: nothing.
-        kept: columns that do not follow their source, in words.
-        remarks: what is to be said of columns that the caller's schema does not have.
+        changes: texts about the differences from the caller's schema; empty if there are none.
+        kept: texts about columns that do not follow their source.
+        remarks: texts about columns that the caller's schema lacks.
     """
 
     schema: TableSchema
@@ -132,7 +135,9 @@ class Evolved:
     remarks: Sequence[TableRemark] = ()
 
 
-def evolve(table: FileStoreTable, source_table: SourceTable, rules: EvolutionRules) -> Evolved:
+def evolve(
+    table: FileStoreTable, source_table: SourceTable, rules: EvolutionRules
+) -> EvolutionOutcome:
     """Extend the table's newest schema to hold what messages describe.
 
     Raises:
@@ -150,4 +155,4 @@ def evolve(table: FileStoreTable, source_table: SourceTable, rules: EvolutionRul
     added = set(schema.fields.names).difference(table.schema.fields.names)
     remarks = remarks_of_added(column for column in source_table.columns if column.name in added)
     stored = table.schemas.schema(table.schema.schema_id)  # without the options of this process
-    return Evolved(schema, tuple(schema_differences(stored, schema)), kept, remarks)
+    return EvolutionOutcome(schema, tuple(schema_differences(stored, schema)), kept, remarks)

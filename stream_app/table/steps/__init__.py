@@ -1,1 +1,1 @@
-"""Steps of a table's pipeline: they judge decoded records, before the shuffle."""
+"""Judges decoded records before the shuffle, in steps of a table's pipeline."""

@@ -1,7 +1,7 @@
 """Judges records by whether a change must name its row's partition.
 
 `NamedPartitions` is for tables whose changes find their rows by an index of keys. `LookupHints` is
-for those that could have one: it tells so beside the reason of a record that lacks its partition.
+for those that could have one: it adds that hint to the reason of a record that lacks its partition.
 
 Paimon's Flink jobs expect whole before-images instead.
 """
@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from stream_app.arrow_buffers import valid_of
 from stream_app.cdc.change_batch import ROW_KIND, DecodedBatch
-from stream_app.cdc.columns.arrow_buffers import valid_of
-from stream_app.model.merge_engine import Existing
+from stream_app.mergetree.key_value_batch import are_retracts
+from stream_app.model.merge_engine import OlderRowRule
 from stream_app.model.options.bucket_options import PARTITION_LOOKUP
 from stream_app.model.schema.paimon_problems import index_problems
 from stream_app.model.schema.table_schema import TableSchema
@@ -41,10 +42,10 @@ class NamedPartitions:
         for name in self.required:
             column = rows.column(name)
             if column.null_count:
-                stays = (rows.column(ROW_KIND).to_numpy() & 1) == 0
+                stays = ~are_retracts(rows.column(ROW_KIND).to_numpy())
                 lacking = decoded.changes.message_index[stays & ~valid_of(column)]
                 reasons |= dict.fromkeys(lacking.tolist(), f"NOT NULL column {name!r} is null")
-        return decoded.setting_aside(messages, reasons)
+        return decoded.quarantining(messages, reasons)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,11 +75,11 @@ class LookupHints:
 def finds_rows(schema: TableSchema) -> bool:
     """Whether a change finds its older row without the partition that it names."""
     rule = index_rule(schema)
-    return rule is not None and rule.existing is Existing.MOVES
+    return rule is not None and rule.existing is OlderRowRule.MOVES
 
 
 def named_partitions(schema: TableSchema) -> NamedPartitions | None:
-    """The step of a table; None: messages name the partition anyway."""
+    """The step of a table; None if messages always name the partition."""
     if not finds_rows(schema):
         return None
     fields = schema.partition_type

@@ -1,7 +1,7 @@
 """Quarantines records with a value that no merge accepts.
 
-As its key's only row, a bitmap or sketch that cannot be read is stored. So is a zero by which
-``product`` would have to divide. After the key's next row each read and each compaction would fail.
+A bitmap or sketch that cannot be read can be stored while its key has one row. So can a zero by
+which ``product`` would divide. After the key's next row every read and every compaction would fail.
 
 Source: Paimon `mergetree/compact/aggregate/Field{RoaringBitmap32,RoaringBitmap64,HllSketch,
 ThetaSketch,Product}Agg.java`, which fail there.
@@ -47,7 +47,7 @@ class MergeableValues:
             reasons |= _unreadable(how, decoded.changes)
         for how in self.divided:
             reasons |= _divided_by_zero(how, decoded.changes)
-        return decoded.setting_aside(messages, reasons)
+        return decoded.quarantining(messages, reasons)
 
 
 def mergeable_values(schema: TableSchema) -> MergeableValues | None:
@@ -61,7 +61,7 @@ def mergeable_values(schema: TableSchema) -> MergeableValues | None:
 
 
 def _divides(how: ColumnAggregate, schema: TableSchema) -> bool:
-    """Whether deletes divide the column, which ends with an error at zero; floats become inf."""
+    """Whether deletes divide the column; zero is an error then, except for floats."""
     is_float = schema.fields.field(how.column).data_type.root in FLOAT_ROOTS
     options: CoreOptions = schema.core_options
     is_divided = AGGREGATE_FUNCTIONS[how.function].divides and not how.ignores_retract
@@ -69,7 +69,7 @@ def _divides(how: ColumnAggregate, schema: TableSchema) -> bool:
 
 
 def _unreadable(how: ColumnAggregate, changes: ChangeBatch) -> dict[int, str]:
-    """A loop over the values, as each of their merges is."""
+    """The rows whose value cannot be read; loops over values, as each merge of them does."""
     values = changes.rows.column(how.column).to_pylist()
     return {
         int(index): f"column {how.column!r}: {how.function} cannot read the value: {wrong}"

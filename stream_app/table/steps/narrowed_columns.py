@@ -1,12 +1,12 @@
-"""Sets records aside whose source has a type that the table's column cannot follow.
+"""Quarantines records whose source has a type that the table's column cannot follow.
 
-It runs where ``narrowed-columns`` is ``quarantine``. A narrower type alone does not tell
-whether the source has narrowed the column, or the record is older than the column's widening. The
-time does: a record counts from the moment at which the table's schema gave the column its type.
-Every table has these moments, so a repeated epoch sets the same records aside.
+It runs where ``narrowed-columns`` is ``quarantine``. A narrower type alone is ambiguous: the source
+has narrowed the column, or the record predates the column's widening. The time decides: a record
+counts from the moment at which the table's schema gave the column its type. Every table has these
+moments, so a repeated epoch quarantines the same records.
 
-A record has the time that its source tells, else Kafka's. So a record that a connector sends again
-is as old as it was.
+A record has the source's time of its change, or Kafka's time without one. So a record that a
+connector sends again keeps its time.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 
 from stream_app.cdc.change_batch import DecodedBatch, whole_messages
 from stream_app.cdc.message_format import SourceReader
-from stream_app.cdc.steps.lowered_decode import lowered
-from stream_app.model.schema.source_table import SourceTable, renamed
+from stream_app.cdc.steps.lowered_decode import lowered_table
+from stream_app.model.schema.source_table import SourceTable, with_aliases
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.schema.evolution import evolution, typed_since
 from stream_app.table.file_store_table import FileStoreTable
@@ -36,8 +36,8 @@ class NarrowedColumns:
     """Implements `pipeline.Step`.
 
     Attributes:
-        reader: tells the types of each message, and its time.
-        schema: of the table.
+        reader: reads the types of each message, and its time.
+        schema: the schema of the table.
         since: a column → from which time on its type counts, in ms.
         aliases, lowers: names that the source has for columns.
     """
@@ -63,12 +63,12 @@ class NarrowedColumns:
             times = self._times(whole.take(pa.array(at)))
             for name, why in kept.items():
                 reasons |= dict.fromkeys(at[times > self.since[name]].tolist(), why)
-        return decoded.setting_aside(messages, reasons)
+        return decoded.quarantining(messages, reasons)
 
     def _kept(self, source_table: SourceTable) -> dict[str, str]:
-        """The columns that do not follow their source, and why."""
-        source_table = lowered(source_table) if self.lowers else source_table
-        source_table = renamed(source_table, self.aliases) if self.aliases else source_table
+        """The columns that do not follow their source, with the reasons."""
+        source_table = lowered_table(source_table) if self.lowers else source_table
+        source_table = with_aliases(source_table, self.aliases) if self.aliases else source_table
         kept_columns = evolution(
             self.schema, source_table, self.rules.options, self.rules.made
         ).kept
@@ -79,7 +79,7 @@ class NarrowedColumns:
         }
 
     def _times(self, messages: pa.RecordBatch) -> npt.NDArray[np.int64]:
-        """The times of the changes, int64 [n] of ms; the least one where nothing tells the time."""
+        """The times of the changes in ms, int64 [n]; the least number for a change without one."""
         of_kafka = messages.column("timestamp").cast(_MILLIS, safe=False)
         of_source = self.reader.change_times
         millis = of_kafka if of_source is None else pc.coalesce(of_source(messages), of_kafka)

@@ -1,7 +1,7 @@
 """Quarantines records whose partition cannot be written.
 
 There are two reasons. The folder's name would exceed 255 bytes, the limit of ext4, xfs and HDFS. Or
-the partition tells no time, although ``partition.timestamp-format.strict`` demands it. Without the
+its values give no time, although ``partition.timestamp-format.strict`` demands one. Without the
 step such a record would end the writing task, and the job at each start.
 
 Source: Paimon `utils/PartitionPathUtils.java`,
@@ -51,7 +51,7 @@ class NameablePartitions:
             column = decoded.changes.rows.column(name)
             if pa.types.is_string(column.type):
                 reasons |= _too_long(name, column, decoded)
-        return decoded.setting_aside(messages, reasons)
+        return decoded.quarantining(messages, reasons)
 
 
 def nameable_partitions(schema: TableSchema) -> NameablePartitions | None:
@@ -113,10 +113,10 @@ class DatedPartitions:
             if any(text is not None for text in texts)
             else {}
         )
-        return decoded.setting_aside(messages, reasons)
+        return decoded.quarantining(messages, reasons)
 
     def _undated(self, columns: Sequence[pa.Array], row: int) -> str | None:
-        """The text of a row's partition when it tells no time; else None."""
+        """The text of a row's partition if its values give no time; else None."""
         names, types = self.partition_type.names, self.partition_type.types
         values = deserialize_row(serialize_arrow_row(columns, types, row), types)
         texts = value_texts(values, self.partition_type)

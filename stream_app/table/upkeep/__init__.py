@@ -1,1 +1,1 @@
-"""Retention, tags, rollback and orphans. Start with `expire_snapshots`."""
+"""Expires versions, manages tags, rolls back, deletes orphans. Start with `expire_snapshots`."""

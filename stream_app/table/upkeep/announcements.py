@@ -1,8 +1,7 @@
-"""Announced deletions: which versions are about to disappear, and tags that come too late to save
-them.
+"""Manages announced deletions of versions, and the tags that came too late to save a version.
 
 `expire_snapshots` and `rollback` announce, and check each other's announcements; `tags` and
-`changelog_follow` only check. The maker of a tag that came too late deletes it again. A maker that
+`changelog_follow` only check. A process whose tag came too late deletes that tag. A maker that
 dies, or another engine, leaves a tag without files. The expiry deletes it at its end, or after a
 crash the next expiry does.
 
@@ -76,7 +75,7 @@ def is_expiring(number: int, holding: Iterable[ExpiryAnnouncement]) -> bool:
 def rollback_holds(
     announcement: RollbackAnnouncement, newest: int | None, newest_list: str | None
 ) -> bool:
-    """Whether a rollback is running, or has died and no commit followed.
+    """Whether a rollback is running, or crashed and no commit followed.
 
     Args:
         newest: the number of the newest snapshot; None: there is none.
@@ -100,7 +99,7 @@ def expiry_in_the_way(
 ) -> ExpiryAnnouncement | None:
     """The expiry that forbids a rollback, because it may delete files that the target needs.
 
-    That is one that ends behind the target. An expiry that came after another rollback had begun
+    Such an expiry ends behind the target. An expiry that came after another rollback had begun
     has seen that rollback, and has deleted nothing.
 
     Args:
@@ -160,8 +159,8 @@ def delete_void_tags(
     """Delete the tags that came too late for versions that expiries have deleted.
 
     Args:
-        going: what these have announced.
-        tags: those that there are.
+        going: the expiries' announcements.
+        tags: the existing tags.
         known: tags that need no check, because all plans have considered them.
 
     Raises:
@@ -188,10 +187,10 @@ def delete_void_tags(
 
 
 def withdraw_what_is_over(table: FileStoreTable, listed: Collection[str]) -> None:
-    """Withdraw announcements that are done or void.
+    """Withdraw announcements that are completed or void.
 
     Args:
-        listed: names beside the tags, as they were just now.
+        listed: file names beside the tags, from a fresh listing.
 
     Raises:
         CorruptFileError: what was announced cannot be read.
@@ -211,7 +210,7 @@ def withdraw_what_is_over(table: FileStoreTable, listed: Collection[str]) -> Non
 def holding_announcements(
     table: FileStoreTable, listed: Collection[str] | None = None
 ) -> list[ExpiryAnnouncement]:
-    """Announcements of expiries that are running, or have died.
+    """Announcements of expiries that are running or have crashed.
 
     Args:
         listed: names beside the tags, if the caller has just listed them.
@@ -226,7 +225,7 @@ def holding_announcements(
 def holding_rollbacks(
     table: FileStoreTable, listed: Collection[str] | None = None
 ) -> list[RollbackAnnouncement]:
-    """Announcements of rollbacks that are running, or have died; as `holding_announcements`.
+    """Announcements of rollbacks that are running or have crashed; as `holding_announcements`.
 
     Raises:
         CorruptFileError: what was announced cannot be read.
@@ -281,6 +280,8 @@ def _is_whole(table: FileStoreTable, snapshot: Snapshot) -> bool:
         )
     except CorruptFileError:
         return False
-    wanted = [paths.data_file(one.partition, one.bucket, one.file) for one in entries]
-    wanted += [paths.index_file(one.partition, one.bucket, one.index_file) for one in indexes]
+    wanted = [paths.data_file(entry.partition, entry.bucket, entry.file) for entry in entries]
+    wanted += [
+        paths.index_file(index.partition, index.bucket, index.index_file) for index in indexes
+    ]
     return not any(list(presence.findings(path, None)) for path in wanted)

@@ -1,8 +1,8 @@
 """Deletes old long-lived changelogs, with the files that only they need.
 
-As `expire_snapshots`, and after it. It deletes changelog files. Where flushed files were the
-changelog when the snapshot expired, the files that it took out of the table go as well. They belong
-to changelogs before it.
+It works as `expire_snapshots`, and runs after it. It deletes changelog files. Where flushed files
+served as the changelog, it also deletes the files that the expired snapshot removed from the table.
+They belong to changelogs before it.
 
 The current producer decides which files are the changelog, because followers read all snapshots by
 it. So flushed files of a time without changelog files need not stay when there are some today.
@@ -23,7 +23,7 @@ from stream_app.table.upkeep.expire_snapshots import (
     add_changelog,
     add_dropped,
     first_wanted,
-    readable,
+    read_past_damage,
     time_of,
     versions_before,
 )
@@ -43,7 +43,7 @@ class ExpireChangelogs:
     """Expires long-lived changelogs of one table."""
 
     table: FileStoreTable
-    _cache: LiveFilesCache = field(default_factory=live_files_cache)
+    _cache: LiveFilesCache = field(init=False, default_factory=live_files_cache)
 
     def plan(self, config: ExpireConfig) -> Expiry:
         """The expiry that is due: of all changelogs, if they are kept no longer than snapshots.
@@ -58,7 +58,7 @@ class ExpireChangelogs:
         if ids and earliest is not None:
             end = self._end(ids, config)
             versions = versions_before(end, ids, read, self.table)
-            later = [readable(read, number) for number in [n for n in ids if n >= end][:1]]
+            later = [read_past_damage(read, number) for number in [n for n in ids if n >= end][:1]]
             if versions:
                 files = self._files(versions, later, self.table.snapshots.snapshot(earliest))
         return Expiry(versions=versions, files=files, cleans_folders=config.cleans_folders)

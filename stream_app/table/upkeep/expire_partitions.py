@@ -35,7 +35,7 @@ from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.planning.upkeep.partition_time import (
     DatedPartition,
     PartitionTime,
-    batches,
+    drop_batches,
     expired_partitions,
     time_of_partitions,
 )
@@ -45,7 +45,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
-class AgeOf(enum.Enum):
+class AgeBasis(enum.Enum):
     """The time from which a partition's age counts (``partition.expiration-strategy``)."""
 
     VALUES = "values-time"
@@ -63,7 +63,7 @@ class PartitionRetention:
     """
 
     time_ms: int
-    age_of: AgeOf
+    age_of: AgeBasis
     time: PartitionTime
     at_most: int
     batch_size: int | None
@@ -74,8 +74,8 @@ class PartitionExpiry:
     """The partitions that expire.
 
     Attributes:
-        partitions: in the order in which they go.
-        undated: how many partitions stay because they have no time.
+        partitions: in the order in which they are dropped.
+        undated: the number of partitions that stay because they have no time.
     """
 
     partitions: tuple[DatedPartition, ...]
@@ -100,7 +100,7 @@ def partition_retention(options: CoreOptions) -> PartitionRetention | None:
     if time_ms is None:
         return None
     strategy = options[PARTITION_EXPIRATION_STRATEGY].lower()
-    known = [age.value for age in AgeOf]
+    known = [age.value for age in AgeBasis]
     if strategy not in known:
         raise UsageError(
             unknown_name("value of option 'partition.expiration-strategy':", strategy, known),
@@ -108,7 +108,7 @@ def partition_retention(options: CoreOptions) -> PartitionRetention | None:
         )
     return PartitionRetention(
         time_ms=time_ms,
-        age_of=AgeOf(strategy),
+        age_of=AgeBasis(strategy),
         time=time_of_partitions(options),
         at_most=options[PARTITION_EXPIRATION_MAX_NUM],
         batch_size=options[PARTITION_EXPIRATION_BATCH_SIZE],
@@ -139,13 +139,13 @@ class ExpirePartitions:
             CommitError: others won every race; what was not dropped is found again next time.
         """
         user = f"expire-partitions-{uuid.uuid4()}"
-        for batch in batches(list(expiry.partitions), self.retention.batch_size):
+        for batch in drop_batches(list(expiry.partitions), self.retention.batch_size):
             dropped = self._drop(user, batch)
             if dropped is not None:
                 yield dropped
 
     def _drop(self, user: str, going: Sequence[DatedPartition]) -> DroppedPartitions | None:
-        """Drop those that are still too old; None: none is."""
+        """Drop the partitions that are still too old; None if none is."""
         while going:
             latest = self.table.snapshots.latest()
             commit = FileStoreCommit(self.table, CommitHistory(self.table, user, latest))
@@ -167,7 +167,7 @@ class ExpirePartitions:
 
     def _check(self, files: Sequence[ManifestEntry]) -> None:
         """Check that the partitions of the deleted files have expired."""
-        if self.retention.age_of is AgeOf.VALUES:
+        if self.retention.age_of is AgeBasis.VALUES:
             return
         dated = self._dated(files)
         young = len(dated) - len(self._too_old(dated))
@@ -194,7 +194,7 @@ class ExpirePartitions:
         schema = self.table.schema
         row_type = schema.partition_type
         texts = value_texts(deserialize_row(partition, row_type.types), row_type)
-        if self.retention.age_of is AgeOf.VALUES:
+        if self.retention.age_of is AgeBasis.VALUES:
             time_ms = self.retention.time.millis(row_type.names, texts)
         else:
             made = [entry.file.creation_time_ms for entry in entries]

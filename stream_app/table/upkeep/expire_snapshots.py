@@ -31,7 +31,11 @@ from stream_app.planning.upkeep.expire_range import (
     but_for_consumer,
     snapshot_range,
 )
-from stream_app.planning.upkeep.unused_files import dropped_files, unprotected, without_flushed
+from stream_app.planning.upkeep.unused_files import (
+    dropped_files,
+    unprotected_entries,
+    without_flushed,
+)
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.map_in_threads import map_in_threads, thread_count
 from stream_app.table.upkeep.announcements import (
@@ -79,7 +83,7 @@ class SnapshotExpiry(Expiry):
         kept: the earliest retained snapshot.
         keeps_changelogs: whether the snapshots become long-lived changelogs.
         kept_by: why no more expire, as text.
-        tags: when each tag was written that was thought of, by name.
+        tags: by name, the write time of each tag that the plan considered.
         announcement: the announcement to make before anything is deleted; None: nothing goes.
     """
 
@@ -96,7 +100,7 @@ class ExpireSnapshots:
     """Expires snapshots of one table; caches the files of tags between expiries."""
 
     table: FileStoreTable
-    _cache: LiveFilesCache = field(default_factory=live_files_cache)
+    _cache: LiveFilesCache = field(init=False, default_factory=live_files_cache)
 
     def plan(self, config: ExpireConfig) -> SnapshotExpiry:
         """The expiry that is due.
@@ -127,7 +131,7 @@ class ExpireSnapshots:
         read = self.table.snapshots.snapshot
         versions = versions_before(going.end, ids, read, self.table)
         kept_id = next((number for number in ids if number >= going.end), None)
-        kept = None if kept_id is None or not versions else readable(read, kept_id)
+        kept = None if kept_id is None or not versions else read_past_damage(read, kept_id)
         files, announcement = FilesToDelete(), None
         tags: Mapping[str, FileStatus] = {}
         while kept is not None and announcement is None:
@@ -261,7 +265,7 @@ class ExpireSnapshots:
         return but_for_consumer(going, first_wanted(self.table, now))
 
     def _without_newest_epochs(self, newest: int, going: ExpireRange) -> ExpireRange:
-        """What expires but for the snapshots with the only record of a job's newest epoch."""
+        """The expiring snapshots, except those with the only record of a job's newest epoch."""
         snapshots = self.table.snapshots.backwards(begin=newest)
         needed = oldest_needed(snapshots, self.table.clock.now_ms())
         if needed is None or needed >= going.end:
@@ -322,7 +326,7 @@ def versions_before(
 
     def version(number: int) -> Snapshot | None:
         try:
-            return readable(read, number)
+            return read_past_damage(read, number)
         except FileNotFoundError:  # another expiry runs too
             return None
 
@@ -330,7 +334,7 @@ def versions_before(
     return tuple(version for version in versions if version is not None)
 
 
-def readable(read: ReadVersion, number: int) -> Snapshot:
+def read_past_damage(read: ReadVersion, number: int) -> Snapshot:
     """Read a version; an error names the way past a damaged one."""
     try:
         return read(number)
@@ -344,15 +348,15 @@ def readable(read: ReadVersion, number: int) -> Snapshot:
 
 
 def time_of(read: ReadVersion, number: int) -> int | None:
-    """When a version was committed, in milliseconds; None when it is gone."""
+    """The commit time of a version in milliseconds; None if the version is gone."""
     try:
-        return readable(read, number).time_millis
+        return read_past_damage(read, number).time_millis
     except FileNotFoundError:
         return None
 
 
 def first_wanted(table: FileStoreTable, now_ms: int) -> int | None:
-    """The first snapshot that a consumer has yet to read; None: no consumer waits."""
+    """The oldest snapshot that some consumer has yet to read; None if no consumer waits."""
     expiration_ms = table.options[CONSUMER_EXPIRATION_TIME]
     return table.consumers.min_next_snapshot(now_ms, expiration_ms)
 
@@ -365,7 +369,7 @@ def add_dropped(
     *,
     with_flushed: bool = True,
 ) -> None:
-    """The data files that a version took out of the table."""
+    """Collect the data files that a version removed from the table."""
     reads = collector.reads
     reads.prefetch([version.delta_manifest_list], with_manifests=True)
     dropped = dropped_files(reads.entries(version.delta_manifest_list) or ())
@@ -373,13 +377,13 @@ def add_dropped(
         dropped = without_flushed(dropped)
     if dropped:
         needed = protected.files_needed(version.snapshot_id, reads, cache)
-        collector.add_data_files(unprotected(dropped, needed))
+        collector.add_data_files(unprotected_entries(dropped, needed))
 
 
 def add_changelog(
     collector: FileCollector, snapshot: Snapshot, protected: ProtectedVersions
 ) -> None:
-    """The changelog files of a version, and what names them."""
+    """Collect a version's changelog files, with the manifests that name them."""
     name = snapshot.changelog_manifest_list
     if name is None or name in protected.branch_changelogs:
         return

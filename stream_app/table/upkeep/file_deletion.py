@@ -1,4 +1,4 @@
-"""Collects files to delete, but for those that others need, and deletes them in a crash-safe order.
+"""Collects the files that no retained version needs, and deletes them in a crash-safe order.
 
 Used by everything that deletes versions: expiry of snapshots and changelogs, deletion of tags,
 rollback. They collect a `FilesToDelete`, which can be shown, and `delete_files` does it. What a
@@ -33,7 +33,7 @@ _LIVE_FILES_KEPT = 1_000_000
 
 
 def live_files_cache() -> LiveFilesCache:
-    """An empty one."""
+    """An empty cache of live files."""
     return RecentFiles(_LIVE_FILES_KEPT, len)
 
 
@@ -85,10 +85,10 @@ class ProtectedVersions:
 def protected_versions(
     table: FileStoreTable, names: Iterable[str] | None = None
 ) -> ProtectedVersions:
-    """The tags and branches that there are now.
+    """Read the existing tags and branches.
 
     Args:
-        names: of the tags, if the caller has just listed them.
+        names: the tags' names, if the caller has just listed them.
 
     Raises:
         CorruptFileError: the file of a tag or of a branch's snapshot cannot be read.
@@ -105,7 +105,7 @@ def protected_versions(
             for version in (*snapshots, *of_branch)
             if version.changelog_manifest_list is not None
         }
-    tags = table.tags.tags() if names is None else table.tags.named(names)
+    tags = table.tags.tags() if names is None else table.tags.tags_named(names)
     tagged = {tag.snapshot.snapshot_id: tag.snapshot for tag in tags}
     return ProtectedVersions(dict(sorted(tagged.items())), tuple(versions), frozenset(changelogs))
 
@@ -116,7 +116,7 @@ class FilesToDelete:
 
     Attributes:
         lists: manifest lists and index manifests: what names other metadata.
-        folders: of buckets and partitions with deleted files, the inner ones first.
+        folders: the folders of buckets and partitions with deleted files, the inner ones first.
         seen: names of metadata and index files that are collected already, or retained.
     """
 
@@ -128,6 +128,10 @@ class FilesToDelete:
     statistics: dict[str, int] = field(default_factory=dict)
     folders: dict[str, None] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
+
+    def retain(self, names: Iterable[str]) -> None:
+        """Never collect metadata and index files of these names."""
+        self.seen.update(names)
 
     @property
     def count(self) -> int:
@@ -173,7 +177,7 @@ class FileCollector:
             CorruptFileError: a version's metadata is incomplete, so its files cannot be determined.
         """
         for snapshot in snapshots:
-            self.files.seen |= self.reads.names(snapshot, may_be_gone=may_be_gone)
+            self.files.retain(self.reads.names(snapshot, may_be_gone=may_be_gone))
 
     def add_data_files(self, entries: Iterable[ManifestEntry]) -> None:
         """Add data files, with the files beside them.
@@ -224,8 +228,8 @@ class FileCollector:
             path = paths.data_file(entry.partition, entry.bucket, entry.file)
             sizes[path] = entry.file.file_size
             folder = path.rpartition("/")[0]
-            for name in entry.file.extra_files:
-                sizes[f"{folder}/{name}"] = 0
+            for extra in paths.extra_files(entry.partition, entry.bucket, entry.file):
+                sizes[extra] = 0
             if folder not in self.files.folders:
                 self.files.folders[folder] = None
 
@@ -239,8 +243,8 @@ class FileCollector:
 def delete_files(table: FileStoreTable, files: FilesToDelete, *, clean_folders: bool) -> None:
     """Delete the files, kind after kind. A missing file is no error.
 
-    First it syncs the deletions of versions and tags. One that a crash of the machine brought back
-    would name files that are deleted here. Files themselves may come back, and are orphans then.
+    First it syncs the deletions of versions and tags. Otherwise a machine crash could restore a
+    version whose files are already deleted. Deleted data files may reappear; they are orphans then.
 
     Args:
         clean_folders: delete also folders that became empty (``snapshot.clean-empty-directories``).
@@ -260,7 +264,7 @@ def delete_files(table: FileStoreTable, files: FilesToDelete, *, clean_folders: 
 
 
 def _delete_empty_folders(table: FileStoreTable, folders: Iterable[str]) -> None:
-    """Buckets first, then the folders of their partitions, the innermost first."""
+    """Delete empty bucket folders first, then their partitions' folders, the innermost first."""
     top = table.paths.data_root
     below = {folder for folder in folders if folder.startswith(f"{top}/")}
     depth = len(table.schema.partition_keys)

@@ -1,8 +1,8 @@
-"""Files in Iceberg's folder of metadata that no living version names: what crashes have left.
+"""Finds orphans in Iceberg's metadata folder: files of crashes that no live version names.
 
-Living are the newest version, the older ones that it keeps, and what a catalog names. A catalog
-that does not answer may name any metadata file, so these stay then; a REST catalog registers one of
-a name of its own. Files of other programs' names are not looked at.
+Live are the newest version, the older versions that it keeps, and the version that a catalog names.
+If a catalog does not answer, all metadata files stay, because it may name any of them. A REST
+catalog registers one of a name of its own. Files of other programs' names are not looked at.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ class IcebergLeftovers:
     files: IcebergFiles
 
     @classmethod
-    def of(cls, table: FileStoreTable) -> IcebergLeftovers | None:
-        """Those of a table; None: it is not published.
+    def of_table(cls, table: FileStoreTable) -> IcebergLeftovers | None:
+        """The judge for a table; None if the table is not published.
 
         Raises:
-            UnsupportedTableError: the table lies where its metadata has no place.
+            UnsupportedTableError: the table's location has no place for Iceberg's metadata.
         """
         if table.options[METADATA_ICEBERG_STORAGE] == DISABLED:
             return None
-        return cls(table, IcebergFiles.of(table.file_io, table.location, table.options))
+        return cls(table, IcebergFiles.of_table(table.file_io, table.location, table.options))
 
     def used(self, names: Collection[str]) -> set[str]:
-        """Those of the names that stay, and others.
+        """The names of the files that must stay, which may include names that were not asked for.
 
         Raises:
             CorruptFileError: a version cannot be read, so its files cannot be determined.
@@ -56,13 +56,13 @@ class IcebergLeftovers:
         return used | self._named_by_catalog(names)
 
     def _named(self, newest: IcebergMetadata) -> Iterator[str]:
-        """The paths of files that living versions name, and of these."""
+        """The paths of the live versions' files, and of the files that they name."""
         versions = [self.files.version_path(newest.version), *(p for p, _ in newest.older_files)]
         yield from versions
         older = [self.files.version_at(path) for path in versions[1:]]
         read = [self.files.read_version(number) for number in older if number is not None]
-        living = [newest, *(one for one in read if one is not None)]
-        lists = {one.manifest_list for version in living for one in version.snapshots}
+        living = [newest, *(version for version in read if version is not None)]
+        lists = {snapshot.manifest_list for version in living for snapshot in version.snapshots}
         for path in lists:
             yield path
             yield from (manifest.path for manifest in manifests_of(self.files, path))

@@ -1,4 +1,4 @@
-"""Finds and deletes files that no version of a table names: what crashes have left.
+"""Finds and deletes orphans: files that crashes left, and that no version of a table names.
 
 The search first lists all files that are old enough, and then reads the names that versions use. So
 a commit in between is safe, whatever the age of its files. Versions are snapshots, tags and
@@ -47,7 +47,7 @@ CLOCKS_APART_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class OrphanCandidate:
     """A file that may be an orphan.
 
     Attributes:
@@ -72,9 +72,9 @@ def is_temporary(name: str) -> bool:
 def may_be_cleaned(folder: str, name: str) -> bool:
     """Whether a file of a folder without data can be an orphan.
 
-    In folders of versions these are all files that are neither version nor hint. Other folders hold
-    files that no version names (schemas, tags, consumers; the table's own has an empty name). There
-    these are only temporary files.
+    In folders of versions every file that is neither a version nor a hint may be one. Other folders
+    hold files that no version names (schemas, tags, consumers; the table's own has an empty name).
+    There only temporary files may be orphans.
     """
     prefix = VERSION_FOLDERS.get(folder)
     if prefix is not None:
@@ -83,8 +83,8 @@ def may_be_cleaned(folder: str, name: str) -> bool:
 
 
 def orphans(
-    candidates: Iterable[Candidate], used: Collection[str], older_than_millis: int
-) -> list[Candidate]:
+    candidates: Iterable[OrphanCandidate], used: Collection[str], older_than_millis: int
+) -> list[OrphanCandidate]:
     """The candidates that were written before a time and whose name is not used, by path.
 
     Names of files are never reused, so the name is sufficient.
@@ -105,8 +105,8 @@ def emptied_folders(
     A young folder stays: a writer may have made it for a file that it is about to write.
 
     Args:
-        folders: of partitions and buckets, and when something was last changed in each (since 1970
-            in UTC); an outer one stands before those in it.
+        folders: the folders of partitions and buckets, and when something was last changed in each
+            (since 1970 in UTC). An outer one stands before those in it.
         holding: folders in which files stay.
     """
     kept = set(holding)
@@ -124,11 +124,11 @@ class OrphanPlan:
     """Files and folders that no version needs.
 
     Attributes:
-        folders: of buckets and partitions that may be empty, the inner ones first.
+        folders: the folders of buckets and partitions that may be empty, the inner ones first.
         versions: how many versions were read.
     """
 
-    files: tuple[Candidate, ...]
+    files: tuple[OrphanCandidate, ...]
     folders: tuple[str, ...]
     versions: int
 
@@ -143,7 +143,7 @@ def time_of_age(table: FileStoreTable, age_ms: int) -> int:
         Milliseconds since 1970 in UTC.
 
     Raises:
-        OSError: the file system refused to tell its time, by a file that is written and deleted.
+        OSError: the file system's time cannot be read from a file that is written and deleted.
     """
     here = table.clock.now_ms()
     there = store_now_ms(table.file_io, table.location)
@@ -168,7 +168,7 @@ def plan_orphans(table: FileStoreTable, older_than_millis: int) -> OrphanPlan:
     candidates = [candidate for root in roots for candidate in _of_version_folders(table, root)]
     for folder in _METADATA:
         candidates += _files(table, f"{table.location}/{folder}")
-    published = IcebergLeftovers.of(table)
+    published = IcebergLeftovers.of_table(table)
     of_iceberg = [] if published is None else _of_iceberg(table, published.files.folder)
     candidates += of_iceberg
     folders: dict[str, int] = {}
@@ -178,7 +178,7 @@ def plan_orphans(table: FileStoreTable, older_than_millis: int) -> OrphanPlan:
         for listed in map_in_threads(threads, lambda folder: _files(table, folder), data)
         for candidate in listed
     ]
-    old = [one for one in candidates if one.modified_millis < older_than_millis]
+    old = [candidate for candidate in candidates if candidate.modified_millis < older_than_millis]
     reads = _UsedNames(table)
     versions = 0
     for root in roots:
@@ -189,7 +189,9 @@ def plan_orphans(table: FileStoreTable, older_than_millis: int) -> OrphanPlan:
         reads.names |= published.used({candidate.name for candidate in of_iceberg})
     removable = orphans(old, reads.names, older_than_millis)
     going = {file.path for file in removable}
-    left = {one.path.rpartition("/")[0] for one in candidates if one.path not in going}
+    left = {
+        candidate.path.rpartition("/")[0] for candidate in candidates if candidate.path not in going
+    }
     return OrphanPlan(
         files=tuple(removable),
         folders=tuple(emptied_folders(folders, left, older_than_millis)),
@@ -219,7 +221,7 @@ class _UsedNames:
         self._brought_back = brought_back_from_tag(named_versions(table))
 
     def add(self, version: NamedVersion, *, is_branchs: bool) -> None:
-        """Take in all that a version names, unless it has expired meanwhile."""
+        """Add all names that a version uses, unless it has expired meanwhile."""
         try:
             self._add(version, is_branchs=is_branchs)
         except CorruptFileError as error:
@@ -283,14 +285,14 @@ class _UsedNames:
         return self._table.file_io.exists(self._table.paths.manifest(name))
 
 
-def _of_version_folders(table: FileStoreTable, root: str) -> Iterator[Candidate]:
+def _of_version_folders(table: FileStoreTable, root: str) -> Iterator[OrphanCandidate]:
     for folder in _NAMED_BY_NOTHING:
         for candidate in _files(table, f"{root}/{folder}".rstrip("/")):
             if may_be_cleaned(folder, candidate.name):
                 yield candidate
 
 
-def _of_iceberg(table: FileStoreTable, folder: str) -> list[Candidate]:
+def _of_iceberg(table: FileStoreTable, folder: str) -> list[OrphanCandidate]:
     return [
         candidate
         for candidate in _files(table, folder)
@@ -298,16 +300,16 @@ def _of_iceberg(table: FileStoreTable, folder: str) -> list[Candidate]:
     ]
 
 
-def _files(table: FileStoreTable, folder: str) -> list[Candidate]:
+def _files(table: FileStoreTable, folder: str) -> list[OrphanCandidate]:
     return [
-        Candidate(f"{folder}/{status.name}", status.size, status.modified_millis)
+        OrphanCandidate(f"{folder}/{status.name}", status.size, status.modified_millis)
         for status in table.file_io.list_status(folder)
         if not status.is_folder
     ]
 
 
 def _data_folders(table: FileStoreTable, folders: dict[str, int]) -> Iterator[str]:
-    """The folders of buckets; `folders` gets when these and those of partitions were changed."""
+    """The folders of buckets; adds the change times of these and of partitions to `folders`."""
     above = [table.paths.data_root]
     for _ in table.schema.partition_keys:
         below = {

@@ -28,14 +28,15 @@ _LOG = logging.getLogger(__name__)
 TAG_PREFIX = "reading-"
 """No name of a period begins so."""
 _TRIES = 5
-"""Of finding a version that is still whole; the latest can expire only if others commit fast."""
+"""The tries to find a version that is still whole; the latest expires only if others commit
+fast."""
 FoundVersion = tuple[FileStoreTable, Snapshot | None]
 """The table with the columns of a version, and its snapshot; None: the table is empty."""
 Rows = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 
 
 def retention_ms(text: str | None) -> int | None:
-    """The tag's longest life; None: nothing needs protection.
+    """The longest time that the tag lives; None if nothing needs protection.
 
     Raises:
         UsageError: the text is no duration of a second or more.
@@ -61,7 +62,7 @@ def tagged_version(
 
     Raises:
         UsageError: the version does not exist, or not any more.
-        OSError: the file system does not let us write the tag.
+        OSError: the file system refuses to write the tag.
     """
     for left in reversed(range(_TRIES)):
         table, snapshot = find()
@@ -80,10 +81,10 @@ def tagged_version(
 
 
 @contextmanager
-def protected(
+def protected_version(
     find: Callable[[], FoundVersion], retained_ms: int, *, again: bool
 ) -> Iterator[FoundVersion]:
-    """As `tagged_version`; the tag is deleted at the end, with the files that only it needs."""
+    """Protect a version by a tag, which is deleted at the end with the files that only it needs."""
     (table, snapshot), name = tagged_version(find, retained_ms, again=again)
     try:
         yield table, snapshot
@@ -109,7 +110,7 @@ def protected_rows(
     """
 
     def reading() -> Generator[Any]:
-        with protected(find, retained_ms, again=again) as version:
+        with protected_version(find, retained_ms, again=again) as version:
             schema, batches = rows(*version)
             yield schema
             yield from batches

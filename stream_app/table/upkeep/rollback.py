@@ -13,7 +13,7 @@ after each step:
 5. delete snapshots, the newest first, so that a shorter table remains; also those that were
    committed meanwhile; then write the hint LATEST,
 6. delete the files that only they held: a rollback that dies before leaves orphans,
-7. write the hint EARLIEST, withdraw the announcement, and tell Iceberg's readers.
+7. write the hint EARLIEST, withdraw the announcement, and publish the version to Iceberg's readers.
 
 A catalog that decides which snapshot is the newest does steps 2 to 5 itself.
 
@@ -36,7 +36,7 @@ from stream_app.model.options.expire_options import SNAPSHOT_CLEAN_EMPTY_DIRECTO
 from stream_app.model.options.scan_options import CONSUMER_EXPIRATION_TIME
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.upkeep.rollback_numbers import RollbackNumbers, rollback_numbers
-from stream_app.planning.upkeep.unused_files import FileKey, unprotected
+from stream_app.planning.upkeep.unused_files import FileKey, unprotected_entries
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.publisher import IcebergPublisher
 from stream_app.table.upkeep.announcements import (
@@ -93,7 +93,7 @@ def rollback_target(table: FileStoreTable, version: Version) -> Snapshot:
 
 
 def plan_rollback(table: FileStoreTable, target: Snapshot) -> RollbackPlan:
-    """What a rollback does.
+    """Plan a rollback, without changing anything.
 
     Raises:
         UsageError: an expiry is deleting files of the target or of earlier versions, or died in
@@ -119,7 +119,7 @@ def plan_rollback(table: FileStoreTable, target: Snapshot) -> RollbackPlan:
 
 
 def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bool) -> None:
-    """Roll back; a rollback to the same version finishes one that died.
+    """Roll back. Repeating it with the same version completes a rollback that crashed.
 
     Args:
         resets_consumers: reset consumers that are ahead to behind the target.
@@ -165,7 +165,7 @@ def _delete_snapshots(table: FileStoreTable, numbers: RollbackNumbers) -> None:
 def _announced(
     table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bool
 ) -> tuple[str, RollbackNumbers]:
-    """Announce and check for conflicts; the announcement, and what to delete now."""
+    """Announce the rollback and check for conflicts; the announcement and the final plan."""
     announcement = RollbackAnnouncement(
         target=plan.numbers.target,
         going={
@@ -209,7 +209,7 @@ def _check_alone(table: FileStoreTable, numbers: RollbackNumbers, announced: str
 
 
 def _check_target(table: FileStoreTable, target: int) -> None:
-    """A concurrent expiry must not leave a table without a snapshot."""
+    """Check that the target still exists, in spite of a concurrent expiry."""
     if not table.snapshots.exists(target):
         raise UsageError(
             f"snapshot {target} has expired during the rollback to it: another writer has "
@@ -271,7 +271,7 @@ def _changed(table: FileStoreTable, what: str) -> UsageError:
 
 
 def _delete_latecomers(table: FileStoreTable, target: int) -> None:
-    """Snapshots that were committed since the plan are deleted too: their base is gone.
+    """Delete the snapshots that were committed since the plan, because their base is gone.
 
     A later committer finds its base snapshot gone, and takes its own back.
     """
@@ -284,7 +284,7 @@ def _delete_latecomers(table: FileStoreTable, target: int) -> None:
 
 
 def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) -> FilesToDelete:
-    """The files that came after the target, without those that it or a branch needs."""
+    """The files added after the target, except those that the target or a branch needs."""
     protected = protected_versions(table)
     collector = FileCollector(ManifestReads(table))
     needed: list[Collection[FileKey]] = [
@@ -336,12 +336,12 @@ def _add_new(
         for entry in collector.reads.entries(version.delta_manifest_list) or ()
         if entry.kind is FileKind.ADD
     ]
-    collector.add_data_files(unprotected(added, needed))
+    collector.add_data_files(unprotected_entries(added, needed))
     add_changelog(collector, version, protected)
 
 
 def _without_lost_changelog(table: FileStoreTable, target: Snapshot) -> Snapshot:
-    """Expiry keeps a tag's data, but deletes its changelog files, which no reader may need."""
+    """The target without a lost changelog: expiry keeps a tag's data, not its changelog files."""
     name = target.changelog_manifest_list
     if name is None or table.file_io.exists(table.paths.manifest(name)):
         return target

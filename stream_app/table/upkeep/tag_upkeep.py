@@ -1,7 +1,7 @@
 """Makes the tags that a table's options ask for, and deletes expired ones.
 
-Called by a job after its commits, and when a period is over. Only the tags themselves hold the
-progress: after a crash the next job examines the snapshots behind the newest automatic tag.
+A job calls it after its commits, and at the end of a period. Only the tags record the progress:
+after a crash the next job examines the snapshots behind the newest automatic tag.
 
 A period that ends while nothing is committed has no snapshot behind its end. By process time it
 gets one without files, before anything else comes in: Paimon's tags of periods each have a snapshot
@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from stream_app.clock import local_wall_clock_ms
 from stream_app.errors import UsageError
@@ -67,10 +67,10 @@ class TagUpkeep:
     """Upkeep of one table's tags; remembers examined snapshots and the next tag's time."""
 
     table: FileStoreTable
-    _looked_at: int = 0
-    _has_warned: bool = False
-    _is_due_known: bool = False
-    _due_ms: int | None = None
+    _looked_at: int = field(init=False, default=0)
+    _has_warned: bool = field(init=False, default=False)
+    _is_due_known: bool = field(init=False, default=False)
+    _due_ms: int | None = field(init=False, default=None)
 
     def is_due(self) -> bool:
         """Whether, by the clock, a period without a tag is over; watermarks do not count here.
@@ -187,7 +187,7 @@ class TagUpkeep:
         return tuple(created)
 
     def _tags(self, rules: TagRules) -> list[Tag]:
-        """Only the newest automatic tag: it is the progress."""
+        """The newest automatic tag, which records the progress."""
         manager = self.table.tags
         begun = [
             (begin, name)
@@ -208,7 +208,7 @@ class TagUpkeep:
         if not expires and (rules is None or rules.num_max is None):
             return ()
         files = self.table.tags.statuses()
-        tags = self.table.tags.named(sorted(files))
+        tags = self.table.tags.tags_named(sorted(files))
         over = surplus_tags(rules, tags) if rules is not None else []
         if expires:
             others = [tag for tag in tags if not tag.name.startswith(TAG_PREFIX)]
@@ -218,10 +218,10 @@ class TagUpkeep:
         return tuple(dict.fromkeys(over))
 
     def _forsaken(self, tags: Iterable[Tag], files: Mapping[str, FileStatus]) -> list[str]:
-        """Tags of reads whose time is over.
+        """Tags of reads that have outlived their time to live, by the age of the tags' files.
 
-        By the times of their files: a reader may have another time zone, and clocks on the wall
-        are put forward.
+        Wall-clock times do not serve: a reader may have another time zone, and wall clocks are
+        adjusted.
         """
         begun = [replace(tag, create_time_ms=files[tag.name].modified_millis) for tag in tags]
         return tags_whose_time_is_over(begun, self.table.clock.now_ms())

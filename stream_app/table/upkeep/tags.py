@@ -1,4 +1,4 @@
-"""Creates and deletes tags, with the files that only they need, and reads the options of tagging.
+"""Creates tags, deletes tags with the files that only they need, and reads the options of tagging.
 
 A tag's file is deleted before its data. So a crash in between leaves orphans, which `orphan_files`
 finds, and never a tag without its data.
@@ -34,7 +34,12 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.model.tag import Tag
 from stream_app.planning.commit.live_entries import live_entries
 from stream_app.planning.upkeep.tag_creation import SnapshotTime, TagRules, tag_periods
-from stream_app.planning.upkeep.unused_files import FileKey, file_key, nearest_numbers, unprotected
+from stream_app.planning.upkeep.unused_files import (
+    FileKey,
+    file_key,
+    nearest_numbers,
+    unprotected_entries,
+)
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.announcements import is_announced, is_rolled_back
 from stream_app.table.upkeep.file_deletion import (
@@ -53,7 +58,8 @@ def new_tag(
     """A tag that does not exist yet; `create_tag` creates it.
 
     Args:
-        number: of a snapshot, or of one that another tag keeps; None: the newest snapshot.
+        number: the number of a snapshot, or of one that another tag keeps; None: the newest
+            snapshot.
         retained_ms: after which it may be deleted; None: as ``tag.default-time-retained`` says.
 
     Raises:
@@ -77,8 +83,9 @@ def new_tag(
 def create_tag(table: FileStoreTable, tag: Tag) -> bool:
     """Create the tag; False when its name was taken meanwhile.
 
-    Beside an expiry or a rollback of ours the version has all its files, or there is no tag. An
-    expiry of another engine that is deleting the version's files at this moment cannot be seen.
+    If an expiry or a rollback of stream_app runs concurrently, the tagged version is complete, or
+    there is no tag. An expiry of another engine that is deleting the version's files at this moment
+    cannot be seen.
 
     Raises:
         UsageError: the snapshot has expired meanwhile, or is expiring; there is no tag.
@@ -103,7 +110,7 @@ def create_tag(table: FileStoreTable, tag: Tag) -> bool:
 
 
 def _gone(table: FileStoreTable, tag: Tag) -> str | None:
-    """What has become of the version; None when it is whole. The tag is there already.
+    """The reason why the version is lost despite its new tag; None if the version is complete.
 
     An expiry takes its announcement back when the snapshots are gone, so this checks the snapshots
     last.
@@ -188,6 +195,11 @@ def delete_tags(table: FileStoreTable, deletion: TagDeletion) -> None:
     table.tags.delete(*deletion.unreadable, *(tag.name for tag in deletion.tags))
     if any(tag.snapshot.snapshot_id in deletion.held for tag in table.tags.tags()):
         return  # somebody has just given one of these versions another name
+    lists = {tag.snapshot.delta_manifest_list for tag in deletion.tags}
+    if deletion.files.count and any(
+        version.delta_manifest_list in lists for version in protected_versions(table).branches
+    ):
+        return  # a branch has just begun there
     clean = table.options[SNAPSHOT_CLEAN_EMPTY_DIRECTORIES]
     delete_files(table, deletion.files, clean_folders=clean)
 
@@ -195,10 +207,10 @@ def delete_tags(table: FileStoreTable, deletion: TagDeletion) -> None:
 def _files(
     table: FileStoreTable, going: Sequence[Snapshot], staying: Collection[int]
 ) -> FilesToDelete:
-    """What only these versions have: of what is left, their nearest neighbours have all the rest.
+    """The files that only these versions have.
 
-    A file lives in consecutive versions, so if any has it that stays, the nearest one before or
-    behind has it as well.
+    It compares them with their nearest retained neighbours alone. A file is live in consecutive
+    versions, so one that any retained version has, a neighbour has too.
     """
     protected = protected_versions(table)
     collector = FileCollector(ManifestReads(table))
@@ -231,7 +243,7 @@ def add_live_files(
     lists = (version.base_manifest_list, version.delta_manifest_list)
     collector.reads.prefetch(lists, with_manifests=True)
     entries = [entry for name in lists for entry in collector.reads.entries(name) or ()]
-    collector.add_data_files(unprotected(live_entries(entries), needed))
+    collector.add_data_files(unprotected_entries(live_entries(entries), needed))
 
 
 def _flushed_changelogs(table: FileStoreTable, reads: ManifestReads) -> set[FileKey]:
@@ -265,7 +277,7 @@ def _snapshot_to_tag(table: FileStoreTable, number: int | None) -> Snapshot:
 
 
 def _check_not_automatic(table: FileStoreTable, name: str, snapshot: Snapshot) -> None:
-    """A snapshot has one automatic tag at most: Paimon fails on two of them."""
+    """Check that the snapshot has no other automatic tag, because Paimon fails on two of them."""
     rules = tag_rules(table)
     if rules is None or rules.periods.begin(name) is None:
         return

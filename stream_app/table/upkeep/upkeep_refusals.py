@@ -1,10 +1,10 @@
 """Refuses tables whose versions stream_app cannot delete or tag safely.
 
-Called by the verbs of upkeep before they plan anything. These are weaker than for writing
-(`opening.open_for_writing`) or reading (`read_refusals`). To delete a file, a command must find it,
-and need not understand its rows. So another merge engine, file format or way to choose buckets is
-no matter here. An option that stream_app does not know does matter: by it, other readers may need
-what an expiry deletes.
+Called by the verbs of upkeep before they plan anything. These checks are weaker than those for
+writing (`opening.open_for_writing`) or reading (`read_refusals`). To delete a file, a command must
+find it, and need not understand its rows. So another merge engine, file format or way to choose
+buckets is no matter here. An option that stream_app does not know does matter: by it, other readers
+may need what an expiry deletes.
 
 Source: Paimon `utils/FileStorePathFactory.java`, `TableType.java`.
 """
@@ -31,7 +31,7 @@ def check_versions_known(table: FileStoreTable) -> None:
 
 
 def check_expirable(table: FileStoreTable) -> None:
-    """Refuse a table whose versions we must not delete or tag, or do not find.
+    """Refuse a table whose versions stream_app must not delete or tag, or cannot find.
 
     Raises:
         UnsupportedTableError: names everything that stands in the way.
@@ -41,7 +41,7 @@ def check_expirable(table: FileStoreTable) -> None:
 
 
 def check_publishes_safely(table: FileStoreTable) -> None:
-    """Refuse a place where the name of a version may have two winners.
+    """Refuse a store in which two writers may both create the same version.
 
     Raises:
         StorageError: the file system has no atomic create, or cannot be reached.

@@ -1,6 +1,6 @@
-"""Refuses files that this process could not compact, before it adds more to their bucket.
+"""Refuses files that this process cannot compact, before it adds more to their bucket.
 
-Called for every file that a job meets, at start and later. Otherwise the job would keep writing
+A job checks every file that it meets, at start and later. Otherwise the job would keep writing
 until a compaction fails.
 """
 
@@ -26,7 +26,7 @@ class CompactableFiles:
     """Judges the files of one table, and checks each schema once."""
 
     table: FileStoreTable
-    _known: set[int] = field(default_factory=set)
+    _known: set[int] = field(init=False, default_factory=set)
 
     def check(self, file: DataFileMeta) -> None:
         """Check that a live file can be read and rewritten.
@@ -73,7 +73,9 @@ class CompactableFiles:
             )
 
     def _check_same_columns(self, schema_id: int, *, same: bool) -> None:
-        """Compacting files of a newer schema with ours would drop the columns that only it has."""
+        """Check that a file's schema has no column that ours lacks: compaction would drop its
+        values.
+        """
         if not same:
             raise UnsupportedTableError(
                 f"another writer has changed the columns: its files have schema {schema_id}, this "

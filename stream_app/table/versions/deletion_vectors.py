@@ -1,4 +1,4 @@
-"""Deletion vectors of a table: those of a snapshot, and how a commit changes them.
+"""Reads a snapshot's deletion vectors, and computes how a commit changes them.
 
 A commit that deletes data files, or rows of them, calls in this order:
 
@@ -20,7 +20,7 @@ from stream_app.format.deletion_vector import DeletionVector
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.commit.index_changes import combined_index, rewrites
+from stream_app.planning.commit.index_changes import chosen_rewrites, combined_index
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.index_manifests import index_manifest, write_index_manifest
 
@@ -62,7 +62,7 @@ def index_changes(
     """
     deleted = deleted or {}
     assert deleted.keys().isdisjoint(gone), "no rows are deleted of a file that is gone"
-    plan = rewrites(
+    plan = chosen_rewrites(
         [entry for entry in live if (entry.partition, entry.bucket) == bucket],
         gone=gone,
         changed=deleted.keys(),

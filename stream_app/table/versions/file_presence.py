@@ -19,8 +19,8 @@ class FilePresence:
     """The contents of a table's folders; files added after a listing are not seen."""
 
     table: FileStoreTable
-    _folders: dict[str, dict[str, int]] = field(default_factory=dict)
-    _schemas: frozenset[int] | None = None
+    _folders: dict[str, dict[str, int]] = field(init=False, default_factory=dict)
+    _schemas: frozenset[int] | None = field(init=False, default=None)
 
     def schemas(self) -> frozenset[int]:
         """The numbers of the schemas that exist."""

@@ -121,7 +121,7 @@ class FileStoreScan:
         return self.may_speak_of(meta, {partition for partition, _ in wanted})
 
     def may_speak_of(self, meta: ManifestFileMeta, partitions: set[bytes]) -> bool:
-        """Whether a manifest may have entries of some of these partitions."""
+        """Whether a manifest may have entries of any of these partitions."""
         types = tuple(kind.as_nullable() for kind in self.table.schema.partition_type.types)
         lows = deserialize_row(meta.partition_stats.min_values, types)
         highs = deserialize_row(meta.partition_stats.max_values, types)

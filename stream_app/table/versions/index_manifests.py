@@ -1,4 +1,5 @@
-"""Index manifests that this process has read or written, and the hashes of keys that they name.
+"""Caches the index manifests that this process has read or written, and the key hashes that they
+name.
 
 An index manifest never changes, and its name is unique. A job's committer reads the one that it has
 just written, and each task of an epoch the same one.
@@ -7,7 +8,7 @@ just written, and each task of an epoch the same one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from stream_app.errors import CorruptFileError
@@ -19,20 +20,22 @@ from stream_app.table.file_store_table import FileStoreTable
 
 @dataclass(frozen=True, slots=True)
 class IndexBasis:
-    """The names of the index manifests on which an epoch's rows rest; None: there is no index.
+    """The index version that routed and wrote an epoch's rows.
 
-    Only kinds of tables with an index of keys look at it.
+    Only kinds of tables with an index of keys look at the manifests, which are None without one.
 
     Attributes:
-        routed_on: by whose hashes the rows got their buckets.
-        written_on: to whose hashes the epoch adds those of new keys.
-        snapshot_id: of the version in which keys find their rows, in tables where these may be in
-            any partition; 0: it is empty. None: no older row counts.
+        routed_on: the index manifest by whose hashes the rows got their buckets.
+        written_on: the index manifest to whose hashes the epoch adds those of new keys.
+        snapshot_id: the version in which keys find their rows, where these may be in any partition;
+            0: it is empty. None: no older row counts.
+        bucket_counts: partition → its number of buckets, where that is not the table's.
     """
 
     routed_on: str | None = None
     written_on: str | None = None
     snapshot_id: int | None = None
+    bucket_counts: Mapping[bytes, int] = field(default_factory=dict)
 
 
 NO_INDEX = IndexBasis()
@@ -73,7 +76,7 @@ class IndexManifest:
         return by_partition
 
     def counts(self, partition: bytes) -> dict[int, int]:
-        """Bucket → hashes in its index, of one partition."""
+        """The number of hashes in the index of each bucket, for one partition."""
         buckets = self.hashes.get(partition, {})
         return {bucket: entry.index_file.row_count for bucket, entry in buckets.items()}
 
@@ -108,7 +111,7 @@ def index_manifest(table: FileStoreTable, name: str | None) -> IndexManifest:
 
 
 def write_index_manifest(table: FileStoreTable, entries: Sequence[IndexManifestEntry]) -> str:
-    """Write all index files of a snapshot; the name for the snapshot."""
+    """Write a snapshot's index manifest, and return its name."""
     name = table.manifests.write_index_manifest(entries)
     path = table.paths.manifest(name)
     RECENT_MANIFESTS.put(path, IndexManifest(path, tuple(entries)))

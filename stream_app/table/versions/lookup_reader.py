@@ -1,9 +1,9 @@
 """Finds the rows of some keys in a bucket's files, and reads as little of each as possible.
 
-For the look-ups of compactions (`kinds.keyed`) and of writers (`bucket_lookup`).
-`mergetree.lookup.copies_to_keep` decides how much of a file is read. That is all of it, its row
-groups that may have a key, or rows of a local copy (`filestore.lookup`). The first look-up makes
-the copy.
+Compactions (`kinds.keyed`) and writers (`bucket_lookup`) use it for their look-ups.
+`mergetree.lookup.copies_to_keep` decides how much of a file is read. The choices are the whole
+file, the row groups that may have a key, or rows of a local copy (`filestore.lookup`). The first
+look-up makes the copy.
 
 Source: Paimon `mergetree/LookupLevels.java`.
 """
@@ -26,8 +26,8 @@ from stream_app.filestore.lookup.lookup_copy import BROKEN
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.bucket_hash import Hashes, hash_columns
 from stream_app.format.deletion_vector import DeletionVector
-from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, key_order, take
-from stream_app.mergetree.lookup.copies_to_keep import Way, way_to_ask
+from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, key_order, rows_at
+from stream_app.mergetree.lookup.copies_to_keep import LookupPart, way_to_ask
 from stream_app.mergetree.lookup.key_lookup import KeyLookup, WantedKeys
 from stream_app.mergetree.lookup.lookup_plan import keys_in
 from stream_app.model.bucket_id import BucketId
@@ -49,7 +49,7 @@ class LookupReader:
     Attributes:
         columns, system: what is read; see `FileStoreTable.bucket_files`.
         keys: returns the keys, and may read files for them; called once at most.
-        key_count: their number, about.
+        key_count: their approximate number.
         copies: None: the table has none.
     """
 
@@ -72,11 +72,11 @@ class LookupReader:
             has_copies=self.copies is not None,
         )
         match way:
-            case Way.WHOLE:
+            case LookupPart.WHOLE:
                 return self._files().read_places(file)
-            case Way.ROW_GROUPS:
+            case LookupPart.ROW_GROUPS:
                 return self._of_row_groups(file)
-            case Way.COPY:
+            case LookupPart.COPY:
                 return self._of_copy(file)
 
     def _files(self, row_groups: RowGroupsOfKeys | None = None) -> BucketFiles:
@@ -123,7 +123,7 @@ class LookupReader:
             yield batch.filter(pa.array(rest)), places[rest]
 
     def _copied_files(self) -> BucketFiles:
-        """Reads what a copy has: the key alone, or whole rows whatever columns are asked for."""
+        """The files as local copies hold them: the key alone, or whole rows."""
         if self.columns == self.table.schema.key_type and not self.system:
             return self.table.bucket_files(*self.bucket, columns=self.columns, system=self.system)
         return self.table.bucket_files(*self.bucket)
@@ -211,7 +211,7 @@ def keys_of_files(
     reader = table.bucket_files(*bucket, columns=columns, system=frozenset())
     rows = pa.concat_batches([batch for file in files for batch in reader.read(file)])
     order, _ = key_order(rows, KeyValueLayout(rows.schema, table.schema.trimmed_primary_keys))
-    return WantedKeys(take(rows, order), partial(_key_at, table), table.key_of)
+    return WantedKeys(rows_at(rows, order), partial(_key_at, table), table.key_of)
 
 
 def _key_at(table: FileStoreTable, batch: pa.RecordBatch, row: int) -> bytes:
@@ -221,10 +221,10 @@ def _key_at(table: FileStoreTable, batch: pa.RecordBatch, row: int) -> bytes:
 
 
 def check_lookup(table: FileStoreTable) -> None:
-    """Check that rows of a table can be looked up.
+    """Check that a table's rows can be looked up.
 
     Raises:
-        UnsupportedTableError: they cannot.
+        UnsupportedTableError: they cannot be.
     """
     if not table.kind.merges_by_key:
         raise UnsupportedTableError(

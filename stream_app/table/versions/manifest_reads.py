@@ -2,7 +2,7 @@
 
 Unlike a reader's, these lists and manifests may be gone, because an earlier expiry crashed after it
 deleted some. That expiry had finished with them: it deletes files before the manifests that name
-them. Half a list proves nothing: the ADD that protects a file may be in the other half.
+them. A partly readable list proves nothing: the ADD that protects a file may be in the other half.
 
 Source: Paimon `operation/FileDeletionBase.java`, `manifest/ExpireFileEntry.java`.
 """
@@ -36,9 +36,9 @@ class ManifestReads:
     """
 
     table: FileStoreTable
-    _lists: dict[str, list[ManifestFileMeta] | None] = field(default_factory=dict)
-    _manifests: dict[str, list[ManifestEntry] | None] = field(default_factory=dict)
-    _indexes: dict[str, list[IndexManifestEntry] | None] = field(default_factory=dict)
+    _lists: dict[str, list[ManifestFileMeta] | None] = field(init=False, default_factory=dict)
+    _manifests: dict[str, list[ManifestEntry] | None] = field(init=False, default_factory=dict)
+    _indexes: dict[str, list[IndexManifestEntry] | None] = field(init=False, default_factory=dict)
 
     def prefetch(self, lists: Iterable[str | None], *, with_manifests: bool) -> None:
         """Read lists, and the manifests that they name, in parallel."""

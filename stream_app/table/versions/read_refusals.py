@@ -33,8 +33,6 @@ def check_readable(table: FileStoreTable, *, merges: bool) -> None:
         others.append(f"merge-engine = {engine}")
     elif merges and table.kind.merges_by_key:
         others += merge_problems(table.schema.fields, table.schema.primary_keys, options)
-    if not table.kind.is_supported:
-        others.append("bucket = -2")
     check_purpose(options, Purpose.READ, others, table.location)
 
 

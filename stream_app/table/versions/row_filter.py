@@ -1,4 +1,4 @@
-"""A condition on rows, from text or as an Arrow expression, and the buckets that can match it.
+"""Parses a condition on rows, and finds the buckets that can match it.
 
 Both forms filter rows and are compared with statistics. Only a condition from text also names
 buckets, because Arrow expressions are opaque.
@@ -31,11 +31,13 @@ class RowFilter:
     Attributes:
         columns: those in the expression.
         buckets: the only ones that can hold a matching row; None: any.
+        predicate: the condition itself; None: it is an Arrow expression, which is opaque.
     """
 
     expression: pc.Expression
     columns: tuple[str, ...]
     buckets: BucketPruning | None = None
+    predicate: Predicate | None = None
 
 
 def row_filter(where: str | pc.Expression, schema: TableSchema) -> RowFilter:
@@ -52,7 +54,7 @@ def row_filter(where: str | pc.Expression, schema: TableSchema) -> RowFilter:
 def predicate_filter(predicate: Predicate, schema: TableSchema) -> RowFilter:
     """The filter of a parsed condition."""
     pruning = bucket_pruning(predicate, schema)
-    return RowFilter(to_expression(predicate), column_names(predicate), pruning)
+    return RowFilter(to_expression(predicate), column_names(predicate), pruning, predicate)
 
 
 def _columns_of(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:
@@ -80,7 +82,7 @@ def _problem(expression: pc.Expression, schema: pa.Schema) -> str | None:
 
 
 _KEYS_MAX = 1000
-"""With more keys than this, most buckets hold one of them."""
+"""The number of keys beyond which most buckets hold one of them, so that pruning is useless."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ class BucketPruning:
 def hashes_as_today(
     schema: TableSchema, schema_of: Callable[[int], TableSchema]
 ) -> Callable[[int], bool]:
-    """Whether a schema's files have their keys in the buckets that today's types give them.
+    """Whether a schema's files have their keys in the buckets that the current types determine.
 
     False after ALTER TYPE of a bucket key, which Paimon allows without a primary key.
     """

@@ -35,7 +35,7 @@ class ScanPruning:
     partition_type: RowType
     buckets: BucketPruning | None
     hashes_as_today: Callable[[int], bool]
-    _known: dict[bytes, bool] = field(default_factory=dict)
+    _known: dict[bytes, bool] = field(init=False, default_factory=dict)
 
     def manifests(self, metas: Sequence[ManifestFileMeta]) -> list[ManifestFileMeta]:
         """The manifests that may name a partition with a matching row."""

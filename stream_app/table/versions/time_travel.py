@@ -148,7 +148,7 @@ def stored_version(table: FileStoreTable) -> Version:
 
 
 def _named_version(table: FileStoreTable, name: str) -> Version:
-    """A tag; or ``watermark-N``, or a snapshot's number, where there is no such tag."""
+    """The version of a name: a tag, or else ``watermark-N`` or a snapshot's number."""
     watermark = name.removeprefix("watermark-")
     if table.tags.tag(name) is None:
         if watermark != name and watermark.isdecimal():
@@ -217,7 +217,7 @@ def newest_at(snapshots: SnapshotManager, millis: int) -> Snapshot | None:
 
 
 def millis_of(timestamp: Timestamp) -> int:
-    """Milliseconds since 1970 in UTC.
+    """A time as milliseconds since 1970 in UTC.
 
     Raises:
         UsageError: the text is not a time.
@@ -238,7 +238,7 @@ def millis_of(timestamp: Timestamp) -> int:
 
 
 def time_text(millis: int) -> str:
-    """ISO 8601 in UTC."""
+    """A time as ISO 8601 text in UTC."""
     seconds, rest = divmod(millis, 1000)
     at = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
     return f"{at:%Y-%m-%dT%H:%M:%S}.{rest:03}Z"

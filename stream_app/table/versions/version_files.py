@@ -1,7 +1,7 @@
-"""The versions of a table that exist: snapshots, tags, and changelogs that outlive them.
+"""Lists the existing versions of a table: snapshots, tags, and changelogs that outlive them.
 
-For callers that must know every name in use: the check and the removal of orphans. A version that
-expires during the listing is left out; the tag or changelog that it becomes is not.
+It serves callers that must know every name in use: the check and the removal of orphans. A version
+that expires during the listing is left out, but the tag or changelog that it becomes is listed.
 
 Source: Paimon `operation/OrphanFilesClean.java#safelyGetAllSnapshots`.
 """
@@ -25,7 +25,7 @@ class NamedVersion:
     """A version by its file.
 
     Attributes:
-        path: of the snapshot, tag or changelog file.
+        path: the path of the snapshot, tag or changelog file.
         snapshot: its content; None when it cannot be read.
         problem: why it cannot be read.
     """

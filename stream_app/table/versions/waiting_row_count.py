@@ -1,4 +1,4 @@
-"""Counts the waiting rows of a table, by its manifests."""
+"""Counts a table's rows that wait for a compaction, from its manifests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.compact.waiting_rows import (
-    SeenAt,
+    Visibility,
     counted_rows,
     waiting_buckets,
     waiting_fix,
@@ -19,10 +19,10 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
 def waiting_line(table: FileStoreTable, committed: Snapshot | None) -> str:
-    """The note of a command whose commit no compaction follows; empty: nothing waits.
+    """The note of a command whose commit no compaction follows; empty if no row waits.
 
     Args:
-        committed: its snapshot; None: it has committed nothing.
+        committed: the command's snapshot; None if it committed nothing.
     """
     rows = rows_that_wait(table, committed, counts_newest=True)
     fix = waiting_fix(is_write_only=table.options[WRITE_ONLY])
@@ -36,7 +36,7 @@ def rows_that_wait(
     *,
     counts_newest: bool = False,
 ) -> int:
-    """Committed rows that readers, or followers of the changelog, do not get yet.
+    """Count committed rows that readers or followers of the changelog do not see yet.
 
     Rows of an epoch that was committed a moment ago do not count: its compaction is under way.
 
@@ -48,8 +48,8 @@ def rows_that_wait(
     Raises:
         CorruptFileError: a manifest is missing or damaged.
     """
-    rule = table.seen_at
-    if latest is None or rule is SeenAt.ANY_LEVEL:
+    rule = table.visibility
+    if latest is None or rule is Visibility.ANY_LEVEL:
         return 0
     if live is None:
         live = FileStoreScan(table).live(latest)

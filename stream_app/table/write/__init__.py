@@ -1,1 +1,1 @@
-"""Writers of one task: rows of one bucket into files. Start with `table_write`."""
+"""Writes the rows of one task into files, bucket by bucket. Start with `table_write`."""

@@ -8,7 +8,7 @@ Source: Paimon `append/AppendOnlyWriter.java`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from stream_app.errors import UnsupportedTableError
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.rolling_file_writer import RollingFileWriter
 from stream_app.mergetree.file_access import WrittenFiles
-from stream_app.mergetree.key_value_batch import is_retract, take
+from stream_app.mergetree.key_value_batch import is_retract, rows_at
 from stream_app.model.data_file_meta import FileSource
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
@@ -28,17 +28,17 @@ class AppendOnlyWriter:
     """The writer of one bucket, for one epoch.
 
     Attributes:
-        next_sequence_number: of the first row.
+        next_sequence_number: the sequence number of the first row.
         ignored_kinds: row kinds that are dropped (``ignore-delete``, ``ignore-update-before``).
     """
 
     files: BucketFiles
     next_sequence_number: int
     ignored_kinds: frozenset[RowKind] = frozenset()
-    _writer: RollingFileWriter | None = None
+    _writer: RollingFileWriter | None = field(init=False, default=None)
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Take in rows (`_VALUE_KIND` and the table's columns) in their order of arrival.
+        """Write rows (`_VALUE_KIND` and the table's columns) in their order of arrival.
 
         Raises:
             UnsupportedTableError: a row retracts another, which these files cannot express.
@@ -73,7 +73,7 @@ class AppendOnlyWriter:
     def _without_ignored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         kinds = rows.column(VALUE_KIND).to_numpy()
         kept = ~np.isin(kinds, [int(kind) for kind in self.ignored_kinds])
-        rows = rows if kept.all() else take(rows, np.flatnonzero(kept))
+        rows = rows if kept.all() else rows_at(rows, np.flatnonzero(kept))
         if is_retract(rows).any():
             raise UnsupportedTableError(
                 "a table without a primary key cannot take a row back, and a -U or -D row came",

@@ -1,7 +1,7 @@
 """Finds the partition and bucket of each new row.
 
-`BucketAssigner` is the port. A table without buckets has one bucket in each partition; a table with
-a fixed number hashes the bucket key; `dynamic_buckets` has an index of keys. Rows stay columnar:
+`BucketAssigner` is the port. A table without buckets has one bucket in each partition. A table with
+a fixed number hashes the bucket key. `dynamic_buckets` has an index of keys. Rows stay columnar:
 they are sorted by a code for each (partition, bucket), and cut where the code changes.
 
 Source: Paimon `table/sink/FixedBucketRowKeyExtractor.java`, `UnawareBucketRowKeyExtractor.java`.
@@ -10,8 +10,8 @@ Source: Paimon `table/sink/FixedBucketRowKeyExtractor.java`, `UnawareBucketRowKe
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,7 +32,7 @@ class BucketAssigner(Protocol):
 
     @property
     def buckets(self) -> int:
-        """How many buckets of a partition to expect."""
+        """The number of buckets to expect in a partition."""
         ...
 
     @property
@@ -41,7 +41,7 @@ class BucketAssigner(Protocol):
         ...
 
     def assign(self, rows: pa.RecordBatch) -> Iterator[BucketRows]:
-        """Rows by partition and bucket; inside a bucket in the order of arrival.
+        """Group rows by partition and bucket; inside a bucket they keep the order of arrival.
 
         Args:
             rows: columns of the table, at least one row.
@@ -51,14 +51,19 @@ class BucketAssigner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FixedBuckets:
-    """``bucket`` ≥ 1: the hash of the bucket key, modulo the number of buckets."""
+    """Buckets of ``bucket`` ≥ 1: the hash of the bucket key, modulo the number of buckets.
+
+    Attributes:
+        counts: partition → its number of buckets, where that is not the table's.
+    """
 
     schema: TableSchema
+    counts: Mapping[bytes, int] = field(default_factory=dict)
 
     @property
     def buckets(self) -> int:
-        """See `BucketAssigner.buckets`."""
-        return len(self.schema.bucket_numbers)
+        """See `BucketAssigner.buckets`; those of the largest partition."""
+        return max(len(self.schema.bucket_numbers), *self.counts.values(), 1)
 
     @property
     def keeps_order(self) -> bool:
@@ -67,15 +72,19 @@ class FixedBuckets:
 
     def assign(self, rows: pa.RecordBatch) -> Iterator[BucketRows]:
         """See `BucketAssigner.assign`."""
-        keys = self.schema.fields.project(self.schema.bucket_keys)
-        columns = [rows.column(key.name) for key in keys]
-        buckets = bucket_of(columns, keys.types, self.buckets).astype(np.int64)
-        return grouped(rows, self.schema, buckets, self.buckets)
+        schema, count = self.schema, len(self.schema.bucket_numbers)
+        if not self.counts:
+            return rows_by_bucket(rows, schema, key_buckets(rows, schema, count), count)
+        buckets = np.empty(rows.num_rows, np.int64)
+        for partition, places in places_by_partition(rows, schema):
+            part, own = rows.take(pa.array(places)), self.counts.get(partition, count)
+            buckets[places] = key_buckets(part, schema, own)
+        return rows_by_bucket(rows, schema, buckets, self.buckets)
 
 
 @dataclass(frozen=True, slots=True)
 class WithoutBuckets:
-    """``bucket = -1`` without a primary key: each partition is one folder, ``bucket-0``."""
+    """``bucket = -1`` without a primary key: each partition has one folder, ``bucket-0``."""
 
     schema: TableSchema
 
@@ -91,13 +100,33 @@ class WithoutBuckets:
 
     def assign(self, rows: pa.RecordBatch) -> Iterator[BucketRows]:
         """See `BucketAssigner.assign`."""
-        return grouped(rows, self.schema, np.zeros(rows.num_rows, np.int64), 1)
+        return rows_by_bucket(rows, self.schema, np.zeros(rows.num_rows, np.int64), 1)
 
 
-def grouped(
+def key_buckets(rows: pa.RecordBatch, schema: TableSchema, count: int) -> Codes:
+    """The bucket of each row, below `count`, by the hash of its bucket key: int64 [n]."""
+    keys = schema.fields.project(schema.bucket_keys)
+    columns = [rows.column(key.name) for key in keys]
+    return bucket_of(columns, keys.types, count).astype(np.int64)
+
+
+def places_by_partition(rows: pa.RecordBatch, schema: TableSchema) -> Iterator[tuple[bytes, Codes]]:
+    """Each serialized partition of rows, with the places of its rows in order of arrival."""
+    columns, types = (
+        [rows.column(name) for name in schema.partition_keys],
+        schema.partition_type.types,
+    )
+    codes = partition_codes(columns, rows.num_rows)
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    for places in np.split(order, starts[1:]):  # a loop over partitions
+        yield serialize_arrow_row(columns, types, int(places[0])), places
+
+
+def rows_by_bucket(
     rows: pa.RecordBatch, schema: TableSchema, buckets: Codes, buckets_count: int
 ) -> Iterator[BucketRows]:
-    """Rows by (partition, bucket), given the bucket of each.
+    """Group rows by (partition, bucket), given the bucket of each row.
 
     Four rows of partitions a, b, b, a and buckets 1, 0, 0, 1 of 2. The partitions' codes are 0, 1,
     1, 0. The groups are 1, 2, 2, 1, the order is 0, 3, 1, 2, and the cuts are at 0, 2 and 4.
@@ -131,5 +160,5 @@ def partition_codes(columns: list[pa.Array], rows: int) -> Codes:
 
 
 def _narrow(groups: Codes) -> npt.NDArray[np.integer[Any]]:
-    """Small numbers in two bytes, which NumPy sorts by radix."""
+    """Store small numbers in two bytes, for which NumPy uses a radix sort."""
     return groups.astype(np.uint16) if groups.max(initial=0) < 1 << 16 else groups

@@ -21,9 +21,9 @@ class BucketWriter(Protocol):
     """Writes one bucket's rows of one epoch."""
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Take in rows (`_VALUE_KIND` and the table's columns) in their order of arrival.
+        """Add rows (`_VALUE_KIND` and the table's columns) in their order of arrival.
 
-        Rows of a keyed table may leave values out; see `model.schema.unchanged_values`.
+        Rows of a keyed table may omit values; see `model.schema.unchanged_values`.
         """
         ...
 
@@ -65,18 +65,21 @@ def ignored_kinds(options: CoreOptions) -> frozenset[RowKind]:
     return frozenset(ignored)
 
 
-def finish(writer: BucketWriter, partition: bytes, bucket: int) -> BucketChange:
+def flushed_files(writer: BucketWriter, partition: bytes, bucket: int) -> BucketChange:
     """Flush a writer whose rows leave no value out, and return the files that it wrote."""
     files = writer.prepare_commit()
     assert not files.refused, "whole rows are not refused"
     return change_of(files, partition, bucket)
 
 
-def change_of(files: WrittenFiles, partition: bytes, bucket: int) -> BucketChange:
-    """The change of a bucket by its writer."""
+def change_of(
+    files: WrittenFiles, partition: bytes, bucket: int, total_buckets: int | None = None
+) -> BucketChange:
+    """The change of a bucket by its writer; see `BucketChange` for the arguments."""
     return BucketChange(
         partition=partition,
         bucket=bucket,
+        total_buckets=total_buckets,
         added=files.data,
         changelog=files.changelog,
     )

@@ -1,4 +1,4 @@
-"""``bucket = -1`` with a key that holds the partition: an index of hashes gives a row's bucket.
+"""Finds buckets by an index of hashes, for ``bucket = -1`` with a key that contains the partition.
 
 Stage 1 of an epoch assigns (`DynamicBuckets`), stage 2 adds to the index (`HashIndexWriter`).
 Between them rows are shuffled once: a task needs no other task to give a new key its bucket
@@ -17,7 +17,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.fileio.recent_files import RecentFiles
-from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.bucket_hash import hash_columns
 from stream_app.format.hash_index import Hashes
 from stream_app.local_disk import scratch_file
@@ -28,7 +27,7 @@ from stream_app.model.schema.table_schema import VALUE_KIND, TableSchema
 from stream_app.planning.buckets.open_buckets import DynamicBucketRules, open_buckets
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.index_manifests import IndexManifest, index_manifest
-from stream_app.table.write.bucket_assigner import BucketRows, grouped, partition_codes
+from stream_app.table.write.bucket_assigner import BucketRows, places_by_partition, rows_by_bucket
 from stream_app.table.write.bucket_writer import ignored_kinds
 
 _GATHERED_MAX = 4 << 20
@@ -60,7 +59,7 @@ class KeptHashes:
         return self._recent.get(path, lambda: self._placed(table.hash_index_files.read(entry)))
 
     def clear(self) -> None:
-        """Keep none."""
+        """Empty the cache."""
         self._recent.clear()
 
     def _placed(self, hashes: Hashes) -> Hashes:
@@ -104,7 +103,8 @@ def added_hashes(
     hashes: Hashes,
     kept: KeptHashes = KEPT_HASHES,
 ) -> Hashes | None:
-    """The hashes of a bucket with further ones, int32 [m] ascending; None: it has all of them.
+    """The hashes of a bucket and the added ones, int32 [m] ascending; None if the bucket has all of
+    them.
 
     Args:
         before: the bucket's file; None: it has none.
@@ -122,7 +122,7 @@ def added_hashes(
 
 
 def _are_in(hashes: Hashes, there: Hashes) -> npt.NDArray[np.bool_]:
-    """Which hashes are there; both ascending."""
+    """Whether each hash is in the other array; both arrays are ascending."""
     places = np.searchsorted(there, hashes)
     places[places == len(there)] = 0
     if not len(there):
@@ -161,16 +161,10 @@ class DynamicBuckets:
         """
         schema = self.table.schema
         hashes = key_hashes(rows, schema)
-        columns = [rows.column(name) for name in schema.partition_keys]
-        codes = partition_codes(columns, rows.num_rows)
-        order = np.argsort(codes, kind="stable")
-        starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
         buckets = np.empty(rows.num_rows, np.int64)
-        for places in np.split(order, starts[1:]):  # a loop over partitions
-            types = schema.partition_type.types
-            partition = serialize_arrow_row(columns, types, int(places[0]))
+        for partition, places in places_by_partition(rows, schema):
             buckets[places] = self._buckets_in(partition, hashes[places])
-        return grouped(rows, schema, buckets, int(buckets.max()) + 1)
+        return rows_by_bucket(rows, schema, buckets, int(buckets.max()) + 1)
 
     def _buckets_in(self, partition: bytes, hashes: Hashes) -> npt.NDArray[np.int64]:
         manifest = self._manifest()
@@ -187,7 +181,7 @@ class DynamicBuckets:
         return index_manifest(self.table, self.index)
 
     def _rules(self) -> DynamicBucketRules:
-        return DynamicBucketRules.of(self.table.options)
+        return DynamicBucketRules.of_options(self.table.options)
 
 
 @dataclass(slots=True)
@@ -202,8 +196,8 @@ class HashIndexWriter:
     partition: bytes
     bucket: int
     index: str | None
-    _gathered: list[Hashes] = field(default_factory=list)
-    _count: int = 0
+    _gathered: list[Hashes] = field(init=False, default_factory=list)
+    _count: int = field(init=False, default=0)
 
     def add(self, rows: pa.RecordBatch) -> None:
         """See `table_write.BucketIndex.add`."""

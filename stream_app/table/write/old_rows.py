@@ -1,8 +1,8 @@
 """Finds a table's rows of some keys, for the writer of one bucket.
 
-The newest snapshot tells them. An epoch is written when the one before is committed, so nothing of
-the job is missing there. A compaction that is published meanwhile moves rows between files, and
-changes none; files of the snapshot stay until it expires.
+It reads them from the newest snapshot. An epoch is written after the previous one is committed, so
+the snapshot has all of the job's rows. A concurrent compaction moves rows between files but changes
+none, and the snapshot's files stay until it expires.
 
 Source: Paimon `mergetree/LookupLevels.java`.
 """
@@ -10,7 +10,6 @@ Source: Paimon `mergetree/LookupLevels.java`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -25,23 +24,27 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.lookup_reader import bucket_lookup
 
 
-@dataclass(slots=True)
 class OldRowsOfTable:
     """Implements `mergetree.file_access.OldRows`; reads manifests when it is first asked."""
 
-    table: FileStoreTable
-    partition: bytes
-    bucket: int
-    _snapshot: Snapshot | None = None
-    _files: list[DataFileMeta] | None = None
-    _vectors: BucketVectors = field(default_factory=dict)
+    def __init__(
+        self,
+        table: FileStoreTable,
+        partition: bytes,
+        bucket: int,
+        files: Iterable[DataFileMeta] | None = None,
+    ) -> None:
+        """Find rows of one bucket.
 
-    @staticmethod
-    def of_files(
-        table: FileStoreTable, partition: bytes, bucket: int, files: Iterable[DataFileMeta]
-    ) -> OldRowsOfTable:
-        """Rows of files that no snapshot names."""
-        return OldRowsOfTable(table, partition, bucket, _files=list(files))
+        Args:
+            files: those to read, where no snapshot names them; None: those of the newest snapshot.
+        """
+        self.table = table
+        self.partition = partition
+        self.bucket = bucket
+        self._snapshot: Snapshot | None = None
+        self._files = None if files is None else list(files)
+        self._vectors: BucketVectors = {}
 
     def find(
         self, keys: pa.RecordBatch, columns: Sequence[str], newer: Sequence[DataFileMeta]

@@ -8,6 +8,7 @@ Source: Paimon `table/sink/TableWriteImpl.java`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import Protocol, cast
@@ -28,13 +29,14 @@ class BucketIndex(Protocol):
     """The index of one bucket's keys, beside the bucket's writer."""
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Take in the keys of rows (`_VALUE_KIND` and the table's columns)."""
+        """Add the keys of rows (`_VALUE_KIND` and the table's columns)."""
         ...
 
     def finish(self) -> tuple[IndexManifestEntry, ...]:
-        """Write what is new; the DELETE of the bucket's file and the ADD of another one.
+        """Write the new keys; returns the DELETE of the bucket's file and the ADD of its
+        replacement.
 
-        Nothing, when no key is new.
+        Without a new key it returns nothing.
         """
         ...
 
@@ -57,11 +59,18 @@ class TableWrite:
         *,
         next_sequence_number: int,
         bucket_index: BucketIndexes | None = None,
+        bucket_counts: Mapping[bytes, int] | None = None,
     ) -> None:
+        """Begin a share.
+
+        Args:
+            bucket_counts: see `IndexBasis.bucket_counts`.
+        """
         self._sync = BackgroundSync(table.file_io)
         self._table = replace(table, file_io=cast(FileIO, self._sync))
         self._bucket_writer = bucket_writer
         self._bucket_index = bucket_index
+        self._bucket_counts = bucket_counts or {}
         self._index: BucketIndex | None = None
         self._next_sequence_number = next_sequence_number
         self._bucket: BucketId | None = None
@@ -71,9 +80,9 @@ class TableWrite:
         """Rows of finished buckets that could not be written; see `WrittenFiles.refused`."""
 
     def write(self, bucket: BucketId, rows: pa.RecordBatch) -> None:
-        """Take in rows (`_VALUE_KIND` and the table's columns) of a bucket.
+        """Write rows (`_VALUE_KIND` and the table's columns) of a bucket.
 
-        All rows of a bucket come one after another; another bucket's rows finish it.
+        All rows of a bucket must be consecutive: rows of another bucket finish it.
         """
         if bucket != self._bucket:
             self.finish_bucket()
@@ -90,7 +99,7 @@ class TableWrite:
             self._index.add(rows)
 
     def begin_part(self, rows: int) -> None:
-        """Begin a part, which is newer than the `rows` written before: its numbers are larger."""
+        """Begin a newer part: its sequence numbers exceed those of the `rows` written before."""
         self.finish_bucket()
         self._next_sequence_number += rows
 
@@ -99,7 +108,8 @@ class TableWrite:
         if self._writer is not None and self._bucket is not None:
             with merge_errors(self._table.paths.bucket(*self._bucket)):
                 files = self._writer.prepare_commit()
-            self._changes.append(change_of(files, *self._bucket))
+            total_buckets = self._bucket_counts.get(self._bucket[0])
+            self._changes.append(change_of(files, *self._bucket, total_buckets))
             self.refused += files.refused
             if self._index is not None:
                 self._changes[-1] = replace(self._changes[-1], index=self._index.finish())

@@ -1,11 +1,11 @@
-"""Constraints on new rows of a table: sequence numbers, bucket counts, columns.
+"""Computes constraints on a table's new rows: sequence numbers, bucket counts, columns.
 
 Part of `table.job.table_state`, which passes it every manifest entry that it reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.errors import UnsupportedTableError
@@ -14,6 +14,7 @@ from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.bucket_counts import counts_after
 from stream_app.table.versions.compact_refusals import CompactableFiles
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
@@ -64,28 +65,30 @@ class WriteConstraints:
     Attributes:
         next_sequence_number: greater than any in a file; 0 when there is none.
         live: how many files the table has, and their bytes.
+        bucket_counts: partition → its number of buckets, where that is not the table's. A changed
+            one is another object.
     """
 
     table: FileStoreTable
     next_sequence_number: int = 0
     live: LiveFileCounts = field(default_factory=LiveFileCounts)
-    _bucket_counts: dict[bytes, int] = field(default_factory=dict)
+    bucket_counts: Mapping[bytes, int] = field(init=False, default_factory=dict)
     _compactable: CompactableFiles | None = field(init=False)
 
     def __post_init__(self) -> None:
         self._compactable = CompactableFiles(self.table)
 
     def take_any_files(self) -> None:
-        """Refuse no files from here on that this process could not compact."""
+        """Accept from here on files that this process cannot compact."""
         self._compactable = None
 
     def look_at_all(self, snapshot: Snapshot | None) -> Sequence[ManifestEntry]:
-        """Take in all live files, unless new rows do not depend on them: there may be many.
+        """Read all live files, unless new rows do not depend on them: there may be many.
 
         In that case the compaction planner finds the files that cannot be compacted.
 
         Returns:
-            The files that it has taken in.
+            The files that were read.
         """
         if not self.table.schema.kind.has_buckets:
             return ()
@@ -95,7 +98,7 @@ class WriteConstraints:
         return entries
 
     def look_at(self, entries: Collection[ManifestEntry]) -> None:
-        """Take in files that other writers added and removed.
+        """Apply the files that other writers added and removed.
 
         Raises:
             UnsupportedTableError: a file cannot be compacted, or has other columns than the table
@@ -103,32 +106,30 @@ class WriteConstraints:
         """
         self._judge(entries)
 
-    def _judge(self, entries: Iterable[ManifestEntry]) -> None:
-        ours = self.table.options.bucket
+    def _judge(self, entries: Collection[ManifestEntry]) -> None:
         for entry in entries:
             self.add(entry.file)
-            if entry.kind is not FileKind.ADD:
-                continue
-            if self._compactable is not None:
+            if entry.kind is FileKind.ADD and self._compactable is not None:
                 self._compactable.check(entry.file)
-            if entry.total_buckets not in (0, -1, ours):
-                self._bucket_counts[entry.partition] = entry.total_buckets
-            else:
-                self._bucket_counts.pop(entry.partition, None)
+        if self.table.kind.has_bucket_number:
+            bucket = self.table.options.bucket
+            self.bucket_counts = counts_after(self.bucket_counts, entries, bucket)
 
     def add(self, file: DataFileMeta) -> None:
-        """Take in a file of our own."""
+        """Add a file of this writer."""
         self.next_sequence_number = max(self.next_sequence_number, file.max_sequence_number + 1)
 
     def check_bucket_counts(self, partitions: set[bytes]) -> None:
-        """Check that partitions have as many buckets as the table.
+        """Check that partitions have as many buckets as the table, if its kind needs that.
 
         Raises:
-            UnsupportedTableError: one has another number.
+            UnsupportedTableError: a partition has another number.
         """
-        for partition in partitions & self._bucket_counts.keys():
+        if not self.table.kind.looks_up_partition:
+            return
+        for partition in partitions & self.bucket_counts.keys():
             raise UnsupportedTableError(
-                f"the partition has {self._bucket_counts[partition]} buckets, the table's option "
+                f"the partition has {self.bucket_counts[partition]} buckets, the table's option "
                 f"'bucket' says {self.table.options.bucket}: a key would be in two of them",
                 where=self.table.paths.partition_folder(partition),
                 fix="let Paimon rescale the partition (INSERT OVERWRITE), then restart the job",

@@ -18,7 +18,7 @@ from stream_app.catalog.rest.schema_change_json import change_object
 from stream_app.model.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.planning.commit.partition_statistics import partition_statistics
-from tests.support.datadriven import Case, run_file
+from tests.support.suite.datadriven import Case, run_file
 
 HERE = Path(__file__).parent
 HOUR_MS = 3_600_000

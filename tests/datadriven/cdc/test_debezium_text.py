@@ -22,11 +22,11 @@ import pytest
 
 from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.message_format import MessageFormat
-from stream_app.cdc.pipeline import Place
+from stream_app.cdc.pipeline import StepPlace
 from stream_app.cdc.steps.insert_only import InsertOnly
 from stream_app.errors import StreamAppError
-from tests.support.datadriven import Case, files, run_file
-from tests.unit.cdc.debezium_messages import Value, a_format, messages, reasons_of, rows_of
+from tests.support.messages.debezium_messages import Value, a_format, messages, reasons_of, rows_of
+from tests.support.suite.datadriven import Case, files, run_file
 
 
 class _Tables:
@@ -86,11 +86,13 @@ class _Tables:
         sequence = tuple(field for field in args.pop("sequence", "").split(",") if field)
         restored = frozenset(name for name in args.pop("restored", "").split(",") if name)
         traits = TableTraits(sequence_fields=sequence, ignores_deletes=ignores, restored=restored)
-        found = a_format(columns, keys, options=args, keep_update_before=keep, traits=traits)
+        message_format = a_format(
+            columns, keys, options=args, keep_update_before=keep, traits=traits
+        )
         if keys:
-            return found
+            return message_format
         last = InsertOnly(quarantines=quarantines, ignores_deletes=ignores)
-        return found.with_steps({Place.INSERTS_ONLY: last})
+        return message_format.with_steps({StepPlace.INSERTS_ONLY: last})
 
 
 def _tells_a_column(line: str) -> bool:

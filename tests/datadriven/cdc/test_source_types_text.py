@@ -18,8 +18,12 @@ from stream_app.cdc.source_types.mysql import mysql_type
 from stream_app.cdc.source_types.postgresql import postgresql_type
 from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import DataType
-from stream_app.model.schema.mapping_options import Inexact, MappingOptions, parse_mapping_options
-from tests.support.datadriven import Case, files, run_file
+from stream_app.model.schema.mapping_options import (
+    InexactTimes,
+    MappingOptions,
+    parse_mapping_options,
+)
+from tests.support.suite.datadriven import Case, files, run_file
 
 _SHORT = {"type": SOURCE_TYPE, "length": SOURCE_LENGTH, "column-scale": SOURCE_SCALE}
 
@@ -28,18 +32,18 @@ def _handle(case: Case) -> str:
     try:
         options = parse_mapping_options(
             case.args.get("options", "").split(","),
-            inexact=Inexact(case.args.get("inexact", "number")),
+            inexact=InexactTimes(case.args.get("inexact", "number")),
         )
     except UsageError as error:
         return str(error)
     lines = []
     for line in case.input_lines:
         if case.command == "connect":
-            found = _connect(line, case.args.get("connector", ""), options)
+            type_name = _connect(line, case.args.get("connector", ""), options)
         else:
             types = {"mysql": mysql_type, "postgresql": postgresql_type}
-            found = types[case.command](line, options)
-        lines.append(f"{line} -> {found or 'unknown'}")
+            type_name = types[case.command](line, options)
+        lines.append(f"{line} -> {type_name or 'unknown'}")
     return "\n".join(lines)
 
 

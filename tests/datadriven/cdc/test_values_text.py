@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from stream_app.cdc.change_batch import DecodedBatch
-from tests.support.datadriven import Case, files, run_file
-from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of
+from tests.support.messages.debezium_messages import a_format, messages, reasons_of
+from tests.support.suite.datadriven import Case, files, run_file
 
 _FORMS = {
     "debezium-json": '{"op":"c","after":ROW}',
@@ -60,9 +60,9 @@ def _value(name: str, column: str, literal: str, args: Mapping[str, str]) -> str
         a_format(f"id INT, v {data_type}", options=options, name=name).decode(messages(*values))
         for values in ([odd], [*[usual] * 20, odd, odd])
     )
-    found = {_shown(alone, 0), _shown(among, 20), _shown(among, 21)}
-    assert len(found) == 1, (column, literal, found)
-    return found.pop()
+    texts = {_shown(alone, 0), _shown(among, 20), _shown(among, 21)}
+    assert len(texts) == 1, (column, literal, texts)
+    return texts.pop()
 
 
 def _message(name: str, row: str, schema: str) -> str:

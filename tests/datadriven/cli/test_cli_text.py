@@ -19,9 +19,9 @@ import pytest
 from stream_app import __version__
 from stream_app.app.cli.main import main
 from stream_app.table.opening import open_table
-from tests.support.datadriven import Case, files, run_file
-from tests.support.plain_object import plain_object
-from tests.support.small_table import TIME_MS, SmallTable, small_table
+from tests.support.files.plain_object import plain_object
+from tests.support.suite.datadriven import Case, files, run_file
+from tests.support.tables.small_table import TIME_MS, SmallTable, small_table
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 CHOICES = re.compile(r"\(choose from .*\)")
@@ -154,6 +154,6 @@ def _command(line: str, folder: Path) -> str:
         text += f"exit code {code}\n"
     text = text.replace(str(folder) + os.sep, "")
     text = text.replace(f"stream_app-{__version__}", "stream_app-VERSION")
-    text = CHOICES.sub(lambda found: found[0].replace("'", ""), text)  # Python 3.12 quotes none
+    text = CHOICES.sub(lambda match: match[0].replace("'", ""), text)  # Python 3.12 quotes none
     text = re.sub("█+", "█", text)
     return f"$ {line}\n{SIZE.sub('SIZE', UUID.sub('UUID', text))}"

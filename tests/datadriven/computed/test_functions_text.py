@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from stream_app.cdc.columns.arrow_buffers import valid_of
+from stream_app.arrow_buffers import valid_of
 from stream_app.cdc.columns.column_cast import cast_alone
 from stream_app.cdc.columns.column_reading import (
     ColumnReading,
@@ -21,10 +21,10 @@ from stream_app.cdc.columns.column_reading import (
 )
 from stream_app.cdc.columns.wire_values import wire_value
 from stream_app.cdc.computed.definition import DefinitionError, in_order, parse_definition
-from stream_app.cdc.computed.functions import applied, function_of
+from stream_app.cdc.computed.functions import applied_function, function_of
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.schema.data_type import DataType, parse_data_type
-from tests.support.datadriven import Case, run_file
+from tests.support.suite.datadriven import Case, run_file
 
 MOMENT = pa.scalar(1500, pa.timestamp("ms"))
 
@@ -57,7 +57,7 @@ def _values(case: Case) -> str:
     types = []
     for call in re.findall(r"\w+\((?:[^()]|\([^()]*\))*\)", calls):
         definition = parse_definition(f"x={call}")
-        made = applied(definition, column_type, arrow_type)
+        made = applied_function(definition, column_type, arrow_type)
         taken = column if function_of(definition).takes_column else pa.repeat(MOMENT, len(texts))
         values, failed = made.compute(taken)
         failed = np.zeros(len(texts), np.bool_) if failed is None else failed
@@ -83,14 +83,14 @@ def array_of(values: list[Any], data_type: DataType) -> pa.Array:
             continue
         text = value if isinstance(value, str) else json.dumps(value)
         kind, wire = wire_value(reading, JsonKind.STRING, text)
-        found, failed = cast_alone(reading, kind, [wire])
+        cast_value, failed = cast_alone(reading, kind, [wire])
         assert failed is None, value
-        parts.append(found)
+        parts.append(cast_value)
     return pa.concat_arrays(parts) if parts else pa.nulls(0, reading.arrow_type)
 
 
 def _shown(value: pa.Scalar) -> str:
-    found = value.as_py()
-    if found is None or isinstance(found, bool | int | str):
-        return json.dumps(found, ensure_ascii=False)
+    python_value = value.as_py()
+    if python_value is None or isinstance(python_value, bool | int | str):
+        return json.dumps(python_value, ensure_ascii=False)
     return json.dumps(str(value.cast(pa.string())))

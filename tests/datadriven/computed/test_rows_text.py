@@ -14,13 +14,14 @@ import pyarrow as pa
 
 from stream_app.app.config.app_config import load_config
 from stream_app.app.tables.one_table import wanted_schema
-from stream_app.app.tables.table_pipeline import TableRows
+from stream_app.app.tables.table_pipeline import RowSettings
 from stream_app.cdc.message_format import MessageFormat
-from stream_app.cdc.pipeline import Place
+from stream_app.cdc.pipeline import StepPlace
 from stream_app.clock import SystemClock
 from stream_app.errors import StreamAppError
-from tests.support.datadriven import Case, run_file
-from tests.unit.cdc.debezium_messages import messages, reasons_of, rows_of
+from tests.support.jobs.table_section import table_section
+from tests.support.messages.debezium_messages import messages, reasons_of, rows_of
+from tests.support.suite.datadriven import Case, run_file
 
 _REST = """
 [source]
@@ -62,10 +63,10 @@ class _Tables:
         options = "\n".join(f'debezium."{key}" = "{value}"' for key, value in case.args.items())
         self._file.write_text(_REST.format(options=options, table=case.input))
         config = load_config(self._file, [], {})
-        schema = wanted_schema(config.table, SystemClock())
-        rows = TableRows(
-            source=config.source, rules=config.table, schema=schema,
-            leaves_out=frozenset({Place.INSERTS_ONLY}),
+        schema = wanted_schema(table_section(config), SystemClock())
+        rows = RowSettings(
+            source=config.source, rules=table_section(config), schema=schema,
+            leaves_out=frozenset({StepPlace.INSERTS_ONLY}),
         )  # fmt: skip
         self._format = rows.pipeline()
         keys = f" key {', '.join(schema.primary_keys)}" if schema.primary_keys else ""

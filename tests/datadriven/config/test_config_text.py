@@ -9,14 +9,14 @@ import pytest
 
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.errors import UsageError
-from tests.support.datadriven import Case, files, run_file
+from tests.support.suite.datadriven import Case, files, run_file
 
 HERE = Path(__file__).parent
 
 
 @pytest.mark.parametrize("path", files(HERE), ids=lambda path: path.stem)
 def test_config(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # `base` sets the file that the following cases go on from: the file, or overrides of it.
+    # `base` sets the file that the following cases continue from: the file, or overrides of it.
     monkeypatch.chdir(tmp_path)
     base = ""
 

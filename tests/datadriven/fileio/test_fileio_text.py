@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.fileio.s3.s3_errors import s3_trouble
-from tests.support.datadriven import Case, files, run_file
+from tests.support.suite.datadriven import Case, files, run_file
 
 HERE = Path(__file__).parent
 

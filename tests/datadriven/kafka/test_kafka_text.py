@@ -9,32 +9,32 @@ import pytest
 
 from stream_app.errors import WrongSourceError
 from stream_app.kafka.client_options import READING_OPTIONS, client_options
-from stream_app.kafka.next_offsets import first_offsets, next_end, offsets_text, vanished
+from stream_app.kafka.next_offsets import first_offsets, next_end, offsets_text, vanished_partitions
 from stream_app.kafka.offset_ranges import (
     JobOffsets,
     OffsetRange,
-    Offsets,
-    cut,
-    joined,
+    cut_ranges,
+    join_ranges,
     ranges_between,
     shared_out,
 )
 from stream_app.kafka.security_options import JaasError, read_jaas
-from tests.support.datadriven import Case, files, run_file
+from stream_app.model.job_epoch import Offsets
+from tests.support.suite.datadriven import Case, files, run_file
 
 
 def options(case: Case) -> str:
     """Each line KEY=VALUE; argument features=A,B: of the library."""
     java = dict(line.partition("=")[::2] for line in case.input_lines)
-    found = client_options("broker:9092", java, case.args.get("features", "").split(","))
+    client = client_options("broker:9092", java, case.args.get("features", "").split(","))
     defaults = {**READING_OPTIONS, "bootstrap.servers": "broker:9092"}
     lines = [
         f"{key} = {value}"
-        for key, value in sorted(found.options.items())
+        for key, value in sorted(client.options.items())
         if defaults.get(key) != value
     ]
-    lines += [f"ignored {key}: {why}" for key, why in sorted(found.ignored.items())]
-    lines += [f"PROBLEM {key}: {what}" for key, what in sorted(found.problems.items())]
+    lines += [f"ignored {key}: {why}" for key, why in sorted(client.ignored.items())]
+    lines += [f"PROBLEM {key}: {what}" for key, what in sorted(client.problems.items())]
     return "\n".join(lines) or "nothing but the defaults"
 
 
@@ -50,7 +50,7 @@ def jaas(case: Case) -> str:
 
 def join(case: Case) -> str:
     """Ranges of one task, as its reader reads them."""
-    return "\n".join(map(_short, joined(_ranges(case))))
+    return "\n".join(map(_short, join_ranges(_ranges(case))))
 
 
 def share(case: Case) -> str:
@@ -61,25 +61,25 @@ def share(case: Case) -> str:
 
 def behind(case: Case) -> str:
     """Lines WHAT PLACE OFFSET; of each place the messages that the tables do not have."""
-    told: dict[str, dict[tuple[str, str], int]] = {"begun": {}, "committed": {}, "newest": {}}
+    by_kind: dict[str, dict[tuple[str, str], int]] = {"begun": {}, "committed": {}, "newest": {}}
     for line in case.input_lines:
         what, place, offset = line.split()
         topic, _, partition = place.partition("/")
-        told[what][topic, partition] = int(offset)
+        by_kind[what][topic, partition] = int(offset)
     begun, committed, newest = (
         {
             topic: {part: offset for (of, part), offset in offsets.items() if of == topic}
             for topic, _ in offsets
         }
-        for offsets in told.values()
+        for offsets in by_kind.values()
     )
-    found = JobOffsets(begun=begun, committed=committed).behind(newest)
-    return "\n".join(f"{'/'.join(place)} {count}" for place, count in sorted(found.items()))
+    lag = JobOffsets(begun=begun, committed=committed).behind(newest)
+    return "\n".join(f"{'/'.join(place)} {count}" for place, count in sorted(lag.items()))
 
 
 def pieces(case: Case) -> str:
     """Ranges PLACE BEGIN END, cut into about at_least=N."""
-    return "\n".join(map(_short, cut(_ranges(case), int(case.args["at_least"]))))
+    return "\n".join(map(_short, cut_ranges(_ranges(case), int(case.args["at_least"]))))
 
 
 def first(case: Case) -> str:
@@ -95,29 +95,29 @@ def epoch(case: Case) -> str:
     """Lines PLACE BEGIN NEWEST, - where there is none; argument limit=N."""
     begin, newest = _columns(case)
     limit = case.args.get("limit")
-    lines = [f"lost: {told}" for told in vanished(begin, newest)]
+    lines = [f"lost: {loss}" for loss in vanished_partitions(begin, newest)]
     end = next_end(begin, newest, int(limit) if limit else None)
     return "\n".join([*lines, offsets_text(end), *map(_short, ranges_between(begin, end))])
 
 
 def _columns(case: Case) -> tuple[Offsets, Offsets]:
-    found: tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]] = ({}, {})
+    both_ends: tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]] = ({}, {})
     for line in case.input_lines:
         place, *offsets = line.split()
         topic, _, partition = place.partition("/")
-        for column, offset in zip(found, offsets, strict=True):
+        for column, offset in zip(both_ends, offsets, strict=True):
             if offset != "-":
                 column.setdefault(topic, {})[partition] = int(offset)
-    return found
+    return both_ends
 
 
 def _ranges(case: Case) -> list[OffsetRange]:
-    found = []
+    ranges = []
     for line in case.input_lines:
         place, begin, end = shlex.split(line)
         topic, _, partition = place.partition("/")
-        found.append(OffsetRange(topic, int(partition), int(begin), int(end)))
-    return found
+        ranges.append(OffsetRange(topic, int(partition), int(begin), int(end)))
+    return ranges
 
 
 def _short(each: OffsetRange) -> str:

@@ -35,8 +35,8 @@ from stream_app.mergetree.sorted_run import LevelSortedRun, SortedRun
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.compact_request import CompactRequest, CompactUnit
 from stream_app.model.data_file_meta import DataFileMeta
-from tests.support.datadriven import Case, run_file
-from tests.support.lsm_files import a_file, int_key_of
+from tests.support.suite.datadriven import Case, run_file
+from tests.support.tables.lsm_files import a_file, int_key_of
 
 HERE = Path(__file__).parent
 
@@ -216,8 +216,8 @@ def runs(case: Case) -> str:
 def tiers(case: Case) -> str:
     """A line for each tier, the newest first."""
     files = [file_of(line) for line in case.input_lines]
-    found = lookup_tiers(files, lies_by_age="sequence-field" not in case.args)
-    return "\n".join(" ".join(file.file_name for file in tier) for tier in found)
+    tiers = lookup_tiers(files, lies_by_age="sequence-field" not in case.args)
+    return "\n".join(" ".join(file.file_name for file in tier) for tier in tiers)
 
 
 def keys_in_files(case: Case) -> str:

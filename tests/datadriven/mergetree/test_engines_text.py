@@ -28,8 +28,8 @@ from stream_app.model.schema.table_schema import (
     TableSchema,
     new_table_schema,
 )
-from tests.support.datadriven import Case, run_file
-from tests.support.lsm_files import a_layout
+from tests.support.suite.datadriven import Case, run_file
+from tests.support.tables.lsm_files import a_layout
 
 HERE = Path(__file__).parent
 KINDS = {kind.short: kind for kind in RowKind}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from stream_app.mergetree.lookup.copies_to_keep import KeptCopy, copies_to_delete, way_to_ask
-from tests.support.datadriven import Case, run_file
+from tests.support.suite.datadriven import Case, run_file
 
 
 def way(case: Case) -> str:
@@ -24,8 +24,8 @@ def delete(case: Case) -> str:
         name, size, until = line.split()
         copies.append(KeptCopy(name, int(size), int(until.removeprefix("until="))))
     most = int(case.args["most"]) if "most" in case.args else None
-    found = copies_to_delete(copies, now_ms=int(case.args["now"]), most_bytes=most)
-    return " ".join(copy.name for copy in found)
+    deleted = copies_to_delete(copies, now_ms=int(case.args["now"]), most_bytes=most)
+    return " ".join(copy.name for copy in deleted)
 
 
 def test_lookup_copies() -> None:

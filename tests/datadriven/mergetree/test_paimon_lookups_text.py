@@ -22,10 +22,10 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND, new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.registry import compact_bucket
-from tests.support.datadriven import Case, run_file
-from tests.support.memory_file_io import MemoryFileIO
-from tests.support.small_table import KINDS, SteppingClock
-from tests.support.table_writer import KIND_TEXTS
+from tests.support.files.memory_file_io import MemoryFileIO
+from tests.support.jobs.table_writer import KIND_TEXTS
+from tests.support.suite.datadriven import Case, run_file
+from tests.support.tables.small_table import KINDS, SteppingClock
 
 HERE = Path(__file__).parent
 PARTITION = b"\0\0\0\0" * 3

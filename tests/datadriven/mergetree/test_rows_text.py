@@ -32,8 +32,8 @@ from stream_app.model.compact_request import CompactRequest, CompactUnit
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
-from tests.support.datadriven import Case, run_file
-from tests.support.lsm_files import INT_KEY, MemoryFiles, a_layout
+from tests.support.suite.datadriven import Case, run_file
+from tests.support.tables.lsm_files import INT_KEY, MemoryFiles, a_layout
 
 HERE = Path(__file__).parent
 KINDS = {kind.short: kind for kind in RowKind}

@@ -17,8 +17,8 @@ from stream_app.model.options.core_options import (
 from stream_app.model.options.option_support import Purpose, ignored_options
 from stream_app.model.schema.data_type import DataType, parse_columns, parse_data_type
 from stream_app.model.schema.table_schema import new_table_schema, schema_problems
-from stream_app.model.schema.undone_rows import undo_notices
-from tests.support.datadriven import Case, files, run_file
+from stream_app.model.schema.undone_rows import refused_rows, undo_notices
+from tests.support.suite.datadriven import Case, files, run_file
 
 
 def types(case: Case) -> str:
@@ -104,12 +104,27 @@ def table(case: Case) -> str:
     return "\n".join(lines)
 
 
+def documented(case: Case) -> str:
+    """A table of Paimon's documentation, columns and then options: taken, or the problems."""
+    keys, parts = (
+        tuple(part for part in case.args.get(name, "").split(",") if part) for name in ("key", "by")
+    )
+    columns, *lines = case.input_lines
+    of_table = dict(line.partition("=")[::2] for line in lines)
+    problems = option_problems(of_table)
+    try:
+        problems += schema_problems(parse_columns(columns), keys, parts, of_table)
+    except UsageError as error:
+        problems.append(error.what)
+    return "\n".join(problems) or "taken"
+
+
 def undone(case: Case) -> str:
     """A table's definition: changes that its rows cannot be merged with, and the ways out."""
     args = dict(case.args)
     keys = tuple(args.pop("key", "").split(","))
-    found = undo_notices(parse_columns(case.input), keys, args)
-    return "\n".join(f"{each.what}\n  to fix: {each.fix}" for each in found) or "none fails"
+    notices = undo_notices(refused_rows(parse_columns(case.input), keys, args))
+    return "\n".join(f"{each.what}\n  to fix: {each.fix}" for each in notices) or "none fails"
 
 
 def _pairs(case: Case) -> dict[str, str]:
@@ -118,7 +133,9 @@ def _pairs(case: Case) -> dict[str, str]:
 
 COMMANDS = {
     command.__name__: command
-    for command in (types, columns, options, writable, purpose, ignored, values, table, undone)
+    for command in (
+        *(types, columns, options, writable, purpose, ignored, values, table, documented, undone),
+    )
 }
 
 

@@ -22,7 +22,7 @@ from stream_app.cdc.pipeline import Pipeline
 from stream_app.cdc.steps.own_table import EVERY_SOURCE
 from stream_app.clock import SystemClock
 from stream_app.table.file_store_table import FileStoreTable
-from tests.support.datadriven import Case, run_file
+from tests.support.suite.datadriven import Case, run_file
 
 _REST = """
 [stream]
@@ -53,7 +53,7 @@ def test_pipelines_text(tmp_path: Path) -> None:
         only = config.tables
         assert isinstance(only, SingleTable)
         table = job_table(only, wanted_schema(only.table, SystemClock()), SystemClock())
-        return "\n".join(f"{name}: {told}" for name, told in _callers(config, table).items())
+        return "\n".join(f"{name}: {caller}" for name, caller in _callers(config, table).items())
 
     run_file(Path(__file__).with_name("steps.txt"), handle)
 

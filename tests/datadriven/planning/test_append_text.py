@@ -21,22 +21,22 @@ from stream_app.planning.compact.append_compaction import (
     pick_full,
     plan_round,
 )
-from tests.support.datadriven import Case, run_file
-from tests.support.lsm_files import a_file
+from tests.support.suite.datadriven import Case, run_file
+from tests.support.tables.lsm_files import a_file
 
 HERE = Path(__file__).parent
 
 
 def files_of(text: str) -> list[DataFileMeta]:
     """``f1=10 f2=30 …``: sizes, in the order of their rows; ``many*100=1`` is a hundred files."""
-    found = []
+    sizes = []
     for word in text.split():
         name, _, size = word.partition("=")
         name, _, count = name.partition("*")
         names = [name] if not count else [f"{name}{index}" for index in range(int(count))]
-        found += [(name, int(size)) for name in names]
+        sizes += [(name, int(size)) for name in names]
     return [
-        a_file(name, file_size=size, sequence=index) for index, (name, size) in enumerate(found)
+        a_file(name, file_size=size, sequence=index) for index, (name, size) in enumerate(sizes)
     ]
 
 

@@ -1,5 +1,7 @@
 """Counts of hashes by bucket in, the buckets that take new keys out; sizes in, advice out.
 
+For `rescale` and `groups`: files, written ``a/0 of 2 L5 900 mb`` for bucket 0 of 2 of partition a.
+
 For `alike`: the files of an index, written ``a/0=f1`` for bucket 0 of partition a; whether rows
 that were routed by an older index are still right, out.
 """
@@ -8,10 +10,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from stream_app.model.data_file_meta import EMPTY_STATS, DataFileMeta
+from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.planning.buckets.bucket_advice import BucketSize, bucket_advice
 from stream_app.planning.buckets.open_buckets import DynamicBucketRules, open_buckets
+from stream_app.planning.buckets.rescale_plan import planned_rescales, split_groups
 from stream_app.table.job.index_state import Index, IndexStep, is_routed_alike
-from tests.support.datadriven import Case, run_file
+from tests.support.suite.datadriven import Case, run_file
 
 HERE = Path(__file__).parent
 
@@ -77,6 +82,60 @@ def _advice(case: Case) -> str:
         return "fine"
     which = "large" if advice.is_large else "small"
     return f"too {which}, {advice.mean >> 20} mb on average: {advice.option} = {advice.value}"
+
+
+def _entries(case: Case) -> list[ManifestEntry]:
+    entries = []
+    for number, line in enumerate(case.input_lines):
+        place, _, total, level, size, _ = line.split()
+        partition, bucket = place.split("/")
+        file = DataFileMeta(
+            file_name=f"f{number}",
+            file_size=int(size) << 20,
+            row_count=1000,
+            min_key=b"",
+            max_key=b"",
+            key_stats=EMPTY_STATS,
+            value_stats=EMPTY_STATS,
+            min_sequence_number=0,
+            max_sequence_number=0,
+            schema_id=0,
+            level=int(level.removeprefix("L")),
+        )
+        entries.append(
+            ManifestEntry(
+                kind=FileKind.ADD,
+                partition=partition.encode(),
+                bucket=int(bucket),
+                total_buckets=int(total),
+                file=file,
+            )
+        )
+    return entries
+
+
+def _rescale(case: Case) -> str:
+    wanted = case.args["to"]
+    planned = planned_rescales(_entries(case), None if wanted == "auto" else int(wanted))
+    return "\n".join(
+        f"{one.partition.decode()}: {one.before} to {one.after}, "
+        f"{one.files} files, {one.bytes >> 20} mb"
+        for one in planned
+    )
+
+
+def _groups(case: Case) -> str:
+    return "\n".join(
+        " ".join(entry.file.file_name for entry in group)
+        for group in split_groups(_entries(case), int(case.args["to"]))
+    )
+
+
+def test_partitions_that_are_rescaled() -> None:
+    run_file(HERE / "rescale.txt", lambda case: _GIVEN[case.command](case))
+
+
+_GIVEN = {"rescale": _rescale, "groups": _groups}
 
 
 def test_advice_of_bucket_sizes() -> None:

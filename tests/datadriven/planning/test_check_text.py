@@ -10,13 +10,13 @@ from stream_app.model.consumer import Consumer
 from stream_app.model.finding import Finding
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind
-from stream_app.planning.check.buckets import (
+from stream_app.planning.check.live_file_rules import (
     LiveFiles,
     level_findings,
     placement_findings,
     total_findings,
 )
-from stream_app.planning.check.versions import (
+from stream_app.planning.check.version_rules import (
     RecordCounts,
     chain_findings,
     compaction_findings,
@@ -25,9 +25,9 @@ from stream_app.planning.check.versions import (
 )
 from stream_app.table.check.chain_check import changelog_findings, consumer_findings
 from stream_app.table.check.table_replay import VersionChanges, replay_range
-from tests.support.datadriven import Case, run_file
-from tests.support.lsm_files import a_file, int_key_of
-from tests.support.snapshots import a_snapshot
+from tests.support.suite.datadriven import Case, run_file
+from tests.support.tables.lsm_files import a_file, int_key_of
+from tests.support.tables.numbered_snapshots import a_snapshot
 
 HERE = Path(__file__).parent
 
@@ -62,7 +62,7 @@ def _consumer(case: Case) -> str:
     return _show(consumer_findings(consumer, *bounds, "t"))
 
 
-_UNTOLD = {"o": "is an OVERWRITE, which no changes tell", "r": "came back without changes"}
+_UNRECORDED = {"o": "is an OVERWRITE, which no changes tell", "r": "came back without changes"}
 
 
 def _replay(case: Case) -> str:
@@ -74,7 +74,7 @@ def _replay(case: Case) -> str:
             changes.append(
                 VersionChanges(
                     snapshot_id=int(number.rstrip("or")),
-                    untold=_UNTOLD.get(number.strip("0123456789"), ""),
+                    unrecorded=_UNRECORDED.get(number.strip("0123456789"), ""),
                     producer=producer or "none",
                 )
             )
@@ -98,7 +98,7 @@ def _epochs(case: Case) -> str:
 
 
 def _counts(case: Case) -> str:
-    told = replace(
+    claimed = replace(
         a_snapshot(1),
         total_record_count=_number(case, "total"),
         delta_record_count=_number(case, "delta"),
@@ -107,7 +107,7 @@ def _counts(case: Case) -> str:
     names = ("found-total", "found-delta", "found-changelog")
     total, delta, changelog = (_number(case, name) for name in names)
     return _show(
-        count_findings(told, RecordCounts(total=total, delta=delta, changelog=changelog), "t")
+        count_findings(claimed, RecordCounts(total=total, delta=delta, changelog=changelog), "t")
     )
 
 
@@ -145,19 +145,19 @@ def _files(case: Case) -> str:
 
 def _followed(case: Case) -> str:
     """Changes ``+ …`` and ``- …`` of one snapshot after another, parted by lines ``then``."""
-    live, told = LiveFiles(), []
+    live, lines = LiveFiles(), []
     delta: list[ManifestEntry] = []
     for line in (*case.input_lines, "then"):
         if line == "then":
             impossible = live.apply(delta)
             names = " ".join(sorted(e.file.file_name for e in live.bucket((b"", 0))))
             wrong = "".join(f", impossible: {e.kind.name} {e.file.file_name}" for e in impossible)
-            told.append(f"{names or 'none'} ({live.rows} rows){wrong}")
+            lines.append(f"{names or 'none'} ({live.rows} rows){wrong}")
             delta = []
             continue
         kind = FileKind.ADD if line[0] == "+" else FileKind.DELETE
         delta.append(_entry(line[2:], kind))
-    return "\n".join(told)
+    return "\n".join(lines)
 
 
 COMMANDS = {

@@ -15,7 +15,7 @@ from stream_app.model.iceberg.metadata import (
 )
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.planning.iceberg.history import (
+from stream_app.planning.iceberg.kept_history import (
     kept_snapshots,
     next_version,
     operation,
@@ -26,13 +26,13 @@ from stream_app.planning.iceberg.manifest_merge import (
     manifests_to_merge,
 )
 from stream_app.planning.iceberg.visible_files import (
-    VisibleLevels,
+    IcebergLevels,
+    iceberg_levels,
     unseen_rows,
     visible_changes,
-    visible_levels,
 )
-from tests.support.datadriven import Case, run_file
-from tests.support.lsm_files import a_file
+from tests.support.suite.datadriven import Case, run_file
+from tests.support.tables.lsm_files import a_file
 
 HERE = Path(__file__).parent
 _KILOBYTE = 1024
@@ -109,9 +109,9 @@ def run(case: Case) -> str:
     raise AssertionError(case.command)
 
 
-def levels_of(case: Case) -> VisibleLevels:
+def levels_of(case: Case) -> IcebergLevels:
     options = {"num-levels": "6", **(VECTORS if case.args["vectors"] == "yes" else {})}
-    return visible_levels(CoreOptions(options), merges_by_key=case.args["key"] == "yes")
+    return iceberg_levels(CoreOptions(options), merges_by_key=case.args["key"] == "yes")
 
 
 def unseen(case: Case) -> str:

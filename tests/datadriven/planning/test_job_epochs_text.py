@@ -13,25 +13,25 @@ from pathlib import Path
 from stream_app.model.job_epoch import EPOCHS_PROPERTY, JobEpoch
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, CommitKind, Snapshot
 from stream_app.planning.commit.job_epochs import (
-    carried,
+    carried_epochs,
     encode_epochs,
     epoch_of_user,
     epochs_of,
     oldest_needed,
 )
-from tests.support.datadriven import Case, run_file
+from tests.support.suite.datadriven import Case, run_file
 
 HERE = Path(__file__).parent
 DAY_MS = 86_400_000
 
 
 def _told(text: str) -> dict[str, JobEpoch]:
-    found = {}
+    epochs = {}
     for part in [] if text == "-" else text.split(","):
         user, _, rest = part.partition(":")
         identifier, _, day = rest.partition("@")
-        found[user] = JobEpoch(identifier=int(identifier), time_millis=int(day) * DAY_MS)
-    return found
+        epochs[user] = JobEpoch(identifier=int(identifier), time_millis=int(day) * DAY_MS)
+    return epochs
 
 
 def _snapshot(line: str) -> Snapshot:
@@ -77,18 +77,18 @@ def _epoch(epoch: JobEpoch) -> str:
 
 def _epochs(case: Case) -> str:
     walk = _Walk(case.input_lines)
-    found = dict(sorted(epochs_of(walk).items()))
-    return f"{_show(found)}, after {walk.looked_at}"
+    epochs = dict(sorted(epochs_of(walk).items()))
+    return f"{_show(epochs)}, after {walk.looked_at}"
 
 
 def _user(case: Case) -> str:
     walk = _Walk(case.input_lines)
-    found = epoch_of_user(case.args["of"], walk)
-    return f"{'none' if found is None else _epoch(found)}, after {walk.looked_at}"
+    epoch = epoch_of_user(case.args["of"], walk)
+    return f"{'none' if epoch is None else _epoch(epoch)}, after {walk.looked_at}"
 
 
 def _carried(case: Case) -> str:
-    return _show(carried(_told(case.input), int(case.args["day"]) * DAY_MS))
+    return _show(carried_epochs(_told(case.input), int(case.args["day"]) * DAY_MS))
 
 
 def _crowd(case: Case) -> str:
@@ -97,14 +97,14 @@ def _crowd(case: Case) -> str:
     epochs = {
         f"j{n}": JobEpoch(identifier=n, time_millis=first + n) for n in range(int(case.input))
     }
-    kept = carried(epochs, int(case.args["day"]) * DAY_MS)
+    kept = carried_epochs(epochs, int(case.args["day"]) * DAY_MS)
     return f"{len(kept)}, the oldest is {min(epoch.identifier for epoch in kept.values())}"
 
 
 def _needed(case: Case) -> str:
     walk = _Walk(case.input_lines)
-    found = oldest_needed(walk, int(case.args["day"]) * DAY_MS)
-    return f"{'none' if found is None else found}, after {walk.looked_at}"
+    oldest = oldest_needed(walk, int(case.args["day"]) * DAY_MS)
+    return f"{'none' if oldest is None else oldest}, after {walk.looked_at}"
 
 
 COMMANDS = {

@@ -6,10 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-from stream_app.model.merge_engine import Existing
-from stream_app.planning.key_index.layer_chain import LayerSnapshot, LayerSpan, chain, merged_from
-from stream_app.table.key_index.key_placement import NOWHERE, KeyChanges, placed
-from tests.support.datadriven import Case, run_file
+from stream_app.model.merge_engine import OlderRowRule
+from stream_app.planning.key_index.layer_chain import (
+    LayerSnapshot,
+    LayerSpan,
+    merged_from,
+    newest_chain,
+)
+from stream_app.table.key_index.placed_changes import NOWHERE, KeyChanges, place_changes
+from tests.support.suite.datadriven import Case, run_file
 
 HERE = Path(__file__).parent
 PARTITIONS = "abc"
@@ -18,10 +23,10 @@ PARTITIONS = "abc"
 def _place(case: Case) -> str:
     changes = [line.replace(" in ", " ").split() for line in case.input_lines]
     keys = sorted({key for _, key, _ in changes})
-    existing = Existing[case.args["existing"].upper()]
+    existing = OlderRowRule[case.args["existing"].upper()]
     kinds = [kind for kind, _, _ in changes]
     ending = {"moves": ("-D", "-U"), "stays": ("-D",) if "deletes-end" in case.args else ()}
-    found = placed(
+    moves = place_changes(
         KeyChanges(
             key=np.array([keys.index(key) for _, key, _ in changes]),
             partition=np.array([PARTITIONS.index(name) for _, _, name in changes]),
@@ -34,12 +39,12 @@ def _place(case: Case) -> str:
     lines = [
         f"{'-D' if deletes else kinds[source]} {changes[source][1]} in {PARTITIONS[partition]}"
         for source, partition, deletes in zip(
-            found.source, found.partition, found.deletes_older, strict=True
+            moves.source, moves.partition, moves.deletes_older, strict=True
         )
     ]
     after = (
         f"{key} nowhere" if where == NOWHERE else f"{key} in {PARTITIONS[where]}"
-        for key, where in zip(keys, found.after, strict=True)
+        for key, where in zip(keys, moves.after, strict=True)
     )
     return "\n".join([*lines, "then " + ", ".join(after)])
 
@@ -56,8 +61,8 @@ def _chain(case: Case) -> str:
         layers[LayerSpan(None if begin == "all" else _version(begin), _version(end), int(rows))] = (
             name
         )
-    found = chain(layers, [_version(case.args["at"])])
-    return "\n".join(layers[layer] for layer in found) or "none"
+    chained = newest_chain(layers, [_version(case.args["at"])])
+    return "\n".join(layers[layer] for layer in chained) or "none"
 
 
 def _merge(case: Case) -> str:

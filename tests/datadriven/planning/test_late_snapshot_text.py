@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stream_app.table.commit.late_snapshot import standing
-from tests.support.datadriven import Case, run_file
+from stream_app.table.commit.late_snapshot import snapshot_standing
+from tests.support.suite.datadriven import Case, run_file
 
 
 def _late(case: Case) -> str:
     [line] = case.input_lines
-    found = standing(int(case.args["snapshot"]), {int(word) for word in line.split()})
-    return found.name.lower().replace("_", " ")
+    outcome = snapshot_standing(int(case.args["snapshot"]), {int(word) for word in line.split()})
+    return outcome.name.lower().replace("_", " ")
 
 
 def test_late_snapshots() -> None:

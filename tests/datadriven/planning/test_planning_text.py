@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from stream_app.format.binary_row import deserialize_row, serialize_row
+from stream_app.format.binary_row import serialize_row
 from stream_app.model.bucket_change import LookUp
 from stream_app.model.data_file_meta import EMPTY_STATS
 from stream_app.model.index_file_meta import (
@@ -24,49 +24,16 @@ from stream_app.model.index_file_meta import (
     IndexManifestEntry,
 )
 from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
-from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.snapshot import CommitKind
 from stream_app.planning.commit.conflict_detection import SnapshotDelta, conflicts, explanation
-from stream_app.planning.commit.index_changes import combined_index, index_conflict, rewrites
+from stream_app.planning.commit.index_changes import chosen_rewrites, combined_index, index_conflict
 from stream_app.planning.commit.live_entries import compacted_entries, live_entries
 from stream_app.table.commit.metadata_files import full_merge, manifest_groups
-from tests.support.datadriven import Case, run_file
-from tests.support.lsm_files import a_file, int_key_of
+from tests.support.suite.datadriven import Case, run_file
+from tests.support.suite.manifest_texts import PARTITION, entry_of, show
+from tests.support.tables.lsm_files import int_key_of
 
 HERE = Path(__file__).parent
-PARTITION = tuple(column.data_type for column in parse_columns("dt STRING NOT NULL"))
-
-
-def entry_of(line: str) -> ManifestEntry:
-    name, *words = line.split()
-    keys, level, given = (1, 9), 0, {"bucket": "0", "of": "2", "dt": "a"}
-    for word in words:
-        if "=" in word:
-            key, _, value = word.partition("=")
-            given[key] = value
-        elif word.startswith("L"):
-            level = int(word[1:])
-        else:
-            first, last = word.split("-")
-            keys = (int(first), int(last))
-    return ManifestEntry(
-        kind=FileKind.ADD if name[0] == "+" else FileKind.DELETE,
-        partition=serialize_row([given["dt"]], PARTITION),
-        bucket=int(given["bucket"]),
-        total_buckets=int(given["of"]),
-        file=a_file(name[1:], keys=keys, level=level),
-    )
-
-
-def show(entry: ManifestEntry) -> str:
-    words = [("+" if entry.kind is FileKind.ADD else "-") + entry.file.file_name]
-    words.append(f"L{entry.file.level}")
-    if entry.bucket:
-        words.append(f"bucket={entry.bucket}")
-    [partition] = deserialize_row(entry.partition, PARTITION)
-    if partition != "a":
-        words.append(f"dt={partition}")
-    return " ".join(words)
 
 
 def live(case: Case) -> str:
@@ -91,12 +58,12 @@ def groups(case: Case) -> str:
         )
         for index, size in enumerate(sizes)
     ]  # fmt: skip
-    found = manifest_groups(
+    groups = manifest_groups(
         metas, target_size=int(case.args["target"]), min_count=int(case.args["at-least"])
     )
-    assert [meta for group in found for meta in group] == metas
-    texts = [" ".join(str(meta.file_size) for meta in group) for group in found]
-    drawn = [f"[{t}]" if len(g) > 1 else t for t, g in zip(texts, found, strict=True)]
+    assert [meta for group in groups for meta in group] == metas
+    texts = [" ".join(str(meta.file_size) for meta in group) for group in groups]
+    drawn = [f"[{t}]" if len(g) > 1 else t for t, g in zip(texts, groups, strict=True)]
     return " ".join(drawn) or "nothing"
 
 
@@ -109,10 +76,10 @@ def full(case: Case) -> str:
         )
         for index, word in enumerate(case.input.split())
     ]  # fmt: skip
-    found = full_merge(
+    merge = full_merge(
         metas, target_size=int(case.args["target"]), threshold=int(case.args["threshold"])
     )
-    names = [meta.file_name.partition(":")[2] for meta in metas if meta.file_name in found]
+    names = [meta.file_name.partition(":")[2] for meta in metas if meta.file_name in merge]
     return " ".join(names) or "not due"
 
 
@@ -131,12 +98,12 @@ def conflict(case: Case) -> str:
         files = frozenset(filter(None, case.args["looked-up"].split(",")))
         look_up = LookUp(output_level=int(case.args["output"]), files=files)
         look_ups = [((changes[0].partition, changes[0].bucket), look_up)]
-    found = conflicts(live_entries(base), changes, int_key_of, look_ups)
-    told = []
-    for one in found:
+    clashes = conflicts(live_entries(base), changes, int_key_of, look_ups)
+    verdict = []
+    for one in clashes:
         what, fix = explanation(one, reversed(history))
-        told += [what] if "brief" in case.args else [what, f"  to fix: {fix}"]
-    return "\n".join(told) or "may be committed"
+        verdict += [what] if "brief" in case.args else [what, f"  to fix: {fix}"]
+    return "\n".join(verdict) or "may be committed"
 
 
 def snapshots_of(lines: Sequence[str]) -> tuple[list[ManifestEntry], list[SnapshotDelta]]:
@@ -163,9 +130,9 @@ def snapshots_of(lines: Sequence[str]) -> tuple[list[ManifestEntry], list[Snapsh
 
 
 def index_entry_of(line: str) -> IndexManifestEntry:
-    found = re.fullmatch(r"([+-]?)(?:(\w+):)?(\w+)(?:\((.*)\))?(?: bucket=(\d+))?", line)
-    assert found is not None, line
-    sign, index_type, name, data_files, bucket = found.groups()
+    match = re.fullmatch(r"([+-]?)(?:(\w+):)?(\w+)(?:\((.*)\))?(?: bucket=(\d+))?", line)
+    assert match is not None, line
+    sign, index_type, name, data_files, bucket = match.groups()
     vectors = tuple(
         DeletionVectorMeta(data_file_name=data_file, offset=1, length=22, cardinality=1)
         for data_file in (data_files or "").split()
@@ -196,14 +163,14 @@ def names_in(case: Case, key: str) -> list[str]:
 
 
 def rewrite(case: Case) -> str:
-    found = rewrites(
+    rewritten = chosen_rewrites(
         [index_entry_of(line) for line in case.input_lines],
         gone=names_in(case, "gone"),
         changed=names_in(case, "changed"),
         in_one_file="in-one-file" in case.args,
     )
     lines = []
-    for one in found:
+    for one in rewritten:
         moves = f", {' '.join(one.kept)} move{'s' if len(one.kept) == 1 else ''}"
         lines.append(f"{one.entry.index_file.file_name} goes" + (moves if one.kept else ""))
     return "\n".join(lines) or "nothing"
@@ -216,14 +183,14 @@ def combined(case: Case) -> str:
 
 def index_conflicts(case: Case) -> str:
     base, changes = _index_commit(case)
-    found = index_conflict(
+    conflict = index_conflict(
         base,
         changes,
         deleted_files=names_in(case, "deleted"),
         live_files=names_in(case, "live"),
         in_one_file="in-one-file" in case.args,
     )
-    return found or "may be committed"
+    return conflict or "may be committed"
 
 
 def _index_commit(case: Case) -> tuple[list[IndexManifestEntry], list[IndexManifestEntry]]:

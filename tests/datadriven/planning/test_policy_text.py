@@ -16,10 +16,10 @@ from stream_app.planning.compact.compaction_policy import (
     BucketShape,
     FixedRules,
     PolicyChoice,
-    choose,
+    choose_rules,
     is_due,
 )
-from tests.support.datadriven import Case, run_file
+from tests.support.suite.datadriven import Case, run_file
 
 HERE = Path(__file__).parent
 UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9}
@@ -45,7 +45,7 @@ def chosen(case: Case, shape: BucketShape, present: PolicyChoice | None = None) 
         size_ratio="ratio" in args,
         amplification="amplification" in args,
     )
-    return choose(shape, rules, fixed, int(args.get("freshness", 20)), present)
+    return choose_rules(shape, rules, fixed, int(args.get("freshness", 20)), present)
 
 
 def history(case: Case) -> Iterator[str]:

@@ -22,11 +22,11 @@ from stream_app.model.schema.source_table import SourceColumn, SourceTable
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.schema.tables_own_options import option_differences, with_configured
 from stream_app.planning.commit.conflict_detection import adoption_conflict
-from stream_app.planning.schema.alteration import Casting, altered
+from stream_app.planning.schema.alteration import Casting, altered_schema
 from stream_app.planning.schema.evolution import evolution, merge_types
 from stream_app.planning.schema.option_changes import way_out
 from stream_app.planning.schema.schema_changes import SchemaChange, schema_differences
-from tests.support.datadriven import Case, run_file
+from tests.support.suite.datadriven import Case, run_file
 
 HERE = Path(__file__).parent
 CASTING = Casting(can_cast=can_be_read_as, default_problem=lambda *_: None)
@@ -71,7 +71,7 @@ class _Table:
 
     def _changed(self, changes: list[SchemaChange]) -> str:
         old = self.schema
-        self.schema = altered(
+        self.schema = altered_schema(
             old, changes, CASTING, has_snapshots=self.has_snapshots, time_millis=0
         )
         if self.schema is old:
@@ -89,8 +89,10 @@ class _Table:
         """Each line KEY=VALUE of a job's configuration: refused, or the job's options."""
         configured = dict(line.partition("=")[::2] for line in case.input_lines)
         options = self.schema.options
-        if found := option_differences(self.schema, configured):
-            return "\n".join([*map(str, found), f"to fix: {way_out('shop.db/t', options, found)}"])
+        if differences := option_differences(self.schema, configured):
+            return "\n".join(
+                [*map(str, differences), f"to fix: {way_out('shop.db/t', options, differences)}"]
+            )
         job = with_configured(options, configured)
         return "\n".join(f"{key} = {value}" for key, value in sorted(job.items()))
 
@@ -101,22 +103,22 @@ class _Table:
 
     def messages(self, case: Case) -> str:
         options = parse_mapping_options(case.args.get("options", "").split(","))
-        told = SourceTable(columns=tuple(map(_source_column, case.input_lines)))
+        source_table = SourceTable(columns=tuple(map(_source_column, case.input_lines)))
         made = {
             name: set(filter(None, origins.split("+")))
             for name, _, origins in (each.partition(":") for each in case.args["made"].split(","))
         } if "made" in case.args else {}  # fmt: skip
-        found = evolution(self.schema, told, options, made)
-        return "\n".join([self._changed(list(found.changes)), *map(str, found.kept)])
+        evolved = evolution(self.schema, source_table, options, made)
+        return "\n".join([self._changed(list(evolved.changes)), *map(str, evolved.kept)])
 
     def merge(self, case: Case) -> str:
         """Lines ``column's type <- source's type``."""
         options = parse_mapping_options(case.args.get("options", "").split(","))
         lines = []
         for line in case.input_lines:
-            column, told = map(parse_data_type, line.split("<-"))
-            found = merge_types(column, told, options)
-            lines.append(f"{line}: {found.kind.value}, {found.data_type}")
+            column, source_type = map(parse_data_type, line.split("<-"))
+            merged = merge_types(column, source_type, options)
+            lines.append(f"{line}: {merged.kind.value}, {merged.data_type}")
         return "\n".join(lines)
 
 
@@ -149,5 +151,5 @@ def test_nothing_told_changes_nothing() -> None:
         options={},
         time_millis=0,
     )
-    found = evolution(schema, SourceTable(columns=()), NO_MAPPING_OPTIONS)
-    assert (found.changes, found.kept) == ((), ())
+    evolved = evolution(schema, SourceTable(columns=()), NO_MAPPING_OPTIONS)
+    assert (evolved.changes, evolved.kept) == ((), ())

@@ -14,14 +14,14 @@ from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.scan_options import SCAN_TIMESTAMP_MILLIS
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.read.stream_step import (
-    Admitted,
+    AdmittedSplits,
     StepLimits,
     follow_up,
     least_full_level,
     start_of_options,
 )
-from tests.support.datadriven import Case, run_file
-from tests.support.lsm_files import a_file
+from tests.support.suite.datadriven import Case, run_file
+from tests.support.tables.lsm_files import a_file
 
 HERE = Path(__file__).parent
 
@@ -60,24 +60,24 @@ def a_split(line: str) -> StreamSplit:
 def start(case: Case) -> str:
     options = CoreOptions(dict(line.split("=") for line in case.input_lines))
     try:
-        found = start_of_options(options, options[SCAN_TIMESTAMP_MILLIS])
+        start = start_of_options(options, options[SCAN_TIMESTAMP_MILLIS])
     except UsageError as error:
         return str(error)
-    given = {"snapshot": found.snapshot_id, "millis": found.timestamp_millis}
+    given = {"snapshot": start.snapshot_id, "millis": start.timestamp_millis}
     words = [f"{name}={value}" for name, value in given.items() if value is not None]
-    return " ".join([found.mode.value, *words])
+    return " ".join([start.mode.value, *words])
 
 
 def means(case: Case) -> str:
     lines = []
     for line in case.input_lines:
         kind, *words = line.split()
-        found = follow_up(
+        next_step = follow_up(
             a_snapshot(kind, "changelog" in words),
             has_changelog=producer_traits(case.args["producer"]).writes,
             reads_overwrites="overwrites" in case.args,
         )
-        lines.append(f"{line}: {found.value}")
+        lines.append(f"{line}: {next_step.value}")
     return "\n".join(lines)
 
 
@@ -89,13 +89,13 @@ def take(case: Case) -> str:
     names = {"snapshots": "max_snapshots", "files": "max_files", "bytes": "max_bytes"}
     names["rows"] = "max_rows"
     given = {names[name]: int(value) for name, value in case.args.items()}
-    admitted, lines, ends = Admitted(StepLimits(**given)), [], False
+    admitted, lines, ends = AdmittedSplits(StepLimits(**given)), [], False
     for line in case.input_lines:
         if ends or admitted.is_full:
             lines.append(f"{line}: not looked at")
             continue
         splits = [a_split(part) for part in line.split("|")]
-        admitted, count = admitted.take(splits)
+        admitted, count = admitted.admit(splits)
         ends = count < len(splits)
         lines.append(f"{line}: {count} of {len(splits)}")
     return "\n".join(lines)

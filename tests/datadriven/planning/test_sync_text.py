@@ -21,8 +21,14 @@ from stream_app.model.schema.source_table import SourceColumn, SourceTable
 from stream_app.planning.sync.column_remarks import shard_differences
 from stream_app.planning.sync.named_tables import why_never
 from stream_app.planning.sync.new_tables import NewTable, OneTable, TableRules, new_table
-from stream_app.planning.sync.target_tables import LeftOut, SyncRules, Target, decide
-from tests.support.datadriven import Case, run_file
+from stream_app.planning.sync.table_share import TableShare
+from stream_app.planning.sync.target_tables import (
+    LeftOutTable,
+    SyncRules,
+    TargetTable,
+    decide_target,
+)
+from tests.support.suite.datadriven import Case, run_file
 
 HERE = Path(__file__).parent
 
@@ -51,6 +57,7 @@ def _rules(case: Case) -> SyncRules:
         table_mapping=_pairs(given.get("table-mapping", "")),
         merge_shards=given.get("merge-shards", "true") == "true",
         case_sensitive=given.get("case-sensitive", "true") == "true",
+        share=TableShare.parsed(given.get("share", "")),
     )
 
 
@@ -60,12 +67,12 @@ def _tables(case: Case) -> str:
     shown = []
     for line in case.input_lines:
         origin = _origin(line)
-        decision = decide(rules, origin, taken)
-        if isinstance(decision, Target):
+        decision = decide_target(rules, origin, taken)
+        if isinstance(decision, TargetTable):
             taken[origin] = decision.name
             assert why_never(rules, decision.name) == "", "some table has the name"
             shown.append(f"{line} → {decision.name}")
-        elif isinstance(decision, LeftOut):
+        elif isinstance(decision, LeftOutTable):
             shown.append(f"{line} is left out")
         else:
             shown += [f"{line} is refused: {decision.reason}", f"  to fix: {decision.fix}"]
@@ -103,18 +110,18 @@ def _new(case: Case) -> str:
     table = case.args.get("table", "t")
     origin = Origin("db", "", case.args.get("source", table))
     try:
-        found = new_table(rules, table, origin, case.input.split(), _names(case, "key") or ())
+        created = new_table(rules, table, origin, case.input.split(), _names(case, "key") or ())
     except UsageError as error:
         return str(error)
-    return "\n".join(_shown(found))
+    return "\n".join(_shown(created))
 
 
 def _shards(case: Case) -> str:
     """Lines ``shard: name TYPE, name TYPE; key`` of source tables."""
     shards = {}
     for line in case.input_lines:
-        name, _, told = line.partition(": ")
-        columns, _, keys = told.partition("; ")
+        name, _, described = line.partition(": ")
+        columns, _, keys = described.partition("; ")
         shards[name] = SourceTable(
             columns=tuple(
                 SourceColumn(name=each.name, data_type=each.data_type)

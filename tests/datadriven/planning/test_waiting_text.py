@@ -12,20 +12,20 @@ from pathlib import Path
 
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.planning.compact.waiting_rows import (
-    SeenAt,
+    Visibility,
     counted_rows,
-    seen_at,
+    visibility_of,
     waiting_rows,
     waiting_text,
 )
-from tests.support.datadriven import Case, run_file
-from tests.support.lsm_files import a_file
+from tests.support.suite.datadriven import Case, run_file
+from tests.support.tables.lsm_files import a_file
 
 HERE = Path(__file__).parent
 
 
-def rule_of(case: Case) -> SeenAt:
-    return seen_at(CoreOptions(case.args), merges_by_key="keyless" not in case.args)
+def rule_of(case: Case) -> Visibility:
+    return visibility_of(CoreOptions(case.args), merges_by_key="keyless" not in case.args)
 
 
 def waiting(case: Case) -> str:

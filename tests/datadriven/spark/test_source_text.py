@@ -10,7 +10,7 @@ from stream_app.errors import StreamAppError
 from stream_app.model.options.spark_read_options import read_source_options
 from stream_app.spark.read.scan_choice import batch_choice
 from stream_app.table.versions.time_travel import Version
-from tests.support.datadriven import Case, files, run_file
+from tests.support.suite.datadriven import Case, files, run_file
 
 
 def batch(case: Case) -> str:

@@ -16,7 +16,7 @@ from stream_app.format.column_stats import ColumnStats
 from stream_app.model.schema.data_type import DataType, RowType, TypeRoot, parse_columns
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import column_names, to_expression
-from tests.support.datadriven import Case, files, run_file
+from tests.support.suite.datadriven import Case, files, run_file
 
 
 def judge(case: Case) -> str:

@@ -16,7 +16,7 @@ from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.schema.data_type import DataField, RowType, parse_columns
 from stream_app.predicate.parser import like_pattern, parse_predicate
 from stream_app.predicate.predicate import column_names, possible_values, to_expression
-from tests.support.datadriven import Case, files, run_file
+from tests.support.suite.datadriven import Case, files, run_file
 
 ROWS: dict[str, pa.RecordBatch] = {}
 
@@ -62,12 +62,12 @@ def _numbers(values: list[int]) -> str:
 
 def error(case: Case) -> str:
     """Each line a condition that is wrong."""
-    found = []
+    lines = []
     for line in case.input_lines:
         with pytest.raises(UsageError) as caught:
             condition(line, ROWS["columns"])
-        found.append(f"{caught.value.what}\n  where: {caught.value.where}")
-    return "\n".join(found)
+        lines.append(f"{caught.value.what}\n  where: {caught.value.where}")
+    return "\n".join(lines)
 
 
 def bounds(case: Case) -> str:
@@ -78,8 +78,8 @@ def bounds(case: Case) -> str:
         names = column_names(predicate)
         values = {name: possible_values(predicate, name) for name in names}
         texts = [
-            f"{name} {'any' if found is None else sorted(map(str, found))}"
-            for name, found in values.items()
+            f"{name} {'any' if bounds is None else sorted(map(str, bounds))}"
+            for name, bounds in values.items()
         ]
         lines.append(f"{line} -> {'; '.join(texts)}")
     return "\n".join(lines)

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from stream_app.table.api.paimon_table import open_table
-from tests.support.fast_jvm import fast_jvm
-from tests.support.ingest_process import ROOT, IngestProcess, a_free_port
-from tests.support.s3_server import S3Server
+from tests.support.engines.fast_jvm import fast_jvm
+from tests.support.jobs.ingest_process import ROOT, IngestProcess, a_free_port
+from tests.support.servers.s3_server import S3Server
 from tests.testbed.testbed import Testbed
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
@@ -64,7 +64,7 @@ def test_the_shop_arrives_in_the_store(testbed: Testbed, s3: S3Server, tmp_path:
             [(count,)] = shop.query(f"select count(*) from {name}")
             assert rows.num_rows == count > 15
             if name == "orders":
-                told = [(row["id"], row["status"], row["total"]) for row in rows.to_pylist()]
-                assert sorted(told) == shop.query(
+                orders = [(row["id"], row["status"], row["total"]) for row in rows.to_pylist()]
+                assert sorted(orders) == shop.query(
                     "select id, status, total from orders order by id"
                 )

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.cli.main import main
-from tests.support.ingest_process import ROOT, write_conf
-from tests.support.ingest_server import IngestServer
-from tests.support.page_blocks import run_page
-from tests.support.paimon_java import PaimonJava
+from tests.support.jobs.ingest_process import ROOT, write_conf
+from tests.support.jobs.ingest_server import IngestServer
+from tests.support.judges.paimon_java import PaimonJava
+from tests.support.pages.page_blocks import run_page
 from tests.testbed.database_proof import database_proof
 from tests.testbed.testbed import Testbed, addresses
 from tests.testbed.tutorial import CONF, LANGUAGES, Tutorial
@@ -89,8 +89,8 @@ def test_a_truncate_holds_its_table_back_alone_until_it_is_applied(
     )
 
     def rows(table: str) -> dict[int, str]:
-        found = paimon_java.read(tmp_path / "warehouse" / "ods.db" / table)
-        return {row["id"]: row["v"] for row in found}
+        java_rows = paimon_java.read(tmp_path / "warehouse" / "ods.db" / table)
+        return {row["id"]: row["v"] for row in java_rows}
 
     held = ingest_server.run(conf)
     assert re.search(r"ERROR a: held back .*: the source table was truncated", held.output)
@@ -152,7 +152,7 @@ def test_values_that_are_not_logged_come_from_the_table(
         sent = database.query("select id, body, encode(data, 'hex'), n from notes")
     run = ingest_server.run(conf)
     table = tmp_path / "warehouse" / "ods.db" / "notes"
-    found = paimon_java.read(table)
-    assert {(row["id"], row["body"], bytes(row["data"]).hex(), row["n"]) for row in found} == set(
+    rows = paimon_java.read(table)
+    assert {(row["id"], row["body"], bytes(row["data"]).hex(), row["n"]) for row in rows} == set(
         sent
     ), run.output

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 
-from tests.support.ingest_process import write_conf
-from tests.support.ingest_server import IngestServer
-from tests.support.kafka_broker import new_topic, produce
-from tests.support.paimon_java import PaimonJava
+from tests.support.brokers.kafka_broker import new_topic, produce
+from tests.support.jobs.ingest_process import write_conf
+from tests.support.jobs.ingest_server import IngestServer
+from tests.support.judges.paimon_java import PaimonJava
 from tests.testbed.testbed import Testbed
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
@@ -81,9 +81,9 @@ def test_a_table_is_read_again_by_a_signal_while_it_changes(
     assert done.code == 0, done.output
     tables = tmp_path / "warehouse" / "ods.db"
     assert sorted(path.name for path in tables.iterdir()) == ["a", "b"]
-    found = {row["id"]: row["v"] for row in paimon_java.read(tables / "a")}
-    assert found == expected
-    assert set(found.values()) == {"old", "changed", "new"}
+    rows = {row["id"]: row["v"] for row in paimon_java.read(tables / "a")}
+    assert rows == expected
+    assert set(rows.values()) == {"old", "changed", "new"}
     by_kafka = [(row["id"], row["v"]) for row in paimon_java.read(tables / "b")]
     assert sorted(by_kafka) == [(key, "old") for key in KEYS]
 
@@ -106,11 +106,13 @@ def wait_until_completed(testbed: Testbed, table: str, signals: str | None = Non
             sent_at = time.monotonic()
         consumer.seek(place, 0)
         batches = consumer.poll(timeout_ms=500).values()
-        told = [json.loads(record.value)["payload"] for records in batches for record in records]
+        payloads = [
+            json.loads(record.value)["payload"] for records in batches for record in records
+        ]
         return any(
             each["type"] == "TABLE_SCAN_COMPLETED"
             and each["additional_data"]["scanned_collection"] == f"shop.{table}"
-            for each in told
+            for each in payloads
         )
 
     testbed.connect.wait_until(is_complete, f"the snapshot of {table}", NAME)

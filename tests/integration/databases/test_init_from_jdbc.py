@@ -8,9 +8,10 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.config.app_config import AppConfig, load_config
-from tests.testbed.mariadb import PASSWORD
-from tests.testbed.mariadb import USER as MARIADB_USER
-from tests.testbed.postgres import USER
+from tests.support.jobs.table_section import table_section
+from tests.testbed.servers.mariadb import PASSWORD
+from tests.testbed.servers.mariadb import USER as MARIADB_USER
+from tests.testbed.servers.postgres import USER
 from tests.testbed.testbed import Testbed
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
@@ -31,7 +32,7 @@ COMMON = ["--topic", "shop.orders", "--bootstrap-servers", "127.0.0.1:9092"]
 
 
 def columns(config: AppConfig) -> list[str]:
-    return [f"{each.name} {each.data_type}" for each in config.table.columns]
+    return [f"{each.name} {each.data_type}" for each in table_section(config).columns]
 
 
 def test_types_keys_and_comments_are_those_of_the_database(
@@ -55,8 +56,8 @@ def test_types_keys_and_comments_are_those_of_the_database(
         config = written(f"{server}/init_pg?user={USER}&password=secret", "--table", "shop.orders")
         assert main(["init", "--from-jdbc", f"{server}/init_pg?user={USER}", *COMMON]) == 2
         assert "name one by --table: shop.done, shop.orders" in capsys.readouterr().err
-    assert (config.table.database, config.table.name) == ("shop", "orders")
-    assert config.table.primary_keys == ("id", "line")
+    assert (table_section(config).database, table_section(config).name) == ("shop", "orders")
+    assert table_section(config).primary_keys == ("id", "line")
     assert columns(config) == [
         "line INT NOT NULL", "id BIGINT NOT NULL", "v VARCHAR(20) NOT NULL",
         "price DECIMAL(12, 2)", "big DECIMAL(38, 18)", "at TIMESTAMP(3)",
@@ -76,7 +77,7 @@ def test_types_keys_and_comments_are_those_of_the_database(
         error = capsys.readouterr().err
         assert "the database cannot be read" in error
         assert "secret" not in error
-    assert plain.table.primary_keys == mapped.table.primary_keys == ("id", "line")
+    assert table_section(plain).primary_keys == table_section(mapped).primary_keys == ("id", "line")
     assert columns(plain) == [
         "line BIGINT NOT NULL", "id DECIMAL(20, 0) NOT NULL", "v VARCHAR(20) NOT NULL",
         "price DECIMAL(12, 2)", "tiny BOOLEAN", "at TIMESTAMP(3)", "day DATE", "raw BYTES",

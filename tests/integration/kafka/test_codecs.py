@@ -15,11 +15,10 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.app.ops.quarantine.later_changes import topic_reader
 from stream_app.app.source.preflight import check_topics
-from stream_app.app.tables.first_messages import first_messages_of_all
-from tests.integration.test_backfill import a_conf
-from tests.integration.test_check_source import a_table, message, read_up_to
-from tests.support.kafka_broker import new_topic
-from tests.support.small_table import SmallTable
+from stream_app.app.tables.first_messages import first_messages, in_one_table
+from tests.support.brokers.kafka_broker import new_topic
+from tests.support.tables.small_table import SmallTable
+from tests.support.verbs.checked_topic import a_conf, a_table, message, read_up_to
 
 pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("unsynced")]
 WAIT_S = 30.0
@@ -93,10 +92,10 @@ def test_first_messages_and_replays_read_the_codec(
     source = SourceConfig(bootstrap_servers=kafka_broker.bootstrap, topics=(topic,))
     topics = check_topics(kafka_broker.bootstrap, topics=[topic])
     begin = time.monotonic()
-    found = first_messages_of_all(source, topics).column("offset").to_pylist()
+    offsets_read = in_one_table(first_messages(source, topics)).column("offset").to_pylist()
     assert time.monotonic() - begin < 5
     # The last offset before the open transaction is a marker.
-    assert found == [*range(20), *range(END - 20, END - 1)]
+    assert offsets_read == [*range(20), *range(END - 20, END - 1)]
     batches = topic_reader(source)((topic, 0), KEYS - 2, END)
     offsets = [offset for batch in batches for offset in batch.column("offset").to_pylist()]
     third = 2 * KEYS + 2

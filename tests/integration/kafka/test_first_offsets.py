@@ -10,8 +10,8 @@ from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartitio
 from kafka.admin import KafkaAdminClient
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
-from tests.support.job_bench import JobBench, change
-from tests.support.kafka_broker import new_topic
+from tests.support.brokers.kafka_broker import new_topic
+from tests.support.jobs.job_bench import JobBench, change
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 NINE = 1_700_000_000_000
@@ -51,7 +51,7 @@ def test_a_job_begins_at_a_time(
 ) -> None:
     """A partition without such a message begins at its end; the time only counts once."""
     if reader == "spark":
-        request.getfixturevalue("sparks_source")
+        request.getfixturevalue("spark_kafka_source")
     topic = timed_topic(bench.broker, range(10))
     # 2023-11-14T22:13:28Z is NINE and 8 s: key 8 is in partition 0, key 9 in partition 1.
     source = {"reader": reader, "starting-timestamp": "2023-11-14T22:13:28.500Z"}
@@ -111,5 +111,5 @@ def test_a_group_with_members_holds_nothing_back(bench: JobBench) -> None:
     finally:
         member.close()
     assert sorted(bench.rows()) == [0, 1, 2, 3]
-    assert f"group {group} is behind, and the job goes on" in done.output
+    assert f"group {group} is behind, and the job continues" in done.output
     assert "stop the consumers that are members of the group" in done.output

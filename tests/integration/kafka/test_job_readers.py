@@ -1,4 +1,4 @@
-"""A job by either reader: the same rows, the same epochs, and one goes on where the other was."""
+"""A job by either reader: the same rows, the same epochs, and one continues where the other was."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient, NewPartitions
 
-from tests.support.job_bench import JobBench, change
+from tests.support.jobs.job_bench import JobBench, change
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 NATIVE, SPARK = "source.reader=native", "source.reader=spark"
@@ -21,13 +21,13 @@ def configured(bench: JobBench, *topics: str, **source: int | bool) -> Mapping[s
     return settings
 
 
-@pytest.mark.usefixtures("sparks_source")
+@pytest.mark.usefixtures("spark_kafka_source")
 def test_a_checkpoint_is_both_readers(bench: JobBench) -> None:
     topic = bench.topic(change(key, "a") for key in range(10))
     configured(bench, topic, max_offsets_per_trigger=4)
-    told = bench.run().output
-    assert "the native reader reads the topics" in told
-    assert told.count("messages are decoded by ") == 1
+    log = bench.run().output
+    assert "the native reader reads the topics" in log
+    assert log.count("messages are decoded by ") == 1
     assert [event["messages"] for event in bench.events("progress")] == [4, 4, 2]
     bench.send(topic, [change(key, "b", "a") for key in range(5)])
     output = bench.run(SPARK).output
@@ -70,7 +70,7 @@ def test_transactions_and_partitions_that_come_later(bench: JobBench) -> None:
     assert bench.rows() == {**dict.fromkeys(range(3), "b"), 7: "new", 9: "there"}
 
 
-@pytest.mark.usefixtures("sparks_source")
+@pytest.mark.usefixtures("spark_kafka_source")
 def test_what_the_native_reader_cannot_follow(bench: JobBench) -> None:
     topic = bench.topic([change(1, "a")])
     configured(bench, topic)

@@ -16,11 +16,11 @@ from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.errors import SourceError, UsageError, WrongSourceError
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.range_reader import RangeReader, ReaderSettings, kept_reader
-from tests.support.ingest_process import a_free_port
-from tests.support.kafka_broker import delete_topic, new_topic, produce
-from tests.support.secure_kafka import PASSWORD, SecureKafka
-from tests.support.small_table import StandingClock
-from tests.support.topic_reader import read_natively, settings_for
+from tests.support.brokers.kafka_broker import delete_topic, new_topic, produce
+from tests.support.brokers.secure_kafka import PASSWORD, SecureKafka
+from tests.support.brokers.topic_reader import read_natively, settings_for
+from tests.support.jobs.ingest_process import a_free_port
+from tests.support.tables.small_table import StandingClock
 
 pytestmark = pytest.mark.kafka
 VALUES = [b"%d" % number for number in range(200)]
@@ -41,8 +41,8 @@ def test_brokers_that_ask_who_comes(secure_kafka: SecureKafka, listener: str) ->
     topic = filled(secure_kafka.broker)
     password = {"password": "known-pass of alice"} if listener == "OAUTH" else {}
     options = secure_kafka.options(listener, **password)
-    found = read_natively(secure_kafka.bootstrap(listener), whole(topic), options=options)
-    assert found.column("value").to_pylist() == VALUES
+    messages = read_natively(secure_kafka.bootstrap(listener), whole(topic), options=options)
+    assert messages.column("value").to_pylist() == VALUES
 
 
 @pytest.mark.parametrize("listener", ["PLAIN", "SCRAM512"])

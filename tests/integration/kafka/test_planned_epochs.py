@@ -16,12 +16,12 @@ from kafka.admin import KafkaAdminClient, NewPartitions
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.kafka.client_options import client_options
-from stream_app.kafka.cluster_offsets import GONE_AFTER_S, ClusterOffsets, End
+from stream_app.kafka.cluster_offsets import GONE_AFTER_S, ClusterOffsets, OffsetEnd
 from stream_app.kafka.librdkafka import library
-from tests.support.ingest_process import a_free_port
-from tests.support.job_bench import JobBench, change
-from tests.support.kafka_broker import delete_topic, new_topic, produce
-from tests.support.secure_kafka import SecureKafka
+from tests.support.brokers.kafka_broker import delete_topic, new_topic, produce
+from tests.support.brokers.secure_kafka import SecureKafka
+from tests.support.jobs.ingest_process import a_free_port
+from tests.support.jobs.job_bench import JobBench, change
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "checkpoints"
@@ -29,8 +29,8 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "checkpoints"
 
 def asks(bootstrap: str, *topics: str, **options: str) -> ClusterOffsets:
     java = {key.replace("_", "."): value for key, value in options.items()}
-    found = client_options(bootstrap, java, library().features)
-    return ClusterOffsets(found.options, topics=topics, timeout_s=1.0)
+    client = client_options(bootstrap, java, library().features)
+    return ClusterOffsets(client.options, topics=topics, timeout_s=1.0)
 
 
 @pytest.mark.parametrize("is_done", [True, False], ids=["done", "begun"])
@@ -46,8 +46,8 @@ def test_a_checkpoint_of_sparks_source_goes_on(bench: JobBench, is_done: bool) -
             (bench.folder / place).parent.mkdir(parents=True, exist_ok=True)
             (bench.folder / place).write_bytes(recorded.read(name))
     state = bench.folder / "checkpoint" / "stream_app.json"
-    told = json.loads(state.read_text()) | {"table": str(bench.table), "topic_ids": {}}
-    state.write_text(json.dumps(told))
+    stored = json.loads(state.read_text()) | {"table": str(bench.table), "topic_ids": {}}
+    state.write_text(json.dumps(stored))
     if not is_done:
         for name in ("3", ".3.crc"):
             (bench.folder / "checkpoint" / "commits" / name).unlink()
@@ -107,12 +107,12 @@ def test_offsets_of_brokers_that_ask_who_comes(secure_kafka: SecureKafka) -> Non
         options = secure_kafka.options(listener, **password)
         cluster = asks(secure_kafka.bootstrap(listener), topic, **options)
         cluster.timeout_s = 60.0
-        assert cluster.ask(End.NEWEST) == {topic: {"0": 1}}
-        assert cluster.ask(End.OLDEST) == {topic: {"0": 0}}
+        assert cluster.offsets_at(OffsetEnd.NEWEST) == {topic: {"0": 1}}
+        assert cluster.offsets_at(OffsetEnd.OLDEST) == {topic: {"0": 0}}
         cluster.close()
     options = secure_kafka.options("PLAIN", "not-the-password-of-alice")
     with pytest.raises(WrongSourceError, match="cannot log in") as caught:
-        asks(secure_kafka.bootstrap("PLAIN"), topic, **options).ask(End.NEWEST)
+        asks(secure_kafka.bootstrap("PLAIN"), topic, **options).offsets_at(OffsetEnd.NEWEST)
     assert "not-the-password" not in str(caught.value)
 
 
@@ -128,15 +128,15 @@ def test_a_pattern_chooses_whole_names_and_no_topic_of_kafkas_own(
     cluster = asks(kafka_broker.bootstrap)
     cluster.timeout_s = 60.0
     cluster.pattern = topic
-    assert cluster.ask(End.NEWEST) == {topic: {"0": 0}}
+    assert cluster.offsets_at(OffsetEnd.NEWEST) == {topic: {"0": 0}}
     cluster.pattern = ".*"
-    chosen = cluster.ask(End.NEWEST).keys()
+    chosen = cluster.offsets_at(OffsetEnd.NEWEST).keys()
     cluster.close()
     assert {topic, f"{topic}-more"} <= chosen
     assert "__consumer_offsets" not in chosen
     named = asks(kafka_broker.bootstrap, "__consumer_offsets")
     named.timeout_s = 60.0
-    assert "__consumer_offsets" in named.ask(End.NEWEST)  # it is there
+    assert "__consumer_offsets" in named.offsets_at(OffsetEnd.NEWEST)  # it is there
     named.close()
 
 
@@ -146,34 +146,34 @@ def test_only_the_first_question_waits_for_a_topic_that_is_gone(
     kept, gone = new_topic(kafka_broker), new_topic(kafka_broker)
     cluster = asks(kafka_broker.bootstrap, kept, gone)
     cluster.timeout_s = 60.0
-    assert cluster.ask(End.NEWEST) == {kept: {"0": 0}, gone: {"0": 0}}
+    assert cluster.offsets_at(OffsetEnd.NEWEST) == {kept: {"0": 0}, gone: {"0": 0}}
     delete_topic(kafka_broker, gone)
     seconds = []
     for _ in range(2):
         began = time.monotonic()
-        assert cluster.ask(End.NEWEST) == {kept: {"0": 0}}
+        assert cluster.offsets_at(OffsetEnd.NEWEST) == {kept: {"0": 0}}
         seconds.append(time.monotonic() - began)
     assert seconds[0] > GONE_AFTER_S > 2 * seconds[1]
     new_topic(kafka_broker, name=gone)
-    assert cluster.ask(End.NEWEST) == {kept: {"0": 0}, gone: {"0": 0}}
+    assert cluster.offsets_at(OffsetEnd.NEWEST) == {kept: {"0": 0}, gone: {"0": 0}}
     cluster.close()
 
 
 def test_no_broker_and_a_broker_that_comes_back(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"told no offsets .*refused") as caught:
-        asks(f"127.0.0.1:{a_free_port()}", "t").ask(End.NEWEST)
+    with pytest.raises(SourceError, match=r"reported no offsets .*refused") as caught:
+        asks(f"127.0.0.1:{a_free_port()}", "t").offsets_at(OffsetEnd.NEWEST)
     assert not isinstance(caught.value, WrongSourceError)
     broker = EmbeddedBroker(tmp_path)
     with broker:
         topic = new_topic(broker, partitions=3)
         cluster = asks(broker.bootstrap, topic)
         cluster.timeout_s = 60.0
-        assert cluster.ask(End.NEWEST) == {topic: {"0": 0, "1": 0, "2": 0}}
+        assert cluster.offsets_at(OffsetEnd.NEWEST) == {topic: {"0": 0, "1": 0, "2": 0}}
         broker.stop()
         back = threading.Timer(2, broker.start)
         back.start()
         try:
-            assert cluster.ask(End.NEWEST) == {topic: {"0": 0, "1": 0, "2": 0}}
+            assert cluster.offsets_at(OffsetEnd.NEWEST) == {topic: {"0": 0, "1": 0, "2": 0}}
         finally:
             back.join()
             cluster.close()

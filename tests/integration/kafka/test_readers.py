@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.kafka.offset_ranges import OffsetRange
-from tests.support.kafka_broker import delete_topic, new_topic
-from tests.support.topic_reader import Reader, read_natively, reads_by_spark
+from tests.support.brokers.kafka_broker import delete_topic, new_topic
+from tests.support.brokers.topic_reader import Reader, read_natively, reads_by_spark
 
 pytestmark = pytest.mark.kafka
 Cell = bytes | None
@@ -32,7 +32,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]
 def read(request: pytest.FixtureRequest) -> Reader:
     if request.param == "native":
         return read_natively
-    request.getfixturevalue("sparks_source")
+    request.getfixturevalue("spark_kafka_source")
     return reads_by_spark(request.getfixturevalue("spark"))
 
 
@@ -72,10 +72,10 @@ def test_exactly_the_planned_offsets(broker: EmbeddedBroker, read: Reader, codec
     before = time.time()
     options = {"compression.type": codec, "linger.ms": "50"}
     fill(broker, topic, numbered(0, 700), options=options)
-    found = read(broker.bootstrap, [OffsetRange(topic, 0, 13, 677)])
-    assert rows(found) == placed(13, 677)
-    assert set(found.column("topic").to_pylist()) == {topic}
-    stamps = [stamp.timestamp() for stamp in found.column("timestamp").to_pylist()]
+    messages = read(broker.bootstrap, [OffsetRange(topic, 0, 13, 677)])
+    assert rows(messages) == placed(13, 677)
+    assert set(messages.column("topic").to_pylist()) == {topic}
+    stamps = [stamp.timestamp() for stamp in messages.column("timestamp").to_pylist()]
     assert before - 1 <= min(stamps) <= max(stamps) <= time.time() + 1
     assert rows(read(broker.bootstrap, [OffsetRange(topic, 0, 699, 700)])) == placed(699, 700)
     assert rows(read(broker.bootstrap, [OffsetRange(topic, 0, 700, 700)])) == []
@@ -88,14 +88,16 @@ def test_partitions_and_topics_beside_each_other(broker: EmbeddedBroker, read: R
         for partition in range(3):
             fill(broker, topic, numbered(0, 40), partition=partition)
             ranges.append(OffsetRange(topic, partition, partition, 30 + partition))
-    found = read(broker.bootstrap, ranges)
+    messages = read(broker.bootstrap, ranges)
     expected = [
         (each.topic, each.partition, offset)
         for each in sorted(ranges)
         for offset in range(each.begin, each.end)
     ]
     names = ("topic", "partition", "offset")
-    assert list(zip(*(found.column(name).to_pylist() for name in names), strict=True)) == expected
+    assert (
+        list(zip(*(messages.column(name).to_pylist() for name in names), strict=True)) == expected
+    )
 
 
 def test_null_and_empty_cells_are_told_apart(broker: EmbeddedBroker, read: Reader) -> None:
@@ -109,17 +111,18 @@ def test_null_and_empty_cells_are_told_apart(broker: EmbeddedBroker, read: Reade
     ]
     topic = new_topic(broker)
     fill(broker, topic, cells)
-    found = read(broker.bootstrap, [OffsetRange(topic, 0, 0, len(cells))])
-    assert rows(found) == [(offset, *pair) for offset, pair in enumerate(cells)]
+    messages = read(broker.bootstrap, [OffsetRange(topic, 0, 0, len(cells))])
+    assert rows(messages) == [(offset, *pair) for offset, pair in enumerate(cells)]
 
 
 def test_messages_larger_than_a_fetch(broker: EmbeddedBroker, read: Reader) -> None:
     topic = new_topic(broker, configs={"max.message.bytes": str(2**25)})
     large: list[tuple[Cell, Cell]] = [(b"k", bytes([letter]) * (9 << 20)) for letter in b"abc"]
     fill(broker, topic, large)
-    found = read(broker.bootstrap, [OffsetRange(topic, 0, 0, 3)])
+    messages = read(broker.bootstrap, [OffsetRange(topic, 0, 0, 3)])
     assert [
-        (offset, key, len(value or b""), (value or b"")[:1]) for offset, key, value in rows(found)
+        (offset, key, len(value or b""), (value or b"")[:1])
+        for offset, key, value in rows(messages)
     ] == [(offset, b"k", 9 << 20, letter) for offset, letter in enumerate((b"a", b"b", b"c"))]
 
 
@@ -155,16 +158,16 @@ def test_aborted_transactions_and_markers_are_no_messages(
     end: int,
     offsets: list[int],
 ) -> None:
-    found = read(broker.bootstrap, [OffsetRange(transactions, 0, begin, end)])
-    assert found.column("offset").to_pylist() == offsets
+    messages = read(broker.bootstrap, [OffsetRange(transactions, 0, begin, end)])
+    assert messages.column("offset").to_pylist() == offsets
 
 
 def test_aborted_messages_are_read_by_who_wants_them(
     broker: EmbeddedBroker, read: Reader, transactions: str
 ) -> None:
     uncommitted = {"isolation.level": "read_uncommitted"}
-    found = read(broker.bootstrap, [OffsetRange(transactions, 0, 0, 16)], options=uncommitted)
-    assert found.column("offset").to_pylist() == [*range(5), *range(6, 11), *range(12, 15)]
+    messages = read(broker.bootstrap, [OffsetRange(transactions, 0, 0, 16)], options=uncommitted)
+    assert messages.column("offset").to_pylist() == [*range(5), *range(6, 11), *range(12, 15)]
 
 
 def test_gaps_of_compaction_are_no_loss(broker: EmbeddedBroker, read: Reader) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from stream_app.catalog.catalog import Catalog
 from stream_app.catalog.hive.hive_table import DatabaseField, StorageField, TableField
-from stream_app.catalog.hive.metastore_client import Method
+from stream_app.catalog.hive.metastore_client import MetastoreMethod
 from stream_app.catalog.hive.thrift_struct import (
     Struct,
     i16,
@@ -39,10 +39,10 @@ from stream_app.planning.schema.schema_changes import (
 )
 from stream_app.table.opening import create_or_open_in_catalog, open_in_catalog
 from stream_app.table.schema.alter import alter_table
-from tests.support.named_table import NamedTable
-from tests.support.paimon_java import PaimonJava
-from tests.support.small_table import SmallTable
-from tests.testbed.hive_metastore import HiveMetastore
+from tests.support.judges.named_table import NamedTable
+from tests.support.judges.paimon_java import PaimonJava
+from tests.support.tables.small_table import SmallTable
+from tests.testbed.servers.hive_metastore import HiveMetastore
 
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 ORDERS = Identifier("shop", "orders")
@@ -93,13 +93,14 @@ def created(
 def hive_table(metastore: HiveMetastore, identifier: Identifier = ORDERS) -> Struct:
     request = Struct({1: text(identifier.database), 2: text(identifier.table)})
     answer = metastore.client().call(
-        Method("get_table_req", ("MetaException", "NoSuchObjectException")), nested(request)
+        MetastoreMethod("get_table_req", ("MetaException", "NoSuchObjectException")),
+        nested(request),
     )
     return answer.struct(0).struct(1)
 
 
 def partition_names(metastore: HiveMetastore, table: str) -> list[str]:
-    call = Method("get_partition_names", ("NoSuchObjectException", "MetaException"))
+    call = MetastoreMethod("get_partition_names", ("NoSuchObjectException", "MetaException"))
     return sorted(metastore.client().call(call, text("shop"), text(table), i16(-1)).texts(0))
 
 
@@ -199,7 +200,7 @@ def test_what_others_put_into_a_table_survives(
     before = hive_table(metastore)
     parameters = {**before.text_map(TableField.PARAMETERS), "owner.team": "lake"}
     metastore.client().call(
-        Method("alter_table_with_environment_context"), text("shop"), text("orders"),
+        MetastoreMethod("alter_table_with_environment_context"), text("shop"), text("orders"),
         nested(before.with_fields({TableField.PARAMETERS: text_map(parameters)})),
         nested(Struct({1: text_map({})})),
     )  # fmt: skip
@@ -227,7 +228,7 @@ def test_a_table_of_hive_is_no_table_of_ours(
         1: text("orders"), 2: text("shop"), 3: text("me"), 4: i32(0), 7: nested(Struct(storage)),
         8: structs([]), 9: text_map({}), 12: text("MANAGED_TABLE"),
     }  # fmt: skip
-    metastore.client().call(Method("create_table"), nested(Struct(table)))
+    metastore.client().call(MetastoreMethod("create_table"), nested(Struct(table)))
     assert catalog.list_tables("shop") == []
     assert catalog.table(ORDERS) is None
     with pytest.raises(UsageError, match=r"shop\.orders of the metastore is no Paimon table"):
@@ -250,7 +251,7 @@ def test_locations_may_be_parameters(
     table = hive_table(metastore)
     folder = table.text_map(TableField.PARAMETERS)["paimon_location"]
     assert folder == f"{tmp_path}/warehouse/shop.db/orders"
-    database = metastore.client().call(Method("get_database"), text("shop")).struct(0)
+    database = metastore.client().call(MetastoreMethod("get_database"), text("shop")).struct(0)
     assert "paimon_location" in database.text_map(DatabaseField.PARAMETERS)
     named = NamedTable(catalog=options, database="shop", table="orders")
     assert [row["k"] for row in paimon_java.read(named)] == [1]
@@ -262,12 +263,12 @@ def test_the_lock_of_a_dead_process_stops_a_commit_until_it_ends(
     ours = created(catalog_with({**options, "lock-acquire-timeout": "1 s"}), columns=KEYS)
     component = Struct({1: i32(3), 2: i32(2), 3: text("shop"), 4: text("orders")})
     request = Struct({1: structs([component]), 3: text("dead"), 4: text("host"), 5: text("test")})
-    response = metastore.client().call(Method("lock"), nested(request)).struct(0)
+    response = metastore.client().call(MetastoreMethod("lock"), nested(request)).struct(0)
     assert response.number(2) == 1, "the process has the lock, and dies"
     with pytest.raises(CommitError, match="another writer has held the table's lock"):
         ours.commit(("+I", {"k": 1, "dt": "a", "n": 0}))
     lock = nested(Struct({1: i64(response.number(1))}))
-    metastore.client().call(Method("unlock"), lock)  # as the metastore does at some time
+    metastore.client().call(MetastoreMethod("unlock"), lock)  # as the metastore does at some time
     again = SmallTable(open_in_catalog(catalog_with(options), ORDERS))
     again.commit(("+I", {"k": 1, "dt": "a", "n": 0}))
     assert again.table.snapshots.latest_id() == 1

@@ -41,14 +41,14 @@ from stream_app.planning.schema.schema_changes import (
 from stream_app.table.opening import create_or_open_in_catalog, open_in_catalog
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
-from tests.support.cut_answers import CutAnswers, cut_answers
-from tests.support.lossy_link import Loss
-from tests.support.named_table import NamedTable
-from tests.support.paimon_java import PaimonJava
-from tests.support.pypaimon_reader import PyPaimonReader
-from tests.support.rest_server import RestServer, RestWarehouse
-from tests.support.s3_server import S3Server
-from tests.support.small_table import SmallTable, StandingClock
+from tests.support.judges.named_table import NamedTable
+from tests.support.judges.paimon_java import PaimonJava
+from tests.support.judges.pypaimon_reader import PyPaimonReader
+from tests.support.servers.cut_answers import CutAnswers, cut_answers
+from tests.support.servers.lossy_link import Loss
+from tests.support.servers.rest_server import RestServer, RestWarehouse
+from tests.support.servers.s3_server import S3Server
+from tests.support.tables.small_table import SmallTable, StandingClock
 
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 SALES = Identifier("shop", "sales")

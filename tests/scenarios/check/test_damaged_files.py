@@ -15,9 +15,9 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
 from stream_app.table.upkeep.orphan_files import delete_orphans, plan_orphans
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from tests.support.expiring_table import give_tag, make_branch
-from tests.support.small_table import small_table
-from tests.support.sound_table import found_in
+from tests.support.tables.expiring_table import give_tag, make_branch
+from tests.support.tables.small_table import small_table
+from tests.support.tables.sound_table import found_in
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 

@@ -12,10 +12,10 @@ from stream_app.model.finding import FindingKind
 from stream_app.model.manifest_entry import FileKind
 from stream_app.table.check.doubled_keys import across_findings
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from tests.support.cross_partition import CrossPartitionJob, cross_partition_table
-from tests.support.damaged_table import Damage, set_value
-from tests.support.small_table import SmallTable, small_table
-from tests.support.sound_table import found_in, sound_report
+from tests.support.jobs.cross_partition_job import CrossPartitionJob, cross_partition_table
+from tests.support.tables.damaged_table import Damage, set_value
+from tests.support.tables.small_table import SmallTable, small_table
+from tests.support.tables.sound_table import found_in, sound_report
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 

@@ -19,7 +19,7 @@ import stream_app
 from stream_app.errors import StreamAppError
 from stream_app.table.check.table_check import TableCheck
 from stream_app.table.opening import open_table
-from tests.support.small_table import small_table
+from tests.support.tables.small_table import small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 FLIPS = 30
@@ -132,7 +132,7 @@ def findings(path: Path) -> list[str]:
     """What the check says; also when it cannot open the table."""
     try:
         table = open_table(str(path))
-        return [str(found) for found in TableCheck(table, False, lambda *_: None).findings()]
+        return [str(finding) for finding in TableCheck(table, False, lambda *_: None).findings()]
     except StreamAppError as error:
         return [str(error)]
 
@@ -145,18 +145,18 @@ def test_a_flipped_bit_is_told_or_harmless(table: Path, kind: str, seed: int) ->
     files = sorted(table.rglob(KINDS[kind]))
     assert files
     chosen = random.Random(f"{seed} {kind}")
-    told = 0
+    harmful = 0
     for _ in range(FLIPS):
         file = chosen.choice(files)
         # Half of them in the footer of a data file, whose bytes no checksum of Parquet covers.
         begin = file.stat().st_size // 2 if file.suffix == ".parquet" else 0
         bit = chosen.randrange(begin * 8 * chosen.randrange(2), file.stat().st_size * 8)
         with flipped(file, bit):
-            found = answered(table, file.name)
-            wrong = [q for q, answer in found.items() if answer not in (None, right[q])]
+            answers = answered(table, file.name)
+            wrong = [q for q, answer in answers.items() if answer not in (None, right[q])]
             assert not wrong, f"bit {bit} of {file.name}"
-            if None in found.values() or not found:
-                told += 1
+            if None in answers.values() or not answers:
+                harmful += 1
                 assert any(file.name in finding for finding in findings(table)), f"bit {bit}"
-    assert told, "some bits matter"
+    assert harmful, "some bits matter"
     assert answered(table, "") == right

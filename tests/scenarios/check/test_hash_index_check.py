@@ -12,8 +12,8 @@ from stream_app.model.finding import FindingKind
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.index_manifests import index_manifest
-from tests.support.small_table import small_table
-from tests.support.sound_table import found_in, kinds_in, sound_report
+from tests.support.tables.small_table import small_table
+from tests.support.tables.sound_table import found_in, kinds_in, sound_report
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 

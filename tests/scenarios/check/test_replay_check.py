@@ -23,10 +23,11 @@ from stream_app.table.opening import open_table
 from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from tests.support.damaged_table import Damage, set_value
-from tests.support.deleted_rows import delete_some
-from tests.support.expiring_table import give_tag, make_branch
-from tests.support.small_table import (
+from tests.support.jobs.table_writer import read_rows
+from tests.support.tables.damaged_table import Damage, set_value
+from tests.support.tables.deleted_rows import delete_some
+from tests.support.tables.expiring_table import give_tag, make_branch
+from tests.support.tables.small_table import (
     Change,
     CompactHere,
     SmallTable,
@@ -34,8 +35,7 @@ from tests.support.small_table import (
     small_table,
     write_changes,
 )
-from tests.support.sound_table import found_in, kinds_in, sound_report
-from tests.support.table_writer import read_rows
+from tests.support.tables.sound_table import found_in, kinds_in, sound_report
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 KEPT = {"changelog_producer": "input", "changelog__num_retained__max": 50}
@@ -81,9 +81,9 @@ def rewrite_compacted(table: FileStoreTable, change: Callable[[pa.Table], pa.Tab
     assert damage.latest.commit_kind is CommitKind.COMPACT
 
     def rewritten(entry: ManifestEntry) -> ManifestEntry:
-        found = damage.rewritten(entry, change)
+        changed = damage.rewritten(entry, change)
         rows = pq.read_metadata(damage.file_of(entry)).num_rows
-        return replace(found, file=replace(found.file, row_count=rows))
+        return replace(changed, file=replace(changed.file, row_count=rows))
 
     damage.delta(
         lambda entries: [
@@ -99,7 +99,7 @@ def of_replay(table: FileStoreTable) -> list[Finding]:
 def test_a_compaction_that_alters_a_row_is_found_without_a_changelog(tmp_path: Path) -> None:
     table = a_table(tmp_path).table
     assert sound_report(table).replayed == ["snapshots 1 to 7"]
-    rewrite_compacted(table, lambda found: set_value(found, "v", "2", row=5))
+    rewrite_compacted(table, lambda rows: set_value(rows, "v", "2", row=5))
     (finding,) = of_replay(table)
     assert finding.what == (
         "0 rows that the changes lead to are not in the table, 1 have other values there, and 0 "
@@ -112,8 +112,8 @@ def test_a_compaction_that_alters_a_row_is_found_without_a_changelog(tmp_path: P
 def test_a_compaction_that_brings_a_deleted_row_back_is_found(tmp_path: Path) -> None:
     table = a_table(tmp_path).table
 
-    def with_the_deleted(found: pa.Table) -> pa.Table:
-        return set_value(found, "k", 3, row=2)  # instead of 2: 3 was deleted
+    def with_the_deleted(rows: pa.Table) -> pa.Table:
+        return set_value(rows, "k", 3, row=2)  # instead of 2: 3 was deleted
 
     rewrite_compacted(table, with_the_deleted)
     (finding,) = of_replay(table)
@@ -142,7 +142,7 @@ def test_changes_are_replayed_from_the_oldest_version_that_allows_it(
     expire(table, keep)
     report = sound_report(table)
     assert (report.replayed, report.left_out) == ([replayed], [])
-    rewrite_compacted(table, lambda found: set_value(found, "v", "2", row=5))
+    rewrite_compacted(table, lambda rows: set_value(rows, "v", "2", row=5))
     assert len(of_replay(table)) == 1
 
 
@@ -231,7 +231,7 @@ def test_by_a_sequence_field_an_older_row_after_a_forgotten_delete_is_right(
     assert report.replayed == ["snapshots 1 to 5"]
     assert ["forgotten the delete" in text for text in report.left_out] == [True]
     Damage(made.table).changelog(lambda _: [])
-    assert of_replay(made.table) == [], "so an untold row is not found here"
+    assert of_replay(made.table) == [], "so an unrecorded row is not seen here"
 
 
 def test_a_job_that_begins_again_after_a_forgotten_delete_is_right(tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def test_a_compaction_of_appended_rows_must_keep_their_number(
 ) -> None:
     table = an_append_table(tmp_path, **options).table
     sound_report(table)
-    rewrite_compacted(table, lambda found: found.slice(1))
+    rewrite_compacted(table, lambda rows: rows.slice(1))
     (finding,) = of_replay(table)
     lost = options["bucket"] if options["bucket"] > 0 else 1
     assert finding.what.endswith(f"has lost {lost} rows")

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from stream_app.table.opening import open_table
-from tests.scenarios.commit.test_random_epochs import SHAPES, a_table
-from tests.support.random_changes import RandomChanges
-from tests.support.sound_table import sound_report
-from tests.support.table_writer import TableWriter
+from tests.support.histories.random_changes import RandomChanges
+from tests.support.histories.random_shapes import SHAPES, a_table
+from tests.support.jobs.table_writer import TableWriter
+from tests.support.tables.sound_table import sound_report
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 JAVA_TABLES = Path(__file__).parents[2] / "fixtures" / "java_tables" / "java.db"

@@ -8,12 +8,12 @@ import pytest
 
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.ops.check.source_replay import fill
-from stream_app.app.source.uncompared_findings import Uncompared
-from stream_app.message_formats import format_named
+from stream_app.app.ops.check.omissions import Omissions
+from stream_app.app.ops.check.source_replay import replay_source
+from stream_app.message_format_registry import format_named
 from stream_app.table.check.source_check import SourceCheck
-from tests.support.cross_partition import CrossPartitionJob, cross_partition_table
-from tests.unit.cdc.debezium_messages import event, messages
+from tests.support.jobs.cross_partition_job import CrossPartitionJob, cross_partition_table
+from tests.support.messages.debezium_messages import event, messages
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 LOOKUP = {"keys": "id,p", "partition_lookup": "true", "bucket": "2"}
@@ -38,13 +38,13 @@ def test_rows_are_compared_by_key(
     if wrong:
         sent += [event("d", before=row(3, "a", 3)), event(after=row(9, "a", 9))]
     source, check = SourceConfig(), SourceCheck(table, str(tmp_path / "scratch"))
-    left = Uncompared(table.location, format_named(source.format))
-    assert fill(check, [messages(*sent)], source, TableConfig(), left) == len(sent)
+    left = Omissions(table.location, format_named(source.format))
+    assert replay_source(check, [messages(*sent)], source, TableConfig(), left) == len(sent)
     latest = table.snapshots.latest()
     assert latest is not None
-    found = [finding.what for finding in check.findings(latest)]
+    findings = [finding.what for finding in check.findings(latest)]
     if not wrong:
-        assert found == []
+        assert findings == []
         return
-    counts = [[int(word) for word in what.split() if word.isdigit()][:3] for what in found]
-    assert [sum(each) for each in zip(*counts, strict=True)] == [1, 1, 1], found
+    counts = [[int(word) for word in what.split() if word.isdigit()][:3] for what in findings]
+    assert [sum(each) for each in zip(*counts, strict=True)] == [1, 1, 1], findings

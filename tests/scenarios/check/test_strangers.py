@@ -9,17 +9,17 @@ import pytest
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.config.tables_of_job import SingleTable
-from stream_app.app.ops.check.of_database import choice_of
-from stream_app.app.ops.check.source_replay import fill
-from stream_app.app.source.uncompared_findings import Uncompared
+from stream_app.app.ops.check.checked_tables import choice_of
+from stream_app.app.ops.check.omissions import Omissions
+from stream_app.app.ops.check.source_replay import replay_source
 from stream_app.cdc.steps.own_table import EVERY_SOURCE
 from stream_app.fileio.file_io_registry import file_io_of
-from stream_app.message_formats import format_named
+from stream_app.message_format_registry import format_named
 from stream_app.spark.ingest.job_state import ONLY_TABLE, JobStateFile
 from stream_app.spark.job_folder import Folder
 from stream_app.table.check.source_check import SourceCheck
-from tests.support.small_table import small_table
-from tests.unit.cdc.debezium_messages import messages
+from tests.support.messages.debezium_messages import messages
+from tests.support.tables.small_table import small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -38,14 +38,14 @@ def test_a_stranger_s_row_is_not_the_table_s(tmp_path: Path) -> None:
     only = SingleTable(source=source, checkpoint=str(tmp_path / "c"), table=TableConfig())
     assert choice_of(only) == EVERY_SOURCE
     JobStateFile(checkpoint).update(source_tables={ONLY_TABLE: {"t": ["d.orders"]}})
-    left = Uncompared(made.table.location, format_named(source.format))
+    left = Omissions(made.table.location, format_named(source.format))
     check = SourceCheck(made.table, str(tmp_path / "scratch"))
     nameless = '{"op":"c","before":null,"after":{"k":7,"v":"x"}}'
     read = [
         messages(insert("orders", 1, "own"), insert("customers", 1, "their")),
         messages(nameless, topic="other"),
     ]
-    assert fill(check, read, source, TableConfig(), left, choice_of(only)) == 1
+    assert replay_source(check, read, source, TableConfig(), left, choice_of(only)) == 1
     latest = made.table.snapshots.latest()
     assert latest is not None
     assert list(check.findings(latest)) == []

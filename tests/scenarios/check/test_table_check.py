@@ -18,9 +18,9 @@ from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.table.check.table_check import TableCheck
 from stream_app.table.opening import open_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from tests.support.damaged_table import Damage, Entries, set_value
-from tests.support.small_table import small_table
-from tests.support.sound_table import found_in, kinds_in
+from tests.support.tables.damaged_table import Damage, Entries, set_value
+from tests.support.tables.small_table import small_table
+from tests.support.tables.sound_table import found_in, kinds_in
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -218,7 +218,7 @@ def value_beyond_bounds(damage: Damage) -> None:
     newest_files_rewritten(damage, lambda rows: set_value(rows, "name", "zzz"))
 
 
-def null_untold(damage: Damage) -> None:
+def null_uncounted(damage: Damage) -> None:
     newest_files_rewritten(damage, lambda rows: set_value(rows, "name", None))
 
 
@@ -252,7 +252,7 @@ def wrong_partition(damage: Damage) -> None:
 
 def a_vector(damage: Damage, name: str, row: int) -> None:
     entry = delta_file(damage)
-    vectors = {name: DeletionVector.of([row])}
+    vectors = {name: DeletionVector.of_positions([row])}
     damage.index(
         damage.table.deletion_vector_files.write(
             entry.partition, entry.bucket, vectors, in_one_file=True
@@ -315,7 +315,7 @@ DEEP: dict[Callable[[Damage], None], set[FindingKind]] = {
     key_range_wrong: {FindingKind.KEY_RANGE},
     sequence_numbers_wrong: {FindingKind.SEQUENCE_NUMBERS},
     value_beyond_bounds: {FindingKind.STATISTICS, FindingKind.CHANGELOG},
-    null_untold: {FindingKind.STATISTICS, FindingKind.CHANGELOG},
+    null_uncounted: {FindingKind.STATISTICS, FindingKind.CHANGELOG},
     wrong_bucket: {FindingKind.BUCKET, FindingKind.CHANGELOG},
     wrong_partition: {FindingKind.PARTITION, FindingKind.STATISTICS, FindingKind.CHANGELOG},
     vector_beyond_the_file: {FindingKind.DELETION_VECTOR},

@@ -8,12 +8,12 @@ import pytest
 
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.ops.check.source_replay import fill
-from stream_app.app.source.uncompared_findings import Uncompared
-from stream_app.message_formats import format_named
+from stream_app.app.ops.check.omissions import Omissions
+from stream_app.app.ops.check.source_replay import replay_source
+from stream_app.message_format_registry import format_named
 from stream_app.table.check.source_check import SourceCheck
-from tests.support.small_table import small_table
-from tests.unit.cdc.debezium_messages import event, messages
+from tests.support.messages.debezium_messages import event, messages
+from tests.support.tables.small_table import small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -29,10 +29,10 @@ def test_rows_before_it_are_no_loss(tmp_path: Path, cut: int) -> None:
     sent = messages(insert(1, "gone"), insert(2, "gone"), event("t"), insert(2, "new"))
     later = messages(insert(3, "new"))
     source = SourceConfig(format_options={"truncate": "apply"})
-    left = Uncompared(made.table.location, format_named(source.format))
+    left = Omissions(made.table.location, format_named(source.format))
     check = SourceCheck(made.table, str(tmp_path / "scratch"))
     read = [part for part in (sent.slice(0, cut), sent.slice(cut), later) if part.num_rows]
-    assert fill(check, read, source, TableConfig(), left) in (2, 3, 4)
+    assert replay_source(check, read, source, TableConfig(), left) in (2, 3, 4)
     latest = made.table.snapshots.latest()
     assert latest is not None
     assert list(check.findings(latest)) == []

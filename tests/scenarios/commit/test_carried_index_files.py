@@ -17,8 +17,8 @@ from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.deletion_vectors import deletion_vectors
-from tests.support.small_table import small_table, write_changes
-from tests.support.table_writer import read_rows
+from tests.support.jobs.table_writer import read_rows
+from tests.support.tables.small_table import small_table, write_changes
 
 
 def a_table(path: Path) -> FileStoreTable:
@@ -36,7 +36,7 @@ def written(table: FileStoreTable, first: int) -> BucketChange:
 
 def marked(table: FileStoreTable, change: BucketChange, *rows: int) -> list[IndexManifestEntry]:
     """A new index file by which rows of the change's data file are deleted."""
-    vectors = {change.added[0].file_name: DeletionVector.of(rows)}
+    vectors = {change.added[0].file_name: DeletionVector.of_positions(rows)}
     return table.deletion_vector_files.write(*change.bucket_id, vectors, in_one_file=True)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.small_table import small_table
+from tests.support.tables.small_table import small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 

@@ -1,6 +1,6 @@
 """How often a job asks the file system while it commits: on a store each question is a request.
 
-The goals of `bench/requests.py` in small: who asks once more than is needed fails here.
+The goals of `bench/commit/requests.py` in small: who asks once more than is needed fails here.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from bench import __main__ as bench_command
-from bench import requests
+from bench.commit import requests
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_maintenance import TableMaintenance
-from tests.support.counting_file_io import CountingFileIO
-from tests.support.small_table import small_table
-from tests.support.table_writer import TableWriter, assert_table_is, by_content, read_rows
+from tests.support.files.counting_file_io import CountingFileIO
+from tests.support.jobs.table_writer import TableWriter, assert_table_is, by_content, read_rows
+from tests.support.tables.small_table import small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 REQUESTS_MAX = 22
@@ -97,8 +97,8 @@ def test_an_expiry_lists_the_tags_three_times(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("asked", [22, 23])
 def test_the_bench_fails_above_its_goal(capsys: pytest.CaptureFixture[str], asked: int) -> None:
-    found = requests.RequestCount(load=requests.LOADS[0], snapshots=1, kinds={"GET": asked})
-    parts = {"requests": lambda *_: requests.lines([found])}
+    count = requests.RequestCount(load=requests.LOADS[0], snapshots=1, kinds={"GET": asked})
+    parts = {"requests": lambda *_: requests.lines([count])}
     if asked == 22:
         bench_command.main(["requests"], parts)
     else:

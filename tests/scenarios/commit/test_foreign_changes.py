@@ -1,4 +1,4 @@
-"""What happens to a table beside a running job: rolled back, made anew, overwritten, written."""
+"""What happens to a table beside a running job: rolled back, recreated, overwritten, written."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from stream_app.model.schema.data_type import DataField, RowType, parse_data_typ
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from tests.support.overtaken_file_io import OvertakenFileIO
-from tests.support.small_table import small_table, write_changes
-from tests.support.table_checks import check_chain
-from tests.support.table_writer import CompactLater, TableWriter, by_content, read_rows
+from tests.support.files.overtaken_file_io import OvertakenFileIO
+from tests.support.jobs.table_writer import CompactLater, TableWriter, by_content, read_rows
+from tests.support.tables.small_table import small_table, write_changes
+from tests.support.tables.snapshot_chain import check_chain
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -102,8 +102,8 @@ def test_the_numbers_of_files_count_each_writers_commit_once(tmp_path: Path) -> 
     writer.commit.follow_and_wait()
     latest = writer.table.snapshots.latest()
     sizes = [entry.file.file_size for entry in FileStoreScan(writer.table).live(latest)]
-    told = writer.commit.compaction_metrics()
-    assert (told.files, told.bytes) == (len(sizes), sum(sizes)), "of the newest snapshot"
+    metrics = writer.commit.compaction_metrics()
+    assert (metrics.files, metrics.bytes) == (len(sizes), sum(sizes)), "of the newest snapshot"
 
 
 def test_a_snapshot_that_is_overwritten_as_we_publish_it_is_published_again(tmp_path: Path) -> None:
@@ -194,13 +194,13 @@ def test_a_column_that_others_add_is_not_compacted_away(tmp_path: Path) -> None:
     assert table.schemas.create(replace(table.schema, schema_id=2, fields=fields))
     wider = TableWriter(open_table(table.location), user="third")
     wider.write([("+U", {"k": 0, "v": "d", "c": "new"})])
-    with pytest.raises(UnsupportedTableError, match="changed the columns") as told:
+    with pytest.raises(UnsupportedTableError, match="changed the columns") as raised:
         writer.write([row(1, "e")])
-    assert "start the job again" in told.value.fix
+    assert "start the job again" in raised.value.fix
     assert read_rows(wider.table) == [{"k": 0, "v": "d", "c": "new"}]
 
 
-def test_a_partition_with_another_number_of_buckets_is_not_written(tmp_path: Path) -> None:
+def test_a_partition_with_another_number_of_buckets_is_written_by_it(tmp_path: Path) -> None:
     """An ALTER changed the option; the rows lie where the old number put them."""
     path = tmp_path / "db.db" / "t"
     columns = "dt STRING, k INT, v STRING"
@@ -210,23 +210,41 @@ def test_a_partition_with_another_number_of_buckets_is_not_written(tmp_path: Pat
     altered = replace(table.schema, schema_id=1, options={"bucket": "3"})
     assert table.schemas.create(altered)
     writer = TableWriter(open_table(str(path)), user="later")
-    with pytest.raises(UnsupportedTableError, match="has 2 buckets, the table") as told:
-        writer.write([("+U", {**old, "v": "c"})])
-    assert told.value.where == f"{path}/dt=old"
-    assert table.snapshots.latest_id() == 1
-    writer.commit.commit_epoch(1, write_changes(writer.table, [("+I", new)], 5))
-    assert by_content(read_rows(writer.table)) == by_content([old, new])
+    writer.write([("+U", {**old, "v": "c"}), ("+I", new)])
+    assert by_content(read_rows(writer.table)) == by_content([{**old, "v": "c"}, new])
+    totals = {
+        (table.paths.partition(entry.partition), entry.total_buckets)
+        for entry in FileStoreScan(table).live(table.snapshots.latest())
+    }
+    assert totals == {("dt=old", 2), ("dt=new", 3)}
 
 
-def test_a_partition_that_others_rescale_is_not_written(tmp_path: Path) -> None:
+def test_a_partition_that_others_rescale_is_written_by_its_number(tmp_path: Path) -> None:
     path = tmp_path / "db.db" / "t"
     table = small_table(path, "k INT, v STRING", ("k",), bucket=2).table
     writer = TableWriter(table)
     writer.write([])
     schema = replace(table.schema, options={**table.schema.options, "bucket": "4"})
     TableWriter(replace(table, schema=schema), user="other").write([row(1, "a")])
+    writer.write([row(1, "b")])
+    assert read_rows(table) == [{"k": 1, "v": "b"}]
+
+
+def test_a_partition_whose_keys_lie_anywhere_keeps_the_tables_number(tmp_path: Path) -> None:
+    """With 'partition-lookup' shares of keys are as many as buckets."""
+    path = tmp_path / "db.db" / "t"
+    columns = "dt STRING, k INT, v STRING"
+    options = {"bucket": 2, "partition_lookup": "true"}
+    table = small_table(path, columns, ("dt", "k"), ("dt",), **options).table
+    commit = TableWriter(table).commit
+    schema = replace(table.schema, options={**table.schema.options, "bucket": "4"})
+    wider = replace(table, schema=schema)
+    first = commit.follow_and_wait()
+    changes: list[tuple[str, dict[str, Any]]] = [("+I", {"dt": "a", "k": 1, "v": "a"})]
+    other = TableWriter(wider, user="other").commit
+    other.commit_epoch(0, write_changes(wider, changes, first))
     with pytest.raises(UnsupportedTableError, match="the partition has 4 buckets"):
-        writer.write([row(1, "b")])
+        commit.commit_epoch(0, write_changes(table, changes, first))
 
 
 def test_manifests_that_expire_while_they_are_read(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from stream_app.table.job.table_job import TableJob
 from stream_app.table.opening import open_table
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
 from stream_app.table.upkeep.tags import create_tag, delete_tags, new_tag, plan_tag_deletion
-from tests.support.expire_now import expire
-from tests.support.small_table import CompactHere, SmallTable, StandingClock, small_table
+from tests.support.tables.expire_now import expire
+from tests.support.tables.small_table import CompactHere, SmallTable, StandingClock, small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 

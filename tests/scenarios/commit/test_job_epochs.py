@@ -25,11 +25,11 @@ from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
 from stream_app.table.upkeep.tags import create_tag, new_tag
-from tests.support.counting_file_io import CountingFileIO
-from tests.support.overtaken_file_io import OvertakenFileIO
-from tests.support.plain_object import plain_object
-from tests.support.small_table import SteppingClock, small_table
-from tests.support.table_writer import CompactInCaller, TableWriter, by_content, read_rows
+from tests.support.files.counting_file_io import CountingFileIO
+from tests.support.files.overtaken_file_io import OvertakenFileIO
+from tests.support.files.plain_object import plain_object
+from tests.support.jobs.table_writer import CompactInCaller, TableWriter, by_content, read_rows
+from tests.support.tables.small_table import SteppingClock, small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -253,9 +253,9 @@ def test_a_property_that_cannot_be_read_stops_all_who_need_it(jobs: Jobs) -> Non
     edit(jobs.table, number, lambda document: document["properties"].update({EPOCHS_PROPERTY: "["}))
     with pytest.raises(
         CorruptFileError, match=r"cannot read a snapshot's stream_app\.epochs"
-    ) as told:
+    ) as raised:
         jobs.write(jobs.second)  # the first one has made the snapshot, and knows what it tells
-    assert told.value.where == f"snapshot {number}"
+    assert raised.value.where == f"snapshot {number}"
     before = jobs.table.snapshots.ids()
     with pytest.raises(CorruptFileError):
         jobs.expire()

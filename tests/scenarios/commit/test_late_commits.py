@@ -22,11 +22,11 @@ from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
-from tests.support.memory_table import copy_of, memory_table
-from tests.support.small_table import Change, small_table
-from tests.support.sound_table import found_in
-from tests.support.table_writer import TableWriter, read_rows
-from tests.support.turns import Actor
+from tests.support.files.file_operation_turns import Actor
+from tests.support.jobs.table_writer import TableWriter, read_rows
+from tests.support.tables.memory_table import copy_of, memory_table
+from tests.support.tables.small_table import Change, small_table
+from tests.support.tables.sound_table import found_in
 
 OPTIONS = {"bucket": "1", "file-operation.thread-num": "1"}
 Changes = list[Change]
@@ -110,7 +110,7 @@ def test_others_commit_and_expire(keep: int, is_append: bool, epochs: int) -> No
         # Whoever was stopped is started again.
         write_epoch(epochs, row(50, "late"))(table)
         assert keys_of(table) == [*range(epochs), 50, 100, 101, 102, 103]
-    # Nearly everywhere he finds out in time and goes on by himself.
+    # Nearly everywhere he finds out in time and continues by himself.
     assert stopped <= 2
 
 

@@ -21,10 +21,10 @@ from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from tests.support.deleted_rows import delete_some
-from tests.support.small_table import Change, small_table, write_changes
-from tests.support.table_checks import check_chain, files_on_disk
-from tests.support.table_writer import TableWriter, assert_table_is, by_content, read_rows
+from tests.support.jobs.table_writer import TableWriter, assert_table_is, by_content, read_rows
+from tests.support.tables.deleted_rows import delete_some
+from tests.support.tables.small_table import Change, small_table, write_changes
+from tests.support.tables.snapshot_chain import check_chain, files_on_disk
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 

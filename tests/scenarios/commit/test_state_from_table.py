@@ -15,9 +15,9 @@ from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from tests.support.small_table import Change, small_table
-from tests.support.table_checks import check_chain
-from tests.support.table_writer import TableWriter, by_content, read_rows
+from tests.support.jobs.table_writer import TableWriter, by_content, read_rows
+from tests.support.tables.small_table import Change, small_table
+from tests.support.tables.snapshot_chain import check_chain
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 EPOCHS = 14
@@ -59,7 +59,7 @@ def said(table: FileStoreTable) -> list[tuple[object, ...]]:
     """
     scan = FileStoreScan(table)
 
-    def told(entry: ManifestEntry) -> tuple[object, ...]:
+    def described(entry: ManifestEntry) -> tuple[object, ...]:
         file = entry.file
         day = deserialize_row(entry.partition, table.schema.partition_type.types)
         keys = [deserialize_row(key, table.schema.key_type.types) for key in ends(entry)]
@@ -76,7 +76,7 @@ def said(table: FileStoreTable) -> list[tuple[object, ...]]:
             each.total_record_count,
             each.delta_record_count,
             each.changelog_record_count,
-            sorted(map(repr, map(told, scan.delta(each)))),
+            sorted(map(repr, map(described, scan.delta(each)))),
         )
         for each in check_chain(table)
     ]
@@ -88,15 +88,15 @@ def appends(table: FileStoreTable) -> list[tuple[object, ...]]:
 
 def changes(rng: random.Random, epoch: int, *, deletes: bool) -> list[Change]:
     kinds = ["+I", "+I", "-D"] if deletes else ["+I"]
-    found: list[Change] = [
+    changes: list[Change] = [
         (rng.choice(kinds), {"dt": rng.choice(DAYS), "k": rng.randrange(9), "v": f"{epoch}.{n}"})
         for n in range(rng.randrange(1, 9))
     ]
     if epoch == 6:
         # Who remembers a bucket compacts it after others have written there, without rows of his
         # own for it; who has forgotten it does so with the next rows.
-        found.append(("+I", {"dt": "mon", "k": 1, "v": "behind the other's"}))
-    return found
+        changes.append(("+I", {"dt": "mon", "k": 1, "v": "behind the other's"}))
+    return changes
 
 
 def other_writers(table: FileStoreTable, epoch: int) -> None:
@@ -130,8 +130,8 @@ def test_a_job_that_forgets_after_every_epoch_makes_the_same_snapshots(
     if kind == "no buckets":
         # How long small files have waited for more of them is not in the table: the moment of
         # their compaction may differ, no more.
-        wanted, found = (appends(table) for table in tables)
-        assert found == wanted
+        wanted, commits = (appends(table) for table in tables)
+        assert commits == wanted
     else:
         assert said(forgetful) == said(remembering)
     assert by_content(read_rows(forgetful)) == by_content(read_rows(remembering))

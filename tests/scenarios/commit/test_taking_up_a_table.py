@@ -12,10 +12,10 @@ from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
-from tests.support.memory_table import copy_of, memory_table
-from tests.support.random_changes import RandomChanges
-from tests.support.table_writer import CompactInCaller, TableWriter, read_rows
-from tests.support.turns import Actor
+from tests.support.files.file_operation_turns import Actor
+from tests.support.histories.random_changes import RandomChanges
+from tests.support.jobs.table_writer import CompactInCaller, TableWriter, read_rows
+from tests.support.tables.memory_table import copy_of, memory_table
 
 OPTIONS = {
     "bucket": "1",

@@ -14,8 +14,8 @@ from stream_app.model.snapshot import CommitKind
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from tests.support.small_table import SmallTable, small_table
-from tests.support.table_writer import CompactLater
+from tests.support.jobs.table_writer import CompactLater
+from tests.support.tables.small_table import SmallTable, small_table
 
 
 def row(key: int, value: str) -> tuple[str, dict[str, Any]]:
@@ -134,9 +134,9 @@ def test_a_twin_that_only_compacts_is_noticed_too(tmp_path: Path) -> None:
     assert latest.commit_identifier == third._commit.last_identifier
     with pytest.raises(CommitConflictError, match=r"it made snapshot 5 \(COMPACT, identifier 2\)"):
         third.commit(row(2, "d"))
-    with pytest.raises(CommitConflictError) as told:
+    with pytest.raises(CommitConflictError) as raised:
         twin._commit.commit_epoch(1, [])
-    assert "run one job for each checkpoint" in told.value.fix
+    assert "run one job for each checkpoint" in raised.value.fix
     assert one.table.snapshots.latest_id() == latest.snapshot_id
     one.commit(row(2, "d"))  # the one that nobody has disturbed goes on
     next_process = SmallTable(one.table)
@@ -154,5 +154,5 @@ def test_an_epoch_that_is_left_out_is_logged_with_both_identifiers(
         again = SmallTable(one.table)
         assert again._commit.state.is_committed(1)
         assert not again._commit.state.is_committed(3)
-    told = "epoch 1 is left out: the newest commit of user tester has identifier 2"
-    assert [record.getMessage() for record in caplog.records] == [told]
+    message = "epoch 1 is left out: the newest commit of user tester has identifier 2"
+    assert [record.getMessage() for record in caplog.records] == [message]

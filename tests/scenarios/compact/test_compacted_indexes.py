@@ -15,10 +15,10 @@ from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.key_index.key_indexes import KeyIndexes
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.index_manifests import index_manifest
-from tests.support.cross_partition import CrossPartitionJob, cross_partition_table
-from tests.support.small_table import small_table
-from tests.support.sound_table import sound_report
-from tests.support.table_writer import CompactInCaller, TableWriter, by_content, read_rows
+from tests.support.jobs.cross_partition_job import CrossPartitionJob, cross_partition_table
+from tests.support.jobs.table_writer import CompactInCaller, TableWriter, by_content, read_rows
+from tests.support.tables.small_table import small_table
+from tests.support.tables.sound_table import sound_report
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 LATE = {"num_sorted_run__compaction_trigger": "9"}
@@ -58,20 +58,20 @@ def buckets_of(table: FileStoreTable) -> dict[tuple[bytes, int], list[int]]:
 
 def places_of(job: CrossPartitionJob) -> dict[int, tuple[str, int]]:
     """The partition and bucket of each key, by the index."""
-    table, found = job.table, dict[int, tuple[str, int]]()
+    table, placed = job.table, dict[int, tuple[str, int]]()
     rule, latest = index_rule(table.schema), table.snapshots.latest_id()
     assert rule is not None
     assert latest is not None
     types = table.schema.partition_type.types
     for share in range(rule.shares):
-        index = KeyIndexes.of(table, rule).at(share, latest)
+        index = KeyIndexes.of_table(table, rule).index_at(share, latest)
         for layer in index.layers:
             ids, places = layer.keys.columns.column("id").to_pylist(), index.find(layer.keys)
             for key, place in zip(ids, places.tolist(), strict=True):
                 if place >= 0:
                     partition, bucket = index.places.buckets[place]
-                    found[key] = str(deserialize_row(partition, types)[0]), bucket
-    return found
+                    placed[key] = str(deserialize_row(partition, types)[0]), bucket
+    return placed
 
 
 def test_buckets_as_keys_come(tmp_path: Path) -> None:

@@ -14,14 +14,14 @@ from stream_app.model.snapshot import CommitKind
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.registry import compact_bucket
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from tests.support.compacting_table import a_table, rows
-from tests.support.table_checks import check_chain
-from tests.support.table_writer import (
+from tests.support.jobs.compacting_table import a_table, rows
+from tests.support.jobs.table_writer import (
     CompactLater,
     TableWriter,
     WorkingClock,
     assert_table_is,
 )
+from tests.support.tables.snapshot_chain import check_chain
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -53,15 +53,17 @@ def test_a_bucket_never_has_more_runs_than_one_above_the_stop_trigger(tmp_path: 
     executor = CompactWhenWaitedFor(table)
     clock = WorkingClock(work=executor.work)
     writer = TableWriter(replace(table, clock=clock), lambda _: executor)
-    most, told = 0, []
+    most, snapshot_ids = 0, []
     for epoch in range(25):
         commit = writer.write(rows(epoch))
         assert commit is not None
-        told += [snapshot.snapshot_id for snapshot in commit.snapshots]
+        snapshot_ids += [snapshot.snapshot_id for snapshot in commit.snapshots]
         most = max(most, *writer.commit.coordinator.back_pressure.sorted_runs().values())
     assert most == 5
     assert executor.waits > 3
-    assert told == list(range(1, len(told) + 1)), "also what was committed while it waited"
+    assert snapshot_ids == list(range(1, len(snapshot_ids) + 1)), (
+        "also what was committed while it waited"
+    )
     writer.commit.drain()
     assert executor.waiting == []
     assert_table_is(writer)

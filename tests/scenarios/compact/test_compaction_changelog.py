@@ -14,10 +14,10 @@ from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from tests.support.counting_file_io import CountingFileIO
-from tests.support.small_table import Change, CompactHere, small_table, write_changes
-from tests.support.sound_table import sound_report
-from tests.support.table_writer import CompactLater, by_content, read_rows
+from tests.support.files.counting_file_io import CountingFileIO
+from tests.support.jobs.table_writer import CompactLater, by_content, read_rows
+from tests.support.tables.small_table import Change, CompactHere, small_table, write_changes
+from tests.support.tables.sound_table import sound_report
 
 FIRST: list[Change] = [("+I", {"k": 1, "v": "a"}), ("+I", {"k": 2, "v": "b"})]
 SECOND: list[Change] = [("+U", {"k": 1, "v": "c"}), ("-D", {"k": 2, "v": None})]
@@ -31,13 +31,13 @@ def a_table(folder: Path, producer: str, **options: Any) -> FileStoreTable:
     return made.table
 
 
-def told(table: FileStoreTable) -> dict[int, list[tuple[str, int, str]]]:
+def changes_by_snapshot(table: FileStoreTable) -> dict[int, list[tuple[str, int, str]]]:
     """By snapshot."""
-    found: dict[int, list[tuple[str, int, str]]] = {}
+    by_snapshot: dict[int, list[tuple[str, int, str]]] = {}
     for changes in PaimonTable(table).changelog(snapshot=1):
         rows = [(row["rowkind"], row["k"], row["v"]) for row in changes.rows.to_pylist()]
-        found.setdefault(changes.snapshot_id, []).extend(rows)
-    return found
+        by_snapshot.setdefault(changes.snapshot_id, []).extend(rows)
+    return by_snapshot
 
 
 def files(table: FileStoreTable) -> set[str]:
@@ -55,7 +55,7 @@ def test_an_epoch_ends_when_its_changes_are_told(tmp_path: Path, producer: str) 
         assert append.changelog_manifest_list is None
         assert compact.commit_kind is CommitKind.COMPACT
         assert compact.changelog_record_count == len(TOLD[epoch])
-        assert told(table)[compact.snapshot_id] == TOLD[epoch]
+        assert changes_by_snapshot(table)[compact.snapshot_id] == TOLD[epoch]
         entries = FileStoreScan(table).changelog(compact)
         assert {entry.file.file_name for entry in entries} < files(table)
     assert read_rows(table) == [{"k": 1, "v": "c"}]
@@ -68,14 +68,14 @@ def test_without_waiting_changes_are_told_when_a_compaction_ends(tmp_path: Path)
     commit = StreamTableCommit(table, "job", later)
     for epoch, changes in enumerate((FIRST, SECOND)):
         commit.commit_epoch(epoch, write_changes(table, changes, commit.follow_and_wait()))
-    assert told(table) == {}
+    assert changes_by_snapshot(table) == {}
     later.run()
     assert commit.commit_idle() is not None
-    assert list(told(table).values()) == [TOLD[0]]
+    assert list(changes_by_snapshot(table).values()) == [TOLD[0]]
     commit.coordinator.trigger()
     later.run()
     assert commit.commit_idle() is not None
-    assert list(told(table).values()) == list(TOLD)
+    assert list(changes_by_snapshot(table).values()) == list(TOLD)
 
 
 def test_full_compactions_tell_what_several_epochs_changed(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_full_compactions_tell_what_several_epochs_changed(tmp_path: Path) -> No
     commit = StreamTableCommit(table, "job", CompactHere(table))
     for epoch, changes in enumerate((FIRST, SECOND)):
         commit.commit_epoch(epoch, write_changes(table, changes, commit.follow_and_wait()))
-    assert list(told(table).values()) == [[("+I", 1, "c")]]
+    assert list(changes_by_snapshot(table).values()) == [[("+I", 1, "c")]]
 
 
 def test_a_table_without_a_changelog_begins_one(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_table_without_a_changelog_begins_one(tmp_path: Path) -> None:
     table = replace(quiet, schema=replace(quiet.schema, options=options))
     commit = StreamTableCommit(table, "job", CompactHere(table))
     commit.commit_epoch(1, write_changes(table, SECOND, commit.follow_and_wait()))
-    [changes] = told(table).values()
+    [changes] = changes_by_snapshot(table).values()
     assert changes == [("+I", 1, "c")]
 
 
@@ -114,7 +114,7 @@ def test_a_dropped_compaction_leaves_no_changelog(tmp_path: Path) -> None:
     assert job.commit_idle() is None
     assert job.coordinator.dropped.total == 1
     assert files(table) == there
-    assert list(told(table).values()) == [TOLD[0]]
+    assert list(changes_by_snapshot(table).values()) == [TOLD[0]]
 
 
 @pytest.mark.parametrize(

@@ -18,16 +18,16 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.kinds.registry import compact_bucket
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from tests.support.compacting_table import a_table, rows
-from tests.support.lsm_files import a_file
-from tests.support.small_table import StandingClock, SteppingClock
-from tests.support.table_writer import (
+from tests.support.jobs.compacting_table import a_table, rows
+from tests.support.jobs.table_writer import (
     CompactInCaller,
     CompactInThreads,
     CompactLater,
     TableWriter,
     WorkingClock,
 )
+from tests.support.tables.lsm_files import a_file
+from tests.support.tables.small_table import StandingClock, SteppingClock
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 

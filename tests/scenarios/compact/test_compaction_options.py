@@ -19,10 +19,8 @@ from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import CommitKind
 from stream_app.table.compact.report import CompactionReport, reports_of_property
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from tests.support.compacting_table import a_table, rows
-from tests.support.small_table import Change, SteppingClock, small_table
-from tests.support.table_checks import check_chain
-from tests.support.table_writer import (
+from tests.support.jobs.compacting_table import a_table, rows
+from tests.support.jobs.table_writer import (
     CompactInCaller,
     CompactInThreads,
     CompactLater,
@@ -30,6 +28,8 @@ from tests.support.table_writer import (
     assert_table_is,
     read_rows,
 )
+from tests.support.tables.small_table import Change, SteppingClock, small_table
+from tests.support.tables.snapshot_chain import check_chain
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -132,10 +132,10 @@ def test_the_interval_between_full_compactions_goes_on_over_restarts(tmp_path: P
         writer.commit.drain()
         reports = (*committed.compactions, *writer.commit.take_reports())
         reasons.append([report.reason for report in reports])
-    begun = [4 * number for number, found in enumerate(reasons) if found]
+    begun = [4 * number for number, of_epoch in enumerate(reasons) if of_epoch]
     # Two runs are there in minute 4 for the first time; then every 10 minutes, as epochs come.
     assert begun == [4, 16, 28]
-    assert {reason for found in reasons for reason in found} == {"interval"}
+    assert {reason for of_epoch in reasons for reason in of_epoch} == {"interval"}
     assert_table_is(writer)
 
 
@@ -186,19 +186,19 @@ def test_a_wrong_time_field_is_told_at_once(
 
 def test_each_compaction_tells_in_the_snapshot_why(tmp_path: Path) -> None:
     writer = TableWriter(a_table(tmp_path, num_sorted_run__compaction_trigger=3), CompactInCaller)
-    told: list[CompactionReport] = []
+    reports: list[CompactionReport] = []
     for epoch in range(5):
         committed = writer.write(rows(epoch))
         assert committed is not None
-        told += committed.compactions
+        reports += committed.compactions
     for snapshot in writer.commit.drain():
-        told += reports_of_property(snapshot.properties) or []
+        reports += reports_of_property(snapshot.properties) or []
     kept = [
         report
         for snapshot in check_chain(writer.table)
         for report in reports_of_property(snapshot.properties) or []
     ]
-    assert kept == told
+    assert kept == reports
     first = kept[0]
     assert (first.bucket, first.levels, first.output_level) == (0, (0, 0, 0), 3)
     assert first.reason == "size ratio"

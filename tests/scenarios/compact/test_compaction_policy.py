@@ -14,10 +14,10 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.report import reports_of_property
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
-from tests.support.small_table import small_table, write_changes
-from tests.support.table_checks import check_chain
-from tests.support.table_writer import CompactInCaller, read_rows
-from tests.support.web_server import served
+from tests.support.jobs.table_writer import CompactInCaller, read_rows
+from tests.support.pages.web_server import served
+from tests.support.tables.small_table import small_table, write_changes
+from tests.support.tables.snapshot_chain import check_chain
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 EPOCHS = 24

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from stream_app.app.job.compact_job import _Compaction
-from stream_app.app.tables.compaction_request import CompactJob
+from stream_app.app.tables.compaction_order import CompactionOrder
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.compact_request import CompactRequest
 from stream_app.model.schema.data_type import parse_data_type
@@ -26,10 +26,10 @@ from stream_app.table.opening import open_for_writing, open_table
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.row_filter import row_filter
-from tests.support.compacting_table import a_table, rows
-from tests.support.merge_read import MergeRead
-from tests.support.small_table import SmallTable, small_table
-from tests.support.table_writer import CompactInCaller, TableWriter, assert_table_is, read_rows
+from tests.support.jobs.compacting_table import a_table, rows
+from tests.support.jobs.table_writer import CompactInCaller, TableWriter, assert_table_is, read_rows
+from tests.support.tables.merge_read import MergeRead
+from tests.support.tables.small_table import SmallTable, small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -50,7 +50,9 @@ def a_follower(table: FileStoreTable, choice: CompactionChoice) -> _Compaction:
     compacting = table.with_options({"write-only": "false"})
     work = TableJob(compacting, CompactInCaller, identifier=BATCH_COMMIT_IDENTIFIER)
     work.open(f"compactor-{uuid.uuid4()}")
-    return _Compaction(CompactJob(compacting, choice, False, True, {}), work, threading.Event())
+    return _Compaction(
+        CompactionOrder(compacting, choice, False, True, {}), work, threading.Event()
+    )
 
 
 def step(follower: _Compaction) -> int:
@@ -77,14 +79,14 @@ def test_a_rescaled_partition_keeps_its_number_of_buckets(tmp_path: Path) -> Non
     assert table.schemas.create(altered)
     rescaled = open_for_writing(open_table(table.location, table.clock))
     a_compactor(rescaled).compact_whole()
-    found = FileStoreScan(rescaled).live(rescaled.snapshots.latest())
+    entries = FileStoreScan(rescaled).live(rescaled.snapshots.latest())
     lost = []
     for k in range(20):
         read = MergeRead(rescaled, row_filter=row_filter(f"k = {k}", rescaled.schema))
         if not sum(b.num_rows for b in read.read(rescaled.snapshots.latest())):
             lost.append(k)
     assert lost == []
-    assert {entry.total_buckets for entry in found} == {2}
+    assert {entry.total_buckets for entry in entries} == {2}
 
 
 def test_a_follower_takes_the_schema_of_newer_files(tmp_path: Path) -> None:
@@ -188,7 +190,7 @@ def test_set_is_checked_as_the_options_of_a_table_are(tmp_path: Path) -> None:
     """Beside the table's own: it keeps 10 snapshots at least, and says alone which rows expire."""
     import argparse
 
-    from stream_app.app.cli.arguments.compact import add_compact_arguments, compact_job
+    from stream_app.app.cli.arguments.compact import add_compact_arguments, compaction_order
     from stream_app.errors import SchemaMismatchError, UnsupportedTableError
 
     table = a_table(tmp_path, write_only="true")
@@ -197,10 +199,10 @@ def test_set_is_checked_as_the_options_of_a_table_are(tmp_path: Path) -> None:
     add_compact_arguments(parser)
     args = parser.parse_args([table.location, "--set", "snapshot.num-retained.max=3"])
     with pytest.raises(UnsupportedTableError, match=r"is above snapshot\.num-retained\.max, 3"):
-        compact_job(args, None)
+        compaction_order(args, None)
     args = parser.parse_args([table.location, "--set", "record-level.expire-time=1d"])
     with pytest.raises(SchemaMismatchError, match="is its default in the table, 1d is configured"):
-        compact_job(args, None)
+        compaction_order(args, None)
 
 
 def test_a_write_only_job_that_is_started_anew_for_each_epoch_has_a_bound(tmp_path: Path) -> None:
@@ -268,10 +270,8 @@ def test_many_failures_at_once_are_one_outage(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("compacts", [False, True])
-def test_a_rescaled_partition_takes_no_rows(tmp_path: Path, compacts: bool) -> None:
-    """Without the compaction it is refused, as it should be; with it a key is there twice."""
-    from stream_app.errors import UnsupportedTableError
-
+def test_a_partition_takes_rows_by_its_own_number(tmp_path: Path, compacts: bool) -> None:
+    """By the table's number a key would be there twice."""
     table = small_table(
         tmp_path / "db.db" / "t", "dt STRING, k INT, v STRING", ("dt", "k"), ("dt",),
         bucket=2, write_only="true",
@@ -285,9 +285,10 @@ def test_a_rescaled_partition_takes_no_rows(tmp_path: Path, compacts: bool) -> N
     if compacts:
         a_compactor(rescaled).compact_whole()
     again = TableWriter(rescaled, user="another")
-    with pytest.raises(UnsupportedTableError, match="has 2 buckets"):
-        again.write([("+I", {"dt": "a", "k": k, "v": "new"}) for k in range(20)])
-    assert len(read_rows(table)) == 20
+    again.write([("+I", {"dt": "a", "k": k, "v": "new"}) for k in range(20)])
+    assert [row["v"] for row in read_rows(table)] == ["new"] * 20
+    entries = FileStoreScan(rescaled).live(rescaled.snapshots.latest())
+    assert {entry.total_buckets for entry in entries} == {2}
 
 
 def test_a_rescaled_partition_beside_full_compactions_by_epochs(tmp_path: Path) -> None:
@@ -306,6 +307,6 @@ def test_a_rescaled_partition_beside_full_compactions_by_epochs(tmp_path: Path) 
     assert table.schemas.create(altered)
     rescaled = open_for_writing(open_table(table.location, table.clock))
     TableWriter(rescaled, user="another").write([("+I", {"dt": "b", "k": 1, "v": "new"})])
-    found = FileStoreScan(rescaled).live(rescaled.snapshots.latest())
-    totals = {(rescaled.paths.partition(e.partition), e.total_buckets) for e in found}
+    entries = FileStoreScan(rescaled).live(rescaled.snapshots.latest())
+    totals = {(rescaled.paths.partition(e.partition), e.total_buckets) for e in entries}
     assert totals == {("dt=a", 2), ("dt=b", 4)}

@@ -19,16 +19,20 @@ from stream_app.predicate.parser import parse_predicate
 from stream_app.table.compact.compacted_buckets import CompactionChoice, parse_partition
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
-from tests.support.compacting_table import a_table, rows
-from tests.support.small_table import Change, small_table
-from tests.support.table_checks import check_chain, files_on_disk, files_that_snapshots_name
-from tests.support.table_writer import (
+from tests.support.jobs.compacting_table import a_table, rows
+from tests.support.jobs.table_writer import (
     CompactInThreads,
     CompactLater,
     TableWriter,
     WorkingClock,
     assert_table_is,
     read_rows,
+)
+from tests.support.tables.small_table import Change, small_table
+from tests.support.tables.snapshot_chain import (
+    check_chain,
+    files_on_disk,
+    files_that_snapshots_name,
 )
 
 pytestmark = pytest.mark.usefixtures("unsynced")
@@ -121,8 +125,8 @@ def test_two_jobs_and_a_compactor_at_once(tmp_path: Path, seed: int) -> None:
         finally:
             all_written.set()
         compacting.result()
-    found = check_chain(table)
-    assert {snapshot.commit_user for snapshot in found} == {"both", "writes", "compactor"}
+    snapshots = check_chain(table)
+    assert {snapshot.commit_user for snapshot in snapshots} == {"both", "writes", "compactor"}
     wanted = sorted((row["k"], row["v"]) for writer in writers for row in writer.model.rows())
     assert sorted((row["k"], row["v"]) for row in read_rows(table)) == wanted
     last = a_compactor(table, CompactInThreads(table))
@@ -178,8 +182,8 @@ def test_chosen_partitions(
     )
     choice.check(by_day)
     by_day.clock.sleep(1800)
-    found = choice.buckets(by_day, by_day.snapshots.latest())
-    paths = sorted(by_day.paths.partition(partition) for partition, _ in found)
+    buckets = choice.buckets(by_day, by_day.snapshots.latest())
+    paths = sorted(by_day.paths.partition(partition) for partition, _ in buckets)
     assert [path.split("/")[0] for path in paths] == [f"dt={20454 + day}" for day in days]
 
 

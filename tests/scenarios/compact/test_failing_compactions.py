@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from stream_app.errors import CompactionError
-from tests.support.compacting_table import a_table, rows
-from tests.support.small_table import Change, write_changes
-from tests.support.table_checks import files_on_disk
-from tests.support.table_writer import (
+from tests.support.jobs.compacting_table import a_table, rows
+from tests.support.jobs.table_writer import (
     CompactInCaller,
     CompactInThreads,
     TableWriter,
     assert_table_is,
     read_rows,
 )
+from tests.support.tables.small_table import Change, write_changes
+from tests.support.tables.snapshot_chain import files_on_disk
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -42,12 +42,12 @@ def test_a_bucket_that_cannot_be_compacted_stops_the_job_at_the_stop_trigger(
         writer.write(rows(epoch))
         writer.commit.drain()
     assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {7}
-    with pytest.raises(CompactionError, match=r"7 sorted runs .* \d times") as told:
+    with pytest.raises(CompactionError, match=r"7 sorted runs .* \d times") as raised:
         writer.write(rows(7))
-    assert "bucket-0" in told.value.where
+    assert "bucket-0" in raised.value.where
     assert "no executor is left" in caplog.text
     assert read_rows(writer.table) == [row for _, row in rows(6)]
-    # Whoever mends it goes on.
+    # Whoever fixes it continues.
     writer.executor_of = CompactInThreads
     writer.replay()
     writer.commit.drain()
@@ -93,19 +93,19 @@ def test_only_the_bucket_that_cannot_be_compacted_stops(tmp_path: Path) -> None:
         writer.write(by_bucket[0])
     for _ in range(8):
         writer.write(by_bucket[1])
-    with pytest.raises(CompactionError) as told:
+    with pytest.raises(CompactionError) as raised:
         writer.write(by_bucket[0])
-    assert broken.name in told.value.what
-    assert "bytes, its manifest says" in told.value.what
-    assert "\n" not in told.value.what
-    assert told.value.where.endswith("bucket-0")
+    assert broken.name in raised.value.what
+    assert "bytes, its manifest says" in raised.value.what
+    assert "\n" not in raised.value.what
+    assert raised.value.where.endswith("bucket-0")
     before = files_on_disk(table, "data-")
     writer.attempt(writer.epoch - 2)
     assert before == files_on_disk(table, "data-"), "what the failed epoch wrote is gone"
     runs = writer.commit.coordinator.back_pressure.sorted_runs()
     numbers = {bucket: count for (_, bucket), count in runs.items()}
     assert (numbers[0], numbers[1] <= 2) == (5, True)
-    # The file is mended: a restarted job goes on.
+    # The file is fixed: a restarted job continues.
     broken.write_bytes(content)
     writer.replay()
     writer.commit.drain()

@@ -12,10 +12,10 @@ import pytest
 from stream_app.model.snapshot import CommitKind
 from stream_app.table.job.table_job import GATHER_S
 from stream_app.table.kinds.registry import compact_bucket
-from tests.support.compacting_table import a_table, rows
-from tests.support.small_table import StandingClock
-from tests.support.table_checks import check_chain
-from tests.support.table_writer import CompactLater, TableWriter, assert_table_is
+from tests.support.jobs.compacting_table import a_table, rows
+from tests.support.jobs.table_writer import CompactLater, TableWriter, assert_table_is
+from tests.support.tables.small_table import StandingClock
+from tests.support.tables.snapshot_chain import check_chain
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 

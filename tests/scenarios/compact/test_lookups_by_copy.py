@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.fileio.counted_file_io import StoreRequests, counted
+from stream_app.fileio.counted_file_io import StoreRequests, counting_file_io
 from stream_app.filestore.lookup.lookup_copies import (
     DAMAGED,
     EVENTS,
@@ -28,10 +28,10 @@ from stream_app.planning.schema.schema_changes import (
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
 from stream_app.table.schema.alter import alter_table
-from tests.support.counting_file_io import CountingFileIO
-from tests.support.small_table import Change, SmallTable, small_table
-from tests.support.table_checks import check_chain
-from tests.support.table_writer import by_content, read_changes, read_rows
+from tests.support.files.counting_file_io import CountingFileIO
+from tests.support.jobs.table_writer import by_content, read_changes, read_rows
+from tests.support.tables.small_table import Change, SmallTable, small_table
+from tests.support.tables.snapshot_chain import check_chain
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 COLUMNS = "a INT NOT NULL, b STRING NOT NULL, v STRING, n BIGINT"
@@ -62,7 +62,7 @@ def row(number: int, v: str | None, n: int | None) -> dict[str, Any]:
 
 def epochs(chance: random.Random, kinds: tuple[str, ...]) -> list[list[Change]]:
     """The first one fills a file of more than 4 MB; the others have old keys and new ones."""
-    found: list[list[Change]] = [
+    epochs: list[list[Change]] = [
         [("+I", row(number, chance.randbytes(8000).hex(), number)) for number in range(ROWS)]
     ]
     for epoch in range(EPOCHS):
@@ -70,8 +70,8 @@ def epochs(chance: random.Random, kinds: tuple[str, ...]) -> list[list[Change]]:
         for number in chance.sample(range(ROWS + ROWS // 4), CHANGES):
             v = None if chance.random() < 0.3 else f"{epoch}"
             changes.append((chance.choice(kinds), row(number, v, epoch)))
-        found.append(changes)
-    return found
+        epochs.append(changes)
+    return epochs
 
 
 def written(
@@ -84,7 +84,7 @@ def written(
     made.compact()
     made.commit(*given[1])
     counting = CountingFileIO()
-    made = SmallTable(replace(made.table, file_io=counted(counting, requests)), _epoch=2)
+    made = SmallTable(replace(made.table, file_io=counting_file_io(counting, requests)), _epoch=2)
     for number, changes in enumerate(given[2:]):
         if damaged is not None and number == EPOCHS // 2:
             for path in damaged.glob("stream_app-*/lookup/*/*/rows.arrow"):
@@ -114,8 +114,8 @@ def test_copies_give_the_changes_that_the_files_give(
     for table in (with_, damaged):
         assert by_content(read_rows(table)) == by_content(read_rows(without))
         if table.options.writes_changelog:
-            told, expected = read_changes(table), read_changes(without)
-            assert list(told.values()) == list(expected.values())
+            changes, expected = read_changes(table), read_changes(without)
+            assert list(changes.values()) == list(expected.values())
         check_chain(table)
     assert (was_read, is_read) == (True, False)
     of_none, of_whole, of_damaged = (
@@ -148,7 +148,7 @@ def narrower(name: str, data_type: str) -> list[list[SchemaChange]]:
 def test_a_changed_column_has_no_values_of_the_copy_before(
     tmp_path: Path, alters: list[list[SchemaChange]], characters: int | None
 ) -> None:
-    told = []
+    changelogs = []
     for folder, options in (("without", {"lookup__cache_max_disk_size": "0"}), ("with", {})):
         given = epochs(random.Random(0), ("+U",))
         made = small_table(
@@ -161,8 +161,8 @@ def test_a_changed_column_has_no_values_of_the_copy_before(
             alter_table(open_table(made.path), changes)
         made = SmallTable(open_table(made.path), _epoch=2)
         made.commit(("+U", row(7, "new", 1)))
-        found = [change for epoch in read_changes(made.table).values() for change in epoch]
+        all_changes = [change for epoch in read_changes(made.table).values() for change in epoch]
         old = None if characters is None else given[0][7][1]["v"][:characters]
-        assert found[-2:] == [("-U", row(7, old, 7)), ("+U", row(7, "new", 1))]
-        told.append(found)
-    assert told[0] == told[1]
+        assert all_changes[-2:] == [("-U", row(7, old, 7)), ("+U", row(7, "new", 1))]
+        changelogs.append(all_changes)
+    assert changelogs[0] == changelogs[1]

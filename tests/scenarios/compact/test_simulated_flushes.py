@@ -1,6 +1,7 @@
 """Ten thousand flushes by metadata alone: what holds at every one of them, and what they cost.
 
-`bench.compaction_simulation` drives the coordinator and tasks of the job; the bounds are theory's.
+`bench.compact.compaction_simulation` drives the job's coordinator and tasks.
+The bounds are theory's.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.compaction_simulation import (
+from bench.compact.compaction_simulation import (
     ASCENDING,
     FLUSHES,
     INSERTS,
@@ -74,29 +75,29 @@ def check_levels(bucket: Simulation) -> None:
 
 
 def check_costs(bucket: Simulation, trigger: int) -> None:
-    told = bucket.outcome()
-    assert told.runs_max <= trigger + STOP_ABOVE_TRIGGER + 1
+    outcome = bucket.outcome()
+    assert outcome.runs_max <= trigger + STOP_ABOVE_TRIGGER + 1
     # Like a binary counter of `trigger` digits: each digit is written once for each doubling, and
     # beyond 2^trigger flushes the least run is written with every flush until it is as large as
     # the next.
-    doublings = math.log2(told.flushes)
-    assert told.write_amplification <= 1 + doublings + told.flushes / 2**trigger
+    doublings = math.log2(outcome.flushes)
+    assert outcome.write_amplification <= 1 + doublings + outcome.flushes / 2**trigger
     # All but the oldest run are at most twice as large as it, or about to be merged with it.
     flights = (STOP_ABOVE_TRIGGER + 1) * MB / bucket.load.merged_size(100 * MB)
-    assert told.space_max <= 3 + flights
+    assert outcome.space_max <= 3 + flights
     if bucket.load.key_bytes is None:
-        assert told.space_max == pytest.approx(1, abs=1e-4)
+        assert outcome.space_max == pytest.approx(1, abs=1e-4)
 
 
 @pytest.mark.parametrize("trigger", TRIGGERS)
 def test_nobody_can_write_less_with_as_few_runs(trigger: int) -> None:
     """And what universal compaction writes above that is little, while it has runs enough."""
     flushes = 600
-    told = simulate(INSERTS, {TRIGGER: trigger}, flushes)
-    least = least_writes(flushes, told.runs_max) / flushes
-    assert least <= told.write_amplification
+    outcome = simulate(INSERTS, {TRIGGER: trigger}, flushes)
+    least = least_writes(flushes, outcome.runs_max) / flushes
+    assert least <= outcome.write_amplification
     if flushes <= 2**trigger:
-        assert told.write_amplification <= 2 * least
+        assert outcome.write_amplification <= 2 * least
 
 
 def least_writes(flushes: int, runs: int) -> int:
@@ -126,10 +127,10 @@ def test_least_writes_of_cases_that_can_be_counted_by_hand() -> None:
 def test_files_that_overlap_nothing_are_moved_and_not_written() -> None:
     """Rows of ascending keys are written once small and once large, however many levels."""
     large = Load("large", flush_bytes=100 * MB, in_order=True, interval_s=60.0)
-    told = simulate(large, {}, 200)
-    assert told.write_amplification == 1
-    assert told.compactions > 10
-    assert told.files == 200
+    outcome = simulate(large, {}, 200)
+    assert outcome.write_amplification == 1
+    assert outcome.compactions > 10
+    assert outcome.files == 200
     assert simulate(ASCENDING, {}, 500).write_amplification < (
         simulate(INSERTS, {}, 500).write_amplification
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from bench.scaling import PARTITION, EndsAtOnce, MadeFiles, build
+from bench.commit.scaling import PARTITION, EndsAtOnce, MadeFiles, build
 from stream_app.model.bucket_change import BucketChange
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.opening import open_table
-from tests.support.counting_file_io import CountingFileIO
+from tests.support.files.counting_file_io import CountingFileIO
 
 BUCKETS = 8
 

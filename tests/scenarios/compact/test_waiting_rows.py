@@ -29,9 +29,9 @@ from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.job.table_job import TableJob
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.waiting_row_count import rows_that_wait
-from tests.support.compacting_table import rows
-from tests.support.small_table import Change, StandingClock, small_table, write_changes
-from tests.support.table_writer import CompactInCaller, TableWriter, read_changes, read_rows
+from tests.support.jobs.compacting_table import rows
+from tests.support.jobs.table_writer import CompactInCaller, TableWriter, read_changes, read_rows
+from tests.support.tables.small_table import Change, StandingClock, small_table, write_changes
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 FIRST = {"merge_engine": "first-row", "ignore_delete": True}
@@ -125,8 +125,8 @@ def check_all_is_seen(table: FileStoreTable) -> None:
     assert waiting(table) == 0
     assert sorted(read_rows(table), key=lambda row: row["k"]) == ROWS
     if table.options.writes_changelog:
-        told = [change for of_epoch in read_changes(table).values() for change in of_epoch]
-        assert sorted(row["k"] for _, row in told) == list(range(20))
+        changes = [change for of_epoch in read_changes(table).values() for change in of_epoch]
+        assert sorted(row["k"] for _, row in changes) == list(range(20))
     assert list(TableCheck(table, False, lambda *_: None).findings()) == []
 
 
@@ -171,7 +171,9 @@ def test_an_epoch_for_one_bucket_leaves_no_other_unseen(tmp_path: Path, kind: st
     for _ in range(2):
         writer.write(rows(0)[:1])
     live = FileStoreScan(table).live(table.snapshots.latest())
-    left = {bucket for _, bucket in waiting_buckets(live, table.seen_at, table.options.num_levels)}
+    left = {
+        bucket for _, bucket in waiting_buckets(live, table.visibility, table.options.num_levels)
+    }
     [touched] = {change.bucket for change in write_changes(table, rows(0)[:1], 0)}
     by_option = {touched} if kind in BY_OPTION or "without" in kind else set()
     assert left <= by_option
@@ -226,9 +228,9 @@ def test_a_run_does_not_end_well_while_rows_wait(tmp_path: Path, kind: str) -> N
     job = TableJob(table, lambda _: disk)
     job.open("writer")
     job.drain()
-    with pytest.raises(CompactionError, match="20 rows wait for a compaction") as told:
+    with pytest.raises(CompactionError, match="20 rows wait for a compaction") as raised:
         job.check_none_waits()
-    assert "No space left on device" in told.value.what
+    assert "No space left on device" in raised.value.what
     assert disk.tried >= 3
     metrics = job.compaction_metrics()
     assert metrics is not None

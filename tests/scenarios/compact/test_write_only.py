@@ -10,14 +10,14 @@ import pytest
 from stream_app.errors import CompactionError
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.job.stream_commit import StreamTableCommit
-from tests.support.compacting_table import a_table, rows
-from tests.support.small_table import SteppingClock
-from tests.support.table_writer import (
+from tests.support.jobs.compacting_table import a_table, rows
+from tests.support.jobs.table_writer import (
     CompactInCaller,
     CompactLater,
     TableWriter,
     assert_table_is,
 )
+from tests.support.tables.small_table import SteppingClock
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 

@@ -15,9 +15,9 @@ from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.lookup_reader import bucket_lookup
-from tests.support.counting_file_io import CountingFileIO
-from tests.support.small_table import small_table
-from tests.support.table_writer import CompactLater, TableWriter, read_rows
+from tests.support.files.counting_file_io import CountingFileIO
+from tests.support.jobs.table_writer import CompactLater, TableWriter, read_rows
+from tests.support.tables.small_table import small_table
 
 COLUMNS = "k INT NOT NULL, name STRING NOT NULL, v STRING, n BIGINT"
 KEYS = 60
@@ -33,9 +33,9 @@ def looked_up(
     for entry in FileStoreScan(table).live(table.snapshots.latest()):
         files.setdefault(entry.partition, []).append(entry.file)
     ((partition, of_bucket),) = files.items()
-    found = bucket_lookup(table, partition, 0, columns).rows(batch, of_bucket)
-    rows = found.rows.select(["k", "name", *columns]).to_pylist()
-    for at, row in zip(found.at.tolist(), rows, strict=True):
+    matches = bucket_lookup(table, partition, 0, columns).rows(batch, of_bucket)
+    rows = matches.rows.select(["k", "name", *columns]).to_pylist()
+    for at, row in zip(matches.at.tolist(), rows, strict=True):
         assert keys[at] == (row["k"], row["name"])
     return {(row["k"], row["name"]): row for row in rows}
 
@@ -90,8 +90,8 @@ def test_files_and_row_groups_without_the_keys_are_not_read(tmp_path: Path) -> N
         )
     counting = CountingFileIO()
     table = FileStoreTable(made.path, made.table.schema, counting, made.table.clock)
-    found = looked_up(table, [(5000, "")], ("v",))
-    assert found.keys() == {(5000, "")}
+    rows = looked_up(table, [(5000, "")], ("v",))
+    assert rows.keys() == {(5000, "")}
     ((name, count),) = [each for each in counting.read.items() if each[0].endswith(".parquet")]
     (path,) = Path(made.path).glob(f"bucket-0/{name}")
     assert count < path.stat().st_size / 3  # the footer is some of it

@@ -14,10 +14,10 @@ import pytest
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.orphan_files import plan_orphans
-from tests.scenarios.upkeep.test_expire_snapshots import History, a_history
-from tests.support.expire_now import expire
-from tests.support.small_table import SteppingClock
-from tests.support.sound_table import found_in
+from tests.support.histories.version_history import History, a_history
+from tests.support.tables.expire_now import expire
+from tests.support.tables.small_table import SteppingClock
+from tests.support.tables.sound_table import found_in
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 KINDS = {"none": "changes kept", "input": "changelog files kept"}

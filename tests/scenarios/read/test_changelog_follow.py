@@ -21,7 +21,7 @@ from stream_app.table.follow.changelog_follow import (
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back, rollback_target
 from stream_app.table.versions.time_travel import Version
-from tests.support.small_table import TIME_MS, SmallTable, small_table
+from tests.support.tables.small_table import TIME_MS, SmallTable, small_table
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def commit(small: SmallTable, *values: str) -> None:
         small.commit(("+I", {"k": 1, "v": value}))
 
 
-def told(batches: Iterator[ChangelogBatch]) -> list[tuple[int, str]]:
+def keys_and_values(batches: Iterator[ChangelogBatch]) -> list[tuple[int, str]]:
     return [(one.snapshot_id, row) for one in batches for row in one.rows.column("v").to_pylist()]
 
 
@@ -59,14 +59,14 @@ def waiting(small: SmallTable, each_wait: Callable[[int], bool]) -> Iterator[Cha
 
 def test_bounds(small: SmallTable) -> None:
     table = PaimonTable(small.table)
-    assert told(table.changelog()) == []
+    assert keys_and_values(table.changelog()) == []
     commit(small, "a", "b", "c")
-    assert told(table.changelog(snapshot=1)) == [(1, "a"), (2, "b"), (3, "c")]
-    assert told(table.changelog(snapshot=2)) == [(2, "b"), (3, "c")]
-    assert told(table.changelog(snapshot=1, end=2)) == [(1, "a"), (2, "b")]
-    assert told(table.changelog(snapshot=2, end=3, follow=True)) == [(2, "b"), (3, "c")]
-    assert told(table.changelog(snapshot=4)) == []
-    assert told(table.changelog()) == [(3, "c")], "all rows first, by default"
+    assert keys_and_values(table.changelog(snapshot=1)) == [(1, "a"), (2, "b"), (3, "c")]
+    assert keys_and_values(table.changelog(snapshot=2)) == [(2, "b"), (3, "c")]
+    assert keys_and_values(table.changelog(snapshot=1, end=2)) == [(1, "a"), (2, "b")]
+    assert keys_and_values(table.changelog(snapshot=2, end=3, follow=True)) == [(2, "b"), (3, "c")]
+    assert keys_and_values(table.changelog(snapshot=4)) == []
+    assert keys_and_values(table.changelog()) == [(3, "c")], "all rows first, by default"
 
 
 def test_a_batch_tells_where_it_comes_from(small: SmallTable) -> None:
@@ -88,9 +88,9 @@ def test_a_batch_tells_where_it_comes_from(small: SmallTable) -> None:
 def test_what_comes_after_the_call_is_not_missed(small: SmallTable) -> None:
     """Also when nobody has asked for the first batch yet."""
     commit(small, "a")
-    found = PaimonTable(small.table).changelog(start="latest", follow=True)
+    changes = PaimonTable(small.table).changelog(start="latest", follow=True)
     commit(small, "b", "c")
-    assert told(islice(found, 2)) == [(2, "b"), (3, "c")]
+    assert keys_and_values(islice(changes, 2)) == [(2, "b"), (3, "c")]
 
 
 def test_a_follower_gets_what_comes_and_stops_when_told(small: SmallTable) -> None:
@@ -100,66 +100,69 @@ def test_a_follower_gets_what_comes_and_stops_when_told(small: SmallTable) -> No
         return number > 2
 
     commit(small, "a")
-    assert told(waiting(small, each_wait)) == [(1, "a"), (2, "b")]
+    assert keys_and_values(waiting(small, each_wait)) == [(1, "a"), (2, "b")]
 
 
 def test_a_follower_that_fell_behind_is_told(small: SmallTable) -> None:
     """Else it would wait for a snapshot that never comes."""
     commit(small, "a", "b", "c")
-    found = PaimonTable(small.table).changelog(snapshot=1, follow=True)
-    assert told(islice(found, 1)) == [(1, "a")]
+    changes = PaimonTable(small.table).changelog(snapshot=1, follow=True)
+    assert keys_and_values(islice(changes, 1)) == [(1, "a")]
     expire(small, 1, 2)
     with pytest.raises(UsageError, match="snapshot 2 has expired"):
-        next(found)
+        next(changes)
 
 
 def test_a_follower_is_told_of_a_snapshot_that_is_missing(small: SmallTable) -> None:
     """As a rollback that was interrupted can leave it; else it would wait for ever, too."""
     commit(small, "a", "b", "c")
     small.table.snapshots.delete(2)
-    found = PaimonTable(small.table).changelog(snapshot=1, follow=True)
-    assert told(islice(found, 1)) == [(1, "a")]
+    changes = PaimonTable(small.table).changelog(snapshot=1, follow=True)
+    assert keys_and_values(islice(changes, 1)) == [(1, "a")]
     with pytest.raises(UsageError, match="snapshot 2 is missing among those from 1 to 3"):
-        next(found)
+        next(changes)
 
 
 def test_a_follower_of_a_table_that_went_back_is_told(small: SmallTable) -> None:
     commit(small, "a", "b", "c")
-    found = PaimonTable(small.table).changelog(snapshot=3, follow=True)
-    next(found)
+    changes = PaimonTable(small.table).changelog(snapshot=3, follow=True)
+    next(changes)
     for number in (2, 3):
         (Path(small.path) / "snapshot" / f"snapshot-{number}").unlink()
     (Path(small.path) / "snapshot" / "LATEST").unlink()
     with pytest.raises(UsageError, match="snapshot 4 is ahead of the table"):
-        next(found)
+        next(changes)
 
 
 def test_a_consumer_goes_on_behind_what_was_taken(small: SmallTable) -> None:
     table, consumers = PaimonTable(small.table), small.table.consumers
     commit(small, "a", "b", "c")
-    found = table.changelog(snapshot=1, consumer_id="search")
-    next(found)
+    changes = table.changelog(snapshot=1, consumer_id="search")
+    next(changes)
     assert consumers.next_snapshot("search") == 1, "expiry leaves what is being worked on"
-    next(found)
+    next(changes)
     assert consumers.next_snapshot("search") == 2
-    found.close()
+    changes.close()
     assert consumers.next_snapshot("search") == 2, "the second one may have been lost"
-    assert told(table.changelog(start="latest", consumer_id="search")) == [(2, "b"), (3, "c")]
+    assert keys_and_values(table.changelog(start="latest", consumer_id="search")) == [
+        (2, "b"),
+        (3, "c"),
+    ]
     assert consumers.next_snapshot("search") == 4
-    assert told(table.changelog(consumer_id="search")) == []
+    assert keys_and_values(table.changelog(consumer_id="search")) == []
     again = table.changelog(snapshot=3, consumer_id="search", ignore_progress=True)
-    assert told(again) == [(3, "c")]
+    assert keys_and_values(again) == [(3, "c")]
 
 
 def test_rows_that_are_read_first_count_when_all_are_taken(tmp_path: Path) -> None:
     small = small_table(tmp_path / "t", "k INT, v STRING", ("k",), bucket=2)
     small.commit(*(("+I", {"k": k, "v": str(k)}) for k in range(9)))
     table, consumers = PaimonTable(small.table), small.table.consumers
-    found = table.changelog(consumer_id="c")
-    assert next(found).is_full
-    found.close()
+    changes = table.changelog(consumer_id="c")
+    assert next(changes).is_full
+    changes.close()
     assert consumers.next_snapshot("c") is None, "else the other rows would never come"
-    assert len(told(table.changelog(consumer_id="c"))) == 9
+    assert len(keys_and_values(table.changelog(consumer_id="c"))) == 9
     assert consumers.next_snapshot("c") == 2
 
 
@@ -170,7 +173,9 @@ def test_snapshots_without_changes_are_progress_as_well(tmp_path: Path) -> None:
     commit(small, "a", "b")
     small.compact()
     assert small.table.snapshots.latest_id() == 3
-    assert len(told(PaimonTable(small.table).changelog(snapshot=1, consumer_id="c"))) == 2
+    assert (
+        len(keys_and_values(PaimonTable(small.table).changelog(snapshot=1, consumer_id="c"))) == 2
+    )
     assert small.table.consumers.next_snapshot("c") == 4
 
 
@@ -183,7 +188,9 @@ def test_a_consumer_behind_expiry_is_told_what_it_can_have(small: SmallTable) ->
         table.changelog(consumer_id="search")
     assert "'search' wants snapshot 1" in caught.value.what
     assert "--ignore-progress" in caught.value.fix
-    assert told(table.changelog(consumer_id="search", ignore_progress=True)) == [(3, "c")]
+    assert keys_and_values(table.changelog(consumer_id="search", ignore_progress=True)) == [
+        (3, "c")
+    ]
 
 
 def test_the_tables_options_name_the_consumer(tmp_path: Path) -> None:
@@ -191,7 +198,7 @@ def test_the_tables_options_name_the_consumer(tmp_path: Path) -> None:
         tmp_path / "t", "k INT, v STRING", ("k",), consumer_id="mine", scan__snapshot_id=2
     )
     commit(small, "a", "b")
-    assert told(PaimonTable(small.table).changelog()) == [(2, "b")]
+    assert keys_and_values(PaimonTable(small.table).changelog()) == [(2, "b")]
     assert small.table.consumers.next_snapshot("mine") == 3
 
 
@@ -209,7 +216,10 @@ def test_an_idle_consumer_says_that_it_is_still_there(tmp_path: Path) -> None:
         os.utime(file, (0, 0))
         return len(times) == 3
 
-    assert told(changelog_batches(ChangelogFollow(StreamRead(small.table), how, stopped))) == []
+    assert (
+        keys_and_values(changelog_batches(ChangelogFollow(StreamRead(small.table), how, stopped)))
+        == []
+    )
     assert all(times), "written anew in each round of 25 s, of the minute that it has"
 
 
@@ -235,7 +245,7 @@ def test_a_table_that_was_rolled_back_and_written_again_is_found_out(
         return wait > 1
 
     following = waiting(small, go_back)
-    assert told(islice(following, 3)) == [(1, "a"), (2, "b"), (3, "c")]
+    assert keys_and_values(islice(following, 3)) == [(1, "a"), (2, "b"), (3, "c")]
     if snapshots == 2:
         with pytest.raises(UsageError, match="snapshot 4 is ahead"):
             next(following)
@@ -248,8 +258,8 @@ def test_a_table_that_was_rolled_back_and_written_again_is_found_out(
 def test_a_rollback_behind_which_nothing_was_read_does_no_harm(small: SmallTable) -> None:
     commit(small, "a", "b", "c")
     following = waiting(small, lambda wait: wait > 1)
-    assert told(islice(following, 1)) == [(1, "a")]
+    assert keys_and_values(islice(following, 1)) == [(1, "a")]
     target = rollback_target(small.table, Version(snapshot=1))
     roll_back(small.table, plan_rollback(small.table, target), resets_consumers=False)
     commit(SmallTable(small.table), "x")
-    assert told(following) == [(2, "x")]
+    assert keys_and_values(following) == [(2, "x")]

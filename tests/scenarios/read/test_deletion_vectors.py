@@ -24,15 +24,15 @@ from stream_app.table.versions.deletion_vectors import (
     index_changes,
     new_index_manifest,
 )
-from tests.support.small_table import TIME_MS, SteppingClock
+from tests.support.tables.small_table import TIME_MS, SteppingClock
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 COLUMNS = parse_columns("k INT NOT NULL, dt STRING NOT NULL")
 IN_A = (serialize_row(["a"], COLUMNS.types[1:]), 0)
 IN_B = (serialize_row(["b"], COLUMNS.types[1:]), 0)
-ROWS = DeletionVector.of([0, 5])
-OTHER_ROWS = DeletionVector.of([7])
-FAR_ROWS = DeletionVector.of([2**33], bitmap64=True)
+ROWS = DeletionVector.of_positions([0, 5])
+OTHER_ROWS = DeletionVector.of_positions([7])
+FAR_ROWS = DeletionVector.of_positions([2**33], bitmap64=True)
 
 
 def an_append_table(folder: Path, **options: str) -> FileStoreTable:
@@ -124,9 +124,9 @@ def test_without_vectors_nothing_is_left(tmp_path: Path, bucket: str) -> None:
 def test_rows_are_deleted_in_addition(tmp_path: Path) -> None:
     table = an_append_table(tmp_path)
     snapshot = changed(table, with_four_vectors(table), deleted={"d1": OTHER_ROWS})
-    found = deletion_vectors(table, snapshot)[IN_A]
-    assert found["d1"].positions().tolist() == [0, 5, 7]
-    assert found["d2"] == OTHER_ROWS
+    vectors = deletion_vectors(table, snapshot)[IN_A]
+    assert vectors["d1"].positions().tolist() == [0, 5, 7]
+    assert vectors["d2"] == OTHER_ROWS
 
 
 def test_what_changes_nothing_writes_nothing(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import stream_app
 from stream_app.table.api.paimon_table import PaimonTable
-from tests.support.small_table import small_table
+from tests.support.tables.small_table import small_table
 
 KINDS = (
     "INT", "STRING", "BYTES", "BOOLEAN", "DECIMAL(38, 9)", "DATE", "TIME(3)", "TIMESTAMP(9)",
@@ -44,6 +44,6 @@ def test_a_table_without_snapshots_and_a_range_without_rows(tmp_path: Path) -> N
     assert polars.from_arrow(table.read()).shape == (0, 2)
     for _ in range(2):
         empty.commit(("+I", {"k": 1, "v": "a"}))
-    found = stream_app.open_table(empty.path).read_incremental(between=(2, 2))
-    assert polars.from_arrow(found).shape == (0, 2)
+    rows = stream_app.open_table(empty.path).read_incremental(between=(2, 2))
+    assert polars.from_arrow(rows).shape == (0, 2)
     assert pa.table(stream_app.open_table(empty.path)).num_rows == 1

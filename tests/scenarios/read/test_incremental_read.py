@@ -14,7 +14,7 @@ import pytest
 import stream_app
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.model.snapshot import CommitKind
-from tests.support.small_table import SmallTable, small_table
+from tests.support.tables.small_table import SmallTable, small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 Kinds = list[tuple[str, int, Any]]
@@ -69,8 +69,8 @@ def test_each_scan_mode(
 def test_without_kinds_only_what_was_added(small: SmallTable) -> None:
     table = stream_app.open_table(small.path)
     for mode in ("delta", "changelog", "diff"):
-        found = table.read_incremental((1, 3), scan_mode=mode).read_all()
-        assert found.to_pylist() == [{"k": 2, "v": "b"}], mode
+        rows = table.read_incremental((1, 3), scan_mode=mode).read_all()
+        assert rows.to_pylist() == [{"k": 2, "v": "b"}], mode
     assert table.read_incremental((1, 3), columns=["v"]).read_all().to_pylist() == [{"v": "b"}]
     assert came(small, 1, 5, scan_mode="auto", where="v = 'b'") == [("+U", 2, "b"), ("-U", 2, "b")]
     assert came(small, 1, 5, scan_mode="diff", where="k > 3") == [("+I", 4, "a")]
@@ -177,8 +177,8 @@ def test_differences_of_random_versions(tmp_path: Path, seed: int, vectors: str)
     assert latest is not None
     for start, end in itertools.combinations(range(1, latest + 1), 2):
         state = _state(table.read(snapshot=start).read_all().to_pylist())
-        found = table.read_incremental((start, end), scan_mode="diff", row_kind=True).read_all()
-        for row in found.to_pylist():
+        rows = table.read_incremental((start, end), scan_mode="diff", row_kind=True).read_all()
+        for row in rows.to_pylist():
             kind, key = row.pop("rowkind"), (row["p"], row["k"])
             if kind == "-D":
                 state.pop(key, None)
@@ -187,7 +187,7 @@ def test_differences_of_random_versions(tmp_path: Path, seed: int, vectors: str)
         assert state == _state(table.read(snapshot=end).read_all().to_pylist()), (start, end)
         kind = small.table.snapshots.snapshot(end).commit_kind
         if end == start + 1 and kind is CommitKind.COMPACT and vectors == "false":
-            assert found.num_rows == 0, "a compaction changes nothing"
+            assert rows.num_rows == 0, "a compaction changes nothing"
 
 
 def _state(rows: list[dict[str, Any]]) -> dict[tuple[str, int], str]:

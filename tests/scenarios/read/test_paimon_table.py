@@ -29,8 +29,8 @@ from stream_app import PaimonTable
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.model.schema.data_type import RowType
 from stream_app.table.read.interleaved import interleaved
-from tests.support.plain_object import plain_object
-from tests.support.small_table import SmallTable, small_table
+from tests.support.files.plain_object import plain_object
+from tests.support.tables.small_table import SmallTable, small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -53,8 +53,8 @@ def test_reads_rows_columns_and_conditions(small: SmallTable) -> None:
     table = stream_app.open_table(Path(small.path))
     assert repr(table) == f"PaimonTable({small.path!r})"
     assert table.schema.names == ["k", "v"]
-    found = table.read().read_all().sort_by("k").to_pylist()
-    assert found == [{"k": k, "v": "a" if k < 5 else "b"} for k in range(1, 15)]
+    rows = table.read().read_all().sort_by("k").to_pylist()
+    assert rows == [{"k": k, "v": "a" if k < 5 else "b"} for k in range(1, 15)]
     assert keys(table.read(where="v = 'b' AND k < 7")) == [5, 6]
     assert keys(table.read(where=(pc.field("v") == "b") & (pc.field("k") < 7))) == [5, 6]
     reader = table.read(columns=["v"], where="k = 3")
@@ -157,8 +157,8 @@ def test_splits_can_be_pickled_and_read_apart(tmp_path: Path) -> None:
     splits = pickle.loads(pickle.dumps(table.splits()))
     assert len(splits) == 8
     assert all(split.is_raw and split.row_count and split.file_size for split in splits)
-    found = [k for split in splits for k in keys(table.read_split(split))]
-    assert sorted(found) == list(range(40))
+    keys_read = [k for split in splits for k in keys(table.read_split(split))]
+    assert sorted(keys_read) == list(range(40))
     chosen = table.splits(where="k >= 30")
     assert len(chosen) == 2
     assert sum(len(keys(table.read_split(split, where="k >= 35"))) for split in chosen) == 5
@@ -182,8 +182,8 @@ def test_an_earlier_version_has_the_columns_of_its_time(small: SmallTable) -> No
         {"k": 14, "w": "b"}, {"k": 99, "w": "new"},
     ]  # fmt: skip
     assert table.read(snapshot=1, where="v = 'a'").schema.names == ["k", "v"]
-    found = [k for split in splits for k in keys(table.read_split(split, where="v = 'a'"))]
-    assert sorted(found) == list(range(10))
+    keys_read = [k for split in splits for k in keys(table.read_split(split, where="v = 'a'"))]
+    assert sorted(keys_read) == list(range(10))
 
 
 def test_memory_does_not_grow_with_the_table(tmp_path: Path) -> None:
@@ -254,8 +254,8 @@ def numbers(start: int, count: int, log: list[int] | None = None) -> Iterator[pa
 @pytest.mark.parametrize("threads", [1, 2, 5, 50])
 def test_all_batches_of_all_streams_come_once(threads: int) -> None:
     streams = [lambda start=start: numbers(start, start % 4) for start in range(0, 100, 10)]
-    found = [batch.column(0)[0].as_py() for batch in interleaved(streams, threads)]
-    assert sorted(found) == [
+    values = [batch.column(0)[0].as_py() for batch in interleaved(streams, threads)]
+    assert sorted(values) == [
         start + number for start in range(0, 100, 10) for number in range(start % 4)
     ]
 

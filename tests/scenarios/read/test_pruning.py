@@ -19,9 +19,9 @@ from stream_app.model.schema.data_type import DataField, RowType, parse_columns
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.split_scan import SplitScan
 from stream_app.table.versions.row_filter import row_filter
-from tests.support.counting_file_io import CountingFileIO
-from tests.support.merge_read import MergeRead
-from tests.support.small_table import SmallTable, small_table
+from tests.support.files.counting_file_io import CountingFileIO
+from tests.support.tables.merge_read import MergeRead
+from tests.support.tables.small_table import SmallTable, small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 Where: TypeAlias = str | Any | None  # pc.Expression, of a library without types
@@ -32,8 +32,8 @@ def rows(table: FileStoreTable, where: Where = None) -> tuple[list[dict[str, Any
     files = CountingFileIO()
     table = replace(table, file_io=files)
     read = MergeRead(table, None, None if where is None else row_filter(where, table.schema))
-    found = pa.Table.from_batches(read.read(table.snapshots.latest()), read.schema).to_pylist()
-    return sorted(found, key=_by_value), files
+    rows = pa.Table.from_batches(read.read(table.snapshots.latest()), read.schema).to_pylist()
+    return sorted(rows, key=_by_value), files
 
 
 def _by_value(row: dict[str, Any]) -> list[tuple[bool, Any]]:
@@ -42,8 +42,8 @@ def _by_value(row: dict[str, Any]) -> list[tuple[bool, Any]]:
 
 def opened(table: FileStoreTable, where: Where) -> tuple[list[Any], int]:
     """The first columns of the rows that pass, and how many data files were opened."""
-    found, files = rows(table, where)
-    return [next(iter(row.values())) for row in found], len(files.opened("data-"))
+    matching, files = rows(table, where)
+    return [next(iter(row.values())) for row in matching], len(files.opened("data-"))
 
 
 def ints(*numbers: int, v: str | None = "x") -> list[tuple[str, dict[str, Any]]]:
@@ -126,8 +126,8 @@ def test_partitions_and_manifests_are_left_unopened(tmp_path: Path) -> None:
     for day in range(6):
         small.commit(*(("+I", {"dt": f"d{day}", "k": k, "v": "x"}) for k in range(3)))
     for where in ("dt = 'd3'", pc.field("dt") == "d3", "dt > 'd2' AND dt < 'd4'"):
-        found, files = rows(small.table, where)
-        assert [(row["dt"], row["k"]) for row in found] == [("d3", 0), ("d3", 1), ("d3", 2)]
+        matching, files = rows(small.table, where)
+        assert [(row["dt"], row["k"]) for row in matching] == [("d3", 0), ("d3", 1), ("d3", 2)]
         assert len(files.opened("data-")) == 1
         assert len(files.opened("manifest-")) == 1
     _, files = rows(small.table)
@@ -178,8 +178,8 @@ def small_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def bytes_read(table: FileStoreTable, where: Where) -> tuple[list[int], int]:
-    found, files = rows(table, where)
-    return [row["k"] for row in found], sum(files.read[name] for name in files.opened("data-"))
+    matching, files = rows(table, where)
+    return [row["k"] for row in matching], sum(files.read[name] for name in files.opened("data-"))
 
 
 @pytest.mark.usefixtures("small_row_groups")
@@ -195,19 +195,19 @@ def test_row_groups_are_left_unread(tmp_path: Path, keys: Sequence[str]) -> None
     assert pq.ParquetFile(file).num_row_groups == 50
     _, whole = bytes_read(small.table, None)
     for where in ("k = 1234", pc.field("k") == 1234):
-        found, some = bytes_read(small.table, where)
-        assert found == [1234]
+        values, some = bytes_read(small.table, where)
+        assert values == [1234]
         assert some < whole / 10
-    found, some = bytes_read(small.table, "n = 12")
-    assert found == list(range(1200, 1300))
+    values, some = bytes_read(small.table, "n = 12")
+    assert values == list(range(1200, 1300))
     assert some < whole / 10
     if keys:
         small.commit(("+U", {"k": 0, "v": "new", "n": 12}), ("-D", {"k": 4999, "n": 0}))
-        found, some = bytes_read(small.table, "k = 1234")
-        assert found == [1234]
+        values, some = bytes_read(small.table, "k = 1234")
+        assert values == [1234]
         assert some < whole / 10
-        found, some = bytes_read(small.table, "n = 12")
-        assert found == [0, *range(1200, 1300)]
+        values, some = bytes_read(small.table, "n = 12")
+        assert values == [0, *range(1200, 1300)]
         assert some > whole / 2
 
 
@@ -279,8 +279,8 @@ def test_random_conditions_give_what_a_whole_read_gives(tmp_path: Path, seed: in
         expression = row_filter(where, small.table.schema).expression
         wanted = whole.filter(expression).to_pylist()
         for form in (where, expression):
-            found, _ = rows(small.table, form)
-            assert found == sorted(wanted, key=_by_value), where
+            matching, _ = rows(small.table, form)
+            assert matching == sorted(wanted, key=_by_value), where
 
 
 def rows_schema(table: FileStoreTable) -> pa.Schema:

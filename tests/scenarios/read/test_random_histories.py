@@ -9,10 +9,15 @@ from typing import Any
 import pytest
 
 from stream_app.table.file_store_table import FileStoreTable
-from tests.support.random_history import HISTORY_COLUMNS, HISTORY_KEYS, RandomHistory, recount
-from tests.support.small_table import small_table
-from tests.support.table_checks import check_chain, files_on_disk
-from tests.support.table_writer import read_rows
+from tests.support.histories.random_history import (
+    HISTORY_COLUMNS,
+    HISTORY_KEYS,
+    RandomHistory,
+    recount,
+)
+from tests.support.jobs.table_writer import read_rows
+from tests.support.tables.small_table import small_table
+from tests.support.tables.snapshot_chain import check_chain, files_on_disk
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 STEPS = 30
@@ -36,15 +41,15 @@ def test_what_snapshots_say_is_what_is_there(tmp_path: Path, seed: int, number: 
     rng = random.Random(seed * 100 + number)
     table = a_table(tmp_path, rng)
     history = RandomHistory(table, rng)
-    told = []
+    steps = []
     for _ in range(STEPS):
-        told.append(history.step())
+        steps.append(history.step())
         latest = table.snapshots.latest()
         if latest is None:
             continue
-        assert history.found_rows(read_rows(table)) == history.rows, told
+        assert history.found_rows(read_rows(table)) == history.rows, steps
         recount(table, latest)
-        assert latest.watermark == history.watermark, told
+        assert latest.watermark == history.watermark, steps
     snapshots = check_chain(table)
     named = {
         name

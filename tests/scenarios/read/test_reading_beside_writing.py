@@ -36,16 +36,16 @@ from stream_app.table.follow.changelog_follow import (
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.opening import create_or_open
-from tests.support.normal_rows import Row, normal_rows, normal_value
-from tests.support.random_changes import RandomChanges
-from tests.support.small_table import Change
-from tests.support.table_writer import (
+from tests.support.histories.random_changes import RandomChanges
+from tests.support.jobs.table_writer import (
     CompactInThreads,
     Model,
     TableWriter,
     assert_same_changes,
     by_content,
 )
+from tests.support.judges.normal_rows import Row, normal_rows, normal_value
+from tests.support.tables.small_table import Change
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 EPOCHS = 30

@@ -1,6 +1,6 @@
 """The Python on the page about reading runs, in its order, on a table as the page has it.
 
-What needs Spark is run by `tests/interop/test_spark_source.py`, in other words.
+What needs Spark is run by `tests/interop/read/test_spark_source.py`, in other words.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.small_table import small_table
+from tests.support.tables.small_table import small_table
 from tests.tidy.project_files import ROOT
 
 PAGE = ROOT / "docs" / "READING.md"

@@ -1,4 +1,4 @@
-"""Where a streaming read begins, what it reads of each snapshot, and how it goes on."""
+"""Where a streaming read begins, what it reads of each snapshot, and how it continues."""
 
 from __future__ import annotations
 
@@ -20,25 +20,27 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.follow.stream_scan import StreamScan, start_of_table
 from stream_app.table.versions.row_filter import row_filter
-from tests.support.small_table import SmallTable, small_table
+from tests.support.tables.small_table import SmallTable, small_table
 
 ONE = StepLimits(max_snapshots=1)
 Told = tuple[int, str, int, str]
 
 
-def told(table: FileStoreTable, splits: list[StreamSplit] | tuple[StreamSplit, ...]) -> list[Told]:
+def rows_of_splits(
+    table: FileStoreTable, splits: list[StreamSplit] | tuple[StreamSplit, ...]
+) -> list[Told]:
     """Snapshot, kind, key and value of each row."""
-    found = []
+    changes = []
     for one in splits:
         for batch in StreamRead(table).read(one):
             rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-            found += [(one.split.snapshot_id, *row) for row in rows]
-    return found
+            changes += [(one.split.snapshot_id, *row) for row in rows]
+    return changes
 
 
 def all_of(small: SmallTable, start: StreamStart) -> list[Told]:
     scan = StreamScan(small.table)
-    return told(small.table, scan.step(scan.begin(start)).splits)
+    return rows_of_splits(small.table, scan.step(scan.begin(start)).splits)
 
 
 def history(path: Path, **options: Any) -> SmallTable:
@@ -88,8 +90,8 @@ def test_each_start_mode_reads_a_version_or_nothing_and_then_changes(tmp_path: P
 
 def test_a_changelog_tells_old_rows_as_well(tmp_path: Path) -> None:
     small = history(tmp_path, changelog_producer="input")
-    found = all_of(small, stream_start("from-snapshot", snapshot_id=1))
-    assert found == CHANGES_1 + CHANGELOG_2 + CHANGES_4
+    changes = all_of(small, stream_start("from-snapshot", snapshot_id=1))
+    assert changes == CHANGES_1 + CHANGELOG_2 + CHANGES_4
 
 
 def test_what_comes_later_is_read_by_later_steps(tmp_path: Path) -> None:
@@ -102,9 +104,9 @@ def test_what_comes_later_is_read_by_later_steps(tmp_path: Path) -> None:
     small.commit(("+I", {"k": 1, "v": "a"}))
     small.commit(("+I", {"k": 2, "v": "b"}))
     first = scan.step(step.end, ONE)
-    assert told(small.table, first.splits) == [(1, "+I", 1, "a")]
+    assert rows_of_splits(small.table, first.splits) == [(1, "+I", 1, "a")]
     second = scan.step(first.end, ONE)
-    assert told(small.table, second.splits) == [(2, "+I", 2, "b")]
+    assert rows_of_splits(small.table, second.splits) == [(2, "+I", 2, "b")]
     assert scan.step(second.end).end == second.end
 
 
@@ -118,15 +120,15 @@ def test_steps_of_any_size_read_the_same_and_can_be_planned_again(
     scan = StreamScan(small.table)
     begin = scan.begin(stream_start("from-snapshot-full", snapshot_id=2))
     whole = scan.step(begin)
-    position, found = begin, list[StreamSplit]()
+    position, splits = begin, list[StreamSplit]()
     while (step := scan.step(position, limits)).splits:
         assert scan.splits(step.begin, step.end) == list(step.splits)
-        found += step.splits
+        splits += step.splits
         position = step.end
-    assert found == list(whole.splits)
+    assert splits == list(whole.splits)
     assert position == whole.end == StreamPosition(snapshot_id=5)
-    assert scan.splits(begin, whole.end) == found
-    assert len({(one.split.snapshot_id, one.split.bucket) for one in found}) == 9
+    assert scan.splits(begin, whole.end) == splits
+    assert len({(one.split.snapshot_id, one.split.bucket) for one in splits}) == 9
 
 
 def test_a_condition_is_asked_of_every_row(tmp_path: Path) -> None:
@@ -144,8 +146,8 @@ def test_rows_without_a_key_come_as_they_were_written(tmp_path: Path) -> None:
     small = small_table(tmp_path / "t", "k INT, v STRING")
     small.commit(("+I", {"k": 2, "v": "a"}), ("+I", {"k": 1, "v": "b"}))
     small.commit(("+I", {"k": 0, "v": "c"}))
-    found = all_of(small, stream_start("from-snapshot", snapshot_id=0))
-    assert found == [(1, "+I", 2, "a"), (1, "+I", 1, "b"), (2, "+I", 0, "c")]
+    changes = all_of(small, stream_start("from-snapshot", snapshot_id=0))
+    assert changes == [(1, "+I", 2, "a"), (1, "+I", 1, "b"), (2, "+I", 0, "c")]
     full = all_of(small, stream_start("latest-full"))
     assert full == [(2, "+I", 2, "a"), (2, "+I", 1, "b"), (2, "+I", 0, "c")]
 

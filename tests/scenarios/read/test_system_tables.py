@@ -14,7 +14,7 @@ import stream_app
 from stream_app.errors import UsageError
 from stream_app.table.read.projection import ROW_TABLES
 from stream_app.table.read.system_tables import SYSTEM_TABLES, duration_text
-from tests.support.small_table import SmallTable, small_table
+from tests.support.tables.small_table import SmallTable, small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -82,9 +82,9 @@ def test_the_audit_log_has_kinds_and_deletes(small: SmallTable) -> None:
 @pytest.mark.parametrize("name", [*SYSTEM_TABLES, *ROW_TABLES])
 def test_an_empty_table_has_them_all(tmp_path: Path, name: str, keys: tuple[str, ...]) -> None:
     small = small_table(tmp_path / "t", "k INT", keys)
-    found = stream_app.open_table(small.path).system(name)
-    assert isinstance(found, pa.Table)
-    assert found.num_rows == {"schemas": 1, "options": 1, "aggregation_fields": 1}.get(name, 0)
+    rows = stream_app.open_table(small.path).system(name)
+    assert isinstance(rows, pa.Table)
+    assert rows.num_rows == {"schemas": 1, "options": 1, "aggregation_fields": 1}.get(name, 0)
 
 
 def test_an_append_table_has_files_without_keys(tmp_path: Path) -> None:

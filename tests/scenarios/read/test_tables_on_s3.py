@@ -17,17 +17,17 @@ from stream_app.model.snapshot import CommitKind
 from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.opening import create_or_open, open_for_writing, open_table
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
-from tests.support.random_changes import RandomChanges
-from tests.support.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
-from tests.support.small_table import TIME_MS, SteppingClock
-from tests.support.table_checks import check_chain
-from tests.support.table_writer import (
+from tests.support.histories.random_changes import RandomChanges
+from tests.support.jobs.table_writer import (
     CompactInThreads,
     TableWriter,
     assert_table_is,
     by_content,
     read_rows,
 )
+from tests.support.servers.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
+from tests.support.tables.small_table import TIME_MS, SteppingClock
+from tests.support.tables.snapshot_chain import check_chain
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 

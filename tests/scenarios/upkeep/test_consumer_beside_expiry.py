@@ -17,19 +17,19 @@ from stream_app.planning.read.stream_step import StartMode, StreamStart
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import ChangelogFollow, Following, changelog_batches
 from stream_app.table.follow.stream_read import StreamRead
-from tests.support.memory_table import copy_of
-from tests.support.told_story import expire_to, versioned_table
-from tests.support.turns import Actor, DeadError
+from tests.support.files.file_operation_turns import Actor, DeadError
+from tests.support.tables.memory_table import copy_of
+from tests.support.tables.unchanging_table import expire_to, versioned_table
 
 
 def follow(table: FileStoreTable) -> dict[int, list[dict[str, Any]]]:
     """All changes from the first snapshot that is there, by snapshot."""
     start = StreamStart(mode=StartMode.FROM_SNAPSHOT, snapshot_id=1)
     following = ChangelogFollow(StreamRead(table), Following(start=start, consumer_id="c"))
-    found: dict[int, list[dict[str, Any]]] = {}
+    changes: dict[int, list[dict[str, Any]]] = {}
     for batch in changelog_batches(following):
-        found.setdefault(batch.snapshot_id, []).extend(batch.rows.to_pylist())
-    return found
+        changes.setdefault(batch.snapshot_id, []).extend(batch.rows.to_pylist())
+    return changes
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ def outcome_of(table: FileStoreTable, story: Story, expirer: Actor, follower: Ac
     for actor in (expirer, follower):
         assert actor.error is None or isinstance(actor.error, UsageError | DeadError), actor.error
     if follower.error is None:
-        found = follower.result
-        assert found == {n: rows for n, rows in story.changes.items() if n >= min(found)}
+        changes = follower.result
+        assert changes == {n: rows for n, rows in story.changes.items() if n >= min(changes)}
     else:
         assert table.consumers.consumers() == []
     table.consumers.delete("c")

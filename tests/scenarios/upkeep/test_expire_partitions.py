@@ -18,9 +18,9 @@ from stream_app.table.upkeep.expire_partitions import (
     PartitionExpiry,
     partition_retention,
 )
-from tests.scenarios.commit.test_commit_races import RacedFileIO
-from tests.support.small_table import TIME_MS, Change, SteppingClock, small_table
-from tests.support.table_writer import TableWriter, by_content, read_rows
+from tests.support.files.raced_file_io import RacedFileIO
+from tests.support.jobs.table_writer import TableWriter, by_content, read_rows
+from tests.support.tables.small_table import TIME_MS, Change, SteppingClock, small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 DAY_MS = 86_400_000

@@ -1,152 +1,44 @@
 """Random histories of which old versions expire: what stays reads as ever, nothing is left over.
 
-What must lie on disk is told by tests.support.expiring_table, from the files that are named.
+What must lie on disk is told by tests.support.tables.expiring_table, from the files that are named.
 """
 
 from __future__ import annotations
 
 import contextlib
-import random
 import shutil
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.filestore.versions.snapshot_manager import SnapshotManager
-from stream_app.model.snapshot import Snapshot
 from stream_app.planning.upkeep.expire_range import Retention, expire_config
-from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
-from tests.support.counting_file_io import CountingFileIO
-from tests.support.deleted_rows import delete_some
-from tests.support.expire_now import expire
-from tests.support.expiring_table import (
-    changes_of_all,
+from tests.support.files.counting_file_io import CountingFileIO
+from tests.support.files.faulty_file_io import Fault, InjectedError, Mode
+from tests.support.histories.version_history import (
+    TABLES,
+    History,
+    a_history,
+    assert_files_are_those_that_are_named,
+    at,
+)
+from tests.support.jobs.table_writer import by_content
+from tests.support.tables.expire_now import expire
+from tests.support.tables.expiring_table import (
     files_on_disk,
-    files_that_are_named,
-    files_that_later_changelogs_drop,
     give_tag,
     make_branch,
     rows_of,
     versions,
 )
-from tests.support.faulty_file_io import Fault, FaultyFileIO, InjectedError, Mode
-from tests.support.random_changes import RandomChanges
-from tests.support.small_table import small_table
-from tests.support.sound_table import found_in
-from tests.support.table_writer import TableWriter, by_content
+from tests.support.tables.small_table import small_table
+from tests.support.tables.sound_table import found_in
 
 pytestmark = pytest.mark.usefixtures("unsynced")
-
-KEYED = {"primary_keys": ("k",), "num_sorted_run__compaction_trigger": 3}
-TABLES: dict[str, dict[str, Any]] = {
-    "keyed": {**KEYED, "bucket": 2, "manifest__merge_min_count": 3},
-    "changelog files": {**KEYED, "changelog_producer": "input"},
-    "partitions": {
-        **KEYED, "primary_keys": ("k", "p"), "partition_keys": ("p",),
-        "snapshot__clean_empty_directories": "true",
-    },
-    "changelog files kept": {
-        **KEYED, "changelog_producer": "input", "changelog__num_retained__min": 4,
-        "changelog__num_retained__max": 4,
-    },
-    "changes kept": {
-        **KEYED, "changelog__num_retained__min": 4, "changelog__num_retained__max": 4,
-    },
-    "dynamic buckets": {**KEYED, "bucket": -1, "dynamic_bucket__target_row_num": 7},
-    "deleted rows": {"deletion_vectors__enabled": "true", "compaction__min__file_num": 3},
-}  # fmt: skip
-
-
-@dataclass
-class History:
-    """A table, and what each version of it held when it was made."""
-
-    writer: TableWriter
-    changes: RandomChanges
-    rng: random.Random
-    rows: dict[str, list[str]] = field(default_factory=dict)
-    changes_seen: dict[int, list[str]] = field(default_factory=dict)
-    branches: list[Snapshot] = field(default_factory=list)
-
-    @property
-    def table(self) -> FileStoreTable:
-        return self.writer.table
-
-    def step(self) -> None:
-        keyed = self.table.schema.kind.merges_by_key
-        changes = self.changes.epoch(6)
-        if not keyed:
-            changes = [("+I", {"k": self.rng.randrange(9), "v": "x", "p": 0}) for _ in range(5)]
-        self.writer.write(changes)
-        if not keyed and self.rng.random() < 0.5:
-            delete_some(self.table, self.rng)
-        if self.rng.random() < 0.4:
-            self.writer.commit.drain()
-        self.remember()
-
-    def remember(self) -> None:
-        for name, snapshot in versions(self.table).items():
-            if name not in self.rows:
-                self.rows[name] = rows_of(self.table, snapshot)
-        self.changes_seen |= changes_of_all(self.table)
-
-    def protect(self) -> None:
-        """Tags, consumers and a branch come and, consumers, go."""
-        number = self.rng.choice(self.table.snapshots.ids())
-        match self.rng.randrange(6):
-            case 0:
-                give_tag(self.table, f"t{number}", number)
-                self.rows[f"t{number}"] = self.rows[str(number)]
-            case 1:
-                self.table.consumers.reset("c", number)
-            case 2:
-                self.table.consumers.delete("c")
-            case 3 if not self.branches:
-                make_branch(self.table, "b", number)
-                self.branches.append(self.table.snapshots.snapshot(number))
-                self.rows["branch"] = self.rows[str(number)]
-
-    def config(self) -> dict[str, int]:
-        least = self.rng.randrange(1, 4)
-        return {"num_min": least, "num_max": least + self.rng.randrange(3), "limit": 4}
-
-    def settle(self) -> None:
-        """No compaction is left that has files and no snapshot yet."""
-        self.writer.commit.drain()
-        self.remember()
-
-    def check(self) -> None:
-        for name, snapshot in versions(self.table).items():
-            assert rows_of(self.table, snapshot) == self.rows[name], name
-        for snapshot in self.branches:
-            assert rows_of(self.table, snapshot) == self.rows["branch"]
-        left = set(self.table.changelogs.ids()) | set(self.table.snapshots.ids())
-        seen = {number: texts for number, texts in self.changes_seen.items() if number in left}
-        assert changes_of_all(self.table) == seen
-        assert_files_are_those_that_are_named(self.table)
-
-
-def assert_files_are_those_that_are_named(table: FileStoreTable) -> None:
-    named, there = files_that_are_named(table), files_on_disk(table)
-    assert named <= there
-    assert there - named <= files_that_later_changelogs_drop(table)
-
-
-def a_history(folder: Path, kind: str, seed: int, **more: int) -> History:
-    options = {**TABLES[kind], **more}
-    keys, partitions = options.pop("primary_keys", ()), options.pop("partition_keys", ())
-    columns = "k INT, v STRING, p INT"
-    table = small_table(
-        folder / "db.db" / "t", columns, keys, partitions, file_operation__thread_num=1, **options
-    ).table
-    rng = random.Random(seed)
-    writer = TableWriter(table)
-    return History(writer, RandomChanges(writer.table.schema, rng, key_count=12), rng)
 
 
 @pytest.mark.parametrize("kind", TABLES)
@@ -217,12 +109,6 @@ def test_after_a_crash_what_stays_is_right_and_the_next_expiry_finishes(
 def copytree(source: Path, target: Path) -> Path:
     shutil.copytree(source, target)
     return target
-
-
-def at(table: FileStoreTable, folder: Path, fault: Fault | None = None) -> FileStoreTable:
-    """The table in a copied folder."""
-    file_io = FaultyFileIO(fault=fault or Fault())
-    return replace(table, location=str(folder / "db.db" / "t"), file_io=file_io)
 
 
 def test_a_commit_goes_on_after_an_expiry(tmp_path: Path) -> None:

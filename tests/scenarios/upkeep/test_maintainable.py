@@ -21,10 +21,10 @@ from stream_app.table.opening import create_or_open, open_table
 from stream_app.table.upkeep.file_deletion import FileCollector
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.manifest_reads import ManifestReads
-from tests.scenarios.upkeep.test_tags_and_rollback import give
-from tests.support.plain_object import plain_object
-from tests.support.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
-from tests.support.small_table import TIME_MS, SmallTable, small_table
+from tests.support.files.plain_object import plain_object
+from tests.support.histories.tagged_history import give
+from tests.support.servers.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
+from tests.support.tables.small_table import TIME_MS, SmallTable, small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -131,7 +131,7 @@ def test_a_file_elsewhere_is_not_believed_to_be_deleted(tmp_path: Path, kind: st
 
 
 def test_rows_without_a_bucket_yet_lie_where_paimon_has_them(tmp_path: Path) -> None:
-    paths = FileStorePathFactory.of("/t", a_table(tmp_path, {}).schema)
+    paths = FileStorePathFactory.of_schema("/t", a_table(tmp_path, {}).schema)
     assert paths.bucket(EMPTY_ROW, -2) == "/t/bucket-postpone"
 
 

@@ -15,11 +15,12 @@ import pytest
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.upkeep.orphan_files import delete_orphans, plan_orphans, time_of_age
-from tests.scenarios.upkeep.test_expire_snapshots import TABLES, a_history, at
-from tests.scenarios.upkeep.test_tags_and_rollback import go_back, tag_or_not, with_tags
-from tests.support.expire_now import expire
-from tests.support.expiring_table import (
+from stream_app.table.upkeep.orphan_files import time_of_age
+from tests.support.files.faulty_file_io import Fault, InjectedError
+from tests.support.histories.tagged_history import clean, go_back, tag_or_not, with_tags
+from tests.support.histories.version_history import TABLES, a_history, at
+from tests.support.tables.expire_now import expire
+from tests.support.tables.expiring_table import (
     changes_of_all,
     files_on_disk,
     files_that_are_named,
@@ -29,18 +30,10 @@ from tests.support.expiring_table import (
     rows_of,
     versions,
 )
-from tests.support.faulty_file_io import Fault, InjectedError
-from tests.support.small_table import SteppingClock, small_table
-from tests.support.sound_table import found_in
+from tests.support.tables.small_table import SteppingClock, small_table
+from tests.support.tables.sound_table import found_in
 
 pytestmark = pytest.mark.usefixtures("unsynced")
-FAR_MS = 10**15
-
-
-def clean(table: FileStoreTable, before_ms: int = FAR_MS) -> list[str]:
-    plan = plan_orphans(table, before_ms)
-    delete_orphans(table, plan)
-    return [file.name for file in plan.files]
 
 
 @dataclass(frozen=True)
@@ -98,8 +91,8 @@ def test_what_versions_name_stays(tmp_path: Path, seed: int, kind: str) -> None:
     if table.schema.partition_keys:
         Path(table.location, "p=7", "bucket-0").mkdir(parents=True)
     left = litter(table) if not table.schema.partition_keys else set()
-    found = set(clean(table))
-    assert left <= found
+    deleted = set(clean(table))
+    assert left <= deleted
     history.check()
     assert files_on_disk(table) - files_that_are_named(table) <= files_that_later_changelogs_drop(
         table
@@ -139,9 +132,9 @@ def test_a_clock_that_is_ahead_ages_no_files(
     assert clean(skewed, time_of_age(skewed, 86_400_000)) == ["manifest-x"]
     assert names - {"manifest-x"} <= {path.name for path in Path(table.location).rglob("*x*")}
     assert [path.name for path in Path(table.location).glob(".*")] == [".probe-x"]
-    told = [message for message in caplog.messages if "the clock of this machine" in message]
-    assert len(told) == (abs(ahead_s) > 60)
-    assert all(("ahead of" if ahead_s > 0 else "behind") in message for message in told)
+    warnings = [message for message in caplog.messages if "the clock of this machine" in message]
+    assert len(warnings) == (abs(ahead_s) > 60)
+    assert all(("ahead of" if ahead_s > 0 else "behind") in message for message in warnings)
 
 
 @pytest.mark.parametrize("what", ["snapshot", "tag"])

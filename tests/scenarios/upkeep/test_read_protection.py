@@ -17,11 +17,11 @@ from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
-from stream_app.table.upkeep.read_protection import TAG_PREFIX, protected, tagged_version
+from stream_app.table.upkeep.read_protection import TAG_PREFIX, protected_version, tagged_version
 from stream_app.table.upkeep.tag_upkeep import TagUpkeep
-from tests.support.expiring_table import files_on_disk, files_that_are_named
-from tests.support.small_table import SmallTable, small_table
-from tests.support.table_writer import TableWriter
+from tests.support.jobs.table_writer import TableWriter
+from tests.support.tables.expiring_table import files_on_disk, files_that_are_named
+from tests.support.tables.small_table import SmallTable, small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 BUCKETS = 4
@@ -31,9 +31,9 @@ BUCKETS = 4
 def writer(tmp_path: Path) -> TableWriter:
     """Keys 0 to 39 with the value ``old``, in several buckets."""
     made = small_table(tmp_path / "t", "k INT, v STRING", ("k",), bucket=BUCKETS)
-    found = TableWriter(made.table)
-    found.write([("+I", {"k": k, "v": "old"}) for k in range(40)])
-    return found
+    writer = TableWriter(made.table)
+    writer.write([("+I", {"k": k, "v": "old"}) for k in range(40)])
+    return writer
 
 
 def overwrite_and_expire(writer: TableWriter) -> None:
@@ -60,11 +60,11 @@ def assert_nothing_is_left(table: FileStoreTable) -> None:
 def test_a_slow_reader_beside_an_expiry(writer: TableWriter) -> None:
     table = writer.table
     reader = PaimonTable(table).read(threads=1, protect="1 h")
-    found = values([reader.read_next_batch()])
+    seen_values = values([reader.read_next_batch()])
     overwrite_and_expire(writer)
     assert table.snapshots.earliest_id() != 1
-    found += values(reader)
-    assert found == ["old"] * 40
+    seen_values += values(reader)
+    assert seen_values == ["old"] * 40
     assert_nothing_is_left(table)
     assert values(PaimonTable(table).read()) == ["new"] * 40
 
@@ -186,8 +186,8 @@ def test_a_version_that_expires_before_it_has_its_tag(writer: TableWriter) -> No
     table = writer.table
     old = table.snapshots.latest()
     overwrite_and_expire(writer)
-    found = [old, table.snapshots.latest()]
-    with protected(lambda: (table, found.pop(0)), 1000, again=True) as (_, snapshot):
+    snapshots = [old, table.snapshots.latest()]
+    with protected_version(lambda: (table, snapshots.pop(0)), 1000, again=True) as (_, snapshot):
         assert snapshot == table.snapshots.latest()
         assert len(table.tags.names()) == 1
     with pytest.raises(UsageError, match="snapshot 1 has expired while it got the tag"):

@@ -20,10 +20,10 @@ from stream_app.table.follow.changelog_follow import ChangelogFollow, Following,
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
 from stream_app.table.upkeep.tags import create_tag, new_tag
-from tests.support.expiring_table import rows_of, versions
-from tests.support.table_writer import TableWriter
-from tests.support.told_story import Story, expire_to, story_of, versioned_table
-from tests.support.turns import Actor, DeadError
+from tests.support.files.file_operation_turns import Actor, DeadError
+from tests.support.jobs.table_writer import TableWriter
+from tests.support.tables.expiring_table import rows_of, versions
+from tests.support.tables.unchanging_table import Story, expire_to, story_of, versioned_table
 
 TARGET, TAGGED = 3, 5
 """Where the table goes back to; a version behind it, which somebody wants to keep."""
@@ -138,7 +138,7 @@ def test_nobody_begins_to_follow_what_a_rollback_takes_away(story: Story) -> Non
     rolling.run_to(operations_of(story, go_back).index("create_if_absent") + 1)
     start = StreamStart(mode=StartMode.FROM_SNAPSHOT, snapshot_id=TAGGED)
     following = ChangelogFollow(StreamRead(table), Following(start=start, consumer_id="c"))
-    with pytest.raises(UsageError, match="follows one that goes with a rollback"):
+    with pytest.raises(UsageError, match="follows one that a rollback deletes"):
         list(changelog_batches(following))
     assert table.consumers.consumers() == []
     rolling.finish()

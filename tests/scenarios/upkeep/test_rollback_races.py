@@ -23,10 +23,10 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from stream_app.table.upkeep.rollback import RollbackPlan, plan_rollback, roll_back
 from stream_app.table.upkeep.tags import create_tag, new_tag
-from tests.support.memory_table import copy_of, memory_table
-from tests.support.sound_table import found_in
-from tests.support.table_writer import TableWriter, read_rows
-from tests.support.turns import Actor, GatedFileIO
+from tests.support.files.file_operation_turns import Actor, GatedFileIO
+from tests.support.jobs.table_writer import TableWriter, read_rows
+from tests.support.tables.memory_table import copy_of, memory_table
+from tests.support.tables.sound_table import found_in
 
 OPTIONS = {"bucket": "1", "file-operation.thread-num": "1", "write-only": "true"}
 TARGET = 3

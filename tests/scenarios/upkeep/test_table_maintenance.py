@@ -16,8 +16,14 @@ from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
-from tests.support.small_table import TIME_MS, SmallTable, SteppingClock, small_table, write_changes
-from tests.support.table_writer import CompactInCaller
+from tests.support.jobs.table_writer import CompactInCaller
+from tests.support.tables.small_table import (
+    TIME_MS,
+    SmallTable,
+    SteppingClock,
+    small_table,
+    write_changes,
+)
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 KEEP_ONE = {"snapshot__num_retained__min": 1, "snapshot__num_retained__max": 1}
@@ -180,4 +186,4 @@ def test_a_table_that_was_dropped_and_made_anew_is_left_alone(
     else:
         assert not Path(old.path).exists()
     assert maintenance.metrics().failures == 0
-    assert caplog.text.count("was dropped, or made anew") == 1
+    assert caplog.text.count("was dropped, or recreated") == 1

@@ -17,10 +17,10 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from stream_app.table.upkeep.rollback import plan_rollback
 from stream_app.table.upkeep.tags import create_tag, new_tag
-from tests.support.expiring_table import rows_of, versions
-from tests.support.table_writer import TableWriter
-from tests.support.told_story import Story, expire_to, story_of, versioned_table
-from tests.support.turns import Actor, DeadError
+from tests.support.files.file_operation_turns import Actor, DeadError
+from tests.support.jobs.table_writer import TableWriter
+from tests.support.tables.expiring_table import rows_of, versions
+from tests.support.tables.unchanging_table import Story, expire_to, story_of, versioned_table
 
 GOING, STAYING = 3, 2
 """The version that gets the tag, and how many are kept at first."""

@@ -16,10 +16,14 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from stream_app.table.upkeep.tags import new_tag, plan_tag_deletion
-from tests.scenarios.upkeep.test_orphan_files import clean
-from tests.scenarios.upkeep.test_tags_and_rollback import give, go_back, take_away, with_tags
-from tests.support.expiring_table import files_on_disk, files_that_are_named, rows_of, versions
-from tests.support.small_table import small_table
+from tests.support.histories.tagged_history import clean, give, go_back, take_away, with_tags
+from tests.support.tables.expiring_table import (
+    files_on_disk,
+    files_that_are_named,
+    rows_of,
+    versions,
+)
+from tests.support.tables.small_table import small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -85,9 +89,9 @@ def test_a_success_file_that_is_there_keeps_the_time_of_its_creation(tmp_path: P
     folder.mkdir(parents=True)
     (folder / "a_SUCCESS").write_text('{"creationTime": 7, "modificationTime": 8}')
     give(table, "a")
-    told = success_files(table)["a_SUCCESS"]
-    assert told["creationTime"] == 7
-    assert told["modificationTime"] > 8
+    success = success_files(table)["a_SUCCESS"]
+    assert success["creationTime"] == 7
+    assert success["modificationTime"] > 8
 
 
 def test_without_the_option_there_are_no_success_files(tmp_path: Path) -> None:
@@ -142,8 +146,8 @@ def test_beside_a_damaged_tag_no_other_loses_its_files(
     cut(table, "cut")
     before = files_on_disk(table)
     assert main(["delete-tag", table.location, "old"]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("no tag is deleted, because another version cannot be read")
-    assert f"delete-tag {table.location} cut" in told
+    stderr = capsys.readouterr().err
+    assert stderr.startswith("no tag is deleted, because another version cannot be read")
+    assert f"delete-tag {table.location} cut" in stderr
     assert files_on_disk(table) == before
     assert table.tags.names() == ["cut", "new", "old"]

@@ -14,7 +14,7 @@ from stream_app.model.options.tag_options import zone_of
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.tag_upkeep import TagUpkeep
 from stream_app.table.upkeep.tags import create_tag, new_tag
-from tests.support.small_table import TIME_MS, SmallTable, SteppingClock, small_table
+from tests.support.tables.small_table import TIME_MS, SmallTable, SteppingClock, small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 HOUR_MS = 3_600_000

@@ -11,7 +11,6 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,46 +18,21 @@ from stream_app.errors import CheckpointError, UsageError
 from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
-from stream_app.table.upkeep.rollback import plan_rollback, roll_back, rollback_target
 from stream_app.table.upkeep.tags import create_tag, delete_tags, new_tag, plan_tag_deletion
-from stream_app.table.versions.time_travel import Version
-from tests.scenarios.upkeep.test_expire_snapshots import TABLES, History, a_history, at
-from tests.support.expire_now import expire
-from tests.support.expiring_table import (
+from tests.support.files.faulty_file_io import Fault, InjectedError, Mode
+from tests.support.histories.tagged_history import give, go_back, tag_or_not, take_away, with_tags
+from tests.support.histories.version_history import TABLES, History, a_history, at
+from tests.support.tables.expire_now import expire
+from tests.support.tables.expiring_table import (
     files_on_disk,
     files_that_are_named,
     rows_of,
     versions,
 )
-from tests.support.faulty_file_io import Fault, InjectedError, Mode
-from tests.support.small_table import small_table
-from tests.support.sound_table import found_in
+from tests.support.tables.small_table import small_table
+from tests.support.tables.sound_table import found_in
 
 pytestmark = pytest.mark.usefixtures("unsynced")
-
-
-def give(table: FileStoreTable, name: str, number: int | None = None) -> None:
-    assert create_tag(table, new_tag(table, name, number))
-
-
-def take_away(table: FileStoreTable, *names: str) -> None:
-    delete_tags(table, plan_tag_deletion(table, names))
-
-
-def go_back(table: FileStoreTable, *, force: bool = False, **version: Any) -> None:
-    target = rollback_target(table, Version(**version))
-    roll_back(table, plan_rollback(table, target), resets_consumers=force)
-
-
-def tag_or_not(history: History) -> None:
-    table, rng = history.table, history.rng
-    number = rng.choice(table.snapshots.ids())
-    names = table.tags.names()
-    if f"t{number}" not in names and rng.random() < 0.6:
-        give(table, f"t{number}", number)
-        history.rows[f"t{number}"] = history.rows[str(number)]
-    elif names:
-        take_away(table, *rng.sample(names, rng.randrange(1, len(names) + 1)))
 
 
 def roll(history: History) -> None:
@@ -98,21 +72,6 @@ def test_random_histories_leave_what_is_named_and_no_more(
         take_away(history.table, *history.table.tags.names())
     history.check()
     assert found_in(history.table, quick=True) == []
-
-
-def with_tags(folder: Path) -> History:
-    """Nine versions, of which the last two are left; a tag on the second, fourth and eighth."""
-    history = a_history(folder, "changelog files", 5)
-    for _ in range(9):
-        history.step()
-    history.settle()
-    latest = history.table.snapshots.latest_id()
-    assert latest is not None
-    for number in (2, 4, latest - 1):
-        give(history.table, f"t{number}", number)
-    expire(history.table, num_max=2, num_min=2)
-    history.remember()
-    return history
 
 
 def check_crashes(
@@ -206,8 +165,8 @@ def test_a_tag_tells_until_when_it_is_kept(tmp_path: Path) -> None:
     assert create_tag(table.table, new_tag(table.table, "given", retained_ms=1500))
     for_ever = replace(table.table, schema=replace(table.table.schema, options={"bucket": "1"}))
     give(for_ever, "for-ever")
-    found = {tag.name: tag.time_retained_ms for tag in table.table.tags.tags()}
-    assert found == {"by-option": 172_800_000, "given": 1500, "for-ever": None}
+    times = {tag.name: tag.time_retained_ms for tag in table.table.tags.tags()}
+    assert times == {"by-option": 172_800_000, "given": 1500, "for-ever": None}
     snapshot = Path(table.path, "snapshot", "snapshot-1").read_bytes()
     assert Path(table.path, "tag", "tag-for-ever").read_bytes() == snapshot
 

@@ -12,14 +12,14 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.upkeep.orphan_files import delete_orphans, plan_orphans
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from tests.support.expiring_table import (
+from tests.support.tables.expiring_table import (
     files_on_disk,
     files_that_are_named,
     give_tag,
     rows_of,
     versions,
 )
-from tests.support.small_table import SmallTable, small_table
+from tests.support.tables.small_table import SmallTable, small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 

@@ -19,10 +19,10 @@ import stream_app
 from stream_app.app.cli.main import main
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_for_writing
-from tests.support.cross_partition import CrossPartitionJob, cross_partition_table
-from tests.support.small_table import Change, small_table
-from tests.support.sound_table import sound_report
-from tests.support.table_writer import CompactInCaller, TableWriter, read_rows
+from tests.support.jobs.cross_partition_job import CrossPartitionJob, cross_partition_table
+from tests.support.jobs.table_writer import CompactInCaller, TableWriter, read_rows
+from tests.support.tables.small_table import Change, small_table
+from tests.support.tables.sound_table import sound_report
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 COLUMNS = "id BIGINT NOT NULL, p STRING, v INT"
@@ -62,9 +62,9 @@ class Story:
 
     @property
     def newest(self) -> int:
-        found = self.table.snapshots.latest_id()
-        assert found is not None
-        return found
+        newest = self.table.snapshots.latest_id()
+        assert newest is not None
+        return newest
 
     def start(self) -> None:
         """A job with a new checkpoint, by the newest schema."""
@@ -84,8 +84,8 @@ class Story:
         self.check()
 
     def check(self) -> None:
-        found = {(row["p"], row["id"]): row["v"] for row in read_rows(self.table)}
-        assert found == self.rows
+        rows = {(row["p"], row["id"]): row["v"] for row in read_rows(self.table)}
+        assert rows == self.rows
 
     def verb(self, name: str, *words: str) -> None:
         assert main([name, self.table.location, *words]) == 0

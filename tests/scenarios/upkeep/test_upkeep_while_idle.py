@@ -13,9 +13,9 @@ import pytest
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_maintenance import TableMaintenance
-from tests.support.merge_read import MergeRead
-from tests.support.small_table import TIME_MS, StandingClock, small_table
-from tests.support.table_writer import TableWriter
+from tests.support.jobs.table_writer import TableWriter
+from tests.support.tables.merge_read import MergeRead
+from tests.support.tables.small_table import TIME_MS, StandingClock, small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 HOUR_MS = 3_600_000
@@ -51,13 +51,13 @@ class Job:
     def tagged(self) -> dict[str, str]:
         """The row under each tag."""
         read = MergeRead(self.table)
-        found = {}
+        values = {}
         for name in self.table.tags.names():
             tag = self.table.tags.tag(name)
             assert tag is not None
             rows = pa.Table.from_batches(read.read(tag.snapshot), schema=read.schema).to_pylist()
-            found[name] = rows[0]["v"]
-        return found
+            values[name] = rows[0]["v"]
+        return values
 
 
 def a_job(folder: Path, **options: Any) -> Job:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.epoch_here import EpochHere, Parts
-from tests.support.table_checks import check_chain
-from tests.support.table_writer import CompactInCaller, TableWriter, read_rows
-from tests.support.two_tables import TwoTables
+from tests.support.engines.epoch_in_caller import EpochHere, Parts
+from tests.support.jobs.table_writer import CompactInCaller, TableWriter, read_rows
+from tests.support.jobs.two_table_job import TwoTables
+from tests.support.tables.snapshot_chain import check_chain
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 

@@ -14,13 +14,14 @@ import pytest
 from stream_app.errors import CommitConflictError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
+from stream_app.spark.ingest.round_commits import SourceEpoch
 from stream_app.table.job.single_append import SingleAppend
-from tests.support.cross_partition import CrossPartitionJob, cross_partition_table
-from tests.support.epoch_here import Parts
-from tests.support.evolving_job import Job
-from tests.support.faulty_file_io import Fault, FaultyFileIO, Mode
-from tests.support.table_checks import check_chain
-from tests.support.table_writer import read_rows
+from tests.support.engines.epoch_in_caller import Parts
+from tests.support.files.faulty_file_io import Fault, FaultyFileIO, Mode
+from tests.support.jobs.cross_partition_job import CrossPartitionJob, cross_partition_table
+from tests.support.jobs.evolving_job import Job
+from tests.support.jobs.table_writer import read_rows
+from tests.support.tables.snapshot_chain import check_chain
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 WHOLE = {"replica-identity": "full", "truncate": "apply"}
@@ -48,9 +49,9 @@ def change(key: int, before: str | None, after: str | None, v: int = 0) -> bytes
 
 def rows_of(job: Job) -> dict[int, tuple[str, int]]:
     rows = read_rows(job.table)
-    found = {row["id"]: (row["p"], row["v"]) for row in rows}
-    assert len(found) == len(rows), "a key has one row in all partitions"
-    return found
+    places = {row["id"]: (row["p"], row["v"]) for row in rows}
+    assert len(places) == len(rows), "a key has one row in all partitions"
+    return places
 
 
 def test_epochs_overlap_and_the_job_starts_again(tmp_path: Path, seed: int) -> None:
@@ -67,8 +68,8 @@ def test_epochs_overlap_and_the_job_starts_again(tmp_path: Path, seed: int) -> N
             if after is not None:
                 truth[key] = (after, v)
             # The source's own images are not needed: often the before-image tells no partition.
-            told = chance.choice((before, None)) if after else before
-            values.append(change(key, told, after, v))
+            before_image = chance.choice((before, None)) if after else before
+            values.append(change(key, before_image, after, v))
         job.run(batch, *values or [change(99, None, "a"), change(99, "a", None)])
         if chance.random() < 0.3:
             batch.settle()
@@ -88,8 +89,8 @@ def test_rows_that_another_writer_moves_meanwhile_are_written_anew(
     batch = job.started()
     job.run(batch, *(change(key, None, "a", 1) for key in range(4)))
     other = CrossPartitionJob(job.table, user="other")
-    epoch, work = job.send(change(0, "a", "c", 3), change(1, "a", None)), batch.writer
-    decoded = work.decode(epoch, job.parts(epoch), work.tables.feeds, "the end")
+    epoch, work = job.send(change(0, "a", "c", 3), change(1, "a", None)), batch.rounds
+    decoded = work.decode(SourceEpoch(epoch, job.parts(epoch), "the end"), work.tables.feeds)
     write, plans = decoded.write, list[Any]()
 
     def overtaken(plan: Any) -> Any:

@@ -15,22 +15,22 @@ from stream_app.errors import CommitConflictError, CorruptFileError
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
-from stream_app.spark.ingest.epoch_round import DecodedEpoch
-from stream_app.spark.ingest.epoch_writer import EpochWriter
+from stream_app.spark.ingest.epoch_rounds import EpochRounds
+from stream_app.spark.ingest.round_commits import DecodedEpoch, SourceEpoch
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.single_append import SingleAppend
-from stream_app.table.kinds.registry import bucket_assigner
+from stream_app.table.versions.bucket_counts import basis_of
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.index_manifests import index_manifest
 from stream_app.table.write.dynamic_buckets import key_hashes
-from tests.support.epoch_here import EpochHere, Parts
-from tests.support.faulty_file_io import Fault, FaultyFileIO, Mode
-from tests.support.small_table import write_changes
-from tests.support.sound_table import sound_report
-from tests.support.table_checks import check_chain, files_on_disk
-from tests.support.table_writer import CompactInCaller, TableWriter, by_content, read_rows
-from tests.support.two_tables import TRUNCATE, Row, TwoTables
+from tests.support.engines.epoch_in_caller import EpochHere, Parts
+from tests.support.files.faulty_file_io import Fault, FaultyFileIO, Mode
+from tests.support.jobs.table_writer import CompactInCaller, TableWriter, by_content, read_rows
+from tests.support.jobs.two_table_job import TRUNCATE, Row, TwoTables
+from tests.support.tables.small_table import write_changes
+from tests.support.tables.snapshot_chain import check_chain, files_on_disk
+from tests.support.tables.sound_table import sound_report
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 HOURS = 4 * 3600
@@ -53,13 +53,13 @@ def index_of(table: FileStoreTable) -> dict[int, set[int]]:
     latest = table.snapshots.latest()
     assert latest is not None
     [buckets] = index_manifest(table, latest.index_manifest).hashes.values()
-    found = {
+    hashes_of = {
         bucket: set(table.hash_index_files.read(entry).tolist())
         for bucket, entry in buckets.items()
     }
-    seen = Counter(each for hashes in found.values() for each in hashes)
+    seen = Counter(each for hashes in hashes_of.values() for each in hashes)
     assert max(seen.values()) == 1
-    return found
+    return hashes_of
 
 
 def assert_right(tables: TwoTables) -> None:
@@ -77,8 +77,9 @@ def assert_right(tables: TwoTables) -> None:
     sound_report(table)
 
 
-def decoded(work: EpochWriter[Parts], tables: TwoTables, epoch: int) -> DecodedEpoch[Parts]:
-    return work.decode(epoch, parts(tables, epoch), work.tables.feeds, f"end of {epoch}")
+def decoded(work: EpochRounds[Parts], tables: TwoTables, epoch: int) -> DecodedEpoch[Parts]:
+    source = SourceEpoch(epoch, parts(tables, epoch), f"end of {epoch}")
+    return work.decode(source, work.tables.feeds)
 
 
 def opened(tables: TwoTables, runner: EpochHere) -> EpochCommitter[Parts]:
@@ -102,7 +103,7 @@ class CountingRoutes(EpochHere):
 
 def three_that_overlap(tables: TwoTables, runner: CountingRoutes) -> None:
     """Each epoch is routed before the one before is written."""
-    work = opened(tables, runner).writer
+    work = opened(tables, runner).rounds
     first, second = decoded(work, tables, 0), decoded(work, tables, 1)
     work.finish(first, work.tables.feeds)
     third = decoded(work, tables, 2)
@@ -139,7 +140,7 @@ def test_keys_of_another_writer_are_seen_before_the_rows_are_written(tmp_path: P
     tables, runner = TwoTables(tmp_path, orders=SMALL), CountingRoutes()
     tables.send(orders(1, 2), [])
     tables.send(orders(*range(10), v="ours"), [])
-    work = opened(tables, runner).writer
+    work = opened(tables, runner).rounds
     work.finish(decoded(work, tables, 0), work.tables.feeds)
     routed = decoded(work, tables, 1)
     other = TableWriter(tables.tables[0], CompactInCaller, user="other")
@@ -155,7 +156,7 @@ def test_keys_of_another_writer_are_seen_before_the_rows_are_committed(tmp_path:
     tables, runner = TwoTables(tmp_path, orders=SMALL), CountingRoutes()
     tables.send(orders(1, 2), [])
     tables.send(orders(*range(10), v="ours"), [])
-    work = opened(tables, runner).writer
+    work = opened(tables, runner).rounds
     work.finish(decoded(work, tables, 0), work.tables.feeds)
     routed = decoded(work, tables, 1)
     other = TableWriter(tables.tables[0], CompactInCaller, user="other")
@@ -186,7 +187,7 @@ def test_a_commit_on_another_index_is_refused_and_leaves_no_file(tmp_path: Path)
     other.write([("+I", {"k": 2, "v": "theirs"})])
     before = files_on_disk(table, "index-") | files_on_disk(table, "data-")
     first = ours.commit.follow_and_wait()
-    changes = write_changes(table, [("+I", {"k": 2, "v": "ours"})], first, taken.written_on)
+    changes = write_changes(table, [("+I", {"k": 2, "v": "ours"})], first, taken)
     with pytest.raises(CommitConflictError, match="would be in two buckets") as caught:
         ours.commit.commit_epoch(1, changes, basis=taken)
     assert "gives the epoch's rows their buckets anew" in caught.value.fix
@@ -276,7 +277,7 @@ def test_a_single_append_and_the_check_of_a_source_know_the_buckets(tmp_path: Pa
     append.commit(append.write(rows), {})
     tables.send(orders(*range(40)), [])
     assert_right(tables)
-    check = SourceCheck(table, str(tmp_path / "scratch"), latest_of(table).index_manifest)
+    check = SourceCheck(table, str(tmp_path / "scratch"), basis_of(table, latest_of(table)))
     whole = pa.concat_batches(
         [
             rows.set_column(1, "k", pa.array([*range(20)])).set_column(
@@ -285,7 +286,7 @@ def test_a_single_append_and_the_check_of_a_source_know_the_buckets(tmp_path: Pa
             rows,
         ]
     )
-    check.source.add(bucket_assigner(table, check.index).assign(whole))
+    check.source.add(check.assigner.assign(whole))
     assert list(check.findings(latest_of(table))) == []
 
 
@@ -294,7 +295,7 @@ def test_an_index_that_expires_while_rows_are_routed_by_it(tmp_path: Path) -> No
     tables, runner = TwoTables(tmp_path, orders=SMALL), FailingRoutes()
     for keys in ((1, 2), (2, 3), (3, 4)):
         tables.send(orders(*keys), [])
-    work = opened(tables, runner).writer
+    work = opened(tables, runner).rounds
     work.finish(decoded(work, tables, 0), work.tables.feeds)
     second = decoded(work, tables, 1)
     runner.before_failure = lambda: work.finish(second, work.tables.feeds)
@@ -306,7 +307,7 @@ def test_an_index_that_expires_while_rows_are_routed_by_it(tmp_path: Path) -> No
 def test_tasks_that_fail_by_themselves_are_not_repeated(tmp_path: Path) -> None:
     tables, runner = TwoTables(tmp_path, orders=SMALL), FailingRoutes()
     tables.send(orders(1, 2), [])
-    work = opened(tables, runner).writer
+    work = opened(tables, runner).rounds
     runner.before_failure = lambda: None
     with pytest.raises(CorruptFileError):
         decoded(work, tables, 0)

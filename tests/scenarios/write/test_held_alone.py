@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from stream_app.cdc.computed.change_filter import FilterStep, Knowledge
+from stream_app.cdc.computed.change_filter import FilterStep, KnownColumns
 from stream_app.cdc.message_format import MessageFormat
-from stream_app.cdc.pipeline import Pipeline, Place
+from stream_app.cdc.pipeline import Pipeline, StepPlace
 from stream_app.errors import CommitError, UsageError
 from stream_app.model.schema.data_type import parse_data_type
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
@@ -22,11 +22,11 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.job.table_job import TableJob, newest_version
 from stream_app.table.schema.alter import alter_table
-from tests.support.epoch_here import EpochHere, Parts
-from tests.support.small_table import CompactHere, small_table
-from tests.support.table_checks import check_chain
-from tests.support.table_writer import by_content, read_rows
-from tests.support.two_tables import TwoTables
+from tests.support.engines.epoch_in_caller import EpochHere, Parts
+from tests.support.jobs.table_writer import by_content, read_rows
+from tests.support.jobs.two_table_job import TwoTables
+from tests.support.tables.small_table import CompactHere, small_table
+from tests.support.tables.snapshot_chain import check_chain
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 HOURS = 4 * 3600
@@ -61,10 +61,11 @@ class Altered(EpochHere):
 
     def __init__(self, table: FileStoreTable, times: int) -> None:
         super().__init__()
-        self.table, self.times = table, times
+        self.table, self.times, self.decodes = table, times, 0
 
     def route(self, epoch: int, messages: Parts, plan: Any) -> Any:
         routed = super().route(epoch, messages, plan)
+        self.decodes += 1
 
         def write(newest: Any) -> Any:
             output = routed.write(newest)
@@ -97,6 +98,7 @@ def test_the_only_table_that_is_outdated_in_each_round_stops_its_job(tmp_path: P
     runner = Altered(tables.tables[0], times=20)
     with pytest.raises(CommitError, match="outdated whenever it is written, 20 times"):
         run(tables.started(runner), tables, runner, 1)
+    assert runner.decodes == 20, "what nobody writes is not decoded"
 
 
 def filtered(batch: EpochCommitter[Parts]) -> None:
@@ -109,9 +111,9 @@ def filtered(batch: EpochCommitter[Parts]) -> None:
         assert isinstance(decode, Pipeline)
         predicate = parse_predicate("n >= 0", table.schema.fields)
         step = FilterStep(
-            condition=to_expression(predicate), merges_by_key=False, known=Knowledge.IMAGES
+            condition=to_expression(predicate), merges_by_key=False, known=KnownColumns.IMAGES
         )
-        return decode.with_steps({Place.FILTER_OF_ROWS: step})
+        return decode.with_steps({StepPlace.FILTER_OF_ROWS: step})
 
     feed.format_of = format_of
 
@@ -129,7 +131,7 @@ def test_a_table_whose_filter_does_not_fit_its_newest_schema_is_held_alone(
         tables.tables[1] = newest_version(tables.tables[1])
         batch = tables.started(runner, each_for_itself=True)
         filtered(batch)
-        assert [part is None for part in batch.writer.plan().tables] == [False, True]
+        assert [part is None for part in batch.rounds.plan().tables] == [False, True]
     run(batch, tables, runner, 2)
     waiting = tables.state().held
     assert waiting.keys() == {"b"}
@@ -146,7 +148,7 @@ def test_the_only_table_whose_filter_does_not_fit_ends_the_job_before_it_starts(
     filtered(batch)
     batch.tables.feeds[1].job.table = batch.tables.feeds[0].job.table
     with pytest.raises(UsageError):
-        batch.writer.plan()
+        batch.rounds.plan()
 
 
 def test_a_write_only_table_waits_for_its_compactor_alone(tmp_path: Path) -> None:

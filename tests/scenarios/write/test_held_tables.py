@@ -13,18 +13,18 @@ import pytest
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, bad_records
 from stream_app.errors import CheckpointError
-from stream_app.fileio.counted_file_io import StoreRequests, counted
-from stream_app.kafka.offset_ranges import Offsets
+from stream_app.fileio.counted_file_io import StoreRequests, counting_file_io
+from stream_app.model.job_epoch import Offsets
 from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE
-from stream_app.spark.epoch.epoch_plan import Part
+from stream_app.spark.epoch.epoch_plan import MessagePart
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.held_tables import resume
-from stream_app.spark.ingest.table_feed import Arrived, TableFeed
-from tests.support.epoch_here import EpochHere, Parts
-from tests.support.faulty_file_io import Fault, FaultyFileIO, Mode
-from tests.support.table_checks import check_chain
-from tests.support.table_writer import by_content, read_rows
-from tests.support.two_tables import TwoTables, reports
+from stream_app.spark.ingest.table_feed import ArrivedTables, TableFeed
+from tests.support.engines.epoch_in_caller import EpochHere, Parts
+from tests.support.files.faulty_file_io import Fault, FaultyFileIO, Mode
+from tests.support.jobs.table_writer import by_content, read_rows
+from tests.support.jobs.two_table_job import TwoTables, reports
+from tests.support.tables.snapshot_chain import check_chain
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 HOURS = 4 * 3600
@@ -111,16 +111,16 @@ def test_a_table_that_cannot_be_written_is_held_back_and_catches_up(tmp_path: Pa
 def test_requests_of_a_table_that_fails_alone_count(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path)
     requests = StoreRequests()
-    files = counted(FaultyFileIO(fault=Fault(0, "before", stays_dead=True)), requests)
+    files = counting_file_io(FaultyFileIO(fault=Fault(0, "before", stays_dead=True)), requests)
     batch = started(tables, runner, file_io=(files, None), tasks=1)
-    plan = batch.writer.plan()
+    plan = batch.rounds.plan()
     failed, _ = runner.route(0, tables.messages(0).to_batches(), plan).write(plan).tables
     assert failed.failure is not None
     assert failed.counts.requests == {"put": 1, "put_errors": 1}
     before = requests.total()["put_errors"]
     run(batch, tables, runner, 0)
-    found = requests.total()["put_errors"] - before
-    assert found == 2, "by the task, which is of this process here, and by its result"
+    errors = requests.total()["put_errors"] - before
+    assert errors == 2, "by the task, which is of this process here, and by its result"
 
 
 def test_tables_that_go_on_from_the_same_offsets_catch_up_in_one_epoch(tmp_path: Path) -> None:
@@ -280,10 +280,10 @@ class Second:
         self.seen: list[pa.Table] = []
         self.refused: list[tuple[int, list[str]]] = []
 
-    def feeds(self, messages: pa.Table, *, holds: bool = False) -> Arrived:
+    def feeds(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
         self.seen.append(messages)
         self.known = 2
-        return Arrived([self.feed], {}, {})
+        return ArrivedTables([self.feed], {}, {})
 
     def unreadable(self, epoch: int, messages: pa.Table) -> None:
         self.refused.append((epoch, messages.column("reason").to_pylist()))
@@ -295,19 +295,19 @@ class Second:
     def split(self, messages: pa.RecordBatch) -> Any:
         place = ["a", "b"].index(messages.column("topic")[0].as_py())
         if place < self.known:
-            yield Part(place, messages)
+            yield MessagePart(place, messages)
             refused = bad_records(messages, {0: f"nobody takes {messages.num_rows}"})
-            yield Part(UNREADABLE, refused)
+            yield MessagePart(UNREADABLE, refused)
         else:
-            yield Part(NEWCOMERS, messages.slice(0, 2))
+            yield MessagePart(NEWCOMERS, messages.slice(0, 2))
 
 
 def test_a_table_that_appears_gets_its_rows_in_the_same_epoch(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path)
     batch = started(tables, runner)
     second = Second(batch.tables.feeds.pop())
-    batch.writer.newcomers = second
-    batch.writer.shape = batch.writer.shape.with_splitter(second)
+    batch.rounds.newcomers = second
+    batch.rounds.shape = batch.rounds.shape.with_splitter(second)
     run(batch, tables, runner, 0)
     [seen] = second.seen
     assert seen.schema == MESSAGE_SCHEMA
@@ -325,9 +325,9 @@ class Both(Second):
         super().__init__(feeds[0])
         self.known, self.both = 0, feeds
 
-    def feeds(self, messages: pa.Table, *, holds: bool = False) -> Arrived:
+    def feeds(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
         self.known = 2
-        return Arrived(self.both, {}, {})
+        return ArrivedTables(self.both, {}, {})
 
 
 def test_the_first_table_appears_in_a_job_without_any(tmp_path: Path) -> None:
@@ -335,8 +335,8 @@ def test_the_first_table_appears_in_a_job_without_any(tmp_path: Path) -> None:
     batch = started(tables, runner)
     both = Both([*batch.tables.feeds])
     batch.tables.feeds.clear()
-    batch.writer.newcomers = both
-    batch.writer.shape = batch.writer.shape.with_splitter(both)
+    batch.rounds.newcomers = both
+    batch.rounds.shape = batch.rounds.shape.with_splitter(both)
     run(batch, tables, runner, 0)
     assert snapshots(tables) == [1, 1]
     assert_right(tables)

@@ -20,8 +20,8 @@ from stream_app.table.check.table_replay import plan_replay
 from stream_app.table.kinds.registry import table_write
 from stream_app.table.opening import open_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from tests.support.normal_rows import Row, normal_rows
-from tests.support.small_table import Change, SmallTable, small_table
+from tests.support.judges.normal_rows import Row, normal_rows
+from tests.support.tables.small_table import Change, SmallTable, small_table
 
 GROUPS = "k INT, a INT, g INT, b INT"
 BY_GROUPS = {"merge-engine": "partial-update", "fields.g.sequence-group": "b"}
@@ -51,13 +51,13 @@ def test_what_cannot_be_merged_names_its_bucket(tmp_path: Path) -> None:
     batch = rows.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), kinds)
 
     def write_all() -> None:
-        with table_write(small.table, next_sequence_number=0, index=None) as write:
+        with table_write(small.table, next_sequence_number=0) as write:
             write.write((serialize_arrow_row([], [], 0), 0), batch)
             write.prepare_commit()
 
-    with pytest.raises(MergeError) as told:
+    with pytest.raises(MergeError) as raised:
         write_all()
-    assert told.value.where == f"{small.path}/bucket-0"
+    assert raised.value.where == f"{small.path}/bucket-0"
 
 
 UPDATE = (("-U", {"k": 1, "v": 9}), ("+U", {"k": 1, "v": 5}))
@@ -70,29 +70,29 @@ MAX = {"merge-engine": "aggregation", "fields.v.aggregate-function": "max"}
 def test_an_update_that_cannot_be_undone_has_ways_out(tmp_path: Path, option: str) -> None:
     small = a_table(tmp_path, "k INT, v INT", **MAX)
     small.commit(("+I", {"k": 1, "v": 9}))
-    with pytest.raises(MergeError, match="column 'v': the aggregate function max cannot") as told:
+    with pytest.raises(MergeError, match="column 'v': the aggregate function max cannot") as raised:
         small.commit(*UPDATE)
-    assert f"{option} = true" in told.value.fix
+    assert f"{option} = true" in raised.value.fix
     assert main(["alter", small.path, "--set", f"{option}=true"]) == 0
-    mended = SmallTable(open_table(small.path))
-    mended.commit(*UPDATE)
-    mended.compact()
-    assert rows(mended) == [{"k": 1, "v": 9}]
+    fixed = SmallTable(open_table(small.path))
+    fixed.commit(*UPDATE)
+    fixed.compact()
+    assert rows(fixed) == [{"k": 1, "v": 9}]
 
 
 def test_a_delete_that_empties_a_column_names_it_and_its_key(tmp_path: Path) -> None:
     engine = {"merge-engine": "aggregation"}
     small = a_table(tmp_path, "k INT, n STRING NOT NULL", **engine)
     changes = [("+I", {"k": 1, "n": "x"}), ("+I", {"k": 2, "n": "y"}), ("-D", {"k": 2, "n": "y"})]
-    with pytest.raises(MergeError) as told:
+    with pytest.raises(MergeError) as raised:
         small.commit(*changes)
-    assert "column 'n' is NOT NULL, and a delete leaves no value in it" in told.value.what
-    assert "k = 2" in told.value.what
-    advised = told.value.fix.partition("stream-app ")[2].replace("TABLE", small.path)
+    assert "column 'n' is NOT NULL, and a delete leaves no value in it" in raised.value.what
+    assert "k = 2" in raised.value.what
+    advised = raised.value.fix.partition("stream-app ")[2].replace("TABLE", small.path)
     assert main(advised.split()) == 0
-    mended = SmallTable(open_table(small.path))
-    mended.commit(*changes)
-    assert rows(mended) == [{"k": 1, "n": "x"}, {"k": 2, "n": None}]
+    fixed = SmallTable(open_table(small.path))
+    fixed.commit(*changes)
+    assert rows(fixed) == [{"k": 1, "n": "x"}, {"k": 2, "n": None}]
 
 
 def test_a_wrong_row_kind_in_a_column_is_named(tmp_path: Path) -> None:
@@ -165,11 +165,11 @@ def test_an_input_changelog_has_the_rows_as_they_came(tmp_path: Path) -> None:
     changes: list[Change] = [("+I", {"k": 1, "v": 1}), ("-D", {"k": 1, "v": 3})]
     small.commit(*changes)
     small.commit(("+U", {"k": 1, "v": 7}))
-    found = [
+    following = [
         row for batch in PaimonTable(small.table).changelog(snapshot=1)
         for row in batch.rows.to_pylist()
     ]  # fmt: skip
-    assert [(row["rowkind"], row["v"]) for row in found] == [("+I", 1), ("-D", 3), ("+U", 7)]
+    assert [(row["rowkind"], row["v"]) for row in following] == [("+I", 1), ("-D", 3), ("+U", 7)]
     assert rows(small) == [{"k": 1, "v": 5}]
     assert plan_replay(small.table) == "rows are merged by merge-engine = aggregation"
 
@@ -206,8 +206,8 @@ def test_versions_are_compared_by_their_merged_rows(tmp_path: Path) -> None:
     small.commit(("+I", {"k": 1, "v": 1}), ("+I", {"k": 2, "v": 2}))
     small.commit(("+I", {"k": 1, "v": 5}), ("+I", {"k": 2, "v": 0}))
     table = PaimonTable(small.table)
-    found = table.read_incremental((1, 2), scan_mode="diff").read_all().to_pylist()
-    assert [(row["k"], row["v"]) for row in found] == [(1, 6)]
+    rows = table.read_incremental((1, 2), scan_mode="diff").read_all().to_pylist()
+    assert [(row["k"], row["v"]) for row in rows] == [(1, 6)]
 
 
 def test_wrong_options_are_found_when_a_table_is_made(tmp_path: Path) -> None:

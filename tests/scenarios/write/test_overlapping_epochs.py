@@ -9,11 +9,11 @@ import pytest
 
 from stream_app.errors import CheckpointError
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
-from tests.support.epoch_here import EpochHere, Parts
-from tests.support.faulty_file_io import Fault, FaultyFileIO, Mode
-from tests.support.table_checks import check_chain
-from tests.support.table_writer import by_content, read_rows
-from tests.support.two_tables import TwoTables, reports
+from tests.support.engines.epoch_in_caller import EpochHere, Parts
+from tests.support.files.faulty_file_io import Fault, FaultyFileIO, Mode
+from tests.support.jobs.table_writer import by_content, read_rows
+from tests.support.jobs.two_table_job import TwoTables, reports
+from tests.support.tables.snapshot_chain import check_chain
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 EPOCHS = 4

@@ -37,11 +37,15 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.kinds.registry import compact_bucket
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from tests.support.faulty_file_io import Fault, FaultyFileIO, InjectedError
-from tests.support.overtaken_file_io import OvertakenFileIO
-from tests.support.small_table import CompactHere, small_table, write_changes
-from tests.support.table_checks import check_chain, files_on_disk, files_that_snapshots_name
-from tests.support.table_writer import WorkingClock, read_rows
+from tests.support.files.faulty_file_io import Fault, FaultyFileIO, InjectedError
+from tests.support.files.overtaken_file_io import OvertakenFileIO
+from tests.support.jobs.table_writer import WorkingClock, read_rows
+from tests.support.tables.small_table import CompactHere, small_table, write_changes
+from tests.support.tables.snapshot_chain import (
+    check_chain,
+    files_on_disk,
+    files_that_snapshots_name,
+)
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 EXAMPLES, STEPS = 60, 30
@@ -235,9 +239,9 @@ class Job(RuleBasedStateMachine):
 
     @invariant()
     def the_table_is_what_was_written(self) -> None:
-        found = read_rows(self.table)
-        assert {row["k"]: row["v"] for row in found} == self.rows
-        assert len(found) == len(self.rows)
+        rows = read_rows(self.table)
+        assert {row["k"]: row["v"] for row in rows} == self.rows
+        assert len(rows) == len(self.rows)
 
     @invariant()
     def levels_are_right(self) -> None:

@@ -17,11 +17,11 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
 from stream_app.table.schema.alter import EvolutionRules
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from tests.support.evolving_job import Job, a_job, alter
-from tests.support.small_table import SmallTable
-from tests.support.sound_table import sound_report
-from tests.support.table_writer import CompactInThreads, by_content, read_rows
-from tests.support.two_tables import EndedError, reports
+from tests.support.jobs.evolving_job import Job, a_job, alter
+from tests.support.jobs.table_writer import CompactInThreads, by_content, read_rows
+from tests.support.jobs.two_table_job import EndedError, reports
+from tests.support.tables.small_table import SmallTable
+from tests.support.tables.sound_table import sound_report
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -83,7 +83,7 @@ def test_an_alter_that_changes_the_kind_of_table_ends_the_job(tmp_path: Path) ->
     batch = job.started()
     job.run(batch, plain({"k": 1, "v": "7"}))
     alter(job, "--set", "sequence.field=ts")
-    with pytest.raises(UnsupportedTableError, match="cannot go on by the table's schema 1"):
+    with pytest.raises(UnsupportedTableError, match="cannot continue with the table's schema 1"):
         job.run(batch, plain({"k": 2, "v": "8"}))
     assert job.rows() == by_content([{"k": 1, "v": "7", "ts": None}])
     job.repeat(job.started(), 1)
@@ -225,8 +225,8 @@ def test_columns_that_are_narrowed_or_dropped_stay(
         job.run(batch, enveloped({"k": number, "qty": 5}, **key, qty=INT32))
     assert job.columns() == ["k INT NOT NULL", "qty BIGINT", "v STRING"]
     assert job.rows() == by_content([{"k": k, "qty": 5, "v": None} for k in range(3)])
-    told = [each.message for each in caplog.records if "stays BIGINT" in each.getMessage()]
-    assert len(told) == 1, "each is told once"
+    warnings = [each.message for each in caplog.records if "stays BIGINT" in each.getMessage()]
+    assert len(warnings) == 1, "each is told once"
 
 
 def test_a_narrowed_column_stops_the_job_if_wanted(tmp_path: Path) -> None:

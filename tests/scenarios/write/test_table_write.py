@@ -57,7 +57,7 @@ def rows(*ids: int) -> pa.RecordBatch:
 
 def test_one_message_for_each_bucket_and_all_files_are_synced(tmp_path: Path) -> None:
     disk = WatchedFileIO()
-    with table_write(table(tmp_path, disk), next_sequence_number=7, index=None) as write:
+    with table_write(table(tmp_path, disk), next_sequence_number=7) as write:
         write.write((PARTITION, 0), rows(1, 2))
         write.write((PARTITION, 0), rows(2, 3))
         write.write((PARTITION, 2), rows(4))
@@ -77,7 +77,7 @@ def test_one_message_for_each_bucket_and_all_files_are_synced(tmp_path: Path) ->
 def test_a_disk_that_fails_is_noticed_before_the_commit(tmp_path: Path) -> None:
     disk = WatchedFileIO(broken=True)
     disk.gate.set()
-    write = table_write(table(tmp_path, disk), next_sequence_number=0, index=None)
+    write = table_write(table(tmp_path, disk), next_sequence_number=0)
     write.write((PARTITION, 0), rows(1))
     with pytest.raises(OSError, match="No space left"):
         write.prepare_commit()
@@ -92,7 +92,7 @@ def test_a_failed_task_leaves_no_file(tmp_path: Path) -> None:
 
 
 def _write_and_fail(target: FileStoreTable) -> None:
-    with table_write(target, next_sequence_number=0, index=None) as write:
+    with table_write(target, next_sequence_number=0) as write:
         write.write((PARTITION, 0), rows(1))
         write.write((PARTITION, 1), rows(2))
         raise ZeroDivisionError

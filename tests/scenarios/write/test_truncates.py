@@ -14,13 +14,13 @@ import pytest
 
 from stream_app.errors import WrongSourceError
 from stream_app.model.snapshot import CommitKind
-from stream_app.spark.epoch.epoch_plan import Part
+from stream_app.spark.epoch.epoch_plan import MessagePart
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
-from tests.support.epoch_here import EpochHere, Parts
-from tests.support.faulty_file_io import Fault, FaultyFileIO, Mode
-from tests.support.table_checks import check_chain
-from tests.support.table_writer import by_content, read_rows
-from tests.support.two_tables import TOPICS, TRUNCATE, TwoTables, reports
+from tests.support.engines.epoch_in_caller import EpochHere, Parts
+from tests.support.files.faulty_file_io import Fault, FaultyFileIO, Mode
+from tests.support.jobs.table_writer import by_content, read_rows
+from tests.support.jobs.two_table_job import TOPICS, TRUNCATE, TwoTables, reports
+from tests.support.tables.snapshot_chain import check_chain
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 HOURS = 4 * 3600
@@ -38,7 +38,7 @@ def two_tables(folder: Path) -> TwoTables:
 
 def run(batch: EpochCommitter[Parts], tables: TwoTables, epoch: int, **bad: Any) -> None:
     """An epoch, read by two tasks; what stops the job is raised as it is."""
-    runner = batch.writer.runner
+    runner = batch.rounds.runner
     assert isinstance(runner, EpochHere)
     runner.topics = [
         part for each in range(epoch + 1) for part in tables.messages(each).to_batches()
@@ -183,19 +183,21 @@ class Shards:
 
     names: tuple[str, ...]
 
-    def split(self, messages: pa.RecordBatch) -> Iterator[Part]:
+    def split(self, messages: pa.RecordBatch) -> Iterator[MessagePart]:
         topic = messages.column("topic")[0].as_py()
-        yield Part(TOPICS.index(topic), messages, self.names if topic == "a" else ("us.other",))
+        yield MessagePart(
+            TOPICS.index(topic), messages, self.names if topic == "a" else ("us.other",)
+        )
 
 
 def test_a_truncate_of_a_shard_holds_its_table_back_alone(tmp_path: Path) -> None:
     tables = two_tables(tmp_path)
     batch = tables.started(EpochHere(), each_for_itself=True)
-    batch.writer.shape = batch.writer.shape.with_splitter(Shards(("eu.t", "us.t")))
+    batch.rounds.shape = batch.rounds.shape.with_splitter(Shards(("eu.t", "us.t")))
     run(batch, tables, 0)
     # A later process knows it, though the epoch has rows of one source table only.
     later = tables.started(EpochHere(), each_for_itself=True)
-    later.writer.shape = later.writer.shape.with_splitter(Shards(("us.t",)))
+    later.rounds.shape = later.rounds.shape.with_splitter(Shards(("us.t",)))
     tables.send([TRUNCATE, {"k": 50, "v": "held"}], [TRUNCATE, {"day": "one", "n": 50}])
     run(later, tables, 1)
     waiting = tables.state().held

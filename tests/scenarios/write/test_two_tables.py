@@ -14,13 +14,13 @@ import pytest
 
 from stream_app.errors import BadRecordsError, StreamAppError
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
-from stream_app.spark.ingest.epoch_round import OFFSETS_PROPERTY
+from stream_app.spark.ingest.round_commits import OFFSETS_PROPERTY
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from tests.support.epoch_here import EpochHere, Parts
-from tests.support.faulty_file_io import Fault, FaultyFileIO, Mode
-from tests.support.table_checks import check_chain
-from tests.support.table_writer import by_content, read_rows
-from tests.support.two_tables import EndedError, TwoTables, reports
+from tests.support.engines.epoch_in_caller import EpochHere, Parts
+from tests.support.files.faulty_file_io import Fault, FaultyFileIO, Mode
+from tests.support.jobs.table_writer import by_content, read_rows
+from tests.support.jobs.two_table_job import EndedError, TwoTables, reports
+from tests.support.tables.snapshot_chain import check_chain
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -71,14 +71,14 @@ def test_each_table_gets_its_own_rows_in_an_epoch_of_its_own(tmp_path: Path) -> 
     assert_right(tables)
     orders, events = ([report.counts.changes for report in reports(batch, at)] for at in (0, 1))
     assert (orders, events) == ([20, 1], [9, 0])
-    assert (batch.writer.totals.messages, batch.writer.totals.changes) == (30, 30)
+    assert (batch.rounds.totals.messages, batch.rounds.totals.changes) == (30, 30)
     for table, ends in zip(tables.tables, ({"a": {"0": 20}}, {"b": {"0": 8}}), strict=True):
-        told = [
+        offsets = [
             json.loads((snapshot.properties or {})[OFFSETS_PROPERTY])
             for snapshot in check_chain(table)
             if OFFSETS_PROPERTY in (snapshot.properties or {})
         ]
-        assert told[-1] == ends
+        assert offsets[-1] == ends
         assert [each.commit_user for each in table.snapshots.backwards()][-1] == "the job"
 
 
@@ -111,8 +111,8 @@ def test_the_schema_of_each_epoch_is_the_one_that_its_table_has_then(tmp_path: P
     assert first.message_format is second.message_format
     job = batch.tables.feeds[0].job
     job.table = job.table.with_options({"ignore-update-before": "true"})
-    assert batch.writer.plan().table(0).table.schema.options["ignore-update-before"] == "true"
-    assert batch.writer.plan().table(0).message_format is not first.message_format
+    assert batch.rounds.plan().table(0).table.schema.options["ignore-update-before"] == "true"
+    assert batch.rounds.plan().table(0).message_format is not first.message_format
 
 
 def test_an_epoch_that_one_table_has_is_finished_for_the_other(tmp_path: Path) -> None:

@@ -15,25 +15,23 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA, TableTraits
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
-from stream_app.message_formats import message_format
+from stream_app.message_format_registry import message_format
 from stream_app.model.snapshot import CommitKind
 from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape
-from stream_app.spark.epoch.epoch_runner import EpochOutput, Routed
+from stream_app.spark.epoch.epoch_runner import EpochOutput, RoutedEpoch
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.epoch_writer import EpochWriter
+from stream_app.spark.ingest.epoch_rounds import EpochRounds
+from stream_app.spark.ingest.epoch_tables import StoppingTables
 from stream_app.spark.ingest.job_state import JobStateFile
-from stream_app.spark.ingest.job_tables import StoppingTables
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
-from tests.support.begun_epoch import begin_epoch
-from tests.support.epoch_here import EpochHere, Parts
-from tests.support.small_table import CompactHere, small_table
-from tests.support.table_checks import check_chain
-from tests.support.table_writer import (
+from tests.support.engines.begun_epoch import begin_epoch
+from tests.support.engines.epoch_in_caller import EpochHere, Parts
+from tests.support.jobs.table_writer import (
     CompactInCaller,
     CompactLater,
     TableWriter,
@@ -41,7 +39,9 @@ from tests.support.table_writer import (
     read_changes,
     read_rows,
 )
-from tests.support.two_tables import Reports
+from tests.support.jobs.two_table_job import Reports
+from tests.support.tables.small_table import CompactHere, small_table
+from tests.support.tables.snapshot_chain import check_chain
 
 TOASTED = "__debezium_unavailable_value"
 COLUMNS = "id BIGINT, body STRING NOT NULL, n INT"
@@ -79,7 +79,7 @@ class ToastJob:
         )
         shape = EpochShape(tasks=2, block_bytes=2000)
         return EpochCommitter(
-            EpochWriter(tables=tables, shape=shape, runner=EpochHere(), clock=self.table.clock)
+            EpochRounds(tables=tables, shape=shape, runner=EpochHere(), clock=self.table.clock)
         )
 
     def _executor(self, table: FileStoreTable) -> CompactExecutor:
@@ -187,7 +187,7 @@ def test_a_row_that_the_table_never_had_goes_to_quarantine(tmp_path: Path) -> No
     assert record["reason"] == (
         "column 'body' is unchanged and its value was not sent, and its row is not in the table"
     )
-    counts = job.batch.writer.totals
+    counts = job.batch.rounds.totals
     assert (counts.messages, counts.changes, counts.bad) == (3, 2, 1)
     assert counts.kinds == (1, 0, 1, 0), "+I and +U, without the update that was refused"
 
@@ -266,7 +266,7 @@ def test_a_value_that_another_writer_changes_meanwhile_is_not_undone(
     class Overtaken(EpochHere):
         writes = 0
 
-        def route(self, epoch: int, messages: Parts, plan: EpochPlan) -> Routed:
+        def route(self, epoch: int, messages: Parts, plan: EpochPlan) -> RoutedEpoch:
             routed = super().route(epoch, messages, plan)
 
             def write(newest: EpochPlan) -> EpochOutput:
@@ -278,6 +278,6 @@ def test_a_value_that_another_writer_changes_meanwhile_is_not_undone(
 
             return replace(routed, write=write)
 
-    job.batch.writer.runner = Overtaken()
+    job.batch.rounds.runner = Overtaken()
     job.run(change("u", 1, n=5))
     assert job.rows() == by_content([a_row(1, f"theirs {commits}", 5)])

@@ -23,9 +23,9 @@ from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from tests.support.function_columns import FUNCTION_COLUMNS, NEEDED_OPTIONS
-from tests.support.small_table import KINDS, Change, SmallTable, small_table
-from tests.support.table_writer import CompactInCaller, read_rows
+from tests.support.jobs.table_writer import CompactInCaller, read_rows
+from tests.support.tables.function_columns import FUNCTION_COLUMNS, NEEDED_OPTIONS
+from tests.support.tables.small_table import KINDS, Change, SmallTable, small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 AGGREGATION = {"merge-engine": "aggregation"}
@@ -106,7 +106,7 @@ HISTORIES = [
 ] * 2
 WITH_A_ROW = [history for history in HISTORIES if history[0] in ("+I", "+U")]
 """A key without a row has no value, so a delete of it may leave none in a NOT NULL column. Its
-compaction's error tells the remedy, `alter --nullable`, which mends the table."""
+compaction's error tells the remedy, `alter --nullable`, which fixes the table."""
 
 
 def is_refused(table: FileStoreTable, change: Change) -> bool:

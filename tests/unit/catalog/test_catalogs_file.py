@@ -14,7 +14,7 @@ from stream_app.catalog.identifier import Identifier
 from stream_app.catalog.registry import _KINDS
 from stream_app.clock import SystemClock
 from stream_app.errors import StorageError, StreamAppError, TableNotFoundError, UsageError
-from tests.support.small_table import small_table
+from tests.support.tables.small_table import small_table
 
 LAKE = """
 [lake]

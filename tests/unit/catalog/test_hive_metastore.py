@@ -14,13 +14,13 @@ from thrift.transport.TTransport import TMemoryBuffer
 from stream_app.catalog.hive.hive_catalog import HiveCatalog
 from stream_app.catalog.hive.hive_site import addresses, timeout_ms
 from stream_app.catalog.hive.hive_types import hive_type
-from stream_app.catalog.hive.metastore_client import MetastoreClient, Method
+from stream_app.catalog.hive.metastore_client import MetastoreClient, MetastoreMethod
 from stream_app.catalog.hive.thrift_struct import (
-    Items,
-    Pairs,
     Struct,
+    ThriftList,
+    ThriftMap,
     ThriftType,
-    Value,
+    ThriftValue,
     read_struct,
     text,
     write_struct,
@@ -32,18 +32,21 @@ from stream_app.model.schema.data_type import parse_data_type
 
 
 def test_a_struct_keeps_fields_that_nobody_knows() -> None:
-    inner = Struct({7: Value(ThriftType.DOUBLE, 0.5), 900: Value(ThriftType.BYTE, 3)})
+    inner = Struct({7: ThriftValue(ThriftType.DOUBLE, 0.5), 900: ThriftValue(ThriftType.BYTE, 3)})
     pairs = ((b"\xff not UTF-8", inner), (b"", Struct()))
     struct = Struct(
         {
             1: text("größe"),
-            2: Value(ThriftType.BOOL, True),
-            25: Value(ThriftType.I64, 2**40),
-            26: Value(ThriftType.SET, Items(ThriftType.I16, (1, -2))),
-            27: Value(ThriftType.MAP, Pairs(ThriftType.STRING, ThriftType.STRUCT, pairs)),
-            28: Value(
+            2: ThriftValue(ThriftType.BOOL, True),
+            25: ThriftValue(ThriftType.I64, 2**40),
+            26: ThriftValue(ThriftType.SET, ThriftList(ThriftType.I16, (1, -2))),
+            27: ThriftValue(ThriftType.MAP, ThriftMap(ThriftType.STRING, ThriftType.STRUCT, pairs)),
+            28: ThriftValue(
                 ThriftType.LIST,
-                Items(ThriftType.LIST, (Items(ThriftType.I32, (4,)), Items(ThriftType.I32, ()))),
+                ThriftList(
+                    ThriftType.LIST,
+                    (ThriftList(ThriftType.I32, (4,)), ThriftList(ThriftType.I32, ())),
+                ),
             ),
         }
     )
@@ -156,8 +159,8 @@ def silent_port() -> Iterator[int]:
 def test_a_metastore_that_does_not_answer_is_an_error(silent_port: int) -> None:
     client = MetastoreClient(addresses(f"thrift://127.0.0.1:{silent_port}"), 1, 50)
     with pytest.raises(StorageError, match="no Hive metastore answers"):
-        client.call(Method("get_all_databases"))
+        client.call(MetastoreMethod("get_all_databases"))
     nobody = pickle.loads(pickle.dumps(MetastoreClient(addresses("thrift://127.0.0.1:1"), 1, 50)))
     with pytest.raises(StorageError, match="no Hive metastore answers") as error:
-        nobody.call(Method("get_all_databases"))
+        nobody.call(MetastoreMethod("get_all_databases"))
     assert "'uri' of the catalog" in error.value.fix

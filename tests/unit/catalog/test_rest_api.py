@@ -7,8 +7,8 @@ import pytest
 from stream_app.catalog.registry import catalog_of
 from stream_app.catalog.rest.rest_api import RestApi
 from stream_app.errors import NoAccessError, StorageError, StreamAppError, UsageError
-from tests.support.http_receiver import http_receiver
-from tests.support.small_table import StandingClock
+from tests.support.servers.http_receiver import http_receiver
+from tests.support.tables.small_table import StandingClock
 
 OPTIONS = {
     "metastore": "rest", "uri": "http://127.0.0.1:1", "warehouse": "w", "token.provider": "bear",

@@ -11,9 +11,9 @@ from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA, MESSAGE_SCHEMA, chang
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.message_formats import message_format
+from stream_app.message_format_registry import message_format
 from stream_app.model.schema.data_type import parse_columns
-from tests.unit.cdc.debezium_messages import a_format, event, messages, reasons_of, rows_of
+from tests.support.messages.debezium_messages import a_format, event, messages, reasons_of, rows_of
 
 COLUMNS = "id BIGINT, v STRING"
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from stream_app.cdc.column_drift import Column, DriftKind, Sighting
-from tests.unit.cdc.debezium_messages import a_format, messages
+from tests.support.messages.debezium_messages import a_format, messages
 
 COLUMNS = "id BIGINT, v STRING, w STRING, n DECIMAL(38,2), j STRING"
 NAMES = {"id", "v", "w", "n", "j"}

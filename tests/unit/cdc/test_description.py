@@ -9,10 +9,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.message_formats import format_named
+from stream_app.message_format_registry import format_named
 from stream_app.model.schema.mapping_options import parse_mapping_options
 from stream_app.model.schema.source_table import SourceTable
-from tests.unit.cdc.debezium_messages import a_format, captured, messages, reasons_of, rows_of
+from tests.support.messages.debezium_messages import (
+    a_format,
+    captured,
+    messages,
+    reasons_of,
+    rows_of,
+)
 
 
 def described(batch: pa.RecordBatch, *options: str) -> SourceTable | None:

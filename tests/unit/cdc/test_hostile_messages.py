@@ -11,8 +11,9 @@ import pytest
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch
 from stream_app.model.schema.data_type import parse_columns
-from tests.support.graded_messages import graded_messages
-from tests.support.hostile_messages import (
+from tests.support.messages.debezium_messages import a_format, messages, reasons_of, rows_of
+from tests.support.messages.graded_messages import graded_messages
+from tests.support.messages.hostile_messages import (
     ALL_COLUMNS,
     COLUMNS,
     MODES,
@@ -24,7 +25,6 @@ from tests.support.hostile_messages import (
     hostile_messages,
     values_in_columns,
 )
-from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of, rows_of
 
 MESSAGES, BATCH, ALONE = 10_000, 500, 400
 NAMES = parse_columns(COLUMNS).names
@@ -37,7 +37,7 @@ def decode(given: list[Hostile], **options: str) -> DecodedBatch:
 
 
 def check(given: list[Hostile], decoded: DecodedBatch) -> None:
-    """Each message has become rows, or is set aside, or is counted as skipped."""
+    """Each message has become rows, or is quarantined, or is counted as skipped."""
     rows: dict[int, list[dict[str, Any]]] = {}
     for index, kind, *values in rows_of(decoded):
         row = dict(zip(NAMES, values, strict=True))
@@ -125,12 +125,12 @@ def test_any_value_in_any_column_harms_no_other(
     given = values_in_columns(MESSAGES // 10, random.Random(f"{seed} {mode} {keeps}"))
 
     def fate(decoded: DecodedBatch) -> dict[int, list[Any]]:
-        found: dict[int, list[Any]] = {}
+        outcomes: dict[int, list[Any]] = {}
         for index, *row in rows_of(decoded):
-            found.setdefault(index, []).append(row)
+            outcomes.setdefault(index, []).append(row)
         reasons = reasons_of(decoded)
-        assert not found.keys() & reasons.keys()
-        return {**found, **{index: [reason] for index, reason in reasons.items()}}
+        assert not outcomes.keys() & reasons.keys()
+        return {**outcomes, **{index: [reason] for index, reason in reasons.items()}}
 
     decoder = a_format(ALL_COLUMNS, options=mode, keep_update_before=keeps)
     together = fate(decoder.decode(messages(*given)))

@@ -11,15 +11,15 @@ import pytest
 
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.message_formats import message_format
+from stream_app.message_format_registry import message_format
 from stream_app.model.schema.data_type import parse_columns
-from tests.support.growing_messages import ENVELOPES, GROWING, ROWS, Growing, in_envelopes
-from tests.unit.cdc.debezium_messages import a_format, messages
+from tests.support.messages.debezium_messages import a_format, messages
+from tests.support.messages.growing_messages import ENVELOPES, GROWING, ROWS, Growing, in_envelopes
 
 TIMES = 8
 SMALL, GOAL = 2_000, 3.0
-SLACK = 1.5
-"""Linear work takes 8 times as much, n log n at these sizes 11 times, and a square 64 times."""
+SLACK = 1.7
+"""Linear work takes 8 times as much, n log n at these sizes 11 to 12.1 times, a square 64 times."""
 
 
 @pytest.mark.parametrize("kind", GROWING)

@@ -16,7 +16,7 @@ import pytest
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.model.schema.data_type import parse_columns
-from tests.unit.cdc.debezium_messages import a_format, reasons_of, rows_of
+from tests.support.messages.debezium_messages import a_format, reasons_of, rows_of
 
 TABLES = (
     ("id BIGINT, v STRING, n INT", "id"),
@@ -117,10 +117,10 @@ def batch(messages: list[Message]) -> pa.RecordBatch:
 def outcomes(decoded: DecodedBatch) -> dict[int, Any]:
     """For each message its rows or its reason; none for one that is skipped."""
     assert not decoded.decoder_errors
-    found: dict[int, Any] = dict(reasons_of(decoded))
+    outcomes: dict[int, Any] = dict(reasons_of(decoded))
     for at, *cells in rows_of(decoded):
-        found[at] = (*found.get(at, ()), tuple(cells))
-    return found
+        outcomes[at] = (*outcomes.get(at, ()), tuple(cells))
+    return outcomes
 
 
 def sums(decoded: list[DecodedBatch]) -> tuple[int, set[str], dict[Any, int]]:
@@ -154,7 +154,7 @@ def test_a_record_depends_on_no_other(seed: int) -> None:
     chosen = rng.choices(kinds, k=rng.choice([2, 10, 100]))
     together = next(formats).decode(batch(chosen))
     alone = {one: next(formats).decode(batch([one])) for one in set(chosen)}
-    found = outcomes(together)
+    results = outcomes(together)
     for at, one in enumerate(chosen):
-        assert found.get(at) == outcomes(alone[one]).get(0), one
+        assert results.get(at) == outcomes(alone[one]).get(0), one
     assert sums([together]) == sums([alone[one] for one in chosen])

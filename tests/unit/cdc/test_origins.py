@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_app.cdc.source_tables import NO_TABLE, Origins, origins_of
-from stream_app.message_formats import FORMATS
-from tests.unit.cdc.debezium_messages import fixture_lines
+from stream_app.message_format_registry import FORMATS
+from tests.support.messages.debezium_messages import fixture_lines
 
 ORIGINS = FORMATS["debezium-json"].reader({}).origins
 SOURCE = {"connector": "postgresql", "db": "d", "schema": "s", "table": "t", "lsn": 1}
@@ -25,11 +25,11 @@ def origins(*values: bytes | None) -> Origins:
     return ORIGINS(pa.RecordBatch.from_pydict({"value": pa.array(values, pa.binary())}))
 
 
-def names(found: Origins) -> list[str | None]:
+def names(tables: Origins) -> list[str | None]:
     """Each message's table in words; None: none; the reason where it cannot be read."""
     return [
-        found.unreadable.get(at, None if code == NO_TABLE else str(found.tables[code]))
-        for at, code in enumerate(found.codes.tolist())
+        tables.unreadable.get(at, None if code == NO_TABLE else str(tables.tables[code]))
+        for at, code in enumerate(tables.codes.tolist())
     ]
 
 
@@ -43,10 +43,10 @@ def envelope(*, row: Any = None, op: str = "c", transaction: Any = None, **sourc
 def test_captured_messages_are_of_the_table_that_their_topic_names(kind: str) -> None:
     lines = fixture_lines(f"debezium_{kind}")
     values = [line["value"] for line in lines]
-    found = origins(*(None if value is None else value.encode() for value in values))
-    assert not found.unreadable
+    tables = origins(*(None if value is None else value.encode() for value in values))
+    assert not tables.unreadable
     rows = 0
-    for line, name in zip(lines, names(found), strict=True):
+    for line, name in zip(lines, names(tables), strict=True):
         parts = line["topic"].split(".")
         if name is None:
             assert line["value"] is None or len(parts) < 3
@@ -58,10 +58,10 @@ def test_captured_messages_are_of_the_table_that_their_topic_names(kind: str) ->
 
 def test_flattened_messages_are_of_the_table_that_was_added() -> None:
     lines = [line for line in fixture_lines("debezium_pg_flat") if line["value"]]
-    found = origins(*(line["value"].encode() for line in lines))
+    tables = origins(*(line["value"].encode() for line in lines))
     topics = [line["topic"].split(".") for line in lines]
     wanted = [None if len(topic) < 3 else topic[2] for topic in topics]
-    assert names(found) == wanted
+    assert names(tables) == wanted
 
 
 @settings(max_examples=60, deadline=None)
@@ -114,7 +114,7 @@ def test_a_row_that_looks_like_another_table() -> None:
 
 def test_transactions_truncates_and_what_means_no_row() -> None:
     transaction = {"id": "1:2", "total_order": 1, "data_collection_order": 1}
-    found = origins(
+    tables = origins(
         envelope(transaction=transaction),
         envelope(op="t"),
         envelope(op="m", table=""),
@@ -123,16 +123,16 @@ def test_transactions_truncates_and_what_means_no_row() -> None:
         b'{"status":"BEGIN","id":"1","event_count":null,"data_collections":null,"ts_ms":1}',
         b'{"source":{"db":"d","table":"t"},"databaseName":"d","ddl":"DROP TABLE t"}',
     )
-    assert names(found) == ["d.s.t", "d.s.t", None, None, None, None, None]
+    assert names(tables) == ["d.s.t", "d.s.t", None, None, None, None, None]
 
 
 def test_garbage_has_a_reason_and_changes_nothing_for_others() -> None:
-    found = origins(b"{", envelope(), b"[]", b"\xff", b'{"id":1}', b'{"op":"c","after":{"id":1}}')
-    told = names(found)
-    assert told[1] == "d.s.t"
-    assert [found.codes[at] for at in (0, 2, 3, 4, 5)] == [NO_TABLE] * 5
+    tables = origins(b"{", envelope(), b"[]", b"\xff", b'{"id":1}', b'{"op":"c","after":{"id":1}}')
+    table_names = names(tables)
+    assert table_names[1] == "d.s.t"
+    assert [tables.codes[at] for at in (0, 2, 3, 4, 5)] == [NO_TABLE] * 5
     for at, reason in ((0, "JSON"), (2, "array"), (3, "UTF-8"), (4, "__table"), (5, "its table")):
-        assert reason in str(told[at])
+        assert reason in str(table_names[at])
 
 
 @pytest.mark.parametrize("length", [1, 100, 511, 700])
@@ -150,5 +150,5 @@ def test_runs_of_many_tables(length: int) -> None:
 def test_origins_of_columns_dictionary_encoded_or_not() -> None:
     database, table = pa.array(["a", None, "b", "a"]), pa.array(["t", "t", None, "t"])
     for columns in ((database, table), (database.dictionary_encode(), table.dictionary_encode())):
-        found = origins_of(columns[0], pa.nulls(4, pa.string()), columns[1], {})
-        assert names(found) == ["a.t", "t", None, "a.t"]
+        tables = origins_of(columns[0], pa.nulls(4, pa.string()), columns[1], {})
+        assert names(tables) == ["a.t", "t", None, "a.t"]

@@ -1,4 +1,4 @@
-"""A decoder that fails at some records: these are set aside, all others are decoded."""
+"""A decoder that fails at some records: these are quarantined, all others are decoded."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pytest
 from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.column_drift import DriftKind, Sighting
 from stream_app.cdc.message_format import MessageFormat
-from stream_app.cdc.pipeline import Pipeline, Place
+from stream_app.cdc.pipeline import Pipeline, StepPlace
 from stream_app.cdc.steps.insert_only import InsertOnly
 from stream_app.errors import SourceError
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.source_table import SourceColumn, SourceTable
-from tests.unit.cdc.debezium_messages import a_format, event, messages, reasons_of, rows_of
+from tests.support.messages.debezium_messages import a_format, event, messages, reasons_of, rows_of
 
 POISON = b'"poison"'
 
@@ -64,7 +64,7 @@ def insert(key: int, text: str = '"x"') -> str:
         (lambda: dict[str, int]()["x"], "KeyError: 'x' (<lambda>, test_pipeline.py:"),
     ],
 )
-def test_each_record_at_which_the_decoder_fails_is_set_aside(
+def test_each_record_at_which_the_decoder_fails_is_quarantined(
     fail: Callable[[], object], named: str
 ) -> None:
     values = [insert(key) for key in range(1000)]
@@ -118,10 +118,10 @@ def test_the_last_truncate_is_told_whatever_fails_beside_it() -> None:
     for at in range(5):
         values = [insert(1), event("t"), insert(2), event("t")]
         values.insert(at, insert(3, POISON.decode()))
-        told = Pipeline(FailingDecoder(recursion, a_format(options=options))).decode(
+        decoded = Pipeline(FailingDecoder(recursion, a_format(options=options))).decode(
             messages(*values)
         )
-        assert told.truncated == 3 + (at <= 3)
+        assert decoded.truncated == 3 + (at <= 3)
 
 
 @pytest.mark.parametrize("poisoned", [1, 16, 256])
@@ -141,7 +141,7 @@ def test_the_search_is_short(poisoned: int, seed: int) -> None:
 def test_errors_are_counted_behind_other_formats_too() -> None:
     failing = FailingDecoder(recursion, a_format(keys=()))
     last = InsertOnly(quarantines=True, ignores_deletes=True)
-    decoder = Pipeline(failing, {Place.INSERTS_ONLY: last})
+    decoder = Pipeline(failing, {StepPlace.INSERTS_ONLY: last})
     row = '{"id":3,"v":"x"}'
     values = [insert(1, POISON.decode()), insert(2), event("d", before=row), event("u", after=row)]
     decoded = decoder.decode(messages(*values))
@@ -175,16 +175,18 @@ def telling_step(decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatc
     return replace(decoded, description=SourceTable(columns=tuple(columns))) if columns else decoded
 
 
-def test_a_record_at_which_a_step_fails_is_set_aside_alone() -> None:
+def test_a_record_at_which_a_step_fails_is_quarantined_alone() -> None:
     values = [insert(key) for key in range(100)]
     values[40] = insert(40, POISON.decode())
-    decoded = a_format().with_steps({Place.INSERTS_ONLY: failing_step}).decode(messages(*values))
+    decoded = (
+        a_format().with_steps({StepPlace.INSERTS_ONLY: failing_step}).decode(messages(*values))
+    )
     assert (decoded.decoder_errors, len(rows_of(decoded))) == (1, 99)
     assert reasons_of(decoded)[40].startswith("the decoder failed with RecursionError")
 
 
 def test_what_records_beside_it_tell_of_columns_is_kept() -> None:
-    steps = {Place.DESCRIBED_COLUMNS: telling_step, Place.INSERTS_ONLY: failing_step}
+    steps = {StepPlace.DESCRIBED_COLUMNS: telling_step, StepPlace.INSERTS_ONLY: failing_step}
     values = [insert(1), insert(2, POISON.decode()), insert(3)]
     decoded = a_format().with_steps(steps).decode(messages(*values))
     assert decoded.description is not None
@@ -192,10 +194,10 @@ def test_what_records_beside_it_tell_of_columns_is_kept() -> None:
 
 
 def test_steps_run_in_the_order_of_their_places() -> None:
-    places = list(Place)
+    places = list(StepPlace)
     random.Random(3).shuffle(places)
     pipeline = a_format()
     for place in places:
         pipeline = pipeline.with_steps({place: failing_step})
-    assert list(pipeline.steps) == list(Place)
-    assert pipeline.with_steps({Place.DEFAULTS: None}) == pipeline
+    assert list(pipeline.steps) == list(StepPlace)
+    assert pipeline.with_steps({StepPlace.DEFAULTS: None}) == pipeline

@@ -61,13 +61,12 @@ def test_what_the_readme_and_the_example_write_is_not_the_demos(tmp_path: Path) 
     """Who has seen the demo tries them next, in the same folder."""
     demo = DemoFolder(tmp_path)
     of_demo = load_config(CONF, [], {})
-    assert of_demo.sync is not None
-    assert tmp_path / of_demo.sync.path("orders") == demo.database / "orders"
+    assert tmp_path / of_demo.tables.path("orders") == demo.database / "orders"
     assert (tmp_path / of_demo.stream.checkpoint).is_relative_to(demo.work)
     (example,) = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
     (tmp_path / "readme.toml").write_text(example)
     for path in (tmp_path / "readme.toml", ROOT / "conf" / "orders.toml"):
         config = load_config(path, [], {})
-        table = config.table.path if config.sync is None else config.sync.path("orders")
-        assert Path(table).parent != Path(of_demo.sync.path("orders")).parent
+        table = config.tables.path("orders")
+        assert Path(table).parent != Path(of_demo.tables.path("orders")).parent
         assert config.stream.checkpoint != of_demo.stream.checkpoint

@@ -52,8 +52,8 @@ def test_messages_are_those_that_debezium_sent() -> None:
         made.setdefault(topic, []).append((without_what_varies(key), without_what_varies(value)))
     assert made.keys() == captured.keys()
     for topic, messages in made.items():
-        for found, wanted in zip_longest(messages, captured[topic]):
-            assert found == wanted
+        for message, wanted in zip_longest(messages, captured[topic]):
+            assert message == wanted
 
 
 def test_the_shop_remembers_what_its_messages_lead_to() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from stream_app.demo.screen import TableProgress, messages_before
+from stream_app.demo.progress_panel import TableProgress, messages_before
 from stream_app.model.snapshot import SOURCE_END_PROPERTY
 from stream_app.table.opening import open_table
-from tests.support.small_table import small_table
+from tests.support.tables.small_table import small_table
 
 
 def test_offsets_are_added_up() -> None:
@@ -18,11 +18,11 @@ def test_offsets_are_added_up() -> None:
 def test_snapshots_tell_how_far_the_table_is(tmp_path: Path) -> None:
     place = tmp_path / "db.db" / "t"
     progress = TableProgress(str(place))
-    progress.look()
+    progress.read_snapshots()
     assert (progress.read, progress.latest, progress.epoch) == (0, 0, None)
     table = small_table(place, "k INT, v STRING", ("k",))
     table.commit(("+I", {"k": 1, "v": "a"}))
-    progress.look()
+    progress.read_snapshots()
     assert (progress.read, progress.latest) == (0, 1), "another writer's tells of no source"
     snapshots = open_table(str(place)).snapshots
     one = snapshots.snapshot(1)
@@ -34,6 +34,6 @@ def test_snapshots_tell_how_far_the_table_is(tmp_path: Path) -> None:
         document["properties"] = {**(document.get("properties") or {}), SOURCE_END_PROPERTY: end}
         Path(f"{place}/snapshot/snapshot-{number}").write_text(json.dumps(document))
     Path(f"{place}/snapshot/LATEST").write_text("3")
-    progress.look()
+    progress.read_snapshots()
     assert (progress.read, progress.latest, progress.epoch) == (35, 3, 3)
     assert progress.snapshots == {one.commit_kind.value: 3}

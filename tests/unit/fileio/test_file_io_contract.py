@@ -24,10 +24,10 @@ from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.fileio.store_time import store_now_ms
-from tests.support.hdfs_cluster import HdfsCluster
-from tests.support.memory_file_io import MemoryFileIO
-from tests.support.s3_server import S3Server
-from tests.support.synced_disk import SyncedDisk
+from tests.support.files.memory_file_io import MemoryFileIO
+from tests.support.files.synced_disk import SyncedDisk
+from tests.support.servers.hdfs_cluster import HdfsCluster
+from tests.support.servers.s3_server import S3Server
 
 ODD_NAME = "dt=2026-11-20 12%3A00+ü#?&=~"
 BYTES = 100_000
@@ -60,8 +60,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     """Of each implementation that writes."""
     if request.param == "memory":
         memory = MemoryFileIO()
-        found = lambda: (memory.after_crash(is_back=lambda _: True), "/table")  # noqa: E731
-        return Place(memory, "/table", lambda: memory, found)
+        crashed = lambda: (memory.after_crash(is_back=lambda _: True), "/table")  # noqa: E731
+        return Place(memory, "/table", lambda: memory, crashed)
     if request.param == "s3":
         server: S3Server = request.getfixturevalue("s3")
         location = f"s3://{server.new_bucket()}/warehouse/t"
@@ -168,20 +168,20 @@ def test_a_listing_tells_sizes_times_and_folders(place: Place) -> None:
     before = time.time_ns() // 1_000_000
     place.io.write_bytes(place.path("below/one"), b"123")
     place.io.write_bytes(place.path("two"), b"1")
-    found = {status.name: status for status in place.io.list_status(place.folder)}
-    assert found.keys() == {"below", "two"}
+    statuses = {status.name: status for status in place.io.list_status(place.folder)}
+    assert statuses.keys() == {"below", "two"}
     assert place.io.list_names(place.folder) == ["two"], "a folder is no file"
-    assert (found["below"].is_folder, found["below"].size) == (True, 0)
-    assert (found["two"].is_folder, found["two"].size) == (False, 1)
+    assert (statuses["below"].is_folder, statuses["below"].size) == (True, 0)
+    assert (statuses["two"].is_folder, statuses["two"].size) == (False, 1)
     # Stores tell whole seconds.
-    assert before - 1000 <= found["two"].modified_millis <= time.time_ns() // 1_000_000 + 1000
+    assert before - 1000 <= statuses["two"].modified_millis <= time.time_ns() // 1_000_000 + 1000
 
 
 def test_the_time_of_a_new_file_is_the_file_systems(place: Place) -> None:
     before = time.time_ns() // 1_000_000
     place.io.write_bytes(place.path("f"), b"1")
-    told = store_now_ms(place.io, place.folder)
-    assert before - 1000 <= told <= time.time_ns() // 1_000_000 + 1000
+    now_ms = store_now_ms(place.io, place.folder)
+    assert before - 1000 <= now_ms <= time.time_ns() // 1_000_000 + 1000
     assert place.io.list_names(place.folder) == ["f"], "nothing is left"
 
 
@@ -268,12 +268,12 @@ def test_what_a_writing_call_has_returned_from_survives_a_power_cut(place: Place
     assert io.create_if_absent(place.path("snapshot/snapshot-1"), b"snapshot")
     for content in (b"1", b"2"):
         io.overwrite(place.path("snapshot/LATEST"), content)
-        found, folder = place.crashed()
-        assert found.read_bytes(f"{folder}/snapshot/LATEST") == content
-    assert found.read_bytes(f"{folder}/bucket-0/data") == b"data"
-    assert found.read_bytes(f"{folder}/manifest/manifest-1") == b"manifest"
-    assert found.read_bytes(f"{folder}/snapshot/snapshot-1") == b"snapshot"
-    assert sorted(found.list_names(f"{folder}/snapshot")) == ["LATEST", "snapshot-1"]
+        files, folder = place.crashed()
+        assert files.read_bytes(f"{folder}/snapshot/LATEST") == content
+    assert files.read_bytes(f"{folder}/bucket-0/data") == b"data"
+    assert files.read_bytes(f"{folder}/manifest/manifest-1") == b"manifest"
+    assert files.read_bytes(f"{folder}/snapshot/snapshot-1") == b"snapshot"
+    assert sorted(files.list_names(f"{folder}/snapshot")) == ["LATEST", "snapshot-1"]
 
 
 def test_what_was_deleted_stays_away_when_deletions_were_synced(place: Place) -> None:
@@ -283,9 +283,9 @@ def test_what_was_deleted_stays_away_when_deletions_were_synced(place: Place) ->
     place.again().delete(place.path("tag/tag-2"))
     place.io.sync_deletions(place.path("tag"))
     place.io.sync_deletions(place.path("no such folder"))
-    found, folder = place.crashed()
-    assert found.list_names(f"{folder}/tag") == []
-    assert found.list_names(f"{folder}/bucket-0") == ["data"]
+    files, folder = place.crashed()
+    assert files.list_names(f"{folder}/tag") == []
+    assert files.list_names(f"{folder}/bucket-0") == ["data"]
 
 
 def test_only_an_empty_folder_is_deleted(place: Place) -> None:

@@ -17,9 +17,9 @@ from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.fileio.hdfs.hdfs_file_io import HdfsFileIO
 from stream_app.table.storage_errors import storage_error
-from tests.support.hdfs_cluster import HdfsCluster
-from tests.support.ingest_process import a_free_port
-from tests.support.lossy_link import Loss, LossyLink
+from tests.support.jobs.ingest_process import a_free_port
+from tests.support.servers.hdfs_cluster import HdfsCluster
+from tests.support.servers.lossy_link import Loss, LossyLink
 
 pytestmark = pytest.mark.java
 AT_ONCE = {"hadoop.dfs.client.failover.max.attempts": "0"}

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.memory_file_io import MemoryFileIO
-from tests.support.small_table import SteppingClock
+from tests.support.files.memory_file_io import MemoryFileIO
+from tests.support.tables.small_table import SteppingClock
 
 
 def test_parquet_is_written_and_read() -> None:

@@ -16,8 +16,8 @@ from stream_app.errors import StorageError
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.fileio.ranged_input import CACHE_BYTES, TAIL_BYTES
-from tests.support.read_batches import read_batches
-from tests.support.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
+from tests.support.servers.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
+from tests.support.tables.read_batches import read_batches
 
 MIB = 1 << 20
 

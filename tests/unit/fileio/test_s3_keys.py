@@ -23,7 +23,7 @@ from stream_app.fileio.reference import NotThereError
 from stream_app.fileio.s3.s3_file_io import S3FileIO
 from stream_app.fileio.s3.s3_keys import KeyFiles, RenewedKeys, S3Keys
 from stream_app.fileio.s3.s3_options import s3_options
-from tests.support.s3_server import S3Server
+from tests.support.servers.s3_server import S3Server
 
 ROLE_VARIABLES = ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")
 
@@ -166,11 +166,11 @@ def test_keys_of_two_times_are_not_mixed(tmp_path: Path) -> None:
 
     class Slow(KeyFiles):
         def _read(self) -> S3Keys:
-            found = super()._read()
-            if found.texts[0] == "access-key-1":
+            keys = super()._read()
+            if keys.texts[0] == "access-key-1":
                 write_keys(tmp_path, 2)
                 return S3Keys(access_key="access-key-1", secret_key="secret-key-2")
-            return found
+            return keys
 
     names = {"access_key": "access", "secret_key": "secret", "session_token": "token"}
     files = {name: f"${{file:{tmp_path}/{file}}}" for name, file in names.items()}
@@ -288,10 +288,10 @@ class Container:
 
 @pytest.fixture
 def container() -> Iterator[Container]:
-    found = Container()
-    yield found
-    found.server.shutdown()
-    found.server.server_close()
+    container = Container()
+    yield container
+    container.server.shutdown()
+    container.server.server_close()
 
 
 def test_a_containers_role_gives_keys_and_new_ones_before_they_end(

@@ -28,9 +28,9 @@ def test_variables_fill_in() -> None:
 
 def test_an_option_beats_a_variable_and_keys_belong_together() -> None:
     given = {"s3.access-key": "mine", "s3.secret-key": "own", "s3.region": "us-west-2"}
-    found = s3_options(given, VARIABLES)
-    assert found.keys == S3Keys(access_key="mine", secret_key="own")
-    assert (found.region, found.endpoint) == ("us-west-2", "http://localhost:9000")
+    options = s3_options(given, VARIABLES)
+    assert options.keys == S3Keys(access_key="mine", secret_key="own")
+    assert (options.region, options.endpoint) == ("us-west-2", "http://localhost:9000")
 
 
 @pytest.mark.parametrize("prefix", ["s3.", "s3a.", "fs.s3a."])

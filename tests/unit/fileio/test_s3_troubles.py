@@ -22,8 +22,8 @@ from stream_app.fileio.s3.s3_options import s3_options
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.opening import create_or_open, open_for_writing, open_table
-from tests.support.s3_server import S3Server
-from tests.support.secure_kafka import make_authority, make_certificate
+from tests.support.brokers.secure_kafka import make_authority, make_certificate
+from tests.support.servers.s3_server import S3Server
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse
@@ -39,7 +39,7 @@ QUICK = 30.0
 """Seconds, for what a machine says at once; the client alone would try for minutes."""
 
 
-def told(location: str, options: dict[str, str]) -> StorageError:
+def error_of(location: str, options: dict[str, str]) -> StorageError:
     began = time.monotonic()
     with pytest.raises(StorageError) as caught:
         open_table(location, file_io_options=options)
@@ -66,14 +66,14 @@ def told(location: str, options: dict[str, str]) -> StorageError:
 )
 def test_an_answer_of_the_store(s3: S3Server, status: int, code: str, fix: str) -> None:
     s3.error = (status, code)
-    error = told("s3://b/t", s3.options)
+    error = error_of("s3://b/t", s3.options)
     assert re.search(fix, error.fix)
     if status != 301:
         assert code in error.what
 
 
 def test_nobody_listens() -> None:
-    error = told("s3://b/t", OPTIONS | {"s3.endpoint": "http://127.0.0.1:9"})
+    error = error_of("s3://b/t", OPTIONS | {"s3.endpoint": "http://127.0.0.1:9"})
     assert error.what.endswith("the endpoint refuses connections: http://127.0.0.1:9")
     assert "s3.endpoint is right" in error.fix
 
@@ -81,7 +81,7 @@ def test_nobody_listens() -> None:
 def test_nobody_has_that_name(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
-    error = told("s3://b/t", OPTIONS | {"s3.endpoint": "http://no-such-host.invalid"})
+    error = error_of("s3://b/t", OPTIONS | {"s3.endpoint": "http://no-such-host.invalid"})
     assert "host name is unknown: http://b.no-such-host.invalid" in error.what
     assert "s3.path.style.access = true" in error.fix
 
@@ -92,7 +92,7 @@ def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(s3_file_io._FIRST_RETRIES, "retry_timeout", timedelta(milliseconds=500))
     with socket.create_server(("127.0.0.1", 0)) as mute:
         endpoint = f"http://127.0.0.1:{mute.getsockname()[1]}"
-        error = told("s3://b/t", OPTIONS | {"s3.endpoint": endpoint})
+        error = error_of("s3://b/t", OPTIONS | {"s3.endpoint": endpoint})
         assert "does not answer in time" in error.what
         began = time.monotonic()
         with pytest.raises(StorageError, match="does not answer in time"):
@@ -147,7 +147,7 @@ def test_a_certificate_that_nobody_knows(
 ) -> None:
     endpoint, authority = with_tls
     location, options = f"s3://{s3.new_bucket()}/t", s3.options | {"s3.endpoint": endpoint}
-    error = told(location, options)
+    error = error_of(location, options)
     assert error.what.endswith(f"certificate is not trusted (UnknownIssuer): {endpoint}")
     assert "AWS_CA_BUNDLE" in error.fix
     monkeypatch.setenv("AWS_CA_BUNDLE", str(authority))
@@ -161,11 +161,11 @@ def test_tls_where_there_is_none_and_the_other_way_round(
     s3: S3Server, with_tls: tuple[str, Path]
 ) -> None:
     plain = s3.endpoint.replace("http:", "https:")
-    error = told("s3://b/t", OPTIONS | {"s3.endpoint": plain})
+    error = error_of("s3://b/t", OPTIONS | {"s3.endpoint": plain})
     assert "does not speak TLS" in error.what
     assert "http://" in error.fix
     secure = with_tls[0].replace("https:", "http:")
-    error = told("s3://b/t", OPTIONS | {"s3.endpoint": secure})
+    error = error_of("s3://b/t", OPTIONS | {"s3.endpoint": secure})
     assert "https://" in error.fix
 
 

@@ -16,7 +16,7 @@ from stream_app.filestore.versions.announcement_files import (
     RollbackAnnouncement,
 )
 from stream_app.filestore.versions.tag_manager import TagManager
-from tests.support.faulty_file_io import Fault, FaultyFileIO, InjectedError
+from tests.support.files.faulty_file_io import Fault, FaultyFileIO, InjectedError
 
 EXPIRY = ExpiryAnnouncement(begin=3, end=7, end_list="manifest-list-a-0", tagged=frozenset({4, 6}))
 ROLLBACK = RollbackAnnouncement(target=3, going={4: "manifest-list-a-1", 5: ""})
@@ -57,10 +57,10 @@ def test_one_that_cannot_be_read_says_what_to_do(tmp_path: Path, who: str, text:
     announcements = of(who, LocalFileIO(), tmp_path)
     file = tmp_path / "tag" / announcements.announce(SAID[who][0])
     file.write_text(text)
-    with pytest.raises(CorruptFileError, match=f"cannot read a {FOLDERS[who]} file") as told:
+    with pytest.raises(CorruptFileError, match=f"cannot read a {FOLDERS[who]} file") as raised:
         announcements.announcements()
-    assert told.value.where == str(file)
-    assert told.value.fix == f"when no {who} of the table is running, delete the file"
+    assert raised.value.where == str(file)
+    assert raised.value.fix == f"when no {who} of the table is running, delete the file"
 
 
 @pytest.mark.parametrize("who", SAID)

@@ -10,8 +10,8 @@ import pytest
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.filestore.versions.consumer_manager import ConsumerManager
-from tests.support.memory_file_io import MemoryFileIO
-from tests.support.plain_object import plain_object
+from tests.support.files.memory_file_io import MemoryFileIO
+from tests.support.files.plain_object import plain_object
 
 NOW = 1_767_225_600_000
 
@@ -54,8 +54,8 @@ def test_a_consumer_that_was_forgotten_stays_away_after_a_power_cut() -> None:
     for consumer_id in ("a", "b", "c"):
         manager.reset(consumer_id, 5)
     manager.delete("a")
-    found = ConsumerManager(files.after_crash(is_back=lambda _: True), "/t")
-    assert [consumer.consumer_id for consumer in found.consumers()] == ["b", "c"]
+    after_crash = ConsumerManager(files.after_crash(is_back=lambda _: True), "/t")
+    assert [consumer.consumer_id for consumer in after_crash.consumers()] == ["b", "c"]
     manager.expire(files.clock.now_ms() + 1000, 500)
     assert ConsumerManager(files.after_crash(is_back=lambda _: True), "/t").consumers() == []
 

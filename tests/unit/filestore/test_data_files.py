@@ -23,9 +23,9 @@ from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.schema.type_widening import keeps_values
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import create_or_open
-from tests.support.faulty_file_io import Fault, FaultyFileIO, InjectedError
-from tests.support.normal_rows import normal_rows
-from tests.support.small_table import TIME_MS, SteppingClock
+from tests.support.files.faulty_file_io import Fault, FaultyFileIO, InjectedError
+from tests.support.judges.normal_rows import normal_rows
+from tests.support.tables.small_table import TIME_MS, SteppingClock
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 PARTITION = bytes(4) + bytes(8)
@@ -235,11 +235,11 @@ def test_widened_types(tmp_path: Path, beside: str) -> None:
         a_field(3, "f", "DOUBLE"), a_field(4, "m", "DECIMAL(20,4)"),
         a_field(5, "t", "TIMESTAMP(6)"), a_field(6, "s", "STRING"),
     )  # fmt: skip
-    [found] = read(new, file)
-    assert found["t"] == "2023-11-14T22:13:20.123"
-    assert str(found["i"]) == "-5.00"
-    assert str(found["m"]) == "1.2500"
-    assert (found["f"], found["s"]) == (0.5, "abc")
+    [read_row] = read(new, file)
+    assert read_row["t"] == "2023-11-14T22:13:20.123"
+    assert str(read_row["i"]) == "-5.00"
+    assert str(read_row["m"]) == "1.2500"
+    assert (read_row["f"], read_row["s"]) == (0.5, "abc")
 
 
 @pytest.mark.parametrize(
@@ -283,18 +283,18 @@ def test_a_type_that_paimon_does_not_give_is_refused(tmp_path: Path) -> None:
     old = a_table(tmp_path, "k INT, a DOUBLE")
     [file] = write(old, rows(old, [{"k": 1, "a": 0.1}]))
     new = evolved(old, a_field(1, "k", "INT NOT NULL"), a_field(2, "a", "BYTES"))
-    with pytest.raises(UnsupportedTableError, match="holds column 'a' as DOUBLE") as told:
+    with pytest.raises(UnsupportedTableError, match="holds column 'a' as DOUBLE") as raised:
         read(new, file)
-    assert told.value.where.endswith(file.file_name)
+    assert raised.value.where.endswith(file.file_name)
 
 
 def test_a_schema_that_is_gone_is_told(tmp_path: Path) -> None:
     table = a_table(tmp_path, "k INT, a DOUBLE")
     [file] = write(table, rows(table, [{"k": 1, "a": 0.1}]))
-    with pytest.raises(CorruptFileError, match="schema 7, with which a data file was") as told:
+    with pytest.raises(CorruptFileError, match="schema 7, with which a data file was") as raised:
         read(table, replace(file, schema_id=7))
-    assert told.value.where.endswith(file.file_name)
-    assert "schema/schema-7" in told.value.fix
+    assert raised.value.where.endswith(file.file_name)
+    assert "schema/schema-7" in raised.value.fix
 
 
 def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def stats_of(*columns: str) -> SimpleStats:
 
 
 @pytest.mark.parametrize(
-    ("told", "written", "columns", "named"),
+    ("stats_columns", "written", "columns", "named"),
     [
         pytest.param(None, None, ("k", "v", "w"), ["k", "v", "w"], id="all"),
         pytest.param(("w",), None, ("w",), ["w"], id="some"),
@@ -49,17 +49,17 @@ def stats_of(*columns: str) -> SimpleStats:
     ],
 )
 def test_statistics_are_of_the_columns_that_the_file_has(
-    told: tuple[str, ...] | None,
+    stats_columns: tuple[str, ...] | None,
     written: tuple[str, ...] | None,
     columns: tuple[str, ...],
     named: list[str],
 ) -> None:
     file = dataclasses.replace(
-        FILE, value_stats_cols=told, write_cols=written, value_stats=stats_of(*columns)
+        FILE, value_stats_cols=stats_columns, write_cols=written, value_stats=stats_of(*columns)
     )
-    found = value_stats(file, SCHEMA)
-    assert list(found) == named
-    assert found["w"] == W
+    stats = value_stats(file, SCHEMA)
+    assert list(stats) == named
+    assert stats["w"] == W
 
 
 def test_a_column_of_the_format_leaves_them_unknown() -> None:

@@ -22,7 +22,7 @@ from stream_app.filestore.lookup.lookup_copies import (
 )
 from stream_app.filestore.lookup.lookup_copy import LookupCopy
 from stream_app.format.bucket_hash import Hashes
-from tests.support.small_table import StandingClock
+from tests.support.tables.small_table import StandingClock
 
 SCHEMA = pa.schema([pa.field("k", pa.int64(), nullable=False), ("v", pa.string())])
 HOUR_MS = 3_600_000
@@ -40,8 +40,8 @@ def rows(count: int, batch_rows: int = 100) -> Iterator[pa.RecordBatch]:
 def hashes_of(batch: pa.RecordBatch) -> Hashes:
     """Two keys to a hash, in no order."""
     keys = batch.column("k").to_numpy()
-    found: Hashes = ((keys // 2) * 2_654_435_761 % 2**32).astype(np.uint32)
-    return found
+    hashes: Hashes = ((keys // 2) * 2_654_435_761 % 2**32).astype(np.uint32)
+    return hashes
 
 
 def copies_in(
@@ -62,11 +62,11 @@ def made(copies: LookupCopies, path: str) -> LookupCopy | None:
 
 def found_in(copy: LookupCopy, *keys: int) -> list[tuple[int, str]]:
     wanted = pa.RecordBatch.from_arrays([pa.array(keys, pa.int64())], ["k"])
-    found = []
+    rows = []
     for batch, places in copy.rows_of(hashes_of(wanted), ["v"]):
         assert batch.schema.names == ["v"]
-        found += list(zip(places.tolist(), batch.column("v").to_pylist(), strict=True))
-    return found
+        rows += list(zip(places.tolist(), batch.column("v").to_pylist(), strict=True))
+    return rows
 
 
 def folders(copies: LookupCopies) -> list[Path]:

@@ -13,8 +13,8 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from tests.support.merge_read import MergeRead
-from tests.support.small_table import small_table
+from tests.support.tables.merge_read import MergeRead
+from tests.support.tables.small_table import small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -144,20 +144,22 @@ def test_damage_is_told_with_what_where_and_how_to_mend_it(
         }[kind]
     )
     damage(path, how)
-    with pytest.raises(CorruptFileError) as told:
+    with pytest.raises(CorruptFileError) as raised:
         read_all(table, latest)
-    assert told.value.where == str(path)
-    assert told.value.fix
-    assert "bytes" in told.value.what or "missing" in told.value.what or "not" in told.value.what
+    assert raised.value.where == str(path)
+    assert raised.value.fix
+    assert (
+        "bytes" in raised.value.what or "missing" in raised.value.what or "not" in raised.value.what
+    )
 
 
 @pytest.mark.parametrize("how", ["empty", "cut", "other bytes"])
 def test_damaged_snapshots_and_schemas_name_their_file(table: FileStoreTable, how: str) -> None:
     path = snapshot_file(table, "snapshot-3")
     damage(path, how)
-    with pytest.raises(CorruptFileError) as told:
+    with pytest.raises(CorruptFileError) as raised:
         table.snapshots.latest()
-    assert told.value.where == str(path)
+    assert raised.value.where == str(path)
     path = Path(table.location, "schema", "schema-0")
     damage(path, how)
     with pytest.raises(StreamAppError) as told_of_schema:

@@ -1,6 +1,6 @@
 """Values of one type as values of another, where no Java is needed to tell what is right.
 
-`tests/interop/test_altered_types.py` has every pair before Paimon's Java.
+`tests/interop/columns/test_altered_types.py` has every pair before Paimon's Java.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ def cast(stored: str, wanted: str, values: list[Any]) -> list[Any]:
     old, new = parse_data_type(stored), parse_data_type(wanted)
     given = pa.array([None, *values, None], arrow_type(old))
     # A slice, as a part of a batch is one.
-    found = read_as(given.slice(1, len(values)), old, new)
-    assert found.type == arrow_type(new)
+    cells = read_as(given.slice(1, len(values)), old, new)
+    assert cells.type == arrow_type(new)
     assert len(read_as(given.slice(0, 0), old, new)) == 0
     assert read_as(given.slice(0, 1), old, new).null_count == 1
-    return found.to_pylist()
+    return cells.to_pylist()
 
 
 @pytest.mark.parametrize(
-    ("stored", "wanted", "values", "found"),
+    ("stored", "wanted", "values", "expected"),
     [
         ("DATE", "STRING", [dt.date(9999, 12, 31)], ["9999-12-31"]),
         # Paimon up to 1.4 gives the day after, later versions this one.
@@ -50,8 +50,8 @@ def cast(stored: str, wanted: str, values: list[Any]) -> list[Any]:
          [None, Decimal("0E-38")]),
     ],
 )  # fmt: skip
-def test_values(stored: str, wanted: str, values: list[Any], found: list[Any]) -> None:
-    assert cast(stored, wanted, values) == found
+def test_values(stored: str, wanted: str, values: list[Any], expected: list[Any]) -> None:
+    assert cast(stored, wanted, values) == expected
 
 
 def test_inside_a_value_comments_do_not_count_and_null_may_become_possible() -> None:
@@ -59,11 +59,11 @@ def test_inside_a_value_comments_do_not_count_and_null_may_become_possible() -> 
     old = parse_data_type("ARRAY<ROW<a INT NOT NULL, m MAP<STRING, INT NOT NULL>>>")
     new = parse_data_type("ARRAY<ROW<a INT, m MAP<STRING, INT>>>")
     assert new.element is not None
-    told = tuple(replace(each, description="x") for each in new.element.fields)
-    new = replace(new, element=replace(new.element, fields=told))
+    fields = tuple(replace(each, description="x") for each in new.element.fields)
+    new = replace(new, element=replace(new.element, fields=fields))
     values = [[{"a": 1, "m": [("k", 2)]}, None], None, []]
-    found = read_as(pa.array([None, *values], arrow_type(old)).slice(1), old, new)
-    assert (found.type, found.to_pylist()) == (arrow_type(new), values)
+    cells = read_as(pa.array([None, *values], arrow_type(old)).slice(1), old, new)
+    assert (cells.type, cells.to_pylist()) == (arrow_type(new), values)
     assert can_be_read_as(old, new)
     assert not can_be_read_as(new, old)
     assert not can_be_read_as(old, new.numbered(count(7)))
@@ -106,8 +106,8 @@ def test_decimals_are_rounded_half_up_whatever_the_scale(seed: int) -> None:
             quantum = Decimal(1).scaleb(-new_scale)
             rounded = [value.quantize(quantum, ROUND_HALF_UP) for value in values]
             wanted = [None if abs(each.scaleb(new_scale)) >= 10**38 else each for each in rounded]
-        found = cast(f"DECIMAL(38,{old_scale})", f"DECIMAL(38,{new_scale})", values)
-        assert found == wanted
+        cells = cast(f"DECIMAL(38,{old_scale})", f"DECIMAL(38,{new_scale})", values)
+        assert cells == wanted
         texts = [format(value, "f") for value in values]
         assert cast("STRING", f"DECIMAL(38,{new_scale})", texts) == wanted
 
@@ -122,9 +122,9 @@ def test_decimals_are_rounded_half_up_whatever_the_scale(seed: int) -> None:
     ],
 )
 def test_what_has_no_counterpart_is_told(stored: str, wanted: str, value: Any) -> None:
-    with pytest.raises(CastError, match="is no ") as told:
+    with pytest.raises(CastError, match="is no ") as raised:
         cast(stored, wanted, [value])
-    assert len(str(told.value)) < 150
+    assert len(str(raised.value)) < 150
 
 
 BERLIN = [

@@ -114,8 +114,8 @@ def test_maximum_is_raised_by_one_code_point(text: str, expected: str) -> None:
 
 
 def test_no_bounds_when_the_maximum_cannot_be_raised() -> None:
-    found = of_one_column("STRING", ["\U0010ffff" * 3, None], mode="truncate(2)")
-    assert found == {"c": (None, None, 1)}
+    stats = of_one_column("STRING", ["\U0010ffff" * 3, None], mode="truncate(2)")
+    assert stats == {"c": (None, None, 1)}
 
 
 @pytest.mark.parametrize(

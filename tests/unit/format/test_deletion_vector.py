@@ -41,7 +41,7 @@ def positions_of(vector: dict[str, Any]) -> list[int]:
 def a_file(**deleted: list[int]) -> tuple[bytes, tuple[DeletionVectorMeta, ...]]:
     """One file; the vectors of names that end in 64 have 64 bits."""
     vectors = {
-        name: DeletionVector.of(rows, bitmap64=name.endswith("64"))
+        name: DeletionVector.of_positions(rows, bitmap64=name.endswith("64"))
         for name, rows in deleted.items()
     }
     [file] = encode_deletion_vector_files(vectors)
@@ -53,7 +53,7 @@ def a_file(**deleted: list[int]) -> tuple[bytes, tuple[DeletionVectorMeta, ...]]
 def test_entries_are_javas(vector: dict[str, Any], bits: int) -> None:
     java = bytes.fromhex(vector[f"bitmap{bits}_entry_hex"])
     length = vector[f"bitmap{bits}_f2_length"]
-    ours = DeletionVector.of(positions_of(vector), bitmap64=bits == 64)
+    ours = DeletionVector.of_positions(positions_of(vector), bitmap64=bits == 64)
     assert encode_deletion_vector(ours) == (java, length)
 
     meta = DeletionVectorMeta(
@@ -81,18 +81,18 @@ def test_a_64_bit_vector_may_have_empty_parts_as_javas_have() -> None:
 @given(st.lists(st.tuples(st.booleans(), POSITIONS), min_size=1, max_size=5), st.integers(1, 900))
 def test_any_vectors_survive_a_file(given: list[tuple[bool, set[int]]], target: int) -> None:
     vectors = {
-        f"data-{number}": DeletionVector.of(list(rows), bitmap64=is_64)
+        f"data-{number}": DeletionVector.of_positions(list(rows), bitmap64=is_64)
         for number, (is_64, rows) in enumerate(given)
     }
-    found: dict[str, DeletionVector] = {}
+    decoded: dict[str, DeletionVector] = {}
     files = list(encode_deletion_vector_files(vectors, target_size=target))
     for data, metas in files:
-        found |= decode_deletion_vectors(data, metas)
+        decoded |= decode_deletion_vectors(data, metas)
         without_last = data[: metas[-1].offset]
         assert len(without_last) <= target, "a full file would have taken one more vector"
     assert all(len(data) > target for data, _ in files[:-1])
-    assert found == vectors
-    for (is_64, rows), vector in zip(given, found.values(), strict=True):
+    assert decoded == vectors
+    for (is_64, rows), vector in zip(given, decoded.values(), strict=True):
         assert (vector.is_64, vector.cardinality) == (is_64, len(rows))
         assert vector.positions().tolist() == sorted(rows)
 
@@ -106,14 +106,17 @@ def test_no_vectors_make_no_file() -> None:
 def test_a_mask_keeps_what_is_not_deleted(rows: set[int], start: int, count: int) -> None:
     rows |= {start + row % 2_500 for row in rows}
     expected = [row not in rows for row in range(start, start + count)]
-    assert DeletionVector.of(list(rows), bitmap64=True).keep_mask(start, count).tolist() == expected
+    assert (
+        DeletionVector.of_positions(list(rows), bitmap64=True).keep_mask(start, count).tolist()
+        == expected
+    )
     if max(rows, default=0) <= BITMAP32_POSITION_MAX:
-        assert DeletionVector.of(list(rows)).keep_mask(start, count).tolist() == expected
+        assert DeletionVector.of_positions(list(rows)).keep_mask(start, count).tolist() == expected
 
 
 def test_a_32_bit_vector_keeps_all_rows_beyond_32_bits() -> None:
     """pyroaring itself crashes there."""
-    vector = DeletionVector.of([1])
+    vector = DeletionVector.of_positions([1])
     assert vector.keep_mask(2**33, 3).tolist() == [True] * 3
     assert vector.keep_mask(2**32 - 1, 3).tolist() == [True] * 3
 
@@ -123,8 +126,8 @@ def test_a_32_bit_vector_keeps_all_rows_beyond_32_bits() -> None:
 def test_a_union_deletes_what_either_does(
     is_64: bool, rows: set[int], other_is_64: bool, others: set[int]
 ) -> None:
-    union = DeletionVector.of(list(rows), bitmap64=is_64).union(
-        DeletionVector.of(list(others), bitmap64=other_is_64)
+    union = DeletionVector.of_positions(list(rows), bitmap64=is_64).union(
+        DeletionVector.of_positions(list(others), bitmap64=other_is_64)
     )
     assert union.positions().tolist() == sorted(rows | others)
     assert union.is_64 == (is_64 or other_is_64)
@@ -148,7 +151,7 @@ def test_live_rows_are_those_not_deleted(
         next(iter(table.slice(low, high - low).to_batches()), empty)
         for low, high in pairwise(bounds)
     ]
-    live = list(live_rows(batches, DeletionVector.of(list(deleted), bitmap64=is_64)))
+    live = list(live_rows(batches, DeletionVector.of_positions(list(deleted), bitmap64=is_64)))
     left = pa.Table.from_batches(live, table.schema)["row"].to_pylist()
     assert left == [row for row in range(row_count) if row not in deleted]
     assert all(batch.num_rows for batch in live)
@@ -156,7 +159,7 @@ def test_live_rows_are_those_not_deleted(
 
 def test_a_vector_of_rows_behind_the_file_is_refused() -> None:
     batch = pa.record_batch({"row": pa.array([0, 1, 2])})
-    rows = live_rows([batch, batch], DeletionVector.of([1, 6]))
+    rows = live_rows([batch, batch], DeletionVector.of_positions([1, 6]))
     assert next(rows)["row"].to_pylist() == [0, 2]
     with pytest.raises(CorruptFileError, match="deletes row 6 of a file of 6 rows"):
         list(rows)
@@ -164,15 +167,15 @@ def test_a_vector_of_rows_behind_the_file_is_refused() -> None:
 
 @pytest.mark.parametrize("is_64", [False, True])
 def test_vectors_reach_other_processes(is_64: bool) -> None:
-    vector = DeletionVector.of([1, 5, 70_000], bitmap64=is_64)
+    vector = DeletionVector.of_positions([1, 5, 70_000], bitmap64=is_64)
     assert pickle.loads(pickle.dumps(vector)) == vector
 
 
 def test_only_the_asked_vectors_are_decoded() -> None:
     data, metas = a_file(a=[1], b=[2], c64=[3])
     assert decode_deletion_vectors(data, metas[1:]) == {
-        "b": DeletionVector.of([2]),
-        "c64": DeletionVector.of([3], bitmap64=True),
+        "b": DeletionVector.of_positions([2]),
+        "c64": DeletionVector.of_positions([3], bitmap64=True),
     }
 
 
@@ -227,10 +230,10 @@ def test_a_bitmap_that_is_none_is_told(magic: str, bitmap: bytes) -> None:
 
 def test_a_vector_of_an_old_writer_does_not_tell_its_rows() -> None:
     data, [meta] = a_file(f=[1, 2])
-    found = decode_deletion_vectors(data, [replace(meta, cardinality=None)])
-    assert found["f"].cardinality == 2
+    vectors = decode_deletion_vectors(data, [replace(meta, cardinality=None)])
+    assert vectors["f"].cardinality == 2
 
 
 def test_positions_are_numbers_of_numpy() -> None:
-    assert DeletionVector.of([3]).positions().dtype == np.uint32
-    assert DeletionVector.of([3], bitmap64=True).positions().dtype == np.uint64
+    assert DeletionVector.of_positions([3]).positions().dtype == np.uint32
+    assert DeletionVector.of_positions([3], bitmap64=True).positions().dtype == np.uint64

@@ -30,9 +30,9 @@ from stream_app.model.options.table_options import MANIFEST_COMPRESSION
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.snapshot import CommitKind, Snapshot
-from tests.support.normal_rows import normal_rows, sorted_rows
-from tests.support.paimon_java import PaimonJava
-from tests.support.pypaimon_reader import PyPaimonReader
+from tests.support.judges.normal_rows import normal_rows, sorted_rows
+from tests.support.judges.paimon_java import PaimonJava
+from tests.support.judges.pypaimon_reader import PyPaimonReader
 
 COLUMNS = (
     "dt DATE, id BIGINT, name STRING, t TINYINT, s SMALLINT, i INT, f FLOAT, d DOUBLE, b BOOLEAN, "
@@ -233,9 +233,9 @@ def test_java_reads_what_we_write(
     one = expected[1_234]
     for names in (("dt", "id", "name"), *((name,) for name in FILTERED)):
         where = {name: one[name] for name in names}
-        found = paimon_java.read(made.path, where=where)
+        rows = paimon_java.read(made.path, where=where)
         wanted = [row for row in expected if all(row[name] == where[name] for name in names)]
-        matching = [row for row in found if all(row[name] == where[name] for name in names)]
+        matching = [row for row in rows if all(row[name] == where[name] for name in names)]
         assert sorted_rows(matching) == sorted_rows(wanted), where
 
 

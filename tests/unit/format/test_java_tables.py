@@ -23,7 +23,7 @@ from stream_app.format.avro.manifest_avro import (
 from stream_app.format.binary_row import deserialize_row, serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of
 from stream_app.format.column_stats import FooterStats, key_stats, value_stats
-from stream_app.format.key_value_parquet import conform, parquet_writer
+from stream_app.format.key_value_parquet import conformed_batch, parquet_writer
 from stream_app.format.partition_path import partition_path
 from stream_app.format.schema_json import decode_schema, encode_schema
 from stream_app.format.snapshot_json import decode_snapshot, encode_snapshot
@@ -35,8 +35,8 @@ from stream_app.model.schema.table_schema import (
     TableSchema,
 )
 from stream_app.model.snapshot import Snapshot
-from tests.support.plain_object import plain_object
-from tests.support.read_batches import read_batches
+from tests.support.files.plain_object import plain_object
+from tests.support.tables.read_batches import read_batches
 
 TABLES = Path(__file__).resolve().parents[2] / "fixtures" / "java_tables" / "java.db"
 
@@ -161,7 +161,7 @@ def test_data_files_have_the_columns_we_expect(file: JavaFile) -> None:
 def table_of(file: JavaFile) -> pa.Table:
     schema = key_value_file_schema(file.schema, thin=False)
     batches = read_batches(io.BytesIO(file.content), schema.names, 1_000)
-    return pa.Table.from_batches([conform(batch, schema) for batch in batches], schema)
+    return pa.Table.from_batches([conformed_batch(batch, schema) for batch in batches], schema)
 
 
 @pytest.mark.parametrize("file", ALL_FILES[:1])

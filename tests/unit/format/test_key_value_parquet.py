@@ -15,13 +15,13 @@ from stream_app.format.column_stats import FooterStats, value_stats
 from stream_app.format.key_value_parquet import (
     BATCH_BYTES,
     check_footer,
-    conform,
+    conformed_batch,
     parquet_writer,
 )
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
-from tests.support.read_batches import read_batches
+from tests.support.tables.read_batches import read_batches
 from tests.unit.format.vectors import row_type
 
 COARSE = "ms TIMESTAMP(3), us TIMESTAMP(6), ltz TIMESTAMP_LTZ(3)"
@@ -66,7 +66,7 @@ def written(batch: pa.RecordBatch, **options: str) -> bytes:
 
 def read(data: bytes, schema: pa.Schema) -> pa.Table:
     batches = list(read_batches(io.BytesIO(data), schema.names, 1_000))
-    return pa.Table.from_batches([conform(batch, schema) for batch in batches], schema)
+    return pa.Table.from_batches([conformed_batch(batch, schema) for batch in batches], schema)
 
 
 @pytest.mark.parametrize("thin", [False, True])
@@ -105,14 +105,14 @@ def test_statistics_beside_nanoseconds_are_those_without() -> None:
     batch = rows_of(file_schema(COLUMNS + ", ns TIMESTAMP(9)"), 50)
     names = ("ms", "us", "ltz")
     types = {field.name: field.data_type for field in parse_columns(COLUMNS)}
-    found = [
+    both = [
         value_stats(
             FooterStats(pq.ParquetFile(io.BytesIO(written(each))).metadata),
             [(name, types[name]) for name in names],
         )
         for each in (batch, batch.drop_columns(["ns"]))
     ]
-    assert found[0] == found[1]
+    assert both[0] == both[1]
 
 
 def test_files_of_older_versions_beside_nanoseconds_are_read() -> None:
@@ -134,24 +134,24 @@ def test_files_of_older_versions_beside_nanoseconds_are_read() -> None:
 def test_parquet_types_are_those_of_java() -> None:
     data = written(rows_of(file_schema(), 3))
     columns = {column.name: column for column in pq.ParquetFile(io.BytesIO(data)).schema}
-    found = {
+    types = {
         name: (column.physical_type, str(column.logical_type)) for name, column in columns.items()
     }
-    assert found["_KEY_id"] == ("INT64", "None")
-    assert found["_VALUE_KIND"] == ("INT32", "Int(bitWidth=8, isSigned=true)")
-    assert found["d9"] == ("INT32", "Decimal(precision=9, scale=2)")
-    assert found["d18"] == ("INT64", "Decimal(precision=18, scale=2)")
-    assert found["d38"] == ("FIXED_LEN_BYTE_ARRAY", "Decimal(precision=38, scale=2)")
-    assert found["day"] == ("INT32", "Date")
-    assert found["clock"][1].startswith("Time(")
-    assert "milliseconds" in found["clock"][1]
-    assert found["s"] == ("BYTE_ARRAY", "String")
-    assert found["b"] == ("BYTE_ARRAY", "None")
+    assert types["_KEY_id"] == ("INT64", "None")
+    assert types["_VALUE_KIND"] == ("INT32", "Int(bitWidth=8, isSigned=true)")
+    assert types["d9"] == ("INT32", "Decimal(precision=9, scale=2)")
+    assert types["d18"] == ("INT64", "Decimal(precision=18, scale=2)")
+    assert types["d38"] == ("FIXED_LEN_BYTE_ARRAY", "Decimal(precision=38, scale=2)")
+    assert types["day"] == ("INT32", "Date")
+    assert types["clock"][1].startswith("Time(")
+    assert "milliseconds" in types["clock"][1]
+    assert types["s"] == ("BYTE_ARRAY", "String")
+    assert types["b"] == ("BYTE_ARRAY", "None")
     for name, unit, utc in (
         ("ms", "milli", "false"), ("us", "micro", "false"), ("ltz", "milli", "true")
     ):  # fmt: skip
-        assert found[name][0] == "INT64"
-        assert f"isAdjustedToUTC={utc}, timeUnit={unit}seconds" in found[name][1]
+        assert types[name][0] == "INT64"
+        assert f"isAdjustedToUTC={utc}, timeUnit={unit}seconds" in types[name][1]
 
 
 def test_footer_has_field_ids_and_no_arrow_schema() -> None:
@@ -265,7 +265,7 @@ def test_conform_copies_nothing_that_fits() -> None:
     schema = file_schema()
     batch = rows_of(schema, 10)
     renamed = pa.schema([pa.field("x_" + field.name, field.type) for field in schema])
-    after = conform(batch, renamed)
+    after = conformed_batch(batch, renamed)
     assert after.schema == renamed
     for before, now in zip(batch.columns, after.columns, strict=True):
         assert [b and b.address for b in before.buffers()] == [
@@ -284,10 +284,10 @@ def test_conform_copies_nothing_that_fits() -> None:
 def test_conform_refuses_loss(column: pa.Array, wanted: pa.DataType) -> None:
     batch = pa.RecordBatch.from_arrays([column], names=["c"])
     with pytest.raises(CorruptFileError, match=r"column 'c', stored as .*, cannot be read as"):
-        conform(batch, pa.schema([("c", wanted)]))
+        conformed_batch(batch, pa.schema([("c", wanted)]))
 
 
 def test_conform_refuses_another_number_of_columns() -> None:
     batch = pa.RecordBatch.from_arrays([pa.array([1])], names=["c"])
     with pytest.raises(CorruptFileError, match="1 columns instead of 0"):
-        conform(batch, pa.schema([]))
+        conformed_batch(batch, pa.schema([]))

@@ -12,7 +12,7 @@ from stream_app.errors import CorruptFileError, UnsupportedTableError
 from stream_app.format.schema_json import decode_schema, encode_schema
 from stream_app.model.schema.data_type import DataField, RowType, parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
-from tests.support.plain_object import plain_object
+from tests.support.files.plain_object import plain_object
 from tests.unit.format.vectors import vectors
 
 SCHEMA = new_table_schema(

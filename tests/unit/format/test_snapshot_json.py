@@ -10,7 +10,7 @@ import pytest
 from stream_app.errors import CorruptFileError
 from stream_app.format.snapshot_json import decode_snapshot, encode_snapshot
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from tests.support.plain_object import plain_object
+from tests.support.files.plain_object import plain_object
 from tests.unit.format.vectors import snapshots_of_tables
 
 LEAST = {

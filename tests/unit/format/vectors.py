@@ -113,12 +113,12 @@ def snapshots_of_tables() -> list[tuple[str, dict[str, Any]]]:
 
 def avro_files(suffix: str) -> list[tuple[str, dict[str, Any]]]:
     """Manifest lists ('') or manifests (' manifests') of all tables."""
-    found = []
+    rows = []
     for label, entry in snapshots_of_tables():
         for kind in ("deltaManifestList", "changelogManifestList"):
             files = entry.get(kind + suffix, [])
-            found += [
+            rows += [
                 (f"{label}-{kind}", file)
                 for file in (files if isinstance(files, list) else [files])
             ]
-    return found
+    return rows

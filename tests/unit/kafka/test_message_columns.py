@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_app.kafka.librdkafka import Message, library
-from stream_app.kafka.message_columns import cells, message_batch, message_fields
+from stream_app.kafka.message_columns import copied_cells, message_batch, message_fields
 
 FAR = 200_000
 
@@ -33,15 +33,15 @@ def in_one_buffer(memory: Memory, values: list[bytes | None], gap: int) -> list[
     """Addresses of cells one after another, as they come from a broker."""
     room = ctypes.create_string_buffer(sum(len(value or b"") + gap for value in values) + 1)
     memory.kept.append(room)
-    at, found = ctypes.addressof(room), []
+    at, calls = ctypes.addressof(room), []
     for value in values:
         if value is None:
-            found.append(0)
+            calls.append(0)
             continue
         ctypes.memmove(at, value, len(value))
-        found.append(at)
+        calls.append(at)
         at += len(value) + gap
-    return found
+    return calls
 
 
 def lengths(values: list[bytes | None]) -> np.ndarray:
@@ -58,9 +58,9 @@ def test_cells_of_one_buffer(values: list[bytes | None], gap: int, turned: bool)
     addresses = in_one_buffer(memory, values, gap)
     if turned:
         values, addresses = values[::-1], addresses[::-1]
-    found = cells(np.array(addresses, np.int64), lengths(values))
-    found.validate(full=True)
-    assert found.to_pylist() == values
+    column = copied_cells(np.array(addresses, np.int64), lengths(values))
+    column.validate(full=True)
+    assert column.to_pylist() == values
 
 
 @settings(deadline=None)
@@ -68,16 +68,16 @@ def test_cells_of_one_buffer(values: list[bytes | None], gap: int, turned: bool)
 def test_cells_that_lie_anywhere(values: list[bytes | None]) -> None:
     memory = Memory()
     addresses = [memory.put(value, gap=3) for value in values]
-    found = cells(np.array(addresses, np.int64), lengths(values))
-    found.validate(full=True)
-    assert found.to_pylist() == values
+    column = copied_cells(np.array(addresses, np.int64), lengths(values))
+    column.validate(full=True)
+    assert column.to_pylist() == values
 
 
 def test_structs_become_a_batch() -> None:
     memory = Memory()
     structs = (Message * 3)()
-    told = [(7, b"k", b"v7"), (9, None, b""), (10, b"", None)]
-    for struct, (offset, key, value) in zip(structs, told, strict=True):
+    messages = [(7, b"k", b"v7"), (9, None, b""), (10, b"", None)]
+    for struct, (offset, key, value) in zip(structs, messages, strict=True):
         struct.offset = offset
         struct.key, struct.key_len = memory.put(key) or None, len(key or b"")
         struct.payload, struct.len = memory.put(value) or None, len(value or b"")
@@ -88,7 +88,7 @@ def test_structs_become_a_batch() -> None:
     batch = message_batch("t", 4, fields, np.array([1, -1, 1_700_000_000_000], np.int64))
     batch.validate(full=True)
     rows = [tuple(row.values()) for row in batch.drop_columns(["timestamp"]).to_pylist()]
-    assert rows == [("t", 4, *each) for each in told]
+    assert rows == [("t", 4, *each) for each in messages]
     assert batch.column("timestamp").cast("int64").to_pylist() == [
         1000,
         -1000,

@@ -46,10 +46,10 @@ def test_later_batches_ask_for_both_ends() -> None:
     word, calls = librdkafkas_word(), Calls()
     _memory, pointers = messages(word)
     stamps = MessageStamps(calls, word)
-    assert stamps.of(pointers).tolist() == STAMPS
+    assert stamps.timestamps(pointers).tolist() == STAMPS
     assert calls.asked == len(STAMPS)
-    assert stamps.of(pointers[::-1]).tolist() == STAMPS[::-1]
-    assert stamps.of(pointers[1:2]).tolist() == STAMPS[1:2]
+    assert stamps.timestamps(pointers[::-1]).tolist() == STAMPS[::-1]
+    assert stamps.timestamps(pointers[1:2]).tolist() == STAMPS[1:2]
     assert calls.asked == len(STAMPS) + 4
 
 
@@ -61,10 +61,10 @@ def test_a_word_that_differs_is_never_read_again(agrees_first: bool) -> None:
     other[:, word] = other[:, word + 1]
     stamps = MessageStamps(calls, word + 1)
     if agrees_first:
-        assert stamps.of(others).tolist() == STAMPS
-    assert stamps.of(pointers).tolist() == STAMPS
+        assert stamps.timestamps(others).tolist() == STAMPS
+    assert stamps.timestamps(pointers).tolist() == STAMPS
     calls.asked = 0
-    assert stamps.of(others).tolist() == STAMPS
+    assert stamps.timestamps(others).tolist() == STAMPS
     assert calls.asked == len(STAMPS)
 
 
@@ -72,7 +72,7 @@ def test_without_a_word_all_are_asked_for() -> None:
     _memory, pointers = messages(librdkafkas_word())
     calls = Calls()
     stamps = MessageStamps(calls, None)
-    assert stamps.of(pointers).tolist() == stamps.of(pointers).tolist() == STAMPS
+    assert stamps.timestamps(pointers).tolist() == stamps.timestamps(pointers).tolist() == STAMPS
     assert calls.asked == 2 * len(STAMPS)
 
 

@@ -14,16 +14,16 @@ import pyarrow as pa
 import pytest
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch
-from stream_app.cdc.debezium.avro.avro_schema import parse_schema
 from stream_app.cdc.debezium.avro.avro_source import AvroSource
+from stream_app.cdc.debezium.avro.avro_types import parse_schema
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.clock import SystemClock
 from stream_app.errors import SourceError, UsageError
 from stream_app.kafka.schema_registry import SchemaRegistry
 from stream_app.model.schema.mapping_options import MappingOptions
-from tests.support.schema_registry import Registry, encoded, schema_registry
-from tests.unit.cdc.debezium_messages import a_format, reasons_of, rows_of
+from tests.support.brokers.schema_registry import Registry, encoded, schema_registry
+from tests.support.messages.debezium_messages import a_format, reasons_of, rows_of
 
 ROW = {"type": "record", "name": "Value", "fields": [{"name": "id", "type": "long"}]}
 SOURCE = {
@@ -90,18 +90,18 @@ def beside_good_ones(registry: Registry, *strange: bytes) -> tuple[DecodedBatch,
     """Decodes strange messages with a good one before and after; those two are rows."""
     good = encoded(registry.add(GOOD), GOOD, CHANGE)
     messages = batch(good, *strange, good)
-    found = avro(registry).decode(messages)
-    assert [at for at, *_ in rows_of(found)] == [0, len(strange) + 1]
+    decoded = avro(registry).decode(messages)
+    assert [at for at, *_ in rows_of(decoded)] == [0, len(strange) + 1]
     source = AvroSource(SchemaRegistry((registry.url,)))
     origins = source.origins(messages)
     assert [origins.codes[0], origins.codes[-1]] == [0, 0]
     source.change_times(messages)
     assert source.describe(messages, MappingOptions()) is not None
     source.versions(messages, MappingOptions())
-    reasons = reasons_of(found)
+    reasons = reasons_of(decoded)
     assert reasons.keys() == set(range(1, len(strange) + 1))
-    assert found.decoder_errors == 0
-    return found, reasons
+    assert decoded.decoder_errors == 0
+    return decoded, reasons
 
 
 def test_schemas_of_other_kinds_refuse_their_messages_alone(registry: Registry) -> None:
@@ -165,9 +165,9 @@ def test_the_login_goes_to_the_configured_address_alone(registry: Registry, stat
         with pytest.raises(SourceError, match=rf"HTTP {status}, a redirect to {elsewhere.url}"):
             SchemaRegistry((registry.url,), user_info="reader:secret").schema(number)
         assert elsewhere.logins == []
-    told = {"schema.registry.url": "http://reader:secret@registry:8081"}
+    settings = {"schema.registry.url": "http://reader:secret@registry:8081"}
     with pytest.raises(UsageError, match="a login, which belongs to") as error:
-        a_format(name="debezium-avro", options=told)
+        a_format(name="debezium-avro", options=settings)
     assert "secret" not in str(error.value)
 
 
@@ -263,10 +263,10 @@ def test_random_schemas_and_bytes_end_nothing(registry: Registry, seed: int) -> 
         strange.append(named(number, body if rng.random() < 0.5 else rng.randbytes(30)))
     good = encoded(registry.add(GOOD), GOOD, CHANGE)
     messages = batch(good, *strange, good)
-    found = avro(registry).decode(messages)
-    rows = [at for at, *_ in rows_of(found)]
+    decoded = avro(registry).decode(messages)
+    rows = [at for at, *_ in rows_of(decoded)]
     assert {0, len(strange) + 1} <= set(rows)
-    assert len(set(rows)) + found.bad.num_rows + found.skipped == messages.num_rows
+    assert len(set(rows)) + decoded.bad.num_rows + decoded.skipped == messages.num_rows
     source = AvroSource(SchemaRegistry((registry.url,)))
     assert len(source.origins(messages).codes) == messages.num_rows
     source.change_times(messages)

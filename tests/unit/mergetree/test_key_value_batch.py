@@ -17,9 +17,9 @@ from stream_app.mergetree.key_value_batch import (
     KeyValueLayout,
     is_retract,
     key_order,
-    take,
+    rows_at,
 )
-from tests.support.lsm_files import a_layout
+from tests.support.tables.lsm_files import a_layout
 
 ONE = a_layout("k BIGINT NOT NULL", "k")
 TWO = a_layout("a INT NOT NULL, b BIGINT NOT NULL", "a", "b")
@@ -114,4 +114,4 @@ def test_a_partition_column_needs_no_order(order: list[int] | None) -> None:
     batch = pa.RecordBatch.from_pydict(values).slice(0, 4)
     layout = KeyValueLayout(batch.schema, ("id",), constant_names=frozenset({"dt"}))
     indices = None if order is None else np.array(order, np.int64)
-    assert layout.take(batch, indices).equals(take(batch, indices))
+    assert layout.rows_at(batch, indices).equals(rows_at(batch, indices))

@@ -20,7 +20,7 @@ from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
-from tests.support.change_streams import (
+from tests.support.histories.change_streams import (
     SHAPES,
     Shape,
     batches_of,
@@ -30,7 +30,7 @@ from tests.support.change_streams import (
     newest,
     numbered,
 )
-from tests.support.lsm_files import MemoryFiles
+from tests.support.tables.lsm_files import MemoryFiles
 
 INT = SHAPES[0]
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_app.mergetree.merge_window import MergeWindow, sorted_window
-from tests.support.lsm_files import a_layout
+from tests.support.tables.lsm_files import a_layout
 
 LAYOUT = a_layout("k INT NOT NULL, v INT", "k")
 TEXT_LAYOUT = a_layout("k STRING NOT NULL, v INT", "k")
@@ -28,10 +28,10 @@ def batch_of(rows: Rows) -> pa.RecordBatch:
 
 
 def by_key(rows: Rows) -> dict[int, list[int | None]]:
-    found: dict[int, list[int | None]] = {}
+    values: dict[int, list[int | None]] = {}
     for key, value in rows:
-        found.setdefault(key, []).append(value)
-    return dict(sorted(found.items()))
+        values.setdefault(key, []).append(value)
+    return dict(sorted(values.items()))
 
 
 def test_the_four_rows_of_the_docstring() -> None:

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_app.mergetree.key_value_batch import take
+from stream_app.mergetree.key_value_batch import rows_at
 from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.mergetree.spilled_runs import cut_between_keys
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
-from tests.support.change_streams import SHAPES, Shape, key_in, numbered
+from tests.support.histories.change_streams import SHAPES, Shape, key_in, numbered
 
 PLAIN = [shape for shape in SHAPES if not shape.layout.sequence_fields]
 Row = dict[str, Any]
@@ -65,7 +65,7 @@ def as_iterators(runs: Sequence[Sequence[Sequence[Row]]], shape: Shape) -> list[
 def test_windows_are_all_rows_in_order(shape: Shape, data: st.DataObject) -> None:
     runs = data.draw(runs_of(shape))
     windows = [
-        take(window.batch, window.order).to_pylist()
+        rows_at(window.batch, window.order).to_pylist()
         for window in merge_windows(as_iterators(runs, shape), shape.layout)
     ]
     rows = [row for run in runs for batch in run for row in batch]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from stream_app.mergetree.key_value_batch import take
+from stream_app.mergetree.key_value_batch import rows_at
 from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.mergetree.spilled_runs import RUNS_MAX, SpilledRuns
-from tests.support.lsm_files import a_layout
+from tests.support.tables.lsm_files import a_layout
 
 LAYOUT = a_layout("k INT NOT NULL", "k")
 
@@ -18,7 +18,7 @@ def runs_in(folder: Path, limit: int | None = None) -> SpilledRuns:
     return SpilledRuns(
         layout=LAYOUT,
         piece_bytes=100,
-        merge=lambda window: take(window.batch, window.order),
+        merge=lambda window: rows_at(window.batch, window.order),
         limit=limit,
         parent=str(folder),
     )
@@ -52,10 +52,10 @@ def test_the_rows_are_all_there_however_often_they_were_merged(tmp_path: Path) -
         expected += run.column("k").to_pylist()
         spilled.add([iter([run])])
         assert spilled.count < RUNS_MAX
-    found: list[int] = []
+    keys: list[int] = []
     for window in merge_windows(spilled.read(), LAYOUT):
-        found += take(window.batch, window.order).column("k").to_pylist()
-    assert found == sorted(expected)
+        keys += rows_at(window.batch, window.order).column("k").to_pylist()
+    assert keys == sorted(expected)
     spilled.close()
     assert list(tmp_path.iterdir()) == []
 

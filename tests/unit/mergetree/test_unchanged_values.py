@@ -18,7 +18,7 @@ from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.schema.unchanged_values import MESSAGE, SEPARATOR, UNCHANGED
-from tests.support.lsm_files import INT_KEY, MemoryFiles, a_layout
+from tests.support.tables.lsm_files import INT_KEY, MemoryFiles, a_layout
 
 LAYOUT = a_layout("k INT NOT NULL, a STRING, b STRING", "k")
 KINDS = {kind.short: kind for kind in RowKind}
@@ -41,8 +41,8 @@ class Table:
         every = dict(self.rows)
         for row in self.files.rows_of(newer):
             every[row["k"]] = row
-        found = {at: every[k] for at, k in enumerate(wanted) if k in every}
-        alive = {at: row for at, row in found.items() if not row.get(VALUE_KIND, 0) & 1}
+        known = {at: every[k] for at, k in enumerate(wanted) if k in every}
+        alive = {at: row for at, row in known.items() if not row.get(VALUE_KIND, 0) & 1}
         names = ["k", *columns]
         schema = pa.schema([LAYOUT.schema.field(name) for name in names])
         rows = [{name: row[name] for name in names} for row in alive.values()]

@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stream_app.mergetree.key_value_batch import take
+from stream_app.mergetree.key_value_batch import rows_at
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
 from stream_app.mergetree.spilled_runs import RUNS_MAX
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
-from tests.support.lsm_files import a_layout
+from tests.support.tables.lsm_files import a_layout
 
 LAYOUT = a_layout("k BIGINT NOT NULL, v STRING", "k")
 MIB = 1 << 20
@@ -74,7 +74,7 @@ def fill_and_drain(buffer: SortBufferWriteBuffer, batches: Iterator[pa.RecordBat
 
     def drain() -> int:
         # As a flush does: a merged copy of each window.
-        return sum(take(window.batch, window.order).num_rows for window in buffer.drain())
+        return sum(rows_at(window.batch, window.order).num_rows for window in buffer.drain())
 
     for batch in batches:
         for piece in buffer.cut(batch):
@@ -177,7 +177,7 @@ def test_many_spilled_runs_become_few(tmp_path: Path) -> None:
     keys = [
         key
         for window in buffer.drain()
-        for key in take(window.batch, window.order).column("k").to_pylist()
+        for key in rows_at(window.batch, window.order).column("k").to_pylist()
     ]
     assert keys == sorted(keys)
     assert list(tmp_path.iterdir()) == []

@@ -49,7 +49,7 @@ def test_every_problem_is_in_one_error() -> None:
     assert str(caught.value) == (
         "the table definition is wrong: primary-keys names 'no', which is no column; "
         "primary key 'id' is FLOAT: floating point cannot be a key; "
-        "option 'bucket' is 0: give a fixed number ≥ 1, such as bucket = 4, or -1 for buckets as "
-        "keys come (postpone buckets are not supported)\n"
-        "  to fix: mend keys and options in the configuration"
+        "option 'bucket' is 0: give a fixed number ≥ 1, such as bucket = 4, -1 for buckets as keys "
+        "come, or -2 for those that a compaction gives\n"
+        "  to fix: correct keys and options in the configuration"
     )

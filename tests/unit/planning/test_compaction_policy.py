@@ -15,7 +15,7 @@ from stream_app.planning.compact.compaction_policy import (
     SPARE_RUNS,
     BucketShape,
     FixedRules,
-    choose,
+    choose_rules,
     is_due,
 )
 from stream_app.planning.compact.policy_simulation import simulate
@@ -44,7 +44,7 @@ FRESHNESS = st.sampled_from((LEAST_FRESHNESS, 8, 20))
 def test_a_choice_stays_within_its_limits_and_is_the_same_again(
     shape: BucketShape, table: UniversalCompaction, fixed: FixedRules, freshness: int
 ) -> None:
-    choice = choose(shape, table, fixed, freshness)
+    choice = choose_rules(shape, table, fixed, freshness)
     rules = choice.rules
     if fixed.trigger:
         assert rules.run_count_trigger == table.run_count_trigger
@@ -58,8 +58,8 @@ def test_a_choice_stays_within_its_limits_and_is_the_same_again(
     )
     if table.run_count_trigger <= freshness - SPARE_RUNS:
         assert choice.writes <= choice.writes_before * 1.1
-    assert choose(shape, table, fixed, freshness) == choice
-    assert choose(shape, table, fixed, freshness, choice) == choice
+    assert choose_rules(shape, table, fixed, freshness) == choice
+    assert choose_rules(shape, table, fixed, freshness, choice) == choice
     assert not is_due(choice, shape)
 
 
@@ -69,10 +69,10 @@ def test_a_bucket_that_goes_back_and_forth_keeps_its_rules(
     shape: BucketShape, factor: float, freshness: int
 ) -> None:
     shape = replace(shape, size=shape.size + 100)
-    choice = choose(shape, UniversalCompaction(), FixedRules(), freshness)
+    choice = choose_rules(shape, UniversalCompaction(), FixedRules(), freshness)
     larger = replace(shape, size=int(shape.size * factor))
     assert not is_due(choice, larger)
-    again = choose(shape, UniversalCompaction(), FixedRules(), freshness, choice)
+    again = choose_rules(shape, UniversalCompaction(), FixedRules(), freshness, choice)
     assert again.rules == choice.rules
 
 

@@ -1,11 +1,17 @@
-"""In which order compactions wait for a thread."""
+"""In which order compactions wait for a thread, and which of them share a job."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.spark.compact_jobs import OVERTAKEN_BY_A_RUN, queue_rank
+from stream_app.spark.compact_jobs import (
+    OVERTAKEN_BY_A_RUN,
+    SHARED_BYTES,
+    SHARED_MAX,
+    queue_rank,
+    shared_count,
+)
 
 
 def test_more_sorted_runs_go_first() -> None:
@@ -20,3 +26,14 @@ def test_nobody_waits_for_ever(runs: int, others: int, number: int) -> None:
     more = max(0, others - runs)
     late = number + OVERTAKEN_BY_A_RUN * more + 1
     assert queue_rank(number, runs) < queue_rank(late, others)
+
+
+def test_small_compactions_share_a_job_until_it_is_full() -> None:
+    small = SHARED_BYTES // 4
+    assert shared_count([small] * 9) == 4
+    assert shared_count([small, SHARED_BYTES, small]) == 1
+    assert shared_count([1] * 1000) == SHARED_MAX
+
+
+def test_a_large_compaction_has_a_job_of_its_own() -> None:
+    assert shared_count([SHARED_BYTES + 1, 1, 1]) == 1

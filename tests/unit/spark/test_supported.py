@@ -10,7 +10,7 @@ import pytest
 
 from stream_app.errors import UsageError
 from stream_app.spark.supported_versions import SUPPORTED, check_spark, minor_of
-from tests.support.ingest_process import ROOT
+from tests.support.jobs.ingest_process import ROOT
 
 
 @pytest.mark.parametrize("tried", ["4.0.0", "4.1.3", "4.2.1", "4.3.0", "4.3.7.dev0"])

@@ -15,7 +15,7 @@ from stream_app.errors import (
     UsageError,
     WorkerLostError,
 )
-from stream_app.spark.task_errors import first_line, readable
+from stream_app.spark.task_errors import first_line, readable_error
 
 JAVA = (
     "\n\n\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException"
@@ -48,9 +48,9 @@ def wrapped(error: Exception) -> RuntimeError:
     ids=lambda error: error.what or "empty",
 )
 def test_an_error_of_a_task_is_rebuilt(error: StreamAppError) -> None:
-    found = readable(wrapped(error))
-    assert type(found) is type(error)
-    assert str(found) == str(error)
+    explained = readable_error(wrapped(error))
+    assert type(explained) is type(error)
+    assert str(explained) == str(error)
 
 
 @pytest.mark.parametrize(
@@ -64,12 +64,12 @@ def test_an_error_of_a_task_is_rebuilt(error: StreamAppError) -> None:
     ],
 )
 def test_a_python_without_the_packages_is_told(said: str) -> None:
-    found = readable(RuntimeError(f"Job aborted due to stage failure: {said}{JAVA}"))
-    assert isinstance(found, UsageError)
-    assert "spark.archives" in found.where
+    explained = readable_error(RuntimeError(f"Job aborted due to stage failure: {said}{JAVA}"))
+    assert isinstance(explained, UsageError)
+    assert "spark.archives" in explained.where
     killed = "reading the port number from stream_app.spark.worker_daemon's stdout and terminated"
     error = RuntimeError(f"EOFException occurred while {killed} with code: 137.{JAVA}")
-    assert readable(error) is error
+    assert readable_error(error) is error
 
 
 @pytest.mark.parametrize(
@@ -82,14 +82,14 @@ def test_a_python_without_the_packages_is_told(said: str) -> None:
 )
 def test_a_process_that_cannot_be_made_now_is_no_wrong_setting(said: str) -> None:
     error = RuntimeError(f"Job aborted due to stage failure: java.io.IOException: {said}{JAVA}")
-    assert readable(error) is error
+    assert readable_error(error) is error
 
 
 def test_what_is_not_ours_stays_as_it_is() -> None:
     error = wrapped(AssertionError("a mistake"))
     # The cause that was handled on the way is not the failure.
-    assert readable(error) is error
-    assert str(readable(RuntimeError("stream_app is mentioned"))) == "stream_app is mentioned"
+    assert readable_error(error) is error
+    assert str(readable_error(RuntimeError("stream_app is mentioned"))) == "stream_app is mentioned"
     assert first_line(error) == "Job aborted due to stage failure:"
     assert first_line(RuntimeError("\n two\nthree")) == "two"
     assert first_line(RuntimeError()) == "RuntimeError"
@@ -97,19 +97,19 @@ def test_what_is_not_ours_stays_as_it_is() -> None:
 
 def test_more_bad_records_than_the_driver_takes() -> None:
     text = "Total size of serialized results of 9 tasks is bigger than spark.driver.maxResultSize"
-    found = readable(RuntimeError(text))
-    assert isinstance(found, BadRecordsError)
-    assert "source.format" in found.fix
+    explained = readable_error(RuntimeError(text))
+    assert isinstance(explained, BadRecordsError)
+    assert "source.format" in explained.fix
 
 
 def test_the_file_system_and_lost_records() -> None:
-    full = readable(OSError(28, "No space left on device", "/w/data"))
+    full = readable_error(OSError(28, "No space left on device", "/w/data"))
     assert isinstance(full, StorageError)
     assert (full.what, full.where) == (
         "the file system refused: No space left on device",
         "/w/data",
     )
-    lost = readable(
+    lost = readable_error(
         RuntimeError(
             "org.apache.spark.sql.kafka010.KafkaIllegalStateException: Some data may have been "
             "lost because they are not available in Kafka any more;\n"
@@ -133,8 +133,8 @@ def test_the_file_system_and_lost_records() -> None:
 )
 def test_a_worker_that_was_killed_is_told_in_a_sentence(said: str) -> None:
     text = f"Job aborted due to stage failure: Task 0 in stage 9.0 failed 4 times{JAVA}\n{said}"
-    found = readable(RuntimeError(text))
-    assert type(found) is WorkerLostError
-    assert said.splitlines()[0].split(" (crashed)")[0] in str(found)
-    assert "start the job again, it continues where it was" in found.fix
-    assert len(found.what.splitlines()) == 1
+    explained = readable_error(RuntimeError(text))
+    assert type(explained) is WorkerLostError
+    assert said.splitlines()[0].split(" (crashed)")[0] in str(explained)
+    assert "start the job again, it continues where it was" in explained.fix
+    assert len(explained.what.splitlines()) == 1

@@ -10,8 +10,9 @@ from stream_app.app.cli.arguments.table_of_job import table_of_job
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.secrets import is_secret
 from stream_app.app.config.stream_config import StreamConfig
-from stream_app.app.tables.compaction_request import CompactJob
+from stream_app.app.tables.compaction_order import CompactionOrder
 from stream_app.errors import UsageError
+from stream_app.model.compact_request import OrderStrategy, RowOrder
 from stream_app.model.options.core_options import option_problems
 from stream_app.model.options.option import parse_duration_ms
 from stream_app.predicate.parser import parse_predicate
@@ -51,6 +52,7 @@ def add_compact_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--minor", action="store_true", help="merge only what the table's triggers ask for"
     )
+    _add_order(parser)
     parser.add_argument(
         "--follow",
         action="store_true",
@@ -74,8 +76,21 @@ def add_compact_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--terminal-width", type=int, default=0, help=argparse.SUPPRESS)
 
 
-def compact_job(args: argparse.Namespace, config: AppConfig | None) -> CompactJob:
-    """The job that the arguments ask for.
+def _add_order(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--order-strategy",
+        choices=tuple(strategy.value for strategy in OrderStrategy),
+        help="sort the rows of each partition of a table without key and buckets; needs --order-by",
+    )
+    parser.add_argument(
+        "--order-by",
+        metavar="A,B",
+        help="the columns by which rows are sorted, separated by commas",
+    )
+
+
+def compaction_order(args: argparse.Namespace, config: AppConfig | None) -> CompactionOrder:
+    """The compaction that the arguments ask for.
 
     Args:
         config: see `configuration_of`.
@@ -113,7 +128,26 @@ def compact_job(args: argparse.Namespace, config: AppConfig | None) -> CompactJo
     choice.check(table)
     full = not (args.minor or args.follow)
     stream = StreamConfig() if config is None else config.stream
-    return CompactJob(table, choice, full, args.follow, spark, port, args.terminal_width, stream)
+    order = _order(args)
+    return CompactionOrder(
+        table, choice, full, args.follow, spark, port, args.terminal_width, stream, order
+    )
+
+
+def _order(args: argparse.Namespace) -> RowOrder | None:
+    if (args.order_strategy is None) != (args.order_by is None):
+        raise UsageError(
+            "--order-strategy and --order-by go together", fix="give both, or leave both out"
+        )
+    if args.order_strategy is None:
+        return None
+    if args.follow or args.minor:
+        raise UsageError(
+            "a sorted compaction rewrites whole partitions, once",
+            fix="leave --follow and --minor out",
+        )
+    columns = tuple(name.strip() for name in args.order_by.split(","))
+    return RowOrder(OrderStrategy(args.order_strategy), columns)
 
 
 def _settings(words: list[str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -132,7 +166,7 @@ def _settings(words: list[str]) -> tuple[dict[str, str], dict[str, str]]:
     spark = {key: value for key, value in given.items() if key.startswith("spark.")}
     options = {key: value for key, value in given.items() if key not in spark}
     if problems := option_problems(options):
-        raise UsageError("; ".join(problems), fix="mend --set")
+        raise UsageError("; ".join(problems), fix="correct --set")
     return options, spark
 
 

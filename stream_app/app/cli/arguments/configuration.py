@@ -30,7 +30,7 @@ def add_ingest_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def configuration_of(args: argparse.Namespace) -> AppConfig | None:
-    """The configuration that ``--conf`` names; None: there is none.
+    """The configuration that ``--conf`` names; None without the argument.
 
     Raises:
         UsageError: it has problems.

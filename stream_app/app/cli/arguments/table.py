@@ -1,4 +1,4 @@
-"""The table that a command line names, and its version: ``--snapshot``, ``--tag``, and others."""
+"""Arguments that name a table and one of its versions: ``--snapshot``, ``--tag``, and others."""
 
 from __future__ import annotations
 
@@ -101,5 +101,5 @@ def version_of(args: argparse.Namespace) -> Version:
 
 
 def timestamp_argument(text: str) -> Timestamp:
-    """A time on the command line: a text, or milliseconds."""
+    """Parse a time on the command line: ISO 8601, or milliseconds since 1970."""
     return int(text) if text.lstrip("-").isdigit() else text

@@ -1,4 +1,4 @@
-"""A table of a job that a command line names: by its name in the warehouse."""
+"""Finds the table of a job that a command line names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from stream_app.app.cli.arguments.table import table_location
 from stream_app.app.config.settings import file_io_options
 from stream_app.app.config.tables_of_job import TablesOfJob
-from stream_app.app.ops.check.of_database import paths_of
+from stream_app.app.ops.check.checked_tables import paths_of
 from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.planning.sync.named_tables import nearest_table
@@ -48,7 +48,7 @@ def table_of_job(text: str, tables: TablesOfJob, where: str) -> FileStoreTable:
     """Open a table of a job: by its folder, its name, or the database's and its name.
 
     Args:
-        where: of the configuration.
+        where: the place of the configuration.
 
     Raises:
         TableNotFoundError: there is no table in this folder.

@@ -1,4 +1,4 @@
-"""Record batches → lines or files in the format that was asked for, batch by batch.
+"""Writes record batches as lines or files in the requested format, batch by batch.
 
 A file appears whole or not at all: it is written under another name and then renamed.
 """

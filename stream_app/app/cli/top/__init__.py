@@ -1,1 +1,1 @@
-"""The tables in a terminal: what is shown, and the keys."""
+"""Shows tables live in a terminal: the screen, and the keys that change it."""

@@ -34,7 +34,7 @@ from stream_app.model.snapshot import (
     CommitKind,
     Snapshot,
 )
-from stream_app.spark.epoch.epoch_seconds import parts_text, parts_told
+from stream_app.spark.epoch.epoch_seconds import parts_text, recorded_parts
 
 _STYLES = {READY: "green", WAITING: "yellow", EMPTY: "yellow"}
 _LINES_AROUND = 5
@@ -55,7 +55,7 @@ _KEYS = "q quits · ↑ ↓ choose a table · s sorts by {}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class ListView:
     """The user's place in the list.
 
     Attributes:
@@ -74,8 +74,8 @@ class View:
         """Tables that fit on the screen."""
         return max(1, self.height - _LINES_AROUND - DETAIL_LINES)
 
-    def after(self, key: str | None, tables: int) -> View:
-        """The view after a key, for a list of so many tables."""
+    def after(self, key: str | None, tables: int) -> ListView:
+        """The view after a key, for a list of `tables` tables."""
         steps = {UP: -1, DOWN: 1, PAGE_UP: -self.rows, PAGE_DOWN: self.rows}
         if key == "s":
             order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
@@ -89,19 +89,19 @@ class View:
 
 
 def screen(
-    title: str, tables: Sequence[TableStatus], view: View, detail: RenderableType
+    title: str, tables: Sequence[TableStatus], view: ListView, detail: RenderableType
 ) -> RenderableType:
-    """One screen.
+    """The lines of one screen.
 
     Args:
         tables: in the order of the view.
-        detail: of the chosen one.
+        detail: the details of the chosen table.
     """
     first = max(0, min(view.chosen - view.rows // 2, len(tables) - view.rows))
     shown = tables[first : first + view.rows]
     left_out = _LEFT_OUT if view.width < _NARROW else ()
     listed = table_list(
-        [_named(one, title) for one in shown], chosen=view.chosen - first, left_out=left_out
+        [_named(status, title) for status in shown], chosen=view.chosen - first, left_out=left_out
     )
     keys = _KEYS.format(ORDERS[(ORDERS.index(view.order) + 1) % len(ORDERS)])
     if len(shown) < len(tables):
@@ -111,8 +111,8 @@ def screen(
 
 def summary(title: str, tables: Sequence[TableStatus]) -> Text:
     """One line with the number of tables and their states."""
-    troubles = sum(one.reason is not None for one in tables)
-    ages = [one.fresh_s for one in tables if one.fresh_s is not None]
+    troubles = sum(status.reason is not None for status in tables)
+    ages = [status.fresh_s for status in tables if status.fresh_s is not None]
     text = Text(no_wrap=True, overflow="ellipsis").append(visible(title), style="bold")
     text.append(f"  {len(tables)} table{'' if len(tables) == 1 else 's'}")
     if troubles:
@@ -126,9 +126,9 @@ def summary(title: str, tables: Sequence[TableStatus]) -> Text:
     return text
 
 
-def _named(one: TableStatus, title: str) -> TableStatus:
+def _named(status: TableStatus, title: str) -> TableStatus:
     """The table's name, without the database if that is the title."""
-    return replace(one, table=one.table.removeprefix(f"{title}."))
+    return replace(status, table=status.table.removeprefix(f"{title}."))
 
 
 def table_list(
@@ -139,7 +139,7 @@ def table_list(
     Columns without known values, and those of `left_out`, are omitted.
     """
     listed = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=chosen is not None)
-    rows = [_cells(one) for one in map(in_short, tables)]
+    rows = [_cells(status) for status in map(in_short, tables)]
     shown = [name for name in _COLUMNS if name not in left_out and any(row[name] for row in rows)]
     for name in shown:
         is_text, width = name in _WIDE, max(len(name), *(len(row[name]) for row in rows))
@@ -151,31 +151,31 @@ def table_list(
             min_width=min(width, _NAME) if name == "table" else None if is_text else width,
             ratio=_WIDE.get(name) if chosen is not None else None,
         )
-    for place, (one, row) in enumerate(zip(tables, rows, strict=True)):
-        style = _STYLES.get(one.state, "red")
+    for place, (status, row) in enumerate(zip(tables, rows, strict=True)):
+        style = _STYLES.get(status.state, "red")
         cells = [
             escape(row[name] or "-") if name != "reason" else escape(row[name]) for name in shown
         ]
-        cells[shown.index("state")] = f"[{style}]{one.state}[/]"
+        cells[shown.index("state")] = f"[{style}]{status.state}[/]"
         listed.add_row(*cells, style="reverse" if place == chosen else "")
     return listed
 
 
-def _cells(one: TableStatus) -> dict[str, str]:
+def _cells(status: TableStatus) -> dict[str, str]:
     """The texts of a row by column; empty: unknown."""
     numbers = {
-        "lag": one.lag,
-        "epoch": one.epoch,
-        "snapshot": one.snapshot,
-        "runs": one.sorted_runs,
+        "lag": status.lag,
+        "epoch": status.epoch,
+        "snapshot": status.snapshot,
+        "runs": status.sorted_runs,
     }
-    ages = {"behind": one.fresh_s, "changed": one.changed_s}
+    ages = {"behind": status.fresh_s, "changed": status.changed_s}
     return {
-        "table": visible(one.table),
-        "state": one.state,
+        "table": visible(status.table),
+        "state": status.state,
         **{name: "" if age is None else age_text(age) for name, age in ages.items()},
         **{name: "" if number is None else f"{number:,}" for name, number in numbers.items()},
-        "reason": visible(one.reason or ""),
+        "reason": visible(status.reason or ""),
     }
 
 
@@ -189,10 +189,10 @@ def detail_of(site: Site, name: str) -> RenderableType:
 
 def _parts(newest: Sequence[Snapshot]) -> Iterator[str]:
     """The seconds of each part of an epoch that precedes its commit."""
-    for one in newest:
-        parts = parts_told((one.properties or {}).get(SECONDS_PROPERTY))
+    for snapshot in newest:
+        parts = recorded_parts((snapshot.properties or {}).get(SECONDS_PROPERTY))
         if parts:
-            yield visible(f"epoch {one.commit_identifier}: {parts_text(parts)}")
+            yield visible(f"epoch {snapshot.commit_identifier}: {parts_text(parts)}")
 
 
 def _details(site: Site, name: str) -> list[Text]:
@@ -201,15 +201,15 @@ def _details(site: Site, name: str) -> list[Text]:
     lines = [Text(visible(name), style="bold")]
     if not newest:
         return [*lines, Text("no snapshot yet")]
-    for one in newest[:_SNAPSHOTS]:
-        added = f"{one.delta_record_count or 0:+,} records in files"
-        is_epoch = one.commit_identifier < BATCH_COMMIT_IDENTIFIER
-        epoch = f", epoch {one.commit_identifier}" if is_epoch else ""
-        kind, time = one.commit_kind.value, time_text(one.time_millis)
-        lines.append(Text(f"  snapshot {one.snapshot_id} {kind} {time}{epoch}, {added}"))
+    for snapshot in newest[:_SNAPSHOTS]:
+        added = f"{snapshot.delta_record_count or 0:+,} records in files"
+        is_epoch = snapshot.commit_identifier < BATCH_COMMIT_IDENTIFIER
+        epoch = f", epoch {snapshot.commit_identifier}" if is_epoch else ""
+        kind, time = snapshot.commit_kind.value, time_text(snapshot.time_millis)
+        lines.append(Text(f"  snapshot {snapshot.snapshot_id} {kind} {time}{epoch}, {added}"))
     lines += [Text(f"  {part}") for part in islice(_parts(newest), 1)]
-    compacts = (one for one in newest if one.commit_kind is CommitKind.COMPACT)
-    rows = (row for one in compacts for row in compactions_of(table, one))
+    compacts = (snapshot for snapshot in newest if snapshot.commit_kind is CommitKind.COMPACT)
+    rows = (row for snapshot in compacts for row in compactions_of(table, snapshot))
     for row in islice(rows, _COMPACTIONS):
         where = f"{row.partition} bucket {row.bucket}".strip()
         level = "-" if row.output_level is None else row.output_level
@@ -243,8 +243,8 @@ def keys_of(terminal: int) -> Iterator[Callable[[float], str | None]]:
         terminal: its file descriptor.
 
     Yields:
-        What waits so many seconds for a key: its name or letter; None: there was none. The end of
-        the input is ``q``.
+        A function that waits some seconds for a key, and returns its name or letter. It returns
+        None without a key, and ``q`` at the end of the input.
     """
     before = termios.tcgetattr(terminal)
     tty.setcbreak(terminal)

@@ -12,9 +12,9 @@ from stream_app.app.cli.arguments.table import named_table, timestamp_argument
 from stream_app.app.cli.arguments.table_of_job import table_of_job
 from stream_app.app.cli.verbs.check import source_of
 from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments
-from stream_app.app.config.app_config import AppConfig
-from stream_app.app.ops.backfill.backfill import Backfill, Backfilled
-from stream_app.app.ops.check.of_database import choice_of, splitter_of
+from stream_app.app.config.tables_of_job import TablesOfJob
+from stream_app.app.ops.backfill.backfill import Backfill, BackfillOutcome
+from stream_app.app.ops.check.checked_tables import choice_of, splitter_of
 from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, open_quarantine
 from stream_app.app.text.listing import DRY_RUN, NOTHING, counted
 from stream_app.app.text.progress import ProgressLine
@@ -73,6 +73,7 @@ def run(args: argparse.Namespace) -> int:
         since = millis_of(timestamp_argument(args.begin))
     config = configuration_of(args)
     tables = None if config is None else config.tables
+    folder = None if config is None else config.stream.quarantine
     table = (
         named_table(args.table)
         if tables is None
@@ -93,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
         since_ms=since,
         splitter=splitter_of(tables, table),
         choice=choice_of(tables),
-        quarantines=_quarantines(config, table.location),
+        quarantines=_quarantines(tables, folder, table.location),
     )
     done = backfill.run(dry_run=args.dry_run)
     progress.clear()
@@ -102,18 +103,19 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _quarantines(config: AppConfig | None, location: str) -> Sequence[Quarantine]:
+def _quarantines(
+    tables: TablesOfJob | None, folder: str | None, location: str
+) -> Sequence[Quarantine]:
     """The folders in which records of the table may wait, without those that only Spark reaches."""
-    folder = None if config is None else config.stream.quarantine
-    if config is None or folder is None:
+    if tables is None or folder is None:
         return []
-    own = config.tables.quarantine_of(folder, location.rstrip("/").rpartition("/")[2])
+    own = tables.quarantine_of(folder, location.rstrip("/").rpartition("/")[2])
     with contextlib.suppress(UsageError):
-        return [open_quarantine(path, config.file_system) for path in dict.fromkeys((own, folder))]
+        return [open_quarantine(path, tables.file_system) for path in dict.fromkeys((own, folder))]
     return []
 
 
-def _lines(done: Backfilled) -> Iterator[str]:
+def _lines(done: BackfillOutcome) -> Iterator[str]:
     yield f"read {counted(done.read, 'change')}"
     if not done.is_whole:
         yield "keys that no message tells were left alone"

@@ -25,7 +25,7 @@ from stream_app.table.follow.changelog_follow import (
     Following,
     changelog_batches,
 )
-from stream_app.table.follow.next_snapshot import next_snapshot
+from stream_app.table.follow.followed_snapshot import followed_snapshot
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.versions.row_filter import row_filter
 from stream_app.table.versions.time_travel import millis_of
@@ -258,4 +258,4 @@ def check_start(table: FileStoreTable, start: StreamStart, *, follow: bool) -> N
             where=table.location,
             fix="give an earlier one, or wait for it with --follow",
         )
-    next_snapshot(table, number)
+    followed_snapshot(table, number)

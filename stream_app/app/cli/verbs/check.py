@@ -16,14 +16,14 @@ from stream_app.app.cli.arguments.table_of_job import table_of_job
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.config.tables_of_job import TablesOfJob
-from stream_app.app.ops.check.comparison import Compared, Comparison
-from stream_app.app.ops.check.of_database import (
+from stream_app.app.ops.check.checked_tables import (
     choice_of,
     paths_of,
     refused_sources,
     splitter_of,
     warnings_of,
 )
+from stream_app.app.ops.check.comparison import ComparedTable, Comparison
 from stream_app.app.source.bootstrap_servers import bootstrap_servers
 from stream_app.app.tables.job_catalog import job_place, open_job_table
 from stream_app.app.text.progress import ProgressLine
@@ -134,7 +134,7 @@ def _check_all(
     refused = refused_sources(tables)
     choice = choice_of(tables)
     _check_source_kind(args, tables.source)
-    comparisons: list[tuple[str, FileStoreTable | None, Compared | StreamAppError]] = []
+    comparisons: list[tuple[str, FileStoreTable | None, ComparedTable | StreamAppError]] = []
     for path in paths_of(tables, needs_one=not refused):
         table = None
         try:
@@ -191,7 +191,7 @@ def exit_code(kinds: Collection[FindingKind]) -> int:
 def _check(
     args: argparse.Namespace,
     table: FileStoreTable,
-    compared: Compared | StreamAppError | None,
+    compared: ComparedTable | StreamAppError | None,
     progress: ProgressLine,
     *,
     heading: str = "",
@@ -214,7 +214,7 @@ def _check(
 def _check_one(
     args: argparse.Namespace,
     table: FileStoreTable,
-    compared: Compared | None,
+    compared: ComparedTable | None,
     progress: ProgressLine,
 ) -> int:
     kinds, report = _check(args, table, compared, progress)
@@ -239,7 +239,7 @@ def _refused(origin: Origin, why: str) -> Iterator[Finding]:
         kind=FindingKind.NOT_COMPARED,
         what=f"nothing of {origin} is stored, its messages are in quarantine: {why}",
         where="stream.quarantine",
-        fix="mend this, and replay the records (stream-app quarantine replay)",
+        fix="remove this cause, and replay the records (stream-app quarantine replay)",
     )
 
 
@@ -255,10 +255,10 @@ def source_of(
     *,
     option: str = "--source-kafka",
 ) -> tuple[SourceConfig | None, TableConfig]:
-    """The topics to compare with, or None without any; and the rules for their rows.
+    """The topics to compare with, or None; and the settings that make rows of their messages.
 
     Args:
-        tables: of the job; None: none is named.
+        tables: the tables of the job; None: none is named.
         option: the argument that names a topic.
 
     Raises:
@@ -278,7 +278,7 @@ def source_of(
                 f"runs; or only {option}",
             )
         source = tables.source_of(table.name)
-        rules = tables.rules_of(table.name, table.schema.fields)
+        rules = tables.table_config(table.name, table.schema.fields)
         _check_source_kind(args, source)
     if args.source_kafka is not None:
         servers, sign, topic = args.source_kafka.rpartition("/")

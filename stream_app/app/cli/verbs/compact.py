@@ -12,13 +12,18 @@ import sys
 
 from stream_app.app.cli.arguments.compact import (
     add_compact_arguments,
-    compact_job,
+    compaction_order,
 )
 from stream_app.app.cli.arguments.configuration import configuration_of
+from stream_app.app.job.sorted_compaction import planned_sorting
 from stream_app.app.launch.spark_log import become_spark
 from stream_app.app.launch.spark_submit import submit_command
-from stream_app.app.ops.inspect.bucket_trees import PlannedCompaction, planned_compactions
-from stream_app.app.tables.compaction_request import CompactJob
+from stream_app.app.ops.inspect.bucket_trees import (
+    PlannedCompaction,
+    planned_compaction,
+    planned_compactions,
+)
+from stream_app.app.tables.compaction_order import CompactionOrder
 from stream_app.app.text.listing import Listing
 
 DESCRIPTION = "Merge the files of a table's buckets, once or as a service, on Spark."
@@ -27,6 +32,7 @@ examples:
   stream-app compact warehouse/shop.db/orders --dry-run
   stream-app compact warehouse/shop.db/orders --partition dt=2026-11-20 --partition dt=2026-11-21
   stream-app compact warehouse/shop.db/orders --where "dt < '2026-11-01'" --partition-idle-time 1d
+  stream-app compact warehouse/shop.db/clicks --order-strategy zorder --order-by user,page
   stream-app compact warehouse/shop.db/orders --follow        # beside a job with write-only = true
   stream-app compact orders --conf conf/orders.toml --follow  # with its log, webhook and settings
 
@@ -48,7 +54,9 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
     Raises:
         UsageError: an argument is wrong.
     """
-    job = compact_job(args, configuration_of(args))
+    job = compaction_order(args, configuration_of(args))
+    if job.order is not None:
+        planned_sorting(job)  # tell what is wrong before Spark begins
     if args.dry_run:
         plan = planned(job)
         for line in Listing(PlannedCompaction, plan).lines():
@@ -63,8 +71,10 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
     become_spark(command, f"compact-{job.table.label}", job.table.location)
 
 
-def planned(job: CompactJob) -> list[PlannedCompaction]:
+def planned(job: CompactionOrder) -> list[PlannedCompaction]:
     """The compactions with which the job would begin."""
+    if job.order is not None:
+        return [planned_compaction(job.table, request) for request in planned_sorting(job)]
     snapshot = job.table.snapshots.latest()
     buckets = job.choice.buckets(job.table, snapshot)
     return planned_compactions(job.table, snapshot, buckets, full=job.full)

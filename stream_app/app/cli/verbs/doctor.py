@@ -8,11 +8,11 @@ import os
 from stream_app.app.cli.arguments.configuration import add_configuration
 from stream_app.app.config.app_config import load_config
 from stream_app.app.ops.doctor.examination import Examination
-from stream_app.app.ops.doctor.observation import Level
+from stream_app.app.ops.doctor.observation import Severity
 from stream_app.clock import SystemClock
 from stream_app.errors import FAILED
 
-DESCRIPTION = "Look at everything that a job needs before it runs, and say what to mend."
+DESCRIPTION = "Look at everything that a job needs before it runs, and say what to fix."
 EPILOG = """\
 It looks at Java, Python's packages, memory and disk; asks the broker for the topics and fetches a
 record of each; tries the rights, the clock and the promises of the stores; holds table and
@@ -39,10 +39,11 @@ def run(args: argparse.Namespace) -> int:
         UsageError: the configuration is wrong.
     """
     config = load_config(args.conf, args.set, os.environ)
-    worst = Level.OK
-    for seen in Examination(config, SystemClock()).observations():
+    worst = Severity.OK
+    examination = Examination(config.tables, config.stream.quarantine, config.spark, SystemClock())
+    for seen in examination.observations():
         for line in seen.lines():
             print(config.secrets.hide(line), flush=True)
-        if seen.level is Level.PROBLEM:
-            worst = Level.PROBLEM
-    return FAILED if worst is Level.PROBLEM else 0
+        if seen.level is Severity.PROBLEM:
+            worst = Severity.PROBLEM
+    return FAILED if worst is Severity.PROBLEM else 0

@@ -8,11 +8,12 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 
 from stream_app.app.cli.arguments.configuration import add_ingest_arguments
 from stream_app.app.config.app_config import AppConfig, load_config
-from stream_app.app.config.source_config import SourceKind
+from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.launch.jars import installed_spark_version, spark_kafka_jars, store_jars
 from stream_app.app.launch.spark_log import become_spark
 from stream_app.app.launch.spark_submit import submit_command
@@ -25,7 +26,7 @@ DESCRIPTION = (
     "Read change records and write them into a Paimon table, until the source is drained "
     '(stream.trigger = "availableNow") or the job is stopped (Ctrl-C: the running epoch '
     "is finished first). It may be killed at any moment: started again with the same "
-    "checkpoint it goes on, with nothing lost and nothing twice."
+    "checkpoint it continues, with nothing lost and nothing twice."
 )
 EPILOG = (
     "examples:\n"
@@ -68,7 +69,8 @@ def ingest_command(config: AppConfig, args: argparse.Namespace) -> list[str]:
         arguments += ["--set", setting]
     if args.events:
         arguments += ["--events", str(args.events)]
-    command = submit_command("ingest.py", arguments, config.spark, _jars(config))
+    jars = _jars(config.source, config.stream.checkpoint, config.spark)
+    command = submit_command("ingest.py", arguments, config.spark, jars)
     if config.secrets.are_in("\n".join(command)):
         raise UsageError(
             "a secret among Spark's settings would stand on the command line of its JVM, which "
@@ -79,15 +81,15 @@ def ingest_command(config: AppConfig, args: argparse.Namespace) -> list[str]:
     return command
 
 
-def _jars(config: AppConfig) -> list[Path]:
+def _jars(source: SourceConfig, checkpoint: str, spark: Mapping[str, str]) -> list[Path]:
     """The jars of Spark's own query: its Kafka source, and S3A for a checkpoint there.
 
-    A configuration that names jars names all of them. The native reader needs none.
+    Settings that name jars name all of them. The native reader needs none.
     """
-    if {"spark.jars", "spark.jars.packages"} & config.spark.keys():
+    if {"spark.jars", "spark.jars.packages"} & spark.keys():
         return []
-    reads_topics = needs_sparks_source(config.source)
+    reads_topics = needs_sparks_source(source)
     kafka = spark_kafka_jars(installed_spark_version()) if reads_topics else []
-    writes_checkpoint = reads_topics or config.source.kind is SourceKind.FILES
-    store = store_of(config.stream.checkpoint) if writes_checkpoint else None
+    writes_checkpoint = reads_topics or source.kind is SourceKind.FILES
+    store = store_of(checkpoint) if writes_checkpoint else None
     return kafka + (store_jars(store.spark.jars) if store else [])

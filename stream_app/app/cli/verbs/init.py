@@ -21,9 +21,9 @@ from stream_app.cdc.column_drift import INEXACT
 from stream_app.cdc.message_format import SourceReader
 from stream_app.errors import UsageError, WrongSourceError
 from stream_app.jdbc import SERVERS, parse_jdbc_url
-from stream_app.message_formats import DEFAULT_FORMAT, format_named, source_reader
+from stream_app.message_format_registry import DEFAULT_FORMAT, format_named, source_reader
 from stream_app.model.schema.mapping_options import (
-    Inexact,
+    InexactTimes,
     MappingOptions,
     parse_mapping_options,
 )
@@ -72,8 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--inexact",
-        default=Inexact.NUMBER.value,
-        choices=[way.value for way in Inexact],
+        default=InexactTimes.NUMBER.value,
+        choices=[way.value for way in InexactTimes],
         help="columns for times of day that Paimon's TIME cannot hold (default: number)",
     )
     parser.add_argument("--warehouse", default="./warehouse", metavar="FOLDER")
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         SourceError: no broker answers, or there is no such topic.
-        WrongSourceError: the messages tell no columns, or of several tables.
+        WrongSourceError: the messages show no columns, or belong to several tables.
         UsageError: an argument is wrong, or the file exists.
     """
     text = configuration_text(_draft(args) if args.from_jdbc is None else _draft_of_table(args))
@@ -128,7 +128,7 @@ def _draft_of_table(args: argparse.Namespace) -> JobDraft:
 
 def _mapping(args: argparse.Namespace) -> MappingOptions:
     names = args.type_mapping.split(",")
-    return parse_mapping_options(names, inexact=Inexact(args.inexact), where="--type-mapping")
+    return parse_mapping_options(names, inexact=InexactTimes(args.inexact), where="--type-mapping")
 
 
 def _draft(args: argparse.Namespace) -> JobDraft:
@@ -146,7 +146,7 @@ def _draft(args: argparse.Namespace) -> JobDraft:
         notice = None if messages is None else other_format(source.format, [messages])
         reason = "" if notice is None else f": {notice.what}"
         raise WrongSourceError(
-            f"no message tells a column{reason}",
+            f"no message shows a column{reason}",
             where=f"topic {args.from_topic}",
             fix="begin again when the topic has rows, or name their format with --source-format",
         )
@@ -160,7 +160,7 @@ def _tell(table: SourceTable, source: SourceConfig) -> None:
     message_format = format_named(source.format)
     for remark in remarks_of_new(table.columns):
         print(
-            f"{remark.what()}\n  to fix: {remark.remedy(message_format.full_key)}", file=sys.stderr
+            f"{remark.text()}\n  to fix: {remark.remedy(message_format.full_key)}", file=sys.stderr
         )
 
 
@@ -174,7 +174,7 @@ def _job_draft(
     """The draft of a job; `names`: of the database and of the table, `origin`: its source."""
     message_format = format_named(source.format)
     options = dict(source.format_options)
-    if args.inexact != Inexact.NUMBER.value:
+    if args.inexact != InexactTimes.NUMBER.value:
         options[INEXACT] = args.inexact
     given = {f"{message_format.section}.{key}": value for key, value in options.items()}
     return JobDraft(
@@ -217,12 +217,12 @@ def _names(
     """Database and name of the source's table, or those of the topic.
 
     Raises:
-        WrongSourceError: the messages tell of several tables.
+        WrongSourceError: the messages belong to several tables.
     """
     tables = reader.origins(messages).tables
     if len(tables) > 1:
         raise WrongSourceError(
-            f"the messages tell of {len(tables)} tables: {', '.join(map(str, sorted(tables)))}",
+            f"the messages belong to {len(tables)} tables: {', '.join(map(str, sorted(tables)))}",
             where=f"topic {args.from_topic}",
             fix="write a configuration with [sync], which takes all of them",
         )

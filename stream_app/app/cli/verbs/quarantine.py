@@ -16,16 +16,15 @@ import orjson
 from stream_app.app.cli.arguments.configuration import configuration_of
 from stream_app.app.cli.arguments.table import timestamp_argument
 from stream_app.app.cli.arguments.table_of_job import known_table, names_of_job
-from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.tables_of_job import TablesOfJob
-from stream_app.app.ops.check.of_database import paths_of
+from stream_app.app.ops.check.checked_tables import paths_of
 from stream_app.app.ops.quarantine.job_replay import job_replays
 from stream_app.app.ops.quarantine.quarantine_folder import (
     DROPPED,
-    Choice,
-    Mark,
     Quarantine,
     QuarantinedRecord,
+    RecordChoice,
+    RecordMark,
     offset_range,
     open_quarantine,
 )
@@ -110,9 +109,11 @@ def run(args: argparse.Namespace) -> int:
             "name one quarantine", fix="give its folder, or --conf with the job's configuration"
         )
     config = configuration_of(args)
+    tables = None if config is None else config.tables
+    folder = args.folder if config is None else config.stream.quarantine
     records = _Records(
-        whole=_quarantine(args, config),
-        tables=None if config is None else config.tables,
+        whole=_quarantine(args, tables, folder),
+        tables=tables,
         name=args.table,
         choice=_choice(args),
     )
@@ -127,8 +128,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _choice(args: argparse.Namespace) -> Choice:
-    return Choice(
+def _choice(args: argparse.Namespace) -> RecordChoice:
+    return RecordChoice(
         reasons=tuple(args.reason),
         topics=tuple(args.topic),
         partition=args.partition,
@@ -138,11 +139,13 @@ def _choice(args: argparse.Namespace) -> Choice:
     )
 
 
-def _quarantine(args: argparse.Namespace, config: AppConfig | None) -> Quarantine:
+def _quarantine(
+    args: argparse.Namespace, tables: TablesOfJob | None, folder: str | None
+) -> Quarantine:
     """The folder of the job."""
-    whole = _of_folder(args.folder) if config is None else _of_job(args, config)
+    whole = _of_folder(args.folder) if tables is None else _of_job(args, tables, folder)
     if args.table is not None:
-        known = {*whole.tables(), *(() if config is None else names_of_job(config.tables))}
+        known = {*whole.tables(), *(() if tables is None else names_of_job(tables))}
         known_table(args.table, known, str(args.conf or args.folder))
     return whole
 
@@ -158,14 +161,14 @@ def _of_folder(folder: str) -> Quarantine:
     return quarantine
 
 
-def _of_job(args: argparse.Namespace, config: AppConfig) -> Quarantine:
-    if config.stream.quarantine is None:
+def _of_job(args: argparse.Namespace, tables: TablesOfJob, folder: str | None) -> Quarantine:
+    if folder is None:
         raise UsageError(
             "the job has no quarantine", where=str(args.conf), fix="set stream.quarantine"
         )
-    if args.table is not None and not config.tables.is_of_many:
+    if args.table is not None and not tables.is_of_many:
         raise UsageError("the job has one table", where=str(args.conf), fix="leave --table out")
-    return open_quarantine(config.stream.quarantine, config.file_system)
+    return open_quarantine(folder, tables.file_system)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,14 +177,14 @@ class _Records:
 
     Attributes:
         whole: the folder of the job.
-        tables: of the job; None: its folder alone is given.
+        tables: the tables of the job; None: its folder alone is given.
         name: of the one table; None: none is named.
     """
 
     whole: Quarantine
     tables: TablesOfJob | None
     name: str | None
-    choice: Choice
+    choice: RecordChoice
 
     @property
     def quarantine(self) -> Quarantine:
@@ -190,25 +193,25 @@ class _Records:
 
     def waiting(self) -> Sequence[QuarantinedRecord]:
         """The records that still wait."""
-        return self.choice.chosen(self.quarantine.waiting(self._committed(self.name)))
+        return self.choice.chosen(self.quarantine.waiting(self._commit_users(self.name)))
 
     def of_tables(self) -> Mapping[str, Sequence[QuarantinedRecord]]:
-        """The same for each table of a database, by name; empty for a single table."""
+        """The records of `waiting` by the name of their table; empty for a single table."""
         is_of_many = self.tables is None or self.tables.is_of_many
         return {
-            name: self.choice.chosen(self.whole.of_table(name).waiting(self._committed(name)))
+            name: self.choice.chosen(self.whole.of_table(name).waiting(self._commit_users(name)))
             for name in (self.whole.tables() if is_of_many and self.name is None else ())
         }
 
     def elsewhere(self) -> Iterator[str]:
-        """If no record is chosen: the other tables that have such records."""
+        """If no record is chosen, the other tables that have waiting records."""
         counts = {name: len(records) for name, records in self.of_tables().items() if records}
         if counts:
             tables = ", ".join(f"{name} ({count})" for name, count in counts.items())
             yield f"such records wait in tables; choose one with --table: {tables}"
 
-    def _committed(self, name: str | None) -> frozenset[str]:
-        """Commit users in the tables; without a configuration only the marks count."""
+    def _commit_users(self, name: str | None) -> frozenset[str]:
+        """Users that have committed to the tables; empty without a configuration."""
         users: set[str] = set()
         if self.tables is None:
             return frozenset()
@@ -306,7 +309,7 @@ def _drop(args: argparse.Namespace, records: _Records) -> Iterator[str]:
         return
     # The mark comes first: a repeated epoch may write a removed record again.
     quarantine.write_mark(
-        Mark(
+        RecordMark(
             name=uuid.uuid4().hex,
             records=tuple(record.identity for record in waiting),
             outcomes=(DROPPED,) * len(waiting),

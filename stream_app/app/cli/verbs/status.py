@@ -40,7 +40,7 @@ EPILOG = (
     "  ready       the table has all epochs, and readers get them\n"
     "  waiting     it waits for its compactions: rows that nobody gets before, or its next "
     "epoch\n"
-    "  held        an error holds it back, and the other tables go on\n"
+    "  held        an error holds it back, and the other tables continue\n"
     "  empty       no epoch had rows for it\n"
     "  missing, unreadable   see the reason\n"
     "  refused     nothing of a table of the source is stored: see the reason\n"
@@ -95,6 +95,8 @@ def run(args: argparse.Namespace) -> int:
         print(not_begun(config.stream.checkpoint), file=sys.stderr)
     elif not rows:
         print("the job has met no table yet", file=sys.stderr)
+    if config.tables.share is not None and not args.json:
+        print(f"{config.tables.name}: tables of other shares are other jobs'")
     for line in whole.json_lines() if args.json else shown.lines():
         print(line)
     for warning in status.warnings():

@@ -10,7 +10,7 @@ from dataclasses import replace
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from stream_app.app.cli.top.screen import View, detail_of, keys_of, screen, summary, table_list
+from stream_app.app.cli.top.screen import ListView, detail_of, keys_of, screen, summary, table_list
 from stream_app.app.cli.verbs.web import add_site, site_of
 from stream_app.app.ops.inspect.job_status import TableStatus
 from stream_app.app.web.site import Site
@@ -65,14 +65,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(site: Site, console: Console) -> None:
-    tables = View().sorted(site.tables())
+    tables = ListView().sorted(site.tables())
     console.print(summary(site.title, tables))
     if tables:
         console.print(table_list(tables))
 
 
 def _watch(site: Site, console: Console, interval_s: float) -> None:
-    view, key = View(), None
+    view, key = ListView(), None
     with (
         keys_of(sys.stdin.fileno()) as wait,
         Live(console=console, screen=True, auto_refresh=False) as live,
@@ -87,7 +87,7 @@ def _watch(site: Site, console: Console, interval_s: float) -> None:
                 tables = site.tables()
 
 
-def _drawn(site: Site, tables: Sequence[TableStatus], view: View) -> RenderableType:
+def _drawn(site: Site, tables: Sequence[TableStatus], view: ListView) -> RenderableType:
     ordered = view.sorted(tables)
     place = min(view.chosen, len(ordered) - 1)
     detail = detail_of(site, ordered[place].table) if ordered else "there is no table yet"

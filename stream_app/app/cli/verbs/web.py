@@ -6,6 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
+from stream_app.app.cli.arguments.shown_job import shown_job
 from stream_app.app.cli.arguments.table import WAREHOUSE
 from stream_app.app.config.app_config import load_config
 from stream_app.app.config.secrets import Secrets
@@ -87,7 +88,7 @@ def site_of(args: argparse.Namespace) -> Site:
     if args.conf is not None:
         config = load_config(args.conf, args.set, os.environ)
         checkpoint = checkpoint_of(config.tables, fix="show the warehouse instead, by --warehouse")
-        return JobSite(config, checkpoint, SystemClock())
+        return JobSite(shown_job(config), checkpoint, SystemClock())
     options = file_io_options(os.environ)
     warehouse, files = file_io_of(args.warehouse or WAREHOUSE, options)
     if not files.exists(warehouse):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from stream_app.cdc.change_batch import Violation
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.table_feed import EpochReport
@@ -31,11 +32,15 @@ class PastEpoch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionsNow:
-    """The compactions of a table at this moment; `numbers` count from the start of the job."""
+class TableNow:
+    """The compactions of a table at this moment, and its violations of expectations.
+
+    `numbers` and `violations` count from the start of the job.
+    """
 
     numbers: CompactionMetrics
     under_way: tuple[CompactionUnderWay, ...] = ()
+    violations: Mapping[Violation, int] = field(default_factory=dict)
 
 
 class ShowsCompactions(Protocol):
@@ -60,20 +65,25 @@ class EpochHistory:
     """
 
     source_ms: int | None = None
-    _epochs: dict[str, deque[PastEpoch]] = field(default_factory=dict)
-    _jobs: dict[str, ShowsCompactions] = field(default_factory=dict)
+    _epochs: dict[str, deque[PastEpoch]] = field(init=False, default_factory=dict)
+    _jobs: dict[str, ShowsCompactions] = field(init=False, default_factory=dict)
+    _violations: dict[str, Counter[Violation]] = field(init=False, default_factory=dict)
 
     def watch(self, table: str, job: ShowsCompactions) -> None:
         """Show the compactions of a table by its job from here on."""
         self._jobs[table] = job
 
-    def compactions(self, table: str) -> CompactionsNow | None:
-        """The compactions of a table; None: its job has not begun."""
+    def now(self, table: str) -> TableNow | None:
+        """The compactions of a table; None if its job has not begun."""
         job = self._jobs.get(table)
         numbers = None if job is None else job.compaction_metrics()
         if job is None or numbers is None:
             return None
-        return CompactionsNow(numbers=numbers, under_way=tuple(job.unfinished_compactions()))
+        return TableNow(
+            numbers=numbers,
+            under_way=tuple(job.unfinished_compactions()),
+            violations=dict(self._violations.get(table, {})),
+        )
 
     def add(self, table: str, report: EpochReport, time_ms: int) -> None:
         """Add a committed epoch."""
@@ -81,6 +91,9 @@ class EpochHistory:
             millis = (snapshot.properties or {}).get(SOURCE_TIME_PROPERTY, "")
             if millis.isdecimal():
                 self.source_ms = max(self.source_ms or 0, int(millis))
+        violations = self._violations.setdefault(table, Counter())
+        for violation, sighting in report.counts.violations.items():
+            violations[violation] += sighting.records
         kept = self._epochs.setdefault(table, deque(maxlen=KEPT))
         kept.append(
             PastEpoch(
@@ -92,6 +105,6 @@ class EpochHistory:
             )
         )
 
-    def of(self, table: str) -> Sequence[PastEpoch]:
+    def epochs(self, table: str) -> Sequence[PastEpoch]:
         """The epochs of a table, oldest first; other threads than that of `add` call it."""
         return tuple(self._epochs.get(table, ()))

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import IO
@@ -24,7 +25,7 @@ from stream_app.app.observe.events.event_texts import (
     idle_event,
     quarantined_event,
     report_line,
-    rounded,
+    rounded_parts,
     snapshots_text,
 )
 from stream_app.app.observe.metrics.health import JobHealth
@@ -36,9 +37,9 @@ from stream_app.cdc.message_format import Format
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError
 from stream_app.kafka.offset_ranges import JobOffsets
-from stream_app.log_facts import about
-from stream_app.message_formats import DEFAULT_FORMAT, FORMATS
-from stream_app.spark.epoch.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, ColumnSighting
+from stream_app.log_facts import logging_about
+from stream_app.message_format_registry import DEFAULT_FORMAT, FORMATS
+from stream_app.spark.epoch.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, RecordSighting
 from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
@@ -59,6 +60,7 @@ class EventLog:
         history: the newest epochs.
         health: the job's health, with the held tables.
         listeners: get the events too.
+        epochs: those that the job has written; the logs of its tables add to the same set.
     """
 
     clock: Clock
@@ -69,18 +71,25 @@ class EventLog:
     history: EpochHistory = field(default_factory=EpochHistory)
     health: JobHealth | None = None
     listeners: Listeners = field(default_factory=Listeners)
-    _warned_of: set[Column] = field(default_factory=set)
-    _epochs: set[int] = field(default_factory=set)
+    epochs: set[int] = field(default_factory=set, kw_only=True)
+    _warned_of: set[Column] = field(init=False, default_factory=set)
+
+    @contextmanager
+    def writing(self, sink: IO[str]) -> Iterator[None]:
+        """Within the block, write the events as JSON lines."""
+        self.sink = sink
+        try:
+            yield
+        finally:
+            self.sink = None
 
     def of_table(self, name: str) -> EventLog:
         """The log of one of many tables."""
-        of_one = replace(self, table=name, _warned_of=set())
-        if self.metrics is not None:
-            of_one.metrics = self.metrics.of_table(name)
-        return of_one
+        metrics = None if self.metrics is None else self.metrics.of_table(name)
+        return replace(self, table=name, metrics=metrics)
 
     def started(self, table: str, checkpoint: str) -> None:
-        """The stream begins."""
+        """Report that the stream begins."""
         _LOG.info("writing %s, checkpoint %s", table, checkpoint)
         self._write("started", {"table": table, "checkpoint": checkpoint})
 
@@ -92,7 +101,7 @@ class EventLog:
             self.metrics.callbacks.add(self.metrics.table, job.callback_problems)
 
     def opened(self, table: FileStoreTable, topics: Collection[str]) -> None:
-        """The table is opened, and has brought messages from these topics so far."""
+        """Report that the table is opened, with the topics that have brought it messages so far."""
         if self.metrics is None:
             return
         try:
@@ -102,15 +111,15 @@ class EventLog:
         self.metrics.opened(newest, topics)
 
     def watch_source(self, position: Callable[[], JobOffsets | None]) -> None:
-        """`position` tells from here on how far the job is."""
+        """Ask `position` for the job's progress from now on."""
         if self.metrics is not None:
-            self.metrics.source.position = position
+            self.metrics.source.follow(position)
 
     def epoch(self, report: EpochReport) -> None:
-        """An epoch is committed."""
+        """Report a committed epoch."""
         offsets = report.counts.last_offsets()
-        seconds = {} if report.skipped else rounded(report.parts)
-        with about(table=self._name, epoch=report.epoch, offsets=offsets, seconds=seconds):
+        seconds = {} if report.skipped else rounded_parts(report.parts)
+        with logging_about(table=self._name, epoch=report.epoch, offsets=offsets, seconds=seconds):
             self._epoch(report)
         self.listeners.tell(lambda listener: listener.epoch(self._name, report))
 
@@ -120,7 +129,7 @@ class EventLog:
             _LOG.info("%sepoch %d: in the table already", self._prefix, report.epoch)
             self._write("epoch", {"epoch": report.epoch, "skipped": True})
             return
-        self._epochs.add(report.epoch)
+        self.epochs.add(report.epoch)
         self.history.add(self.table or "", report, self.clock.now_ms())
         counts = report.counts
         total = report.parts.seconds
@@ -150,10 +159,10 @@ class EventLog:
         )
 
     def progress(self, progress: SourceProgress) -> None:
-        """The job has finished an epoch."""
+        """Report that the job has finished an epoch."""
         self.idle(progress)
         self.listeners.tell(lambda listener: listener.progress(progress))
-        with about(table=self._name, epoch=progress.epoch, offsets=progress.end_offsets):
+        with logging_about(table=self._name, epoch=progress.epoch, offsets=progress.end_offsets):
             _LOG.info(
                 "epoch %d: lag %s, next offsets %s",
                 progress.epoch,
@@ -171,27 +180,29 @@ class EventLog:
         )
 
     def idle(self, progress: SourceProgress) -> None:
-        """Spark has polled the source, with or without new messages."""
+        """Report that Spark has polled the source, with or without new messages."""
         self._count(lambda metrics: metrics.progress(progress, self.clock.now_ms()))
 
     def drained(self, progress: SourceProgress | None) -> None:
-        """The source was read to its end; None: Spark does not report the offsets."""
+        """Report that the job has read its source to the end; None: Spark does not report the
+        offsets.
+        """
         lag = None if progress is None else progress.lag
         ends = {} if progress is None else dict(progress.end_offsets)
         _LOG.info(
             "%s; lag %s, next offsets %s",
-            drained_text(len(self._epochs), lag),
+            drained_text(len(self.epochs), lag),
             "unknown" if lag is None else lag,
             json.dumps(ends),
         )
-        self._write("drained", {"epochs": len(self._epochs), "lag": lag, "end_offsets": ends})
+        self._write("drained", {"epochs": len(self.epochs), "lag": lag, "end_offsets": ends})
 
     def idle_commit(self, report: IdleReport) -> None:
-        """A compaction was committed between epochs."""
+        """Report compactions that were committed between epochs."""
         self._count(lambda metrics: metrics.committed((report.snapshot,), report.compactions))
         self.listeners.tell(lambda listener: listener.idle_commit(self._name, report))
         snapshots = snapshots_text((report.snapshot,))
-        with about(table=self._name):
+        with logging_about(table=self._name):
             _LOG.info("%sidle commit: snapshot %s", self._prefix, snapshots)
             _tell_compactions(report.compactions, self._prefix)
         self._write(
@@ -200,14 +211,14 @@ class EventLog:
         )
 
     def looked(self, is_running: bool) -> None:
-        """The job has looked at its query; False: for the last time."""
+        """Report that the job has checked its query; False: for the last time."""
         if self.health is not None:
             self.health.looked(is_running)
         self._count(lambda metrics: metrics.source.looked(metrics.table))
         self.listeners.tell(lambda listener: listener.looked())
 
     def held(self, table: str, waiting: HeldTable | None) -> None:
-        """A table is held back, or has all epochs again."""
+        """Report that a table is held back, or has all epochs again."""
         self._count(lambda metrics: metrics.held(table, waiting))
         if self.health is not None:
             self.health.held.pop(table, None)
@@ -216,13 +227,13 @@ class EventLog:
         label = table if self.metrics is None else f"{self.metrics.table}.{table}"
         self.listeners.tell(lambda listener: listener.held(label, waiting))
         if waiting is None:
-            with about(table=label):
+            with logging_about(table=label):
                 _LOG.info("%s: has all epochs again", table)
             self._write("caught_up", {"table": table})
         elif waiting.has_failed:
-            with about(table=label, epoch=waiting.since_epoch, offsets=waiting.begin):
+            with logging_about(table=label, epoch=waiting.since_epoch, offsets=waiting.begin):
                 _LOG.error(
-                    "%s: held back from epoch %d on, while the other tables go on: %s",
+                    "%s: held back from epoch %d on, while the other tables continue: %s",
                     table,
                     waiting.since_epoch,
                     waiting.reason,
@@ -231,15 +242,15 @@ class EventLog:
             self._write("held", {"table": table, **facts, "reason": waiting.reason})
 
     def unassigned(self, epoch: int, quarantined: Quarantined) -> None:
-        """Messages of an epoch belong to no table."""
+        """Report messages of an epoch that belong to no table."""
         self._count(lambda metrics: metrics.unassigned(quarantined))
-        with about(epoch=epoch):
+        with logging_about(epoch=epoch):
             _tell_quarantined(epoch, quarantined, "messages without a table: ")
         self.listeners.tell(lambda listener: listener.quarantined(self._name, quarantined))
         self._write("unassigned", {"epoch": epoch, **quarantined_event(quarantined)})
 
     def ended(self) -> None:
-        """The stream has ended by itself or on request."""
+        """Report that the stream has ended by itself or on request."""
         _LOG.info("ended")
         self._write("ended", {})
 
@@ -250,7 +261,7 @@ class EventLog:
 
     @property
     def _name(self) -> str:
-        """The table as in labels of metrics, but each table by its own name."""
+        """The table's label in metrics; tables that share a label are named by themselves."""
         if self.metrics is None or (self.table and self.metrics.table.endswith(OTHER_TABLES)):
             return self.table or ""
         return self.metrics.table
@@ -259,7 +270,7 @@ class EventLog:
     def _prefix(self) -> str:
         return "" if self.table is None else f"{self.table}: "
 
-    def _columns(self, sightings: Mapping[Column, ColumnSighting]) -> dict[str, object]:
+    def _columns(self, sightings: Mapping[Column, RecordSighting]) -> dict[str, object]:
         """Warn of each column once, and count its records; return the event's part."""
         counts: dict[str, Counter[str]] = {kind.value: Counter() for kind in DriftKind}
         for (kind, given), sighting in sorted(sightings.items(), key=lambda item: item[1].place):
@@ -284,7 +295,7 @@ class EventLog:
 
 
 def _warn_of_column(
-    kind: DriftKind, name: str, sighting: ColumnSighting, option: str, prefix: str
+    kind: DriftKind, name: str, sighting: RecordSighting, option: str, prefix: str
 ) -> None:
     said = {
         DriftKind.UNKNOWN: "column %r is not in the table, so its values are left out: add it to "

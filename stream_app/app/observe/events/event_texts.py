@@ -37,7 +37,9 @@ def compaction_text(metrics: CompactionMetrics, wait_s: float) -> str:
 
 
 def report_line(report: CompactionReport) -> str:
-    """``dt=1 bucket 0: size ratio, levels 0 0 0 → 3, 3 files (1 MiB) → 1 (1 MiB), 0.8 s``."""
+    """A report as one line: ``dt=1 bucket 0: size ratio, levels 0 0 0 → 3, 3 files (1 MiB) → 1 (1
+    MiB), 0.8 s``.
+    """
     where = f"{report.partition} bucket {report.bucket}".strip()
     levels = " ".join(map(str, report.levels))
     work = (
@@ -52,12 +54,12 @@ def report_line(report: CompactionReport) -> str:
 
 
 def snapshots_text(snapshots: tuple[Snapshot, ...]) -> str:
-    """``7 APPEND, 8 COMPACT``."""
+    """The number of snapshots by kind: ``7 APPEND, 8 COMPACT``."""
     return ", ".join(f"{s.snapshot_id} {s.commit_kind.value}" for s in snapshots) or "none"
 
 
 def bytes_text(count: int) -> str:
-    """``1.2 MB``."""
+    """A number of bytes for people: ``1.2 MB``."""
     return f"{count / 1e6:.1f} MB" if count >= 100_000 else f"{count / 1e3:.1f} kB"
 
 
@@ -81,10 +83,14 @@ def epoch_event(report: EpochReport, columns: Event) -> Event:
         "skipped_messages": counts.skipped,
         **quarantined_event(report.quarantined),
         **columns,
+        "violations": {
+            violation.expectation: sighting.records
+            for violation, sighting in counts.violations.items()
+        },
         "buckets": report.buckets,
         "files": report.files,
         "bytes": report.bytes,
-        **{f"{name}_s": seconds for name, seconds in rounded(report.parts).items()},
+        **{f"{name}_s": seconds for name, seconds in rounded_parts(report.parts).items()},
         "snapshots": [_snapshot_event(snapshot) for snapshot in report.snapshots],
         **_compaction_event(report),
     }
@@ -95,7 +101,7 @@ def idle_event(report: IdleReport) -> Event:
     return {"snapshots": [_snapshot_event(report.snapshot)], **_compaction_event(report)}
 
 
-def rounded(parts: EpochSeconds) -> dict[str, float]:
+def rounded_parts(parts: EpochSeconds) -> dict[str, float]:
     """Seconds by part, for a log."""
     return {name: round(seconds, 4) for name, seconds in parts.by_name.items()}
 

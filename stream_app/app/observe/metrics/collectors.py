@@ -62,7 +62,7 @@ class StoreCollector(Collector):
     """Requests to the store and local copies of its files, of all tables of a job together.
 
     Attributes:
-        label: of the job.
+        label: the label of the job.
         requests: counts the events of local copies too, which travel with them.
         copies: the folder of local copies.
     """
@@ -107,7 +107,7 @@ class DiskCollector(Collector):
     """Free space of the disks that a job on this machine writes to, asked for at each scrape.
 
     Attributes:
-        label: of the job.
+        label: the label of the job.
         folders: use of the folder → the folder; the job creates a missing one below its parents.
     """
 
@@ -149,7 +149,7 @@ class _TableNumber:
 
 
 def callback_numbers(problems: Sequence[CallbackProblem]) -> Iterator[_TableNumber]:
-    """What lags behind the newest snapshot, under its Prometheus name."""
+    """The numbers of views that lag behind the newest snapshot, under their Prometheus names."""
     yield _TableNumber("callback_problems", len(problems), CALLBACK_PROBLEMS)
 
 

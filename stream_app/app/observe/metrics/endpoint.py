@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from stream_app.app.http.asgi_server import Application, Message, Receive, Send, Server
-from stream_app.app.http.guard import Guard, Limits, is_taken, limit_for_port, listening
+from stream_app.app.http.guard import Guard, PortLimits, is_taken, limit_for_port, listening
 from stream_app.app.observe.metrics.health import JobHealth
 from stream_app.errors import UsageError
 
@@ -56,7 +56,7 @@ def serving(
             where="" if is_taken(error) else f"stream.metrics-address = {address}",
             fix=fix if is_taken(error) else "choose an address of this machine, or another port",
         ) from None
-    guard = Guard("the metrics port", Limits(connections=limit_for_port(_CONNECTIONS)))
+    guard = Guard("the metrics port", PortLimits(connections=limit_for_port(_CONNECTIONS)))
     with Server(_application(registry, checks), guard).serving(listener):
         yield
 

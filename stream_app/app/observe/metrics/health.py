@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from stream_app.clock import Clock
 
 SILENCE_S = 120.0
-"""The job checks its query five times a second; after so long without a check it hangs."""
+"""The job checks its stream five times a second; after this time without a check it hangs."""
 POLL_S = 60.0
-"""Longest interval, beside the trigger, at which Spark reports how far the source is read."""
+"""Longest interval, beside the trigger, at which the stream reports how far the source is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,7 @@ class SourceState:
 
     Attributes:
         stale_s: the age of the stalest table's data; None: none is known.
-        looked_s: seconds since Spark reported how far the source is read; None: not yet.
+        looked_s: seconds since the stream reported how far the source is read; None: not yet.
         lag: messages that are not committed yet; None: unknown.
         is_committed: whether this run has committed an epoch.
     """
@@ -36,7 +36,7 @@ class JobMoment:
 
     Attributes:
         phase: ``starting``, ``running`` or ``ending``.
-        silent_s: seconds since the job checked its query.
+        silent_s: seconds since the job checked its stream.
         held: table → why an error holds it back.
     """
 
@@ -47,7 +47,7 @@ class JobMoment:
 
 
 def alive_problems(state: JobMoment) -> list[str]:
-    """Reasons to restart the process; empty: there are none."""
+    """The reasons to restart the process; empty if it is alive."""
     if state.phase == "running" and state.silent_s > SILENCE_S:
         return [f"the job has not looked at its query for {state.silent_s:.0f} s"]
     return []
@@ -74,10 +74,10 @@ def source_problems(state: SourceState, max_staleness_s: float, trigger_s: float
 
 
 def ready_problems(state: JobMoment, max_staleness_s: float, trigger_s: float) -> list[str]:
-    """Reasons why the tables are not reliable; empty: they are fresh.
+    """The reasons why the tables are not reliable; empty if they are fresh.
 
     Args:
-        max_staleness_s: of ``stream.max-staleness``.
+        max_staleness_s: the seconds of ``stream.max-staleness``.
         trigger_s: seconds between two checks of the source.
     """
     problems = alive_problems(state)

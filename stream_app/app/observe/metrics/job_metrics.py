@@ -12,6 +12,8 @@ import copy
 import platform
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
 
 from prometheus_client import (
     CollectorRegistry,
@@ -32,6 +34,7 @@ from stream_app.app.observe.metrics.collectors import (
     compaction_numbers,
     expiry_numbers,
 )
+from stream_app.app.observe.metrics.health import POLL_S
 from stream_app.app.observe.metrics.jvm_metrics import JvmCollector
 from stream_app.app.observe.metrics.source_metrics import SourceMetrics
 from stream_app.app.ops.inspect.table_facts import newest_source_ms
@@ -74,16 +77,29 @@ class JobMetrics:
         source: the tables' distance to the source.
     """
 
-    def __init__(self, table: str, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        table: str,
+        clock: Clock | None = None,
+        *,
+        look_s: float = POLL_S,
+        folders: Mapping[str, Path] = MappingProxyType({}),
+    ) -> None:
+        """Start all numbers at 0.
+
+        Args:
+            look_s: see `SourceMetrics`.
+            folders: see `DiskCollector`.
+        """
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.table, self.name = table, ""
         self.registry = CollectorRegistry()
         self.compactions = TablesCollector(compaction_numbers)
         self.maintenance = TablesCollector(expiry_numbers)
         self.callbacks = TablesCollector(callback_numbers)
-        self.source = SourceMetrics(self._gauge, clock or SystemClock())
+        self.source = SourceMetrics(self._gauge, clock or SystemClock(), look_s)
         self.store, self.jvm = StoreCollector(self.table), JvmCollector(self.table)
-        self.disks = DiskCollector(self.table)
+        self.disks = DiskCollector(self.table, folders)
         of_tables = (self.compactions, self.maintenance, self.callbacks)
         for collector in (*of_tables, self.store, self.jvm, self.disks):
             self.registry.register(collector)
@@ -110,7 +126,7 @@ class JobMetrics:
         )
         self._records = self._gauge("table_records", "Records in the files of the newest snapshot.")
         self._held = self._gauge(
-            "held_tables", "Tables held back by an error while the others go on."
+            "held_tables", "Tables held back by an error while the others continue."
         )
         self._quarantine = self._gauge(
             "quarantine_records", "Records in quarantine with which nothing was done yet."
@@ -131,6 +147,12 @@ class JobMetrics:
         )
         for reason in REASON_KINDS:
             self._reasons.labels(self.table, reason)
+        self._violations = self._labelled(
+            "expectation_violations",
+            "Records that break an expectation.",
+            "expectation",
+            "action",
+        )
         self._columns = {
             kind: self._labelled(f"{kind.value}_column_records", meaning, "column")
             for kind, meaning in (
@@ -211,6 +233,8 @@ class JobMetrics:
             self._operations.labels(self.table, kind.short).inc(max(0, counts.kinds[kind]))
         for part, seconds in (("read", counts.read_s), ("decode", counts.decode_s)):
             self._task_seconds.labels(self.table, part).inc(seconds)
+        for violation, sighting in counts.violations.items():
+            self._violations.labels(self.table, *violation).inc(sighting.records)
         if report.quarantined:
             self._count_reasons(report.quarantined)
         self._parts(report)
@@ -261,8 +285,8 @@ class JobMetrics:
             PREFIX + name, meaning, ["table", *labels], buckets=_SECONDS, registry=self.registry
         )
 
-    def _labelled(self, name: str, meaning: str, label: str) -> Counter:
-        return Counter(PREFIX + name, meaning, ["table", label], registry=self.registry)
+    def _labelled(self, name: str, meaning: str, *labels: str) -> Counter:
+        return Counter(PREFIX + name, meaning, ["table", *labels], registry=self.registry)
 
     def _counter(self, name: str, meaning: str) -> Counter:
         counter = Counter(PREFIX + name, meaning, ["table"], registry=self.registry)

@@ -18,7 +18,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from stream_app.app.observe.metrics.collectors import PREFIX
-from stream_app.spark.internals import java_context, jvm
+from stream_app.spark.jvm_access import java_context, jvm
 
 
 @dataclass(slots=True, eq=False)
@@ -26,12 +26,12 @@ class JvmCollector(Collector):
     """The numbers; none before `attach` and after `detach`.
 
     Attributes:
-        label: of the job.
+        label: the label of the job.
     """
 
     label: str
-    _spark: SparkSession | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _spark: SparkSession | None = field(init=False, default=None)
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     def attach(self, spark: SparkSession) -> None:
         """Begin to collect: the JVM runs."""

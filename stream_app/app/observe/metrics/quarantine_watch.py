@@ -37,10 +37,10 @@ class QuarantineWatch:
     clock: Clock
     counted: Callable[[Mapping[str, int]], None]
     most: int = COUNTED_MAX
-    _seen: dict[str, frozenset[FileStatus]] = field(default_factory=dict)
-    _counts: dict[str, int] = field(default_factory=dict)
+    _seen: dict[str, frozenset[FileStatus]] = field(init=False, default_factory=dict)
+    _counts: dict[str, int] = field(init=False, default_factory=dict)
 
-    def look(self) -> float:
+    def count_records(self) -> float:
         """Count the changed folders; return the seconds to rest."""
         began = self.clock.steady_seconds()
         try:
@@ -63,14 +63,14 @@ class QuarantineWatch:
 
 @contextmanager
 def watching(watch: QuarantineWatch | None) -> Iterator[None]:
-    """Count records while the block runs; None: there is nothing to count."""
+    """Count records while the block runs; None if there is no quarantine to count."""
     if watch is None:
         yield
         return
     ended = threading.Event()
 
     def count() -> None:
-        while not ended.wait(watch.look()):
+        while not ended.wait(watch.count_records()):
             pass
 
     thread = threading.Thread(target=count, name="quarantine-watch", daemon=True)

@@ -11,8 +11,9 @@ from prometheus_client import Gauge
 
 from stream_app.app.observe.metrics.health import POLL_S, SourceState
 from stream_app.clock import Clock
-from stream_app.kafka.offset_ranges import JobOffsets, Offsets
-from stream_app.spark.epoch.decode_counts import PartitionEnd, Where
+from stream_app.kafka.offset_ranges import JobOffsets, KafkaPartition
+from stream_app.model.job_epoch import Offsets
+from stream_app.spark.epoch.decode_counts import PartitionEnd
 from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.stream.running_stream import SourceProgress
 
@@ -32,14 +33,12 @@ class SourceMetrics:
     Attributes:
         clock: ages are as of its time, at each scrape.
         look_s: most seconds between two checks of the source by Spark, outside of epochs.
-        position: the job's progress; None: unknown. Spark reports only epochs that are read, and
-            not whether the tables have them.
     """
 
-    def __init__(self, gauge: MakesGauge, clock: Clock) -> None:
+    def __init__(self, gauge: MakesGauge, clock: Clock, look_s: float = POLL_S) -> None:
         self.clock = clock
-        self.look_s = POLL_S
-        self.position: Callable[[], JobOffsets | None] = lambda: None
+        self.look_s = look_s
+        self._position: Callable[[], JobOffsets | None] = lambda: None
         self._progress: SourceProgress | None = None
         self._seen: JobOffsets | None = None
         self._partitions: set[Partition] = set()
@@ -76,6 +75,13 @@ class SourceMetrics:
             "When Spark last told how far the source was read; before that when the job began.",
         )
 
+    def follow(self, position: Callable[[], JobOffsets | None]) -> None:
+        """Ask for the job's progress from now on; None: unknown.
+
+        Spark reports only epochs that are read, and not whether the tables have them.
+        """
+        self._position = position
+
     def began(self, label: str) -> None:
         """Note that the job begins, and must check the source from now on."""
         self._looked.labels(label).set(self.clock.now_ms() / 1000)
@@ -100,11 +106,11 @@ class SourceMetrics:
 
     def looked(self, label: str) -> None:
         """Note a check of the query: an epoch may have begun, or been committed."""
-        if self.position() != self._seen:
+        if self._position() != self._seen:
             self._set_lag(label)
 
     def _set_lag(self, label: str) -> None:
-        progress, self._seen = self._progress, self.position()
+        progress, self._seen = self._progress, self._position()
         behind: Mapping[Partition, int] = {} if progress is None else progress.behind
         lag = None if progress is None else progress.lag
         if self._seen is not None:
@@ -123,7 +129,7 @@ class SourceMetrics:
                 self._partitions.add(partition)
                 self._behind.labels(label, *partition).set(count)
 
-    def committed(self, label: str, name: str, ends: Mapping[Where, PartitionEnd]) -> None:
+    def committed(self, label: str, name: str, ends: Mapping[KafkaPartition, PartitionEnd]) -> None:
         """Note that a table has an epoch's newest messages; it may share its label with others."""
         self._is_committed = True
         self._topics.setdefault((label, name), set()).update(topic for topic, _ in ends)
@@ -219,7 +225,7 @@ def table_lags(
     ends: Offsets,
     begins: Mapping[Table, Offsets],
 ) -> dict[Table, int]:
-    """Messages that each table lacks; omits tables without topics of their own.
+    """The number of messages that each table lacks; omits tables without topics of their own.
 
     Args:
         topics: those that have brought a table messages.

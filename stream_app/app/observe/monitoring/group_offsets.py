@@ -1,7 +1,7 @@
 """Commits the job's offsets to a consumer group, for tools that watch a group's lag.
 
-The job itself goes on from its checkpoint. So a group that is behind, or that cannot be written,
-holds nothing back.
+The job itself continues from its checkpoint. So a group that is behind, or that cannot be written,
+does not delay the job.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stream_app.app.observe.monitoring.listener import JobListener
 from stream_app.app.source.broker_connection import BrokerConnection
 from stream_app.app.source.first_offsets import check_client
 from stream_app.errors import StreamAppError
-from stream_app.kafka.offset_ranges import Offsets
+from stream_app.model.job_epoch import Offsets
 from stream_app.spark.stream.running_stream import SourceProgress
 
 _LOG = logging.getLogger("stream_app")
@@ -57,13 +57,13 @@ class GroupOffsets(JobListener):
 
     source: SourceConfig
     group: str
-    _newest: Offsets | None = None
-    _committed: Offsets | None = None
-    _has_more: threading.Event = field(default_factory=threading.Event)
-    _ended: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
-    _connection: BrokerConnection | None = None
-    _warned: str = ""
+    _newest: Offsets | None = field(init=False, default=None)
+    _committed: Offsets | None = field(init=False, default=None)
+    _has_more: threading.Event = field(init=False, default_factory=threading.Event)
+    _ended: threading.Event = field(init=False, default_factory=threading.Event)
+    _thread: threading.Thread | None = field(init=False, default=None)
+    _connection: BrokerConnection | None = field(init=False, default=None)
+    _warned: str = field(init=False, default="")
 
     def begin(self) -> None:
         """Start committing."""
@@ -78,7 +78,7 @@ class GroupOffsets(JobListener):
             self._thread.join(LAST_WAIT_S)
 
     def progress(self, progress: SourceProgress) -> None:
-        """Note the offsets behind an epoch."""
+        """Note the offsets at which an epoch ends."""
         self._newest = progress.end_offsets
         self._has_more.set()
 
@@ -105,7 +105,7 @@ class GroupOffsets(JobListener):
         except StreamAppError as error:
             if error.what != self._warned:
                 self._warned = error.what
-                _LOG.warning("group %s is behind, and the job goes on: %s", self.group, error)
+                _LOG.warning("group %s is behind, and the job continues: %s", self.group, error)
             connections.close()
             self._connection = None
             self._has_more.set()

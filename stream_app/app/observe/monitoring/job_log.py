@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from stream_app.app.config.stream_config import LogFormat
 from stream_app.errors import FAILED, StreamAppError
 from stream_app.log_facts import current_facts
-from stream_app.spark.task_errors import readable
+from stream_app.spark.task_errors import readable_error
 
 _LOG = logging.getLogger("stream_app")
 _LIBRARIES = {
@@ -24,13 +24,14 @@ _LIBRARIES = {
 
 
 class JsonLines(logging.Formatter):
-    """``time``, ``level``, ``logger``, ``message``; then the line's facts (`log_facts`).
+    """Formats a log line as JSON: ``time``, ``level``, ``logger``, ``message``, and its
+    `log_facts`.
 
     ``exception`` has the trace of an error.
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
+        """Format a record as one line."""
         moment = datetime.fromtimestamp(record.created, UTC)
         line: dict[str, object] = {
             "time": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
@@ -65,8 +66,7 @@ def log_as(log_format: LogFormat) -> None:
 def tell_end(error: BaseException, text: str | None) -> None:
     """Print why the job ends, on standard error, in the format of its log.
 
-    Args:
-        text: the error in words; None: it is a bug, whose trace is needed.
+    Args: text: the error's text; None for a bug, whose trace is printed.
     """
     handlers = logging.getLogger().handlers
     if any(isinstance(handler.formatter, JsonLines) for handler in handlers):
@@ -82,7 +82,7 @@ def exit_code_of(work: Callable[[], None]) -> int:
     try:
         work()
     except (StreamAppError, OSError) as error:
-        problem = readable(error)
+        problem = readable_error(error)
         tell_end(error, str(problem))
         return problem.exit_code if isinstance(problem, StreamAppError) else FAILED
     except Exception as error:

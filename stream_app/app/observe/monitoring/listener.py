@@ -1,4 +1,4 @@
-"""The port to the senders of a job's events; `event_log` calls it."""
+"""The port to receivers of a job's events; `event_log` calls it."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ class JobListener:
     """
 
     def epoch(self, table: str, report: EpochReport) -> None:
-        """An epoch is committed."""
+        """Called after an epoch's commit."""
 
     def idle_commit(self, table: str, report: IdleReport) -> None:
-        """A compaction was committed between epochs."""
+        """Called after a commit of compactions between epochs."""
 
     def quarantined(self, table: str, quarantined: Quarantined) -> None:
-        """Messages without a table were quarantined; those of a table come with its epoch."""
+        """Called for quarantined messages without a table; those of a table come with its epoch."""
 
     def progress(self, progress: SourceProgress) -> None:
-        """An epoch is finished: each table has it, or is held back."""
+        """Called when an epoch is finished: each table has it, or is held back."""
 
     def held(self, table: str, waiting: HeldTable | None) -> None:
-        """A table is held back, or has all epochs again."""
+        """Called when a table is held back, or has all epochs again."""
 
     def looked(self) -> None:
-        """The job has checked its query, as it does five times a second."""
+        """Called when the job has checked its query, which it does five times a second."""
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class Listeners:
     """Passes events on. A listener that fails stops neither the job nor the other listeners."""
 
     listeners: Sequence[JobListener] = ()
-    _warned: set[tuple[type, type]] = field(default_factory=set)
+    _warned: set[tuple[type, type]] = field(init=False, default_factory=set)
 
     def tell(self, call: Callable[[JobListener], None]) -> None:
         """Call each; warn once of each kind of error, because `looked` may fail all the time."""
@@ -64,7 +64,7 @@ class Listeners:
             if kind not in self._warned:
                 self._warned.add(kind)
                 _LOG.warning(
-                    "a watcher of the job has failed, and the job goes on: this is a bug, "
+                    "a watcher of the job has failed, and the job continues: this is a bug, "
                     "please report it",
                     exc_info=True,
                 )

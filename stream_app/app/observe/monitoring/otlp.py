@@ -48,7 +48,7 @@ def common_spans(report: EpochReport, now_ms: int) -> Iterator[SpanTime]:
     """The parts that an epoch has once for all tables: read, decode, route, wait, write.
 
     Args:
-        report: of the table that was committed first.
+        report: the report of the table that was committed first.
         now_ms: when it was reported.
     """
     parts, begin_ms = report.parts, report.began_ms
@@ -114,6 +114,16 @@ class _OpenEpoch:
     tables: int = 0
     is_ended: bool = False
 
+    def add_table(self, now_ms: int, steady_s: float) -> None:
+        self.tables += 1
+        self.ends_ms, self.reported_at = now_ms, steady_s
+
+    def end(self) -> None:
+        if not self.is_ended:
+            self.is_ended = True
+            self.root.set_attribute("stream_app.tables", self.tables)
+            self.root.end(self.ends_ms * _NS)
+
 
 @dataclass(slots=True)
 class EpochTraces(JobListener):
@@ -164,8 +174,7 @@ class EpochTraces(JobListener):
             parent = trace.set_span_in_context(opened.root)
             for span in commit_spans(table, report, now_ms):
                 self._add(span, parent)
-            opened.tables += 1
-            opened.ends_ms, opened.reported_at = now_ms, self.clock.steady_seconds()
+            opened.add_table(now_ms, self.clock.steady_seconds())
 
     def idle_commit(self, table: str, report: IdleReport) -> None:
         """Compactions that were committed between epochs: a trace of their own."""
@@ -201,8 +210,5 @@ class EpochTraces(JobListener):
         made.end(span.end_ms * _NS)
 
     def _settle(self) -> None:
-        opened = self._open
-        if opened is not None and not opened.is_ended:
-            opened.is_ended = True
-            opened.root.set_attribute("stream_app.tables", opened.tables)
-            opened.root.end(opened.ends_ms * _NS)
+        if self._open is not None:
+            self._open.end()

@@ -33,37 +33,37 @@ class Activity:
 
 @dataclass(slots=True)
 class SignsOfLife:
-    """The current activity, and the time of the job's last line.
-
-    Attributes:
-        at_work: gives the current activity; None: there is nothing to report.
-    """
+    """The current activity, and the time of the job's last line."""
 
     clock: Clock
-    at_work: Callable[[], Activity | None] = field(default=lambda: None)
-    _now: Activity | None = None
-    _began: float = 0.0
-    _heard: float = 0.0
-    _is_told: bool = False
+    _activity: Callable[[], Activity | None] = field(init=False, default=lambda: None)
+    _now: Activity | None = field(init=False, default=None)
+    _began: float = field(init=False, default=0.0)
+    _heard: float = field(init=False, default=0.0)
+    _is_shown: bool = field(init=False, default=False)
 
     def begin(self, text: str) -> None:
         """Set the current work until the next call."""
         activity = Activity(text)
-        self.at_work = lambda: activity
+        self.watch(lambda: activity)
+
+    def watch(self, activity: Callable[[], Activity | None]) -> None:
+        """Ask for the current work from now on; None: there is nothing to report."""
+        self._activity = activity
 
     def heard(self) -> None:
         """Note that the job has logged a line."""
         self._heard = self.clock.steady_seconds()
 
-    def look(self) -> str | None:
+    def line_due(self) -> str | None:
         """The line to log, when one is due."""
-        now, activity = self.clock.steady_seconds(), self.at_work()
+        now, activity = self.clock.steady_seconds(), self._activity()
         if activity != self._now:
-            self._now, self._began, self._is_told = activity, now, False
+            self._now, self._began, self._is_shown = activity, now, False
         is_due = now - self._heard >= QUIET_SECONDS
-        if activity is None or not is_due or (self._is_told and not activity.repeats):
+        if activity is None or not is_due or (self._is_shown and not activity.repeats):
             return None
-        self._heard, self._is_told = now, True
+        self._heard, self._is_shown = now, True
         seconds = f": {now - self._began:.0f} s so far" if activity.repeats else ""
         return activity.text + seconds
 
@@ -89,7 +89,7 @@ def signs_of_life(clock: Clock) -> Iterator[SignsOfLife]:
 
     def look_out() -> None:
         while not ended.wait(_LOOK_SECONDS):
-            if line := signs.look():
+            if line := signs.line_due():
                 _LOG.info(line)
 
     _LOG.addHandler(ear)

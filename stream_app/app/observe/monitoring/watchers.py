@@ -33,7 +33,7 @@ from stream_app.http_request import opened
 from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
-from stream_app.spark.task_errors import readable
+from stream_app.spark.task_errors import readable_error
 
 _LOG = logging.getLogger(__name__)
 WAITING_MAX = 100
@@ -99,13 +99,13 @@ class Webhook(JobListener):
     timeout_s: float = TIMEOUT_S
     hide: Callable[[str], str] = str
     _waiting: queue.Queue[Mapping[str, object] | None] = field(
-        default_factory=lambda: queue.Queue(WAITING_MAX)
+        init=False, default_factory=lambda: queue.Queue(WAITING_MAX)
     )
-    _growth: dict[str, _Growth] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _held: set[str] = field(default_factory=set)
-    _ended: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
+    _growth: dict[str, _Growth] = field(init=False, default_factory=dict)
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
+    _held: set[str] = field(init=False, default_factory=set)
+    _ended: threading.Event = field(init=False, default_factory=threading.Event)
+    _thread: threading.Thread | None = field(init=False, default=None)
 
     def begin(self) -> None:
         """Start sending."""
@@ -156,7 +156,7 @@ class Webhook(JobListener):
         self._tell_growth()
 
     def _tell_growth(self, *, at_once: bool = False) -> None:
-        """Two threads call this: that of commits, and that of checks of the query."""
+        """Send a notice of the records quarantined since the last one; two threads may call it."""
         now = self.clock.steady_seconds()
         with self._lock:
             for table, growth in list(self._growth.items()):
@@ -237,17 +237,17 @@ def watchers(
             )
             webhook.begin()
             stack.callback(webhook.end)
-            stack.enter_context(_stop_is_told(webhook, ends_by_itself=ends_by_itself))
+            stack.enter_context(_announcing_stop(webhook, ends_by_itself=ends_by_itself))
             listeners.append(webhook)
         yield Listeners(listeners)
 
 
 @contextmanager
-def _stop_is_told(webhook: Webhook, *, ends_by_itself: bool) -> Iterator[None]:
+def _announcing_stop(webhook: Webhook, *, ends_by_itself: bool) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        webhook.stopped(readable(error))
+        webhook.stopped(readable_error(error))
         raise
     if not ends_by_itself:
         webhook.stopped(None)

@@ -26,28 +26,29 @@ import pyarrow as pa
 
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
+from stream_app.app.ops.check.omissions import Omissions
 from stream_app.app.ops.check.source_replay import (
-    fill,
-    incomparable,
     own_messages,
+    replay_source,
     table_end,
+    why_incomparable,
 )
 from stream_app.app.ops.quarantine.quarantine_folder import (
     BACKFILLED,
     Identity,
-    Mark,
     Quarantine,
     QuarantinedRecord,
+    RecordMark,
 )
 from stream_app.app.source.topic_messages import topic_messages
-from stream_app.app.source.uncompared_findings import Uncompared
 from stream_app.cdc.change_batch import whole_messages
 from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import SourceError, UnsupportedTableError, UsageError
+from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.local_disk import scratch_folder
 from stream_app.mergetree.key_differences import Differences, differences
 from stream_app.mergetree.key_value_batch import is_retract
-from stream_app.message_formats import format_named
+from stream_app.message_format_registry import format_named
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
@@ -63,15 +64,15 @@ from stream_app.table.job.single_append import SingleAppend
 from stream_app.table.versions.waiting_row_count import waiting_line
 from stream_app.table.write.bucket_assigner import BucketRows
 
-_Where = tuple[str, int]
+_USER = "backfill-"
 
 
 @dataclass(slots=True)
 class CoveredRecords:
-    """The records in some folders that a backfill also reads from the topics.
+    """The quarantined records that a backfill also reads from the topics.
 
     Attributes:
-        folders: in which records of the table may wait.
+        folders: the quarantine folders in which records of the table may wait.
     """
 
     folders: Sequence[Quarantine]
@@ -81,10 +82,10 @@ class CoveredRecords:
     def watched(
         self, batches: Iterable[pa.RecordBatch], committed: Collection[str]
     ) -> Iterator[pa.RecordBatch]:
-        """Pass messages on, and note those that wait in a folder.
+        """Yield the messages, and note those that wait in a folder.
 
         Args:
-            batches: of `MESSAGE_SCHEMA`.
+            batches: messages in columns of `MESSAGE_SCHEMA`.
             committed: commit users that have a commit in the table.
         """
         self._waiting = [
@@ -92,7 +93,7 @@ class CoveredRecords:
             for folder in self.folders
         ]
         wanted = frozenset[Identity]().union(*self._waiting)
-        offsets: dict[_Where, list[int]] = defaultdict(list)
+        offsets: dict[KafkaPartition, list[int]] = defaultdict(list)
         for topic, partition, offset, _ in wanted:
             offsets[topic, partition].append(offset)
         for batch in batches:
@@ -106,24 +107,26 @@ class CoveredRecords:
         return len(self._read_again)
 
     def mark(self, name: str, user: str, snapshot: int | None = None) -> None:
-        """Note that the records are done with.
+        """Mark the records as finished.
 
         Args:
-            name, user, snapshot: as in `Mark`.
+            name, user, snapshot: as in `RecordMark`.
         """
         for folder, waiting in zip(self.folders, self._waiting, strict=True):
             if covered := sorted(waiting & self._read_again):
                 outcomes = (BACKFILLED,) * len(covered)
                 records = tuple(covered)
                 folder.write_mark(
-                    Mark(
+                    RecordMark(
                         name=name, records=records, outcomes=outcomes, user=user, snapshot=snapshot
                     )
                 )
 
 
-def _identities(batch: pa.RecordBatch, offsets: dict[_Where, list[int]]) -> Iterator[Identity]:
-    """The identities of the messages at these places, of which there are few."""
+def _identities(
+    batch: pa.RecordBatch, offsets: dict[KafkaPartition, list[int]]
+) -> Iterator[Identity]:
+    """The identities of the messages at these places; there are few of them."""
     batch = whole_messages(batch)
     is_there = np.isin(
         batch.column("offset").to_numpy(), np.unique(np.concatenate([*offsets.values()]))
@@ -134,18 +137,15 @@ def _identities(batch: pa.RecordBatch, offsets: dict[_Where, list[int]]) -> Iter
             yield QuarantinedRecord(file="", timestamp=None, reason="", **of_message).identity
 
 
-_USER = "backfill-"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backfilled:
+class BackfillOutcome:
     """The outcome of a backfill.
 
     Attributes:
         read: number of changes in the topics.
         added, changed, deleted: rows of the table.
-        is_whole: whether the topics have all rows; else keys that they lack were left alone.
-        snapshot: None: there was no difference, or it was a dry run.
+        is_whole: whether the topics have all rows; otherwise keys that they lack were left alone.
+        snapshot: None if there was no difference, or for a dry run.
         covered: number of quarantined records whose changes the table has by now.
         waiting: a note that rows wait for a compaction; empty: none does.
     """
@@ -187,13 +187,13 @@ class Backfill:
     choice: SourceChoice = EVERY_SOURCE
     quarantines: Sequence[Quarantine] = ()
 
-    def run(self, *, dry_run: bool) -> Backfilled:
+    def run(self, *, dry_run: bool) -> BackfillOutcome:
         """Bring the table to the state of its topics.
 
         Raises:
             UnsupportedTableError: the topics do not determine the table's rows.
             UsageError: no job has read the topics into the table, or a record of them is bad.
-            SourceError: a topic was made anew, or the broker does not answer.
+            SourceError: a topic was recreated, or the broker does not answer.
             CommitConflictError: rows of others came meanwhile.
         """
         self._check_table()
@@ -202,12 +202,12 @@ class Backfill:
         covered = CoveredRecords(self.quarantines)
         users = newest_epochs(self.table.snapshots).keys()
         _, ends = table_end(self.table, self.source)
-        left = Uncompared(self.table.location, format_named(self.source.format))
+        left = Omissions(self.table.location, format_named(self.source.format))
         with scratch_folder("backfill") as folder:
-            state = SourceCheck(self.table, folder, append.index)
+            state = SourceCheck(self.table, folder, append.basis)
             read = topic_messages(self.source, [(ends, left)], self.progress, self.since_ms)
             messages = covered.watched(own_messages(read, self.splitter), users)
-            count = fill(state, messages, self.source, self.rules, left, self.choice)  # 2
+            count = replay_source(state, messages, self.source, self.rules, left, self.choice)  # 2
             self._check_messages(left)
             is_whole = self.since_ms is None and not left.has_gaps
             difference = _Changes(self.table, state, append.known, is_whole)  # step 3
@@ -223,7 +223,7 @@ class Backfill:
                 covered.mark(name, append.commit_user, snapshot.snapshot_id)
             else:
                 covered.mark(name, "")
-        return Backfilled(
+        return BackfillOutcome(
             read=count,
             added=difference.counts[RowKind.INSERT],
             changed=difference.counts[RowKind.UPDATE_AFTER],
@@ -235,18 +235,18 @@ class Backfill:
         )
 
     def _check_table(self) -> None:
-        if why := incomparable(self.table, self.rules) or _unordered(self.table):
+        if why := why_incomparable(self.table, self.rules) or _unordered(self.table):
             raise UnsupportedTableError(
-                f"the topics do not tell what the table must have: {why}",
+                f"the topics do not determine the rows of the table: {why}",
                 where=self.table.location,
                 fix="let a job with a new checkpoint make the table anew",
             )
 
-    def _check_messages(self, left: Uncompared) -> None:
+    def _check_messages(self, left: Omissions) -> None:
         if left.is_other_topic:
             raise SourceError(
-                "a topic ends before the place up to which the table's job has read: it was made "
-                "anew, and does not tell the table's rows",
+                "a topic ends before the place up to which the table's job has read: it was "
+                "recreated, and lacks rows of the table",
                 where=", ".join(self.source.topics),
                 fix="let a job with a new checkpoint read the topic",
             )
@@ -261,7 +261,7 @@ class Backfill:
 
 
 def _unordered(table: FileStoreTable) -> str:
-    """The reason why the last written row does not count; empty: it does."""
+    """The reason why the last written row of a key need not win; empty if it always wins."""
     fields = table.schema.sequence_fields
     return f"sequence.field = {','.join(fields)} may keep an older row" if fields else ""
 
@@ -283,14 +283,14 @@ class _Changes:
             self._doubled = doubled_keys(self.table, self.snapshot)
 
     def doubled(self) -> Iterator[BucketRows]:
-        """Deletes of the rows of keys in several partitions; counts them."""
+        """Yield deletes for the extra rows of keys in several partitions, and count them."""
         if self._doubled is not None:
-            rows = RowsOfTable.of(self.table, self.snapshot)
+            rows = RowsOfTable.of_snapshot(self.table, self.snapshot)
             for partition, bucket, part in deletes_of(rows, self.state.view, self._doubled):
                 yield from self._counted((partition, bucket), part)
 
     def parts(self) -> Iterator[BucketRows]:
-        """The changes, bucket after bucket; counts them."""
+        """Yield the changes bucket by bucket, and count them."""
         present = self.state.stored(self.snapshot, self._doubled)
         buckets = {*self.state.source.buckets, *(present.buckets if self.is_whole else ())}
         for bucket in sorted(buckets):
@@ -302,7 +302,7 @@ class _Changes:
         """The differences in key order: +I, -D, and -U before its +U."""
         is_end = is_retract(differing.batch)[differing.order]
         ends = is_end[differing.newer]
-        differ = ~differing.same() & ~ends
+        differ = ~differing.same_values() & ~ends
         old, new = differing.older[differ], differing.newer[differ]
         first = np.minimum(old, new)
         added = differing.added[~is_end[differing.added]]

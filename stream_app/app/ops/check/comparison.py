@@ -1,12 +1,12 @@
 """Compares tables with their topics, which are read once for all of them.
 
-1. `Comparison.add` takes each table in, with the end of its newest epoch.
+1. `Comparison.add` registers each table with the end of its newest epoch.
 2. `Comparison.read` reads the topics and gives each table its own messages, up to its own end. Each
    table's changes become sorted runs on local disk.
 3. `Comparison.findings` merges a table's runs, and compares them with its rows.
 
 Memory does not depend on the number of messages. Step 2 holds one fetch of the broker and
-`CHUNK_ROWS` changes of all tables together; beyond that the table with the most changes writes them
+`CHUNK_ROWS` changes of all tables together. Beyond that the table with the most changes writes them
 into a run. Each table has its decoder besides.
 """
 
@@ -20,17 +20,17 @@ import pyarrow as pa
 
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
+from stream_app.app.ops.check.omissions import Omissions
 from stream_app.app.ops.check.source_replay import (
     CHUNK_ROWS,
-    Filling,
-    incomparable,
+    SourceReplay,
     table_end,
+    why_incomparable,
 )
 from stream_app.app.source.topic_messages import Ends, topic_messages
-from stream_app.app.source.uncompared_findings import Uncompared
 from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import SourceError, StreamAppError, WrongSourceError
-from stream_app.message_formats import format_named
+from stream_app.message_format_registry import format_named
 from stream_app.model.finding import Finding
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.epoch_plan import MessageSplitter
@@ -38,11 +38,12 @@ from stream_app.table.check.metadata_check import Progress
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.check.table_check import CheckReport
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.bucket_counts import basis_of
 from stream_app.table.versions.read_refusals import check_readable
 
 
 @dataclass(slots=True, kw_only=True)
-class Compared:
+class ComparedTable:
     """A table beside its messages.
 
     Attributes:
@@ -53,19 +54,19 @@ class Compared:
 
     snapshot: Snapshot
     ends: Ends
-    left: Uncompared
+    left: Omissions
     check: SourceCheck
-    filling: Filling | None
+    filling: SourceReplay | None
 
-    def take(self, messages: pa.RecordBatch) -> None:
-        """Add messages of one Kafka partition, as far as the table has read it."""
+    def add_messages(self, messages: pa.RecordBatch) -> None:
+        """Add messages of one Kafka partition, up to the offset that the table has read."""
         place = messages.column("topic")[0].as_py(), messages.column("partition")[0].as_py()
         offsets = messages.column("offset").to_numpy()
         count = int(np.searchsorted(offsets, self.ends.get(place, 0)))
         if count:
-            self.go_on(lambda filling: filling.take(messages.slice(0, count)))
+            self.go_on(lambda filling: filling.add_messages(messages.slice(0, count)))
 
-    def go_on(self, step: Callable[[Filling], None]) -> None:
+    def go_on(self, step: Callable[[SourceReplay], None]) -> None:
         """Run a step of reading; an error ends the comparison of this table alone.
 
         Raises:
@@ -108,14 +109,14 @@ class Comparison:
 
     Attributes:
         folder: an empty one on local disk, which the caller deletes.
-        chunk_rows: changes of all tables together that are held in memory.
+        chunk_rows: the number of changes that all tables together hold in memory.
     """
 
     folder: str
     progress: Progress
     chunk_rows: int = CHUNK_ROWS
-    _source: SourceConfig = field(default_factory=SourceConfig)
-    _tables: list[Compared] = field(default_factory=list)
+    _source: SourceConfig = field(init=False, default_factory=SourceConfig)
+    _tables: list[ComparedTable] = field(init=False, default_factory=list)
 
     def add(
         self,
@@ -123,7 +124,7 @@ class Comparison:
         source: SourceConfig,
         rules: TableConfig,
         choice: SourceChoice = EVERY_SOURCE,
-    ) -> Compared:
+    ) -> ComparedTable:
         """Step 1; the splitter of `read` identifies the table by its place in the order of calls.
 
         Args:
@@ -134,12 +135,12 @@ class Comparison:
             UsageError: no snapshot of the table has offsets of these topics.
             UnsupportedTableError: stream_app cannot merge the table's rows.
         """
-        left = Uncompared(table.location, format_named(source.format))
+        left = Omissions(table.location, format_named(source.format))
         snapshot, ends = table_end(table, source)
         folder = f"{self.folder}/{len(self._tables)}"
-        check = SourceCheck(table, folder, snapshot.index_manifest)
+        check = SourceCheck(table, folder, basis_of(table, snapshot))
         filling = None
-        if why := incomparable(table, rules):
+        if why := why_incomparable(table, rules):
             left.add(
                 f"{snapshot.total_record_count} records of the table were not compared with the "
                 f"source: {why}",
@@ -150,8 +151,8 @@ class Comparison:
             for topic in sorted(set(source.topics) - {topic for topic, _ in ends}):
                 what = f"the topic {topic} was not read by the table's job"
                 left.add(what, "let the job read it")
-            filling = Filling(check, source, rules, left, choice)
-        added = Compared(snapshot=snapshot, ends=ends, left=left, check=check, filling=filling)
+            filling = SourceReplay(check, source, rules, left, choice)
+        added = ComparedTable(snapshot=snapshot, ends=ends, left=left, check=check, filling=filling)
         self._source = source
         self._tables.append(added)
         return added
@@ -168,8 +169,8 @@ class Comparison:
         for messages in topic_messages(self._source, readers, self.progress):
             for part in splitter.split(messages):
                 if part.table >= 0 and part.messages.num_rows:
-                    self._tables[part.table].take(part.messages)
+                    self._tables[part.table].add_messages(part.messages)
             while sum(table.waiting_rows for table in self._tables) >= self.chunk_rows:
-                max(self._tables, key=lambda table: table.waiting_rows).go_on(Filling.flush)
+                max(self._tables, key=lambda table: table.waiting_rows).go_on(SourceReplay.flush)
         for table in self._tables:
-            table.go_on(Filling.finish)
+            table.go_on(SourceReplay.finish)

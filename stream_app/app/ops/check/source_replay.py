@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
+from stream_app.app.ops.check.omissions import Omissions
 from stream_app.app.source.topic_messages import Ends
-from stream_app.app.source.uncompared_findings import Uncompared
-from stream_app.app.tables.table_pipeline import LEFT_OUT_BY_CHECK, TableRows
+from stream_app.app.tables.table_pipeline import LEFT_OUT_BY_CHECK, RowSettings
 from stream_app.cdc.change_batch import concat_rows
 from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import UsageError
@@ -34,7 +34,7 @@ CHUNK_ROWS = 200_000
 """Changes in memory before they are written to a sorted run of each bucket."""
 
 
-class Filling:
+class SourceReplay:
     """Decodes a table's messages as its job does, into sorted runs beside the table.
 
     Attributes:
@@ -47,16 +47,16 @@ class Filling:
         check: SourceCheck,
         source: SourceConfig,
         rules: TableConfig,
-        left: Uncompared,
+        left: Omissions,
         choice: SourceChoice = EVERY_SOURCE,
     ) -> None:
         """Begin a replay.
 
         Args:
-            left: gets the bad records.
-            choice: the records that the table takes; others are bad.
+            left: receives the bad records.
+            choice: the records that the table takes; other records are bad.
         """
-        self._pipeline = TableRows(
+        self._pipeline = RowSettings(
             source=source,
             rules=rules,
             schema=check.table.schema,
@@ -71,10 +71,10 @@ class Filling:
         self._waiting: list[pa.RecordBatch] = []
         self.count = self.waiting_rows = 0
 
-    def take(self, messages: pa.RecordBatch) -> None:
+    def add_messages(self, messages: pa.RecordBatch) -> None:
         """Decode messages of the table; those of a Kafka partition come in offset order."""
         decoded = self._pipeline.decode(messages)
-        self._left.see(messages, decoded)
+        self._left.add_batch(messages, decoded)
         changes = decoded.changes
         if decoded.truncated is not None:  # the source empties its table: what was so far is void
             self._waiting, self.waiting_rows = [], 0
@@ -95,37 +95,39 @@ class Filling:
         """Write the rest; rows that the writer refuses are bad records."""
         self.flush()
         if refused := self._check.source.refused:
-            self._left.see_bad(bad_records_of_refused(refused))
+            self._left.add_bad(bad_records_of_refused(refused))
 
 
-def fill(
+def replay_source(
     check: SourceCheck,
     messages: Iterable[pa.RecordBatch],
     source: SourceConfig,
     rules: TableConfig,
-    left: Uncompared,
+    left: Omissions,
     choice: SourceChoice = EVERY_SOURCE,
 ) -> int:
-    """Decode all messages of a table; returns the number of their changes. See `Filling`."""
-    filling = Filling(check, source, rules, left, choice)
+    """Decode all messages of a table; returns the number of their changes. See `SourceReplay`."""
+    filling = SourceReplay(check, source, rules, left, choice)
     for batch in messages:
-        filling.take(batch)
+        filling.add_messages(batch)
         if filling.waiting_rows >= CHUNK_ROWS:
             filling.flush()
     filling.finish()
     return filling.count
 
 
-def incomparable(table: FileStoreTable, rules: TableConfig) -> str:
-    """The reason why no row of the table can be compared; empty: there is none."""
+def why_incomparable(table: FileStoreTable, rules: TableConfig) -> str:
+    """The reason why no row of the table can be compared; empty if rows can be compared."""
     if not table.kind.merges_by_key:
         return "rows of a table without a primary key cannot be matched"
-    if not rules.made.is_repeatable:
+    if not rules.generation.is_repeatable:
         return "the time of decoding stands in its rows (now())"
     if table.options[RECORD_LEVEL_EXPIRE_TIME] is not None:
         return "rows of the table expire"
     if not traits_of(table.options.merge_engine).keeps_newest:
         return f"rows are merged by merge-engine = {table.options.merge_engine}"
+    if table.kind.postpones:
+        return "rows that wait in bucket-postpone are not read"
     if table.skips_level_0:
         return "rows of level 0 are not read before they are compacted"
     return ""
@@ -134,7 +136,7 @@ def incomparable(table: FileStoreTable, rules: TableConfig) -> str:
 def table_end(table: FileStoreTable, source: SourceConfig) -> tuple[Snapshot, Ends]:
     """The newest snapshot, and the offsets that its newest epoch has read up to.
 
-    Others may have compacted since, which changes no row.
+    Other jobs may have compacted since, which changes no row.
     """
     latest = table.snapshots.latest()
     epochs = newest_epochs(table.snapshots).values()

@@ -7,33 +7,32 @@ deleted again. A missing table is not created.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from stream_app.app.config.app_config import AppConfig
-from stream_app.app.config.tables_of_job import SingleTable, TablesOfJob
+from stream_app.app.config.tables_of_job import JobTables, SingleTable, TablesOfJob, WholeDatabase
 from stream_app.app.ops.doctor import machine
-from stream_app.app.ops.doctor.broker import Broker
+from stream_app.app.ops.doctor.broker_examination import Broker
 from stream_app.app.ops.doctor.observation import (
     Observation,
     clock_observations,
-    fine,
-    observed,
+    good_observation,
+    guarded_observations,
     problem,
     warning,
 )
-from stream_app.app.ops.doctor.tables import (
+from stream_app.app.ops.doctor.table_examination import (
     columns_of_source,
     held_tables,
     iceberg_readers,
     newest_snapshot,
-    refused,
+    refused_sources_warnings,
     tables_of_database,
 )
 from stream_app.app.ops.inspect.job_status import JobStatus
-from stream_app.app.source.preflight import RECREATED_FIX, recreated
+from stream_app.app.source.preflight import RECREATED_FIX, recreated_topics
 from stream_app.app.tables.damaged_checkpoint import empty_files
 from stream_app.app.tables.job_catalog import job_catalog, open_job_table
 from stream_app.app.tables.job_folders import checkpoint_of, probe_local
@@ -66,84 +65,96 @@ class Examination:
     """The examination of one job.
 
     Attributes:
+        quarantine: the folder of the job's bad records; None: there is none.
+        spark: Spark's settings.
         broker_s: seconds that the broker may take for an answer.
     """
 
-    config: AppConfig
+    tables: JobTables
+    quarantine: str | None
+    spark: Mapping[str, str]
     clock: Clock
     broker_s: float = 10.0
     _broker: Broker = field(init=False)
 
     def __post_init__(self) -> None:
-        self._broker = Broker(self.config.source, self.clock, self.broker_s)
+        self._broker = Broker(self.tables.source, self.clock, self.broker_s)
 
     def observations(self) -> Iterator[Observation]:
         """Observations of all parts; an error in one part stops no other."""
-        spark, section = self.config.spark, self.config.tables.section
-        yield from observed("java", machine.java)
-        yield from observed("python", machine.packages)
+        spark, section = self.spark, self.tables.section
+        yield from guarded_observations("java", machine.java)
+        yield from guarded_observations("python", machine.packages)
         cores, buffer = os.cpu_count() or 1, CoreOptions(section.options)[WRITE_BUFFER_SIZE]
         total = machine.machine_memory()
-        yield from observed("memory", partial(machine.memory, spark, total, buffer, cores))
-        has_folder = names_folder(self.config.catalog)
+        yield from guarded_observations(
+            "memory", partial(machine.memory, spark, total, buffer, cores)
+        )
+        has_folder = names_folder(self.tables.catalog)
         if has_folder:
-            yield from observed("disk", partial(machine.disk, section.warehouse))
-        yield from observed("broker", self._broker.observations)
-        tables, topics = self.config.tables, self._broker.topics
-        yield from observed("columns", partial(columns_of_source, tables, topics))
+            yield from guarded_observations("disk", partial(machine.disk, section.warehouse))
+        yield from guarded_observations("broker", self._broker.observations)
+        tables, topics = self.tables, self._broker.topics
+        yield from guarded_observations("columns", partial(columns_of_source, tables, topics))
         if has_folder:
-            yield from observed("warehouse", partial(self._store, "warehouse", section.warehouse))
+            yield from guarded_observations(
+                "warehouse", partial(self._store, "warehouse", section.warehouse)
+            )
         if tables.catalog:
-            yield from observed("catalog", self._catalog)
-        yield from observed("checkpoint", self._checkpoint)
-        if self.config.stream.quarantine is not None:
-            folder = self.config.stream.quarantine
+            yield from guarded_observations("catalog", self._catalog)
+        yield from guarded_observations("checkpoint", self._checkpoint)
+        if self.quarantine is not None:
+            folder = self.quarantine
             if can_open(folder):
-                yield from observed("quarantine", partial(self._store, "quarantine", folder))
+                yield from guarded_observations(
+                    "quarantine", partial(self._store, "quarantine", folder)
+                )
             else:
                 yield _needs_spark("quarantine", folder)
         if isinstance(tables, SingleTable):
-            yield from observed("table", partial(self._table, tables))
+            yield from guarded_observations("table", partial(self._table, tables))
         else:
-            yield from observed("table", self._tables)
+            yield from guarded_observations("table", partial(self._tables_of, tables))
 
     def _store(self, part: str, location: str) -> Iterator[Observation]:
         """Observations of rights, the promise of one winner, and the clock."""
-        folder, files = file_io_of(location, self.config.file_system)
+        folder, files = file_io_of(location, self.tables.file_system)
         there = folder
         if is_local(location):
             files, there = probe_local(location)
         else:
             files.check_atomic_create(folder)
-        yield fine(part, f"{folder} can be written, and of two writers of a file one wins")
+        yield good_observation(
+            part, f"{folder} can be written, and of two writers of a file one wins"
+        )
         told_ms = store_now_ms(files, there)
         yield from clock_observations(part, "the store", told_ms, self.clock)
 
     def _catalog(self) -> Iterator[Observation]:
-        tables = self.config.tables
+        tables = self.tables
         catalog, database = job_catalog(tables), tables.section.database
         names = catalog.list_tables(database)
-        yield fine(
+        yield good_observation(
             "catalog", f"{catalog.label} answers: {counted(len(names), 'table')} in {database}"
         )
 
     def _checkpoint(self) -> Iterator[Observation]:
-        location = self.config.stream.checkpoint
+        location = self.tables.checkpoint
         if not can_open(location):
             yield _needs_spark("checkpoint", location)
             return
-        folder = checkpoint_of(self.config.tables, fix=_START)
+        folder = checkpoint_of(self.tables, fix=_START)
         yield from self._store("checkpoint", location)
         if is_local(location) and (empty := empty_files(Path(folder.location))):
             what = f"{', '.join(empty)} of it is empty, as after a power cut"
             yield problem("checkpoint", what, LOST_FIX)
             return
         state = state_of(folder)
-        check_owner(folder, state, *_bound_to(self.config.tables))
+        check_owner(folder, state, *_bound_to(self.tables), str(self.tables.share or ""))
         if not state.table:
-            yield fine("checkpoint", "new: the job begins at source.starting-offsets")
-        elif lost := recreated(state.topic_ids, self._broker.topics):
-            what = f"the topic {', '.join(sorted(lost))} was made anew since the job has begun"
+            yield good_observation("checkpoint", "new: the job begins at source.starting-offsets")
+        elif lost := recreated_topics(state.topic_ids, self._broker.topics):
+            what = f"the topic {', '.join(sorted(lost))} was recreated since the job has begun"
             yield problem("checkpoint", what, RECREATED_FIX)
         else:
             yield from self._position(folder)
@@ -162,15 +173,16 @@ class Examination:
             for lost_range in lost_ranges(position, self._broker.begins)
         }
         if not lost:
-            yield fine("checkpoint", "belongs to this job, which goes on where it was")
+            what = "belongs to this job, which continues where it was"
+            yield good_observation("checkpoint", what)
             return
         what = f"records that the job has not read are gone: {'; '.join(sorted(lost))}"
-        if self.config.source.fail_on_data_loss:
+        if self.tables.source.fail_on_data_loss:
             yield problem(
                 "checkpoint",
                 what,
                 "fill the table anew, with a new checkpoint, from a topic that has everything; or "
-                "set source.fail-on-data-loss = false to go on with the rest. Raise the topic's "
+                "set source.fail-on-data-loss = false to continue with the rest. Raise the topic's "
                 "retention",
             )
         else:
@@ -178,17 +190,14 @@ class Examination:
 
     def _status(self, checkpoint: Folder) -> JobStatus:
         now_ms = self.clock.now_ms()
-        return JobStatus(
-            tables_of_job=self.config.tables, checkpoint=checkpoint, ends=None, now_ms=now_ms
-        )
+        return JobStatus(tables_of_job=self.tables, checkpoint=checkpoint, ends=None, now_ms=now_ms)
 
-    def _tables(self) -> Iterator[Observation]:
-        tables = self.config.tables
+    def _tables_of(self, tables: WholeDatabase) -> Iterator[Observation]:
         if can_open(tables.checkpoint):
             checkpoint = checkpoint_of(tables, fix=_START)
             status = self._status(checkpoint)
             yield from held_tables(checkpoint)
-            yield from refused(status.refused())
+            yield from refused_sources_warnings(status.refused())
             yield from tables_of_database(tables, status.paths())
 
     def _table(self, only: SingleTable) -> Iterator[Observation]:
@@ -196,7 +205,7 @@ class Examination:
         try:
             table = open_job_table(only, only.location)
         except TableNotFoundError:
-            yield fine("table", f"{only.location} will be created")
+            yield good_observation("table", f"{only.location} will be created")
             yield from self._merging(wanted)
             return
         open_for_altering(table)
@@ -205,24 +214,24 @@ class Examination:
         yield from self._merging(table.schema)
         latest = table.snapshots.latest()
         newest = "no snapshot yet" if latest is None else f"snapshot {latest.snapshot_id}"
-        yield fine("table", f"{table.location} fits the configuration: {newest}")
+        yield good_observation("table", f"{table.location} fits the configuration: {newest}")
         yield from newest_snapshot(table)
         yield from iceberg_readers(table)
 
     def _merging(self, schema: TableSchema) -> Iterator[Observation]:
-        for change in changes_that_fail(self.config.source.format, schema):
+        for change in changes_that_fail(self.tables.source.format, schema):
             yield warning("table", change.what, change.fix)
 
 
 def _bound_to(tables: TablesOfJob) -> tuple[str, str]:
-    """The place and the identity that a checkpoint of the job belongs to."""
+    """The location and the identity to which a checkpoint of the job belongs."""
     if tables.is_of_many:
         return tables.location, DATABASE
     try:
         table = open_job_table(tables, tables.location)
     except TableNotFoundError:  # a checkpoint that has known one refuses the next
         return file_io_of(tables.location)[0], ""
-    return table.location, table.identity()
+    return table.version_root, table.identity()
 
 
 def _needs_spark(part: str, location: str) -> Observation:

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from stream_app.app.launch.java import JAVA_VERSION_MIN, find_java, java_version, new_enough
-from stream_app.app.ops.doctor.observation import Observation, fine, problem, warning
+from stream_app.app.ops.doctor.observation import Observation, good_observation, problem, warning
 from stream_app.app.text.listing import size_text
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import is_local
@@ -39,13 +39,13 @@ def java() -> Iterator[Observation]:
     elif not new_enough(installed):
         yield problem("java", f"{program} is Java {installed}", install)
     else:
-        yield fine("java", f"{installed} ({program})")
+        yield good_observation("java", f"{installed} ({program})")
 
 
 def packages() -> Iterator[Observation]:
     """Versions for a report, and whether tests cover this Spark."""
     versions = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
-    yield fine("python", f"{platform.python_version()}, {versions}")
+    yield good_observation("python", f"{platform.python_version()}, {versions}")
     try:
         check_spark(version("pyspark"))
     except UsageError as error:
@@ -59,7 +59,7 @@ def memory(spark: Mapping[str, str], total: int, buffer: int, cores: int) -> Ite
         spark: the section ``[spark]``.
         total: bytes of the machine.
         buffer: bytes of a write buffer; each task that writes has one.
-        cores: of the machine.
+        cores: the number of cores of the machine.
     """
     heap = _size(spark, DRIVER_MEMORY, _SPARK_DEFAULT)
     if isinstance(heap, Observation):
@@ -78,13 +78,13 @@ def memory(spark: Mapping[str, str], total: int, buffer: int, cores: int) -> Ite
         fix = f"lower {DRIVER_MEMORY}, the cores of spark.master or write-buffer-size: {rest}"
         yield warning("memory", needs, fix)
     else:
-        yield fine("memory", needs)
+        yield good_observation("memory", needs)
     if not tasks:
         yield from _executors(spark, buffer)
 
 
 def _executors(spark: Mapping[str, str], buffer: int) -> Iterator[Observation]:
-    """Whether an executor on a cluster leaves Python room for its tasks.
+    """Whether an executor on a cluster leaves enough memory for its Python workers.
 
     Source: Spark's documentation of ``spark.executor.memoryOverhead``.
     """
@@ -107,11 +107,11 @@ def _executors(spark: Mapping[str, str], buffer: int) -> Iterator[Observation]:
         fix = "raise spark.executor.memoryOverhead, or lower write-buffer-size"
         yield warning("memory", needs, fix)
     else:
-        yield fine("memory", needs)
+        yield good_observation("memory", needs)
 
 
 def _size(spark: Mapping[str, str], key: str, default: str) -> int | Observation:
-    """A setting of Spark in bytes; Spark takes a number without a unit for MiB."""
+    """A Spark setting in bytes; Spark reads a number without a unit as MiB."""
     text = spark.get(key, default)
     try:
         return parse_memory_size(text if text[-1:].isalpha() else f"{text}m")
@@ -145,4 +145,4 @@ def disk(location: str, least: int = DISK_LEAST) -> Iterator[Observation]:
     if free < least:
         yield warning("disk", room, "a compaction needs the size of a whole bucket beside it")
     else:
-        yield fine("disk", room)
+        yield good_observation("disk", room)

@@ -12,7 +12,7 @@ from stream_app.errors import StreamAppError
 _CLOCKS_APART_S = 5.0
 
 
-class Level(enum.Enum):
+class Severity(enum.Enum):
     """The severity of an observation."""
 
     OK = "ok"
@@ -30,7 +30,7 @@ class Observation:
     """
 
     part: str
-    level: Level
+    level: Severity
     what: str
     fix: str = ""
 
@@ -41,22 +41,24 @@ class Observation:
             yield f"{'':<8} {'':<11} to fix: {self.fix}"
 
 
-def fine(part: str, what: str) -> Observation:
+def good_observation(part: str, what: str) -> Observation:
     """An observation of something that is in order."""
-    return Observation(part=part, level=Level.OK, what=what)
+    return Observation(part=part, level=Severity.OK, what=what)
 
 
 def warning(part: str, what: str, fix: str) -> Observation:
     """An observation of a risk; a job can run."""
-    return Observation(part=part, level=Level.WARNING, what=what, fix=fix)
+    return Observation(part=part, level=Severity.WARNING, what=what, fix=fix)
 
 
 def problem(part: str, what: str, fix: str) -> Observation:
     """An observation of an obstacle; a job cannot run."""
-    return Observation(part=part, level=Level.PROBLEM, what=what, fix=fix)
+    return Observation(part=part, level=Severity.PROBLEM, what=what, fix=fix)
 
 
-def observed(part: str, look: Callable[[], Iterator[Observation]]) -> Iterator[Observation]:
+def guarded_observations(
+    part: str, look: Callable[[], Iterator[Observation]]
+) -> Iterator[Observation]:
     """The observations of a check; its error becomes a problem."""
     try:
         yield from look()
@@ -86,6 +88,6 @@ def clock_observations(
             "let both machines follow a time server: expiry, tags and freshness go by these times",
         )
     elif may_be_behind:
-        yield fine(part, f"the time of {whose} is not ahead of this machine's clock")
+        yield good_observation(part, f"the time of {whose} is not ahead of this machine's clock")
     else:
-        yield fine(part, f"the time of {whose} agrees with this machine's clock")
+        yield good_observation(part, f"the time of {whose} agrees with this machine's clock")

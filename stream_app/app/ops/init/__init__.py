@@ -1,1 +1,1 @@
-"""Reads a table of a database for `init`, and writes its configuration in TOML."""
+"""Reads the definition of a database's table, and writes a configuration for it in TOML."""

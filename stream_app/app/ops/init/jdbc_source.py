@@ -1,4 +1,4 @@
-"""A table of a database by its JDBC URL → its columns, types, key and comments.
+"""Reads the columns, types, key and comments of a database table that a JDBC URL names.
 
 Reads the catalogs of PostgreSQL, MySQL and MariaDB through their Python drivers, which are an extra
 (`stream_app[jdbc]`). Types become those of columns as in a job (`cdc.source_types`).
@@ -73,7 +73,7 @@ class JdbcTable:
     Attributes:
         schema: the schema of PostgreSQL, the database of MySQL.
         untyped: columns of types without a counterpart, which became STRING, and these types.
-        is_root: whether it is partitioned, so that its changes may have its partitions' names.
+        is_root: whether it is partitioned, so that its changes may name its partitions.
     """
 
     schema: str
@@ -87,7 +87,7 @@ def jdbc_table(url: JdbcUrl, table: str | None, options: MappingOptions) -> Jdbc
     """Read a table's definition.
 
     Args:
-        table: ``TABLE`` or ``SCHEMA.TABLE``; None: the only one that there is.
+        table: ``TABLE`` or ``SCHEMA.TABLE``; None selects the only table.
 
     Raises:
         UsageError: the driver is not installed, or there is no such table.

@@ -17,9 +17,10 @@ class JobDraft:
     """The facts from which a configuration is written.
 
     Attributes:
-        origin: the source of the facts, in words.
-        format_section: of the format's options.
-        settings: of the client and of the format, by their keys in the section ``source``.
+        origin: a text that names the source of the facts.
+        format_section: the section of the format's options.
+        settings: the settings of the client and of the format, by their keys in the section
+            ``source``.
     """
 
     origin: str

@@ -1,4 +1,4 @@
-"""The LSM tree of each bucket: sorted runs by level, as rows and as a picture; next compactions."""
+"""Lists each bucket's LSM tree: sorted runs by level, as rows or a picture, and what comes next."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from itertools import groupby
 
 from rich.text import Text
 
-from stream_app.app.ops.inspect.files import EVERYTHING, BucketChoice, key_text, live_files, place
+from stream_app.app.ops.inspect.files import (
+    EVERYTHING,
+    BucketChoice,
+    file_place,
+    key_text,
+    live_files,
+)
 from stream_app.app.text.listing import size_text
 from stream_app.app.text.text_table import visible
 from stream_app.errors import UnsupportedTableError
@@ -28,8 +34,8 @@ class PlannedCompaction:
     """A unit of compaction that is due.
 
     Attributes:
-        sorted_runs: of the bucket; None without a primary key.
-        levels: of the unit's runs, newest first; None without a primary key.
+        sorted_runs: the number of sorted runs of the bucket; None without a primary key.
+        levels: the levels of the unit's runs, newest first; None without a primary key.
     """
 
     partition: str
@@ -56,11 +62,12 @@ def planned_compactions(
         full: each bucket is to be merged whole.
     """
     requests = kind_of(table.schema).planned_compactions(table, snapshot, buckets, full=full)
-    plan = [_planned(table, request) for request in requests]
+    plan = [planned_compaction(table, request) for request in requests]
     return sorted(plan, key=lambda compaction: (compaction.partition, compaction.bucket))
 
 
-def _planned(table: FileStoreTable, request: CompactRequest) -> PlannedCompaction:
+def planned_compaction(table: FileStoreTable, request: CompactRequest) -> PlannedCompaction:
+    """The compaction that a request is about to do, with its sizes."""
     unit, has_runs = request.unit, table.kind.merges_by_key
     return PlannedCompaction(
         partition=table.paths.partition(request.partition),
@@ -86,7 +93,7 @@ class LevelRow:
 
     Attributes:
         min_key, max_key: the range of all its keys.
-        next: the next compaction that includes it; None: there is none.
+        next: the next compaction that includes it, or None.
     """
 
     partition: str
@@ -126,7 +133,7 @@ class NextCompactions:
         return f"{plan.reason} → {plan.output_level}"
 
     def of_bucket(self, at: tuple[str, int], runs: int) -> str:
-        """The next step in a bucket with so many sorted runs."""
+        """The next compaction of a bucket with this many sorted runs."""
         plan = self.plans.get(at)
         if plan is not None:
             levels = f", levels {plan.levels}" if plan.levels else ""
@@ -149,14 +156,14 @@ def not_due(runs: int, trigger: int) -> str:
 
 
 def next_compactions(table: FileStoreTable, snapshot: Snapshot | None) -> NextCompactions:
-    """The compactions with which a job for the table would begin."""
+    """The compactions that a job for the table would start first."""
     try:
         compacted = open_for_writing(table).with_options({"write-only": "false"})
     except UnsupportedTableError as error:
         return NextCompactions(obstacle=f"not compacted by stream_app: {error.what}")
     return NextCompactions(
         plans={
-            (one.partition, one.bucket): one for one in planned_compactions(compacted, snapshot)
+            (unit.partition, unit.bucket): unit for unit in planned_compactions(compacted, snapshot)
         },
         trigger=table.options.compaction_trigger,
         is_write_only=table.options[WRITE_ONLY],
@@ -171,17 +178,17 @@ def level_rows(
 ) -> list[LevelRow]:
     """The levels of all buckets of a snapshot, from level 0 up."""
     planned = planned or NextCompactions()
-    groups = groupby(live_files(table, snapshot, choice), key=partial(place, table))
+    groups = groupby(live_files(table, snapshot, choice), key=partial(file_place, table))
     return [_sum(table, list(members), at, planned) for at, members in groups]
 
 
 def run_rows(
     table: FileStoreTable, snapshot: Snapshot | None, choice: BucketChoice = EVERYTHING
 ) -> list[LevelRow]:
-    """As `level_rows`, but each sorted run is a row of its own; newest first."""
+    """A row for each sorted run, as `level_rows` has it for a level; newest first."""
 
     def run_of(entry: ManifestEntry) -> tuple[str, int, int, str]:
-        return *place(table, entry), "" if entry.file.level else entry.file.file_name
+        return *file_place(table, entry), "" if entry.file.level else entry.file.file_name
 
     groups = groupby(live_files(table, snapshot, choice), key=run_of)
     return [_sum(table, list(members), at[:3], NextCompactions()) for at, members in groups]

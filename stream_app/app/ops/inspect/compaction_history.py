@@ -1,4 +1,4 @@
-"""The compactions of a table's snapshots, by any engine."""
+"""Lists the compactions in a table's snapshots, of every engine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CompactionRow:
 
     Attributes:
         reason, seconds: None for compactions of other engines, which do not record them.
-        levels: of the input runs, newest first.
+        levels: the levels of the input runs, newest first.
         output_level: None when no row is left.
         upgraded: files that changed their level without being read.
     """
@@ -48,9 +48,11 @@ class CompactionRow:
 def compaction_rows(
     table: FileStoreTable, choice: BucketChoice = EVERYTHING
 ) -> list[CompactionRow]:
-    """The compactions of all existing snapshots, oldest first; in one by partition and bucket."""
+    """The compactions of all snapshots, oldest first; within one by partition and bucket."""
     snapshots = [
-        one for one in table.snapshots.backwards() if one.commit_kind is CommitKind.COMPACT
+        snapshot
+        for snapshot in table.snapshots.backwards()
+        if snapshot.commit_kind is CommitKind.COMPACT
     ]
     return [row for snapshot in snapshots[::-1] for row in compactions_of(table, snapshot, choice)]
 
@@ -80,10 +82,11 @@ _SNAPSHOTS_ASKED = 20
 
 
 def chosen_rules(table: FileStoreTable, latest: Snapshot | None) -> str | None:
-    """The rules that a job chose by ``compaction-policy``, and why; None: nothing tells of any.
+    """The rules that a job chose by ``compaction-policy``, with the reason; None if no report names
+    any.
 
-    The newest snapshot with reports of compactions tells, if it is among the newest 20. Of its
-    buckets the one with the largest compaction speaks for the others.
+    It reads the newest snapshot with compaction reports among the newest 20. The bucket with the
+    largest compaction represents the others.
     """
     for snapshot in islice(table.snapshots.backwards(), _SNAPSHOTS_ASKED) if latest else ():
         reports = reports_of_property(snapshot.properties)

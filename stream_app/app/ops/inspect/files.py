@@ -1,4 +1,4 @@
-"""The live files of a snapshot in the order of the LSM trees, and a choice of them."""
+"""Lists a snapshot's live files in the order of the LSM trees, and selects some of them."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def live_files(
     """Live files by partition and bucket; in a bucket from level 0 up, newest first."""
 
     def order(entry: ManifestEntry) -> tuple[object, ...]:
-        return *place(table, entry), -entry.file.max_sequence_number, entry.file.file_name
+        return *file_place(table, entry), -entry.file.max_sequence_number, entry.file.file_name
 
     return sorted(choice.admitted(table, FILES.rows(table, snapshot)), key=order)
 
 
-def place(table: FileStoreTable, entry: ManifestEntry) -> tuple[str, int, int]:
+def file_place(table: FileStoreTable, entry: ManifestEntry) -> tuple[str, int, int]:
     """Folder of the partition, bucket and level of a file."""
     return table.paths.partition(entry.partition), entry.bucket, entry.file.level
 

@@ -17,8 +17,8 @@ from stream_app.app.ops.inspect.table_facts import TableFacts, freshness_s, tabl
 from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.app.tables.refused_tables import refused_tables
 from stream_app.errors import StreamAppError, TableNotFoundError
-from stream_app.kafka.offset_ranges import Offsets, behind
-from stream_app.model.job_epoch import JobEpoch
+from stream_app.kafka.offset_ranges import messages_behind
+from stream_app.model.job_epoch import JobEpoch, Offsets
 from stream_app.model.schema.origin import Origin
 from stream_app.planning.compact.waiting_rows import waiting_text
 from stream_app.spark.ingest.epoch_log import EpochLog
@@ -39,11 +39,11 @@ class TableStatus:
     """One table of a job.
 
     Attributes:
-        state: ``ready``: it has all epochs, and readers get them; ``held``: an error holds it back;
-            ``waiting``: for its compactions; ``empty``: no epoch had rows for it; ``missing``:
-            there is no table; ``unreadable``; ``refused``: nothing of a table of the source is
-            stored, and `table` is the source's name; ``behind``: ready, but too old for
-            ``max-staleness`` (pages, `top`).
+        state: ``ready``: it has all epochs, and readers get them. ``held``: an error holds it back.
+            ``waiting``: it waits for its compactions. ``empty``: no epoch had rows for it.
+            ``missing``: there is no table. ``unreadable``: its files cannot be read. ``refused``:
+            nothing of a table of the source is stored, and `table` is the source's name.
+            ``messages_behind``: ready, but too old for ``max-staleness`` (pages, `top`).
         epoch: the newest one that changed it; None: none.
         lag: messages of the table's topics that it lacks; None: unknown.
         fresh_s: seconds behind the source by the time of messages; 0: nothing is unread; None:
@@ -70,8 +70,8 @@ class JobStatus:
     """A job, by its tables and its checkpoint.
 
     Attributes:
-        ends: end offsets of the job's topics; None: the broker does not answer.
-        facts_of: the facts in the newest snapshot of a folder's table; None: they are read.
+        ends: end offsets of the job's topics; None if the broker does not answer.
+        facts_of: returns cached facts of the table in a folder; None: the facts are read.
     """
 
     tables_of_job: TablesOfJob
@@ -87,7 +87,7 @@ class JobStatus:
             CheckpointError: a file of the checkpoint is damaged.
         """
         looked_at, newest_ms = self._all()
-        statuses = (self._with_freshness(one, facts, newest_ms) for one, facts in looked_at)
+        statuses = (self._with_freshness(status, facts, newest_ms) for status, facts in looked_at)
         refused = (
             TableStatus(table=str(origin), state=REFUSED, reason=why)
             for origin, why in self.refused().items()
@@ -126,12 +126,14 @@ class JobStatus:
             self._look(name, path, job, ends) for name, path in sorted(self.paths(job).items())
         ]
         times = [
-            facts.source_ms for one, facts in looked_at if one.state == READY and facts.source_ms
+            facts.source_ms
+            for status, facts in looked_at
+            if status.state == READY and facts.source_ms
         ]
         return looked_at, max(times, default=None)
 
     def refused(self) -> Mapping[Origin, str]:
-        """Source tables that the job should store but does not → why.
+        """The reason for each source table that the job should store but does not.
 
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
@@ -147,15 +149,15 @@ class JobStatus:
         return state_of(self.checkpoint).warnings
 
     def _with_freshness(
-        self, one: TableStatus, facts: TableFacts, newest_ms: int | None
+        self, status: TableStatus, facts: TableFacts, newest_ms: int | None
     ) -> TableStatus:
-        """The status with its freshness, to which epochs without rows for the table count too."""
-        if one.waiting_rows:
-            return one  # nobody knows the time of the newest readable row
+        """The status with its freshness, for which epochs without rows for the table count too."""
+        if status.waiting_rows:
+            return status  # nobody knows the time of the newest readable row
         source_ms = facts.source_ms
-        if one.state == READY and newest_ms is not None:
+        if status.state == READY and newest_ms is not None:
             source_ms = max(newest_ms, source_ms or 0)
-        return replace(one, fresh_s=freshness_s(self.now_ms, source_ms, one.lag))
+        return replace(status, fresh_s=freshness_s(self.now_ms, source_ms, status.lag))
 
     def _ends_by_table(self, job: JobState) -> Callable[[str], Offsets | None]:
         """The end offsets of each table's topics, by its name: see `own_ends`."""
@@ -198,7 +200,7 @@ class JobStatus:
         return self.tables_of_job.paths([*job.origins.values(), *job.held, *job.newest])
 
     def positions(self) -> dict[str, Offsets]:
-        """The offsets up to which each table has its topics; omits unreadable tables.
+        """The offsets up to which each table has read its topics; omits unreadable tables.
 
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
@@ -244,18 +246,19 @@ class JobStatus:
         return position
 
 
-def with_waiting_rows(one: TableStatus, rows: int) -> TableStatus:
-    """The status of a table of which so many rows wait: a ready one waits, unless they are none."""
-    one = replace(one, waiting_rows=rows)
-    if not rows or one.state not in (READY, EMPTY):
-        return one
-    return replace(one, state=WAITING, fresh_s=None, reason=waiting_text(rows))
+def with_waiting_rows(status: TableStatus, rows: int) -> TableStatus:
+    """The status with a count of waiting rows; a ready table with such rows becomes `waiting`."""
+    status = replace(status, waiting_rows=rows)
+    if not rows or status.state not in (READY, EMPTY):
+        return status
+    return replace(status, state=WAITING, fresh_s=None, reason=waiting_text(rows))
 
 
 def own_ends(ends: Offsets, met: Mapping[str, Collection[str]], name: str) -> Offsets:
     """The ends of the topics that have brought a table messages.
 
-    For a table without messages so far, these are the topics that are not exclusively others'.
+    For a table without messages so far, these are all topics that do not belong to other tables
+    alone.
 
     Args:
         met: the topics of each table.
@@ -266,7 +269,7 @@ def own_ends(ends: Offsets, met: Mapping[str, Collection[str]], name: str) -> Of
 
 
 def in_short(row: TableStatus) -> TableStatus:
-    """The first line of the reason, cut to fit on a screen beside the rest."""
+    """The first line of the reason, shortened to fit beside the other columns."""
     if row.reason is None:
         return row
     [first, *more] = row.reason.splitlines() or [""]
@@ -282,7 +285,7 @@ def _user(checkpoint: Folder) -> str:
 
 
 def _lag(position: Offsets, ends: Offsets | None) -> int | None:
-    return None if ends is None else sum(behind(position, ends).values())
+    return None if ends is None else sum(messages_behind(position, ends).values())
 
 
 def _log(checkpoint: Folder) -> EpochLog:

@@ -1,4 +1,4 @@
-"""A table on one page."""
+"""Shows the main facts about a table on one page."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.planning.buckets.bucket_advice import FAIR_BYTES, BucketSize, bucket_advice
 from stream_app.planning.buckets.open_buckets import DynamicBucketRules
 from stream_app.planning.compact.waiting_rows import waiting_text
-from stream_app.planning.iceberg.visible_files import unseen_rows, visible_levels
+from stream_app.planning.iceberg.visible_files import iceberg_levels, unseen_rows
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.waiting_row_count import rows_that_wait
 
 _HOW = {
-    "bucket": "Paimon rescales a partition by INSERT OVERWRITE",
+    "bucket": "stream-app rescale TABLE --buckets auto",
     "dynamic-bucket.target-row-num": "for further keys",
     "dynamic-bucket.initial-buckets": "in a new table",
 }
@@ -125,13 +125,13 @@ def _unseen_by_iceberg(table: FileStoreTable, entries: Sequence[ManifestEntry]) 
     options, merges_by_key = table.options, table.kind.merges_by_key
     if options[METADATA_ICEBERG_STORAGE] == DISABLED:
         return None
-    levels = visible_levels(options, merges_by_key=merges_by_key)
+    levels = iceberg_levels(options, merges_by_key=merges_by_key)
     unseen = unseen_rows(entries, levels)
     if not unseen.rows:
         return None
     buckets = f"{unseen.buckets:,} bucket{'' if unseen.buckets == 1 else 's'}"
-    seen_at = time_text(unseen.seen_ms, zone="")
-    seen = f"files of {seen_at} or later" if seen_at else "no file yet in some"
+    newest = time_text(unseen.seen_ms, zone="")
+    seen = f"files of {newest} or later" if newest else "no file yet in some"
     rows = f"{unseen.rows:,} row{'' if unseen.rows == 1 else 's'}"
     return (
         f"readers lack {rows} in {buckets} until a compaction to level {levels.least}; "
@@ -145,7 +145,7 @@ def _bucket_advice(table: FileStoreTable, entries: Sequence[ManifestEntry]) -> s
     buckets: dict[BucketId, list[DataFileMeta]] = {}
     for entry in entries:
         buckets.setdefault((entry.partition, entry.bucket), []).append(entry.file)
-    rules = DynamicBucketRules.of(table.options)
+    rules = DynamicBucketRules.of_options(table.options)
     advice = bucket_advice(
         [
             BucketSize(

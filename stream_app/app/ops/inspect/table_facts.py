@@ -1,7 +1,7 @@
-"""Facts from a table's newest snapshot, cached until there is another.
+"""Reads facts from a table's newest snapshot, and caches them until the next snapshot.
 
-A list of many tables is refreshed each second. For an unchanged table, that reads only the hint of
-its newest snapshot.
+The page refreshes a list of many tables each second. For an unchanged table, that reads only the
+hint of its newest snapshot.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.waiting_row_count import rows_that_wait
 
 _BELIEVED_S = 60.0
-"""Seconds after which a table is read again, though its newest snapshot has the same number: it may
+"""Seconds after which a table is read again, though its newest snapshot has the same number. It may
 be damaged, or rolled back and written anew."""
 _LOOKED_BACK = 5
 """Newest snapshots that are searched for the source's time; compactions lack it."""
@@ -36,7 +36,8 @@ class TableFacts:
             snapshot has it.
         epochs: the newest epoch of each job, by commit user; empty unless a job asks.
         rows: in files, whatever their kind; None: unknown.
-        sorted_runs: of the bucket that has most; None unless they are counted.
+        sorted_runs: the number of sorted runs of the bucket that has most; None unless they are
+            counted.
         waiting_rows: rows that wait for a compaction; 0 unless they are counted.
     """
 
@@ -108,7 +109,7 @@ def freshness_s(now_ms: int, source_ms: int | None, lag: int | None) -> int | No
 
 
 def sorted_runs_max(live: Iterable[ManifestEntry]) -> int:
-    """The number of the bucket with most; each file of level 0 is one."""
+    """The greatest number of sorted runs of any bucket; each file of level 0 is one."""
     runs: dict[tuple[bytes, int], set[str | int]] = {}
     for entry in live:
         run = entry.file.level or entry.file.file_name
@@ -138,9 +139,9 @@ class RememberedFacts:
     clock: Clock
     of_job: bool = False
     counts_runs: Callable[[str], bool] = lambda _path: True
-    _known: dict[str, _Remembered] = field(default_factory=dict)
+    _known: dict[str, _Remembered] = field(init=False, default_factory=dict)
 
-    def of(self, path: str) -> TableFacts:
+    def facts(self, path: str) -> TableFacts:
         """The facts of the table in a folder.
 
         Raises:

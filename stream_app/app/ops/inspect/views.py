@@ -1,4 +1,4 @@
-"""The views of `inspect` on system tables: rows with short column names and ISO times; and options.
+"""Makes the listings of `inspect` from system tables, with short column names and ISO times.
 
 `table.read.system_tables` is the source of the rows, also of facts that Paimon has no column for.
 A table's options are those set in its schema, and the defaults of the others.
@@ -11,6 +11,7 @@ from dataclasses import dataclass, make_dataclass
 from operator import attrgetter
 from typing import Any
 
+from stream_app.app.config.secrets import HIDDEN, is_secret
 from stream_app.app.ops.inspect.files import EVERYTHING, BucketChoice, key_text, live_files
 from stream_app.app.text.listing import Listing, size_text, time_text
 from stream_app.model.manifest_entry import ManifestEntry
@@ -49,7 +50,7 @@ def file_listing(
     """Data files.
 
     Args:
-        names: of the columns that are shown; empty: all.
+        names: the names of the columns that are shown; empty: all.
     """
     facts = _files(table)
     shown = {name: fact for name, fact in facts.items() if not names or name in names}
@@ -76,13 +77,13 @@ def columns_text(schema: TableSchema) -> str:
 
 
 def _identifier(snapshot: Snapshot) -> int | None:
-    """The epoch of a stream; None for a batch."""
+    """The epoch number of a streaming commit; None for a batch commit."""
     identifier = snapshot.commit_identifier
     return None if identifier == BATCH_COMMIT_IDENTIFIER else identifier
 
 
 def _options(schema: TableSchema) -> str:
-    return ", ".join(f"{key}={value}" for key, value in sorted(schema.options.items()))
+    return ", ".join(f"{key}={_shown(key, value)}" for key, value in sorted(schema.options.items()))
 
 
 def _span(low: int | None, high: int | None) -> str | None:
@@ -92,7 +93,7 @@ def _span(low: int | None, high: int | None) -> str | None:
 
 
 def _files(table: FileStoreTable) -> Mapping[str, Fact]:
-    """Deletes are rows of kind -U and -D; None when the writer did not count them."""
+    """Column → fact of a data file; `deletes` counts -U and -D, None if the writer did not."""
     key_type = table.schema.key_type
     return {
         "partition": "partition_path",
@@ -192,7 +193,7 @@ class OptionRow:
 
 
 def option_rows(table: FileStoreTable) -> list[OptionRow]:
-    """The options, set ones first; options that stream_app does not read have no meaning here."""
+    """The options, set ones first; an option that stream_app does not read has no description."""
     options = table.schema.options
     rows = [_set(key, value) for key, value in sorted(options.items())]
     defaults = [option for key, option in sorted(OPTIONS.items()) if key not in options]
@@ -202,8 +203,16 @@ def option_rows(table: FileStoreTable) -> list[OptionRow]:
 def _set(key: str, value: str) -> OptionRow:
     known = OPTIONS.get(key)
     return OptionRow(
-        option=key, value=value, is_set=True, meaning=None if known is None else known.meaning
+        option=key,
+        value=_shown(key, value),
+        is_set=True,
+        meaning=None if known is None else known.meaning,
     )
+
+
+def _shown(key: str, value: str) -> str:
+    """The value of an option, unless it is a secret."""
+    return HIDDEN if is_secret(key) else value
 
 
 def _default(option: Option[Any]) -> OptionRow:

@@ -12,24 +12,25 @@ import pyarrow as pa
 
 from stream_app.app.config.source_config import SourceKind
 from stream_app.app.config.tables_of_job import TablesOfJob, WholeDatabase
-from stream_app.app.ops.check.of_database import splitter_for
+from stream_app.app.ops.check.checked_tables import splitter_for
 from stream_app.app.ops.check.source_replay import own_messages
-from stream_app.app.ops.quarantine.later_changes import ReadRange, Where, topic_reader
+from stream_app.app.ops.quarantine.later_changes import ReadRange, topic_reader
 from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, QuarantinedRecord
 from stream_app.app.ops.quarantine.replay import Replay, messages_of
 from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.app.tables.table_pipeline import (
     LEFT_OUT_BY_REPLAY,
     LEFT_OUT_OF_LATER_CHANGES,
-    job_rows,
+    row_settings,
 )
 from stream_app.cdc.json_records.options import TRUNCATE, OnTruncate
 from stream_app.cdc.source_tables import NO_TABLE
 from stream_app.errors import CheckpointError, TableNotFoundError, UsageError
 from stream_app.fileio.file_io_registry import file_io_of
-from stream_app.kafka.offset_ranges import Offsets
+from stream_app.kafka.offset_ranges import KafkaPartition
+from stream_app.model.job_epoch import Offsets
 from stream_app.model.schema.origin import Origin
-from stream_app.planning.sync.target_tables import Target, decide
+from stream_app.planning.sync.target_tables import TargetTable, decide_target
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.job_state import state_of
 from stream_app.spark.job_folder import Folder
@@ -46,8 +47,7 @@ def job_replays(
 
     Args:
         whole: the job's quarantine.
-        name: of a table of a whole database; None: each of its tables replays the records that no
-            table had taken.
+        name: the name of a table of a whole database; None replays the records that no table took.
         read: reads ranges of the topics; None: by Kafka's client.
 
     Raises:
@@ -90,7 +90,7 @@ def _replay(
     read: ReadRange,
 ) -> Replay:
     # A record that stops the job where it is read must not stop a replay of others.
-    rows = job_rows(tables, table, quarantines=True)
+    rows = row_settings(tables, table, quarantines=True)
     return Replay(
         quarantine=quarantine,
         table=table,
@@ -123,7 +123,7 @@ class _Database:
         return self._of_table(name, self.whole.of_table(name), beside=self.whole)
 
     def records_of_no_table(self) -> Mapping[str, Replay]:
-        """The replays of the tables that such records belong to today; the others keep waiting."""
+        """The replays of the tables to which such records belong by the current rules."""
         records = list(self.whole.records())
         names = {name for name in self._names(records) if name is not None}
         replays = {}
@@ -145,7 +145,7 @@ class _Database:
         )
 
     def _own_messages(
-        self, name: str, where: Where, begin: int, end: int
+        self, name: str, where: KafkaPartition, begin: int, end: int
     ) -> Iterator[pa.RecordBatch]:
         """Implements `ReadRange` for the messages of one table."""
         splitter = splitter_for(self.tables, [name], self.origins)
@@ -155,19 +155,21 @@ class _Database:
         return [table == name for table in self._names(records)]
 
     def _names(self, records: Sequence[QuarantinedRecord]) -> list[str | None]:
-        """The table of each record by today's rules; None: it has none."""
+        """The table of each record by current rules; None if no table takes it."""
         if not records:
             return []
         origins = self.tables.reader.origins(messages_of(records))
         names: list[str | None] = []
         for origin in origins.tables:  # a loop over source tables
             known = self.origins.get(origin)
-            decision = decide(self.tables.rules, origin, self.origins)
-            names.append(decision.name if known is None and isinstance(decision, Target) else known)
+            decision = decide_target(self.tables.rules, origin, self.origins)
+            names.append(
+                decision.name if known is None and isinstance(decision, TargetTable) else known
+            )
         return [None if code == NO_TABLE else names[code] for code in origins.codes.tolist()]
 
 
-def _passed(epoch_log: EpochLog, name: str) -> dict[Where, int]:
+def _passed(epoch_log: EpochLog, name: str) -> dict[KafkaPartition, int]:
     """The offsets up to which the job has finished each partition for a table."""
     state = state_of(epoch_log.folder)
     if state.epoch < 0:

@@ -1,7 +1,7 @@
 """Finds overtaken changes of quarantined records: their row has a newer change in the table.
 
 It reads the topics again, from each record up to where the table's jobs have read, and compares the
-rows of the messages by key. Other records of the quarantine are left out: they are not in the
+rows of the messages by key. It leaves out other quarantined records, because they are not in the
 table.
 """
 
@@ -16,15 +16,13 @@ import pyarrow.compute as pc
 
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.source.topic_messages import reader_of
+from stream_app.arrow_buffers import Bools, bools_of
 from stream_app.cdc.change_batch import DecodedBatch
-from stream_app.cdc.columns.arrow_buffers import Bools, bools_of
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import UsageError
-from stream_app.kafka.offset_ranges import OffsetRange
+from stream_app.kafka.offset_ranges import KafkaPartition, OffsetRange
 
-Where = tuple[str, int]
-"""Topic and partition."""
-ReadRange = Callable[[Where, int, int], Iterator[pa.RecordBatch]]
+ReadRange = Callable[[KafkaPartition, int, int], Iterator[pa.RecordBatch]]
 """Messages of a partition, from one offset up to another one, which is excluded."""
 
 _ROW, _OFFSET = "_ROW", "_OFFSET"
@@ -44,11 +42,11 @@ class LaterChanges:
     read: ReadRange
     decode: MessageFormat
     primary_keys: tuple[str, ...]
-    ends: Mapping[Where, int]
-    waiting: Mapping[Where, Collection[int]]
+    ends: Mapping[KafkaPartition, int]
+    waiting: Mapping[KafkaPartition, Collection[int]]
     merges_by_key: bool = True
 
-    def overtaken(self, where: Where, rows: pa.RecordBatch, offsets: pa.Array) -> Bools:
+    def overtaken(self, where: KafkaPartition, rows: pa.RecordBatch, offsets: pa.Array) -> Bools:
         """The mask of one partition's rows with a newer change or a later TRUNCATE: bool [n].
 
         Args:
@@ -56,7 +54,7 @@ class LaterChanges:
             offsets: int64 [n]; of each row's message.
 
         Raises:
-            UsageError: a later message cannot be read, so nothing is certain.
+            UsageError: a later message cannot be read, so a newer change cannot be ruled out.
             SourceError: the topic does not have all messages any more.
         """
         is_overtaken = np.zeros(rows.num_rows, np.bool_)
@@ -83,13 +81,13 @@ class LaterChanges:
                 is_overtaken[newer.column(_ROW).to_numpy()] = True
         return is_overtaken
 
-    def _taken(self, where: Where, messages: pa.RecordBatch) -> pa.RecordBatch:
-        """The messages that do not wait in the quarantine."""
+    def _taken(self, where: KafkaPartition, messages: pa.RecordBatch) -> pa.RecordBatch:
+        """The messages that are not in quarantine."""
         waits = pa.array(sorted(self.waiting.get(where, ())), pa.int64())
         return messages.filter(pc.invert(pc.is_in(messages.column("offset"), waits)))
 
-    def _decoded(self, where: Where, messages: pa.RecordBatch) -> DecodedBatch:
-        """The rows that the table has from these messages."""
+    def _decoded(self, where: KafkaPartition, messages: pa.RecordBatch) -> DecodedBatch:
+        """The rows that the table got from these messages."""
         decoded = self.decode.decode(messages)
         if decoded.bad.num_rows:
             topic, partition = where
@@ -114,7 +112,7 @@ class LaterChanges:
 def topic_reader(source: SourceConfig) -> ReadRange:
     """A reader of ranges of topics that reads as the job does."""
 
-    def read(where: Where, begin: int, end: int) -> Iterator[pa.RecordBatch]:
+    def read(where: KafkaPartition, begin: int, end: int) -> Iterator[pa.RecordBatch]:
         if begin >= end:
             return
         with reader_of(source) as reader:
@@ -128,16 +126,16 @@ def topic_reader(source: SourceConfig) -> ReadRange:
     return read
 
 
-def _made_anew(where: Where, last: int, end: int) -> UsageError:
+def _made_anew(where: KafkaPartition, last: int, end: int) -> UsageError:
     topic, partition = where
     return UsageError(
-        f"the topic ends at {last}, and the table has read up to {end}: it was made anew",
+        f"the topic ends at {last}, and the table has read up to {end}: it was recreated",
         where=f"topic {topic}, partition {partition}",
         fix="drop the records; correct their rows at the source, whose next change brings them",
     )
 
 
-def _gone(where: Where, begin: int, earliest: int) -> UsageError:
+def _gone(where: KafkaPartition, begin: int, earliest: int) -> UsageError:
     topic, partition = where
     return UsageError(
         f"the topic has dropped its offsets {begin} to {earliest - 1}, so it is not certain which "

@@ -5,8 +5,8 @@ that names records by place and content. So it holds for a record that a repeate
 again.
 
 A replay writes its mark before it commits. Such a mark counts once the table has the commit: the
-commit user is the mark's own, so the table's record of epochs tells. `settle` writes the snapshot
-into the mark, because that record does not last for ever.
+commit user is the mark's own, so the table's record of epochs answers that. `settle` writes the
+snapshot into the mark, because that record does not last for ever.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Identity = tuple[str, int, int, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuarantinedRecord:
-    """A record as it came, and why it is quarantined.
+    """A record as it arrived, and the reason for its quarantine.
 
     Attributes:
         file: its name in the folder.
@@ -76,14 +76,14 @@ class QuarantinedRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class RecordMark:
     """The outcome of some records.
 
     Attributes:
         name: of the mark; a replay's commit user ends with it.
-        outcomes: of each record: `REPLAYED`, `OVERTAKEN`, `DROPPED` or `BACKFILLED`.
+        outcomes: the outcome of each record: `REPLAYED`, `OVERTAKEN`, `DROPPED` or `BACKFILLED`.
         user: the commit user of a replay or backfill; empty: no commit belongs to it.
-        snapshot: of the commit; None: it is not known to be in the table.
+        snapshot: the commit's snapshot; None while the commit is not known to be in the table.
     """
 
     name: str
@@ -102,7 +102,7 @@ class Quarantine:
 
     @property
     def is_there(self) -> bool:
-        """Whether the folder is there: a job makes it with the first record."""
+        """Whether the folder exists: a job creates it with the first bad record."""
         return self.files.exists(self.location)
 
     def tables(self) -> list[str]:
@@ -126,7 +126,7 @@ class Quarantine:
                 yield from self._records_of(name, newest_first=newest_first)
 
     def waiting(self, committed: Collection[str]) -> list[QuarantinedRecord]:
-        """The waiting records, each once.
+        """The records that still wait in the quarantine, each once.
 
         Args:
             committed: commit users that have a commit in the table.
@@ -142,7 +142,7 @@ class Quarantine:
     def waiting_records(
         self, committed: Collection[str] = (), *, newest_first: bool = False
     ) -> Iterator[QuarantinedRecord]:
-        """The records of `waiting`, of which only a number each stays in memory.
+        """Yield the records of `waiting`, and keep only a number of each in memory.
 
         It yields only the first copy of a record.
 
@@ -159,10 +159,10 @@ class Quarantine:
                 yield record
 
     def waiting_count(self, most: int = COUNTED_MAX) -> int:
-        """How many records `waiting_records` has; `most` at most."""
+        """The number of waiting records, counted up to `most`."""
         return sum(1 for _ in islice(self.waiting_records(), most))
 
-    def marks(self) -> list[Mark]:
+    def marks(self) -> list[RecordMark]:
         """All marks."""
         return [
             self._mark(name)
@@ -170,7 +170,7 @@ class Quarantine:
             if name.startswith(_MARK) and name.endswith(".json")
         ]
 
-    def write_mark(self, mark: Mark) -> None:
+    def write_mark(self, mark: RecordMark) -> None:
         """Write a mark, or replace it."""
         document = asdict(mark)
         path = f"{self.location}/{_MARK}{mark.name}.json"
@@ -230,12 +230,14 @@ class Quarantine:
                 fix="move the file elsewhere; only the job writes files of this folder",
             ) from None
 
-    def _mark(self, name: str) -> Mark:
+    def _mark(self, name: str) -> RecordMark:
         path = f"{self.location}/{name}"
         try:
             document = json.loads(self.files.read_bytes(path))
             records = tuple((str(t), int(p), int(o), str(d)) for t, p, o, d in document["records"])
-            return Mark(**{**document, "records": records, "outcomes": tuple(document["outcomes"])})
+            return RecordMark(
+                **{**document, "records": records, "outcomes": tuple(document["outcomes"])}
+            )
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptFileError(
                 f"a mark of the quarantine cannot be read ({error!r})",
@@ -248,7 +250,7 @@ def open_quarantine(location: str, options: dict[str, str] | Any) -> Quarantine:
     """The quarantine in a folder.
 
     Args:
-        options: of the section ``[file-system]``.
+        options: the options of the section ``[file-system]``.
 
     Raises:
         UsageError: the folder is on a file system that only Spark reaches.
@@ -280,13 +282,13 @@ def _in_order(name: str) -> tuple[int, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """Conditions on records; None and empty: any record.
+class RecordChoice:
+    """Conditions on records; None and empty values admit every record.
 
     Attributes:
         reasons: kinds.
         offsets: the first and the last one.
-        since_ms, until_ms: of the records' own times; a record without one is outside of any.
+        since_ms, until_ms: of the records' own times; a record without a time fails both.
     """
 
     reasons: tuple[str, ...] = ()
@@ -299,7 +301,7 @@ class Choice:
     @property
     def is_everything(self) -> bool:
         """Whether no condition is given."""
-        return self == Choice()
+        return self == RecordChoice()
 
     def chosen(self, records: Iterable[QuarantinedRecord]) -> list[QuarantinedRecord]:
         """The selected records, in their order."""

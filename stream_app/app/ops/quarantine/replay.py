@@ -1,4 +1,4 @@
-"""Puts records of a quarantine into their table: once, and never over a newer change.
+"""Writes quarantined records into their table: once, and never over a newer change.
 
 1. Read the table's newest snapshot, and the offsets up to which its jobs have read.
 2. Choose waiting records. A record whose epoch the table lacks still belongs to the job.
@@ -23,20 +23,21 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from stream_app.app.ops.quarantine.later_changes import LaterChanges, ReadRange, Where
+from stream_app.app.ops.quarantine.later_changes import LaterChanges, ReadRange
 from stream_app.app.ops.quarantine.quarantine_folder import (
     OVERTAKEN,
     REPLAYED,
-    Choice,
-    Mark,
     Quarantine,
     QuarantinedRecord,
+    RecordChoice,
+    RecordMark,
     same_places,
 )
 from stream_app.app.text.listing import DRY_RUN, NOTHING, counted
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import CommitConflictError, UnsupportedTableError, UsageError
+from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.job_epoch import JobEpoch
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.bucket_options import PARTITION_LOOKUP
@@ -90,7 +91,7 @@ class Replay:
         decode_all: the same without the filter.
         source_tables: names of the source tables whose rows the table has; empty: not known.
         passed: up to where the job has passed each partition for this table, if the table does not
-            tell; its records in the quarantine are before that.
+            tell. Its records in the quarantine are before that.
         rules: rules by which the table follows its source; None: it does not.
         means: selects the table's records; None: all.
         beside: another folder in which records of the table may wait.
@@ -104,13 +105,13 @@ class Replay:
     decode_all: MessageFormat
     read: ReadRange
     source_tables: frozenset[str] = frozenset()
-    passed: Mapping[Where, int] = field(default_factory=dict)
+    passed: Mapping[KafkaPartition, int] = field(default_factory=dict)
     rules: EvolutionRules | None = None
     means: Callable[[Sequence[QuarantinedRecord]], Sequence[bool]] | None = None
     beside: Quarantine | None = None
     empties: bool = False
 
-    def run(self, choice: Choice, *, dry_run: bool) -> Replayed:
+    def run(self, choice: RecordChoice, *, dry_run: bool) -> Replayed:
         """Replay the chosen records.
 
         Raises:
@@ -127,7 +128,7 @@ class Replay:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def _attempt(self, choice: Choice, *, dry_run: bool) -> Replayed:
+    def _attempt(self, choice: RecordChoice, *, dry_run: bool) -> Replayed:
         name = uuid.uuid4().hex
         append = SingleAppend.begin(self.table, _USER + name)  # step 1
         epochs = epochs_as_of(self.table.snapshots, append.known)
@@ -161,7 +162,7 @@ class Replay:
         )
         if dry_run or not marks:
             return done
-        mark = Mark(
+        mark = RecordMark(
             name=name,
             user=append.commit_user if done.rows else "",
             records=tuple(record.identity for record, _ in marks),
@@ -187,16 +188,16 @@ class Replay:
         self,
         ready: Sequence[QuarantinedRecord],
         waiting: Sequence[QuarantinedRecord],
-        ends: Mapping[Where, int],
+        ends: Mapping[KafkaPartition, int],
     ) -> tuple[list[pa.RecordBatch], list[_WithText], list[_WithText]]:
         """The rows to write, each good record's outcome, and the reasons of the bad ones."""
-        kept: dict[Where, list[int]] = defaultdict(list)
+        kept: dict[KafkaPartition, list[int]] = defaultdict(list)
         for record in waiting:
             kept[_where(record)].append(record.offset)
         schema = self.table.schema
         merges = schema.kind.merges_by_key
         later = LaterChanges(self.read, self.decode_all, schema.primary_keys, ends, kept, merges)
-        by_partition: dict[Where, list[QuarantinedRecord]] = defaultdict(list)
+        by_partition: dict[KafkaPartition, list[QuarantinedRecord]] = defaultdict(list)
         for record in ready:
             by_partition[_where(record)].append(record)
         rows: list[pa.RecordBatch] = []
@@ -231,7 +232,7 @@ class Replay:
         return [part for part in rows if part.num_rows], marks, bad
 
     def _check_one_job(self, epochs: Mapping[str, JobEpoch]) -> None:
-        """Refuse without a key: nothing shows whether another job has taken the record as it is."""
+        """Refuse without a key: nothing shows whether another job has already stored the record."""
         jobs = [user for user, epoch in epochs.items() if epoch.source_end is not None]
         if len(jobs) > 1 and not self.table.schema.kind.merges_by_key:
             raise UnsupportedTableError(
@@ -277,7 +278,7 @@ def check_replayable(table: FileStoreTable) -> None:
     if problem:
         raise UnsupportedTableError(
             f"records cannot be replayed into a table with {problem}: where a row was deleted "
-            "meanwhile, nothing tells whether an older change belongs before or behind that",
+            "meanwhile, it is unknown whether an older change precedes that",
             where=table.location,
             fix="correct the rows at their source, whose next change brings them",
         )
@@ -323,13 +324,13 @@ def messages_of(records: Sequence[QuarantinedRecord]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=MESSAGE_SCHEMA)
 
 
-def _where(record: QuarantinedRecord) -> Where:
+def _where(record: QuarantinedRecord) -> KafkaPartition:
     return record.topic, record.partition
 
 
-def _ends(source_ends: Iterable[str | None]) -> dict[Where, int]:
+def _ends(source_ends: Iterable[str | None]) -> dict[KafkaPartition, int]:
     """The greatest offsets up to which jobs have read each partition."""
-    farthest: dict[Where, int] = {}
+    farthest: dict[KafkaPartition, int] = {}
     for text in source_ends:
         for topic, partitions in json.loads(text or "{}").items():
             # The end of a source of files has no partitions.
@@ -339,7 +340,9 @@ def _ends(source_ends: Iterable[str | None]) -> dict[Where, int]:
     return farthest
 
 
-def _farthest(some: Mapping[Where, int], others: Mapping[Where, int]) -> dict[Where, int]:
+def _farthest(
+    some: Mapping[KafkaPartition, int], others: Mapping[KafkaPartition, int]
+) -> dict[KafkaPartition, int]:
     return {where: max(some.get(where, 0), others.get(where, 0)) for where in {*some, *others}}
 
 
@@ -347,5 +350,5 @@ def _check_places(records: Sequence[QuarantinedRecord]) -> None:
     if twice := same_places(records):
         raise UsageError(
             f"different records stand at the same place: {twice[0]}",
-            fix="the topic was made anew: drop those of the earlier one, or leave them out",
+            fix="the topic was recreated: drop those of the earlier one, or leave them out",
         )

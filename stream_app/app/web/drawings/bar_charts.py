@@ -19,6 +19,13 @@ from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.model.tag import Tag
 from stream_app.spark.epoch.epoch_seconds import parts_text
 
+SPANS = 40
+_LEAST_MS = 1000
+"""Least length of a span; before a shorter history there are spans without rows."""
+SHOWN = 60
+_SLOTS = 40
+"""Least number of bars that fit, so that a few bars are thin as well."""
+
 HEIGHT = 96
 _LEAST = 2.0
 """Least pixels of a bar for a value, so that it can be seen."""
@@ -37,7 +44,7 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class ChartAxis:
     """The axis of one chart.
 
     Attributes:
@@ -53,7 +60,7 @@ class Axis:
         return round(max(_LEAST, _ROOM * self.share(value)), 1) if value > 0 else 0.0
 
 
-def linear_axis(most: float, text: Callable[[float], str]) -> Axis:
+def linear_axis(most: float, text: Callable[[float], str]) -> ChartAxis:
     """An axis of equal steps, up to a round number that is not below the largest value."""
     step = _round_step(most / 3) if most > 0 else 1.0
     top = step * max(1, math.ceil(most / step - 1e-9))
@@ -61,7 +68,7 @@ def linear_axis(most: float, text: Callable[[float], str]) -> Axis:
     return _axis(lambda value: value / top, values, text)
 
 
-def log_axis(most: float, text: Callable[[float], str]) -> Axis:
+def log_axis(most: float, text: Callable[[float], str]) -> ChartAxis:
     """An axis with a step for each power of ten; 1 is one step above zero."""
     power = max(1, math.ceil(math.log10(max(1.0, most)) - 1e-9))
     every = math.ceil((power + 1) / _TICKS)
@@ -71,9 +78,9 @@ def log_axis(most: float, text: Callable[[float], str]) -> Axis:
 
 def _axis(
     share: Callable[[float], float], values: list[float], text: Callable[[float], str]
-) -> Axis:
+) -> ChartAxis:
     ticks = [Tick(round(HEIGHT - _ROOM * share(value), 1), text(value)) for value in values]
-    return Axis(share, tuple(ticks))
+    return ChartAxis(share, tuple(ticks))
 
 
 def _round_step(least: float) -> float:
@@ -83,16 +90,11 @@ def _round_step(least: float) -> float:
 
 
 def short_number(value: float) -> str:
-    """``1500`` → ``1.5k``: a number that fits beside a chart."""
+    """A number that fits beside a chart: ``1500`` gives ``1.5k``."""
     for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= size:
             return f"{value / size:g}{unit}"
     return f"{value:g}"
-
-
-SPANS = 40
-_LEAST_MS = 1000
-"""Least length of a span; before a shorter history there are spans without rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,9 +122,9 @@ class RowsChart:
     """The spans, oldest first; those without rows have no bar.
 
     Attributes:
-        ticks: of the axis of rows a second.
+        ticks: the ticks of the axis of rows a second.
         first, last: the times at both ends, as texts.
-        rows: of all spans.
+        rows: the number of rows of all spans.
     """
 
     bars: tuple[Bar, ...]
@@ -140,9 +142,9 @@ def rows_chart(snapshots: Sequence[Snapshot]) -> RowsChart | None:
         snapshots: newest first.
     """
     brought = [
-        (one.time_millis, max(0, one.delta_record_count or 0))
-        for one in snapshots
-        if one.commit_kind is not CommitKind.COMPACT
+        (snapshot.time_millis, max(0, snapshot.delta_record_count or 0))
+        for snapshot in snapshots
+        if snapshot.commit_kind is not CommitKind.COMPACT
     ]
     if not brought:
         return None
@@ -180,11 +182,6 @@ def _to_the_second(millis: int) -> str:
     return (time_text(millis) or "").replace("T", " ").partition(".")[0]
 
 
-SHOWN = 60
-_SLOTS = 40
-"""Least number of bars that fit, so that a few bars are thin as well."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotBar(Bar):
     """One snapshot.
@@ -208,7 +205,7 @@ class SnapshotChart:
     """The bars, oldest first, and the axis of records.
 
     Attributes:
-        kinds: of the snapshots, each once.
+        kinds: the kinds of the snapshots, each once.
     """
 
     bars: tuple[SnapshotBar, ...] = ()
@@ -238,21 +235,21 @@ def snapshot_chart(
         marks[tag.snapshot.snapshot_id].append(f"tag {tag.name}")
     for consumer in consumers:
         marks[consumer.next_snapshot].append(f"consumer {consumer.consumer_id}")
-    records = [abs(one.delta_record_count or 0) for one in shown]
+    records = [abs(snapshot.delta_record_count or 0) for snapshot in shown]
     axis = log_axis(max(records, default=0), short_number)
     step = 100 / max(len(shown), _SLOTS)
     bars = []
-    for index, (one, count) in enumerate(zip(shown, records, strict=True)):
-        is_going = one.snapshot_id in going
-        here = tuple(marks[one.snapshot_id])
+    for index, (snapshot, count) in enumerate(zip(shown, records, strict=True)):
+        is_going = snapshot.snapshot_id in going
+        here = tuple(marks[snapshot.snapshot_id])
         notes = (*here, *(["the next expiry deletes it"] if is_going else []))
         bars.append(
             SnapshotBar(
                 **_placed(index, step, max(1.0, axis.height(count))),
-                snapshot=one.snapshot_id,
+                snapshot=snapshot.snapshot_id,
                 records=count,
-                kind=one.commit_kind.value.lower(),
-                title=_title(one, notes),
+                kind=snapshot.commit_kind.value.lower(),
+                title=_title(snapshot, notes),
                 marks=here,
                 is_going=is_going,
             )
@@ -295,29 +292,30 @@ class EpochChart:
 
 
 def epoch_chart(epochs: Sequence[PastEpoch]) -> EpochChart | None:
-    """The chart of some epochs; None: there are none."""
+    """The chart of some epochs; None without epochs."""
     if not epochs:
         return None
-    axis = linear_axis(max(one.parts.seconds for one in epochs), lambda value: f"{value:g} s")
+    axis = linear_axis(max(epoch.parts.seconds for epoch in epochs), lambda value: f"{value:g} s")
     step = 100 / max(len(epochs), _SLOTS)
-    seconds = sum(one.parts.seconds for one in epochs)
+    seconds = sum(epoch.parts.seconds for epoch in epochs)
     return EpochChart(
-        bars=tuple(_bar(one, index * step, step, axis) for index, one in enumerate(epochs)),
+        bars=tuple(_bar(epoch, index * step, step, axis) for index, epoch in enumerate(epochs)),
         ticks=axis.ticks,
-        messages_per_s=sum(one.messages for one in epochs) / seconds if seconds else 0.0,
+        messages_per_s=sum(epoch.messages for epoch in epochs) / seconds if seconds else 0.0,
     )
 
 
-def _bar(one: PastEpoch, x: float, step: float, axis: Axis) -> EpochBar:
+def _bar(epoch: PastEpoch, x: float, step: float, axis: ChartAxis) -> EpochBar:
     parts, below = [], 0.0
-    whole = axis.height(one.parts.seconds)
-    for kind, seconds in one.parts.by_name.items():
-        height = whole * seconds / one.parts.seconds if seconds else 0.0
+    whole = axis.height(epoch.parts.seconds)
+    for kind, seconds in epoch.parts.by_name.items():
+        height = whole * seconds / epoch.parts.seconds if seconds else 0.0
         below += height
         parts.append((kind, round(HEIGHT - below, 1), round(height, 1)))
     return EpochBar(
         x=round(x, 2),
         width=round(0.8 * step, 2),
-        title=f"epoch {one.epoch}: {one.messages:,} messages; {parts_text(one.parts.by_name)}",
+        title=f"epoch {epoch.epoch}: {epoch.messages:,} messages; "
+        f"{parts_text(epoch.parts.by_name)}",
         parts=tuple(parts),
     )

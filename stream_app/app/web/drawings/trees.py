@@ -1,4 +1,4 @@
-"""LSM trees as rectangles: a line for each level, a rectangle for each sorted run, by its bytes.
+"""Draws LSM trees: a line for each level, and a rectangle for each sorted run, sized by bytes.
 
 Places and widths are shares of a line in percent.
 """
@@ -76,9 +76,9 @@ def bucket_trees(
     """The trees of buckets: those in compaction first, then those with the most sorted runs.
 
     Args:
-        runs: of `inspect.bucket_trees.run_rows`; newest first in a bucket.
+        runs: the runs of `inspect.bucket_trees.run_rows`; newest first in a bucket.
     """
-    works = {(one.partition, one.bucket): one for one in under_way}
+    works = {(compaction.partition, compaction.bucket): compaction for compaction in under_way}
     groups = groupby(runs, key=lambda run: (run.partition, run.bucket))
     trees = [_tree(at, list(those), planned, works.get(at)) for at, those in groups]
     return sorted(trees, key=lambda tree: (not tree.works, -tree.runs, tree.partition, tree.bucket))

@@ -1,4 +1,4 @@
-"""Values of a walk → columns as the casts of `cdc.columns` take them.
+"""Converts parsed Avro values to the columns that the casts of `cdc.columns` take.
 
 The slow path reads the rest: arrays and maps, unions of several types, and kinds that the table's
 column does not expect.
@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from stream_app.cdc.columns.arrow_buffers import Bools, Int64s, gathered, taken, valid_of
+from stream_app.arrow_buffers import Bools, Int64s, gathered_array, valid_of, values_at
 from stream_app.cdc.columns.base64_columns import reversed_bytes
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.columns.decimal_columns import decimals_from_bytes, parsed_as, plain_texts
 from stream_app.cdc.columns.time_columns import cast_isolating
-from stream_app.cdc.debezium.avro.value_cursor import Values, Walk
+from stream_app.cdc.debezium.avro.value_cursor import AvroValues, ValueCursor
 
 _NUMBERS = frozenset({Family.INTEGER, Family.STRING, Family.DATE, Family.TIME, Family.TIMESTAMP})
 _TEXTS = frozenset({*_NUMBERS, Family.FLOAT, Family.BOOLEAN, Family.BINARY, Family.NESTED}) - {
@@ -28,11 +28,11 @@ _TEXTS = frozenset({*_NUMBERS, Family.FLOAT, Family.BOOLEAN, Family.BINARY, Fami
 
 @dataclass(frozen=True, slots=True)
 class WireColumn:
-    """A column of s images.
+    """One column of s images.
 
     Attributes:
         reading: how it is to be cast.
-        values: of `reading.wire_type(kind)`, or binary for BYTES.
+        values: the values of `reading.wire_type(kind)`, or binary for BYTES.
         odd: bool [s]; images with a value that is left to the slow path.
     """
 
@@ -43,12 +43,16 @@ class WireColumn:
 
 
 def wire_column(
-    reading: ColumnReading, sides: Sequence[tuple[Values | None, Int64s]], walk: Walk, kept: Bools
+    reading: ColumnReading,
+    sides: Sequence[tuple[AvroValues | None, Int64s]],
+    walk: ValueCursor,
+    kept: Bools,
 ) -> WireColumn:
-    """One column of images, those of the first side above those of the second.
+    """Make one column: the images of the first side, followed by those of the second.
 
     Args:
-        sides: of each side the values of the column, and the messages that have such an image.
+        sides: for each side, the values of the column, and the messages that have such an
+            image.
         kept: bool [n]; messages that are not broken.
     """
     kinds = {values.of.kind for values, _ in sides if values is not None and values.of is not None}
@@ -77,11 +81,13 @@ def wire_column(
 
 
 def _at(values: pa.Array, places: Int64s, count: int) -> pa.Array:
-    """Values at their places among `count`; null elsewhere."""
-    return values if len(values) == count else gathered([(places, values)], count, values.type)
+    """An array of `count` values with these values at these places, null elsewhere."""
+    return (
+        values if len(values) == count else gathered_array([(places, values)], count, values.type)
+    )
 
 
-AsWire = Callable[[Walk, Values, Bools], pa.Array]
+AsWire = Callable[[ValueCursor, AvroValues, Bools], pa.Array]
 _Conversion = tuple[JsonKind, AsWire, ColumnReading, pa.DataType]
 
 
@@ -91,7 +97,7 @@ def _null_type(reading: ColumnReading, kind: JsonKind) -> pa.DataType:
 
 
 def _conversion(reading: ColumnReading, avro: str) -> _Conversion | None:
-    """How values of this type of Avro become the wire of a column; None: one by one."""
+    """The conversion from this Avro type to a column's wire type; None: values go one by one."""
     if reading.refusal:
         return None
     family = reading.family
@@ -114,7 +120,7 @@ def _of_text(reading: ColumnReading, avro: str) -> _Conversion | None:
     if reading.family is Family.DECIMAL and reading.encoding is not Encoding.BASE64:
         wide = parsed_as(reading.arrow_type)
 
-        def decimals(walk: Walk, values: Values, kept: Bools) -> pa.Array:
+        def decimals(walk: ValueCursor, values: AvroValues, kept: Bools) -> pa.Array:
             return cast_isolating(as_wire(walk, values, kept), wide)
 
         return JsonKind.STRING, decimals, reading, wide
@@ -129,7 +135,7 @@ def _of_bytes(reading: ColumnReading) -> _Conversion | None:
     if reading.family is Family.BINARY and reading.encoding is not Encoding.TEXT:
         is_reversed = reading.encoding is Encoding.BASE64_LITTLE_ENDIAN
 
-        def raw(walk: Walk, values: Values, kept: Bools) -> pa.Array:
+        def raw(walk: ValueCursor, values: AvroValues, kept: Bools) -> pa.Array:
             binary = walk.binary(values, kept)
             return reversed_bytes(binary) if is_reversed else binary
 
@@ -142,14 +148,14 @@ def _of_bytes(reading: ColumnReading) -> _Conversion | None:
         target = reading.arrow_type
         wide = parsed_as(target)
 
-        def decimals(walk: Walk, values: Values, kept: Bools) -> pa.Array:
+        def decimals(walk: ValueCursor, values: AvroValues, kept: Bools) -> pa.Array:
             return decimals_from_bytes(walk.binary(values, kept), scale, target)[0].cast(wide)
 
         as_number = reading.with_encoding(Encoding.NUMBER)
         return JsonKind.NUMBER, decimals, as_number, wide
     if reading.family in (Family.STRING, Family.INTEGER, Family.FLOAT):
 
-        def texts(walk: Walk, values: Values, kept: Bools) -> pa.Array:
+        def texts(walk: ValueCursor, values: AvroValues, kept: Bools) -> pa.Array:
             return plain_texts(walk.binary(values, kept), scale)[0]
 
         return JsonKind.STRING, texts, reading.with_encoding(Encoding.TEXT), pa.string()
@@ -157,7 +163,7 @@ def _of_bytes(reading: ColumnReading) -> _Conversion | None:
 
 
 def _numbers(kind: pa.DataType) -> AsWire:
-    def as_wire(_: Walk, values: Values, kept: Bools) -> pa.Array:
+    def as_wire(_: ValueCursor, values: AvroValues, kept: Bools) -> pa.Array:
         assert values.numbers is not None
         numbers = pa.array(values.numbers[kept[values.rows]])
         return numbers if numbers.type == kind else numbers.cast(kind, safe=False)
@@ -165,20 +171,20 @@ def _numbers(kind: pa.DataType) -> AsWire:
     return as_wire
 
 
-def _texts(walk: Walk, values: Values, kept: Bools) -> pa.Array:
+def _texts(walk: ValueCursor, values: AvroValues, kept: Bools) -> pa.Array:
     # What is not UTF-8 becomes null.
     return cast_isolating(walk.binary(values, kept), pa.string())
 
 
-def _symbols(_: Walk, values: Values, kept: Bools) -> pa.Array:
+def _symbols(_: ValueCursor, values: AvroValues, kept: Bools) -> pa.Array:
     assert values.numbers is not None
     assert values.of is not None
     symbols = pa.array(values.of.symbols, pa.string())
     chosen = values.numbers[kept[values.rows]].astype(np.int64)
-    return taken(symbols, np.where(chosen < len(symbols), np.maximum(chosen, -1), -1))
+    return values_at(symbols, np.where(chosen < len(symbols), np.maximum(chosen, -1), -1))
 
 
-def texts_of(values: Values | None, walk: Walk, kept: Bools) -> pa.Array:
+def texts_of(values: AvroValues | None, walk: ValueCursor, kept: Bools) -> pa.Array:
     """A text of each message, null where it has none: strings [n]."""
     count = len(kept)
     if values is None or values.of is None or values.of.kind not in ("string", "enum"):

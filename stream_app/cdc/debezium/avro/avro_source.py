@@ -22,11 +22,11 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.arrow_buffers import Bools, Int32s, Int64s, bools_of, gathered_array
 from stream_app.cdc.change_batch import present_values
-from stream_app.cdc.columns.arrow_buffers import Bools, Int32s, Int64s, bools_of, gathered
 from stream_app.cdc.debezium.avro.avro_columns import texts_of
-from stream_app.cdc.debezium.avro.avro_schema import AvroType, connect_field, parse_schema
-from stream_app.cdc.debezium.avro.value_cursor import Values, walked
+from stream_app.cdc.debezium.avro.avro_types import AvroType, connect_field, parse_schema
+from stream_app.cdc.debezium.avro.value_cursor import AvroValues, cursor_over
 from stream_app.cdc.debezium.avro.wire_format import (
     by_number,
     json_of,
@@ -44,7 +44,7 @@ from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable
 
 SLICE_ROWS = 32_768
-"""So many messages are read together, at most."""
+"""The most messages that are read together."""
 _TIME = "ts_ms"
 _FLAT_TIME = f"{ADDED_PREFIX}source_{_TIME}"
 _OPS = pa.array(["c", "r", "u", "d", "t"])
@@ -94,7 +94,7 @@ class AvroSource:
                         for column, text in zip(parts, texts, strict=True):
                             column.append((np.array([at], np.int32), pa.array([text])))
         database, schema_name, table = (
-            gathered(column, messages.num_rows, pa.string()) for column in parts
+            gathered_array(column, messages.num_rows, pa.string()) for column in parts
         )
         return origins_of(database, schema_name, table, unreadable)
 
@@ -114,7 +114,7 @@ class AvroSource:
                 parts.append((index[some[rows_told]], pa.array(numbers)))
                 alone = [schema.time_of(part[at].as_py()) for at in odd.tolist()]  # step 2
                 parts.append((index[some[odd]], pa.array(alone, pa.int64())))
-        return gathered(parts, messages.num_rows, pa.int64()).view(_MILLIS)
+        return gathered_array(parts, messages.num_rows, pa.int64()).view(_MILLIS)
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
         """See `message_format.SourceReader`.
@@ -128,7 +128,7 @@ class AvroSource:
     def versions(
         self, messages: pa.RecordBatch, options: MappingOptions
     ) -> Sequence[TableVersionSeen]:
-        """See `message_format.SourceReader`. One message tells the columns of its schema.
+        """See `message_format.SourceReader`. One message shows the columns of its schema.
 
         Raises:
             SourceError: the schema registry does not answer.
@@ -188,7 +188,7 @@ class _Schema:
 
     def tables(self, values: pa.Array) -> tuple[list[pa.Array], Bools]:
         """Strings [n] of database, schema and table; bool [n]: which messages have them."""
-        walk, message = walked(values, self.root)
+        walk, message = cursor_over(values, self.root)
         kept = ~walk.broken()
         source = self._source(message)
         fields = message.fields if source is None else source.fields
@@ -203,9 +203,10 @@ class _Schema:
         """The times at which changes were made.
 
         Returns:
-            Messages that tell it, the milliseconds, both int64 [m]; and messages to read alone.
+            The messages with a time, and the milliseconds, both int64 [m]; and the messages to
+            read alone.
         """
-        walk, message = walked(values, self.root)
+        walk, message = cursor_over(values, self.root)
         source = self._source(message)
         time = message.fields.get(_FLAT_TIME) if source is None else source.fields.get(_TIME)
         broken = walk.broken()
@@ -222,7 +223,7 @@ class _Schema:
         except UnreadableRecordError:
             return None
 
-    def _source(self, message: Values) -> Values | None:
+    def _source(self, message: AvroValues) -> AvroValues | None:
         """The field `source` of whole messages; None: they are flattened, or no rows."""
         names = {name for name, _ in self.root.fields}
         is_envelope = "op" in names and not names.isdisjoint({"before", "after"})

@@ -22,18 +22,18 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.change_batch import DecodedBatch, present_values
-from stream_app.cdc.column_drift import Column, Drift, DriftKind, Sighting, drift_of
-from stream_app.cdc.columns.arrow_buffers import (
+from stream_app.arrow_buffers import (
     Bools,
     Int64s,
     bools_of,
 )
+from stream_app.cdc.change_batch import DecodedBatch, present_values
+from stream_app.cdc.column_drift import Column, Drift, DriftKind, Sighting, drift_of
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.debezium.avro.avro_columns import texts_of, wire_column
-from stream_app.cdc.debezium.avro.avro_schema import AvroType, connect_field, parse_schema
 from stream_app.cdc.debezium.avro.avro_source import SLICE_ROWS, AvroSource
-from stream_app.cdc.debezium.avro.value_cursor import Values, Walk, walked
+from stream_app.cdc.debezium.avro.avro_types import AvroType, connect_field, parse_schema
+from stream_app.cdc.debezium.avro.value_cursor import AvroValues, ValueCursor, cursor_over
 from stream_app.cdc.debezium.avro.wire_format import by_number, json_of, schema_numbers
 from stream_app.cdc.debezium.columns import OPS, ParsedImages, decode_images
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
@@ -50,7 +50,7 @@ from stream_app.cdc.debezium.record_reader import TABLE_FIELDS
 from stream_app.cdc.debezium.records import decode_records
 from stream_app.cdc.debezium.schema import apply_schema
 from stream_app.cdc.json_records.changed_columns import ops_of
-from stream_app.cdc.json_records.outcome import DecodedRecords, Index, Outcome
+from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords, Index
 from stream_app.cdc.message_format import (
     Format,
     FormatSetup,
@@ -86,12 +86,12 @@ _OPTIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
-    """How the messages of one schema are read.
+class _SchemaPlan:
+    """The way to read the messages of one schema.
 
     Attributes:
         text: the schema's own.
-        readings: of the table's columns, told by the schema.
+        readings: the readings of the table's columns, as the schema describes them.
         drift: the columns by which the schema differs from the table.
         is_envelope: whether it is that of whole messages.
     """
@@ -110,7 +110,7 @@ class DebeziumAvro(DebeziumJson):
         options = _checked(registries, setup.options, setup.columns)
         super().__init__(setup, options)
         self._registry = _schemas(registries, setup.options)
-        self._plans: dict[int, _Plan | str] = {}
+        self._plans: dict[int, _SchemaPlan | str] = {}
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode every message for itself; see `MessageFormat.decode`.
@@ -123,20 +123,20 @@ class DebeziumAvro(DebeziumJson):
         outcome = self._outcome(messages)
         for number, rows in by_number(schema_numbers(values)):  # step 1
             plan = self._plan(number)
-            if isinstance(plan, _Plan):
+            if isinstance(plan, _SchemaPlan):
                 outcome.schemas[str(number)] = int(present[rows[0]])
             for at in range(0, len(rows), SLICE_ROWS):
                 some = rows[at : at + SLICE_ROWS]
                 part = values if len(some) == len(values) else values.take(pa.array(some))
                 if isinstance(plan, str):
-                    outcome.reasons |= dict.fromkeys(present[some].tolist(), plan)
+                    outcome.refuse(dict.fromkeys(present[some].tolist(), plan))
                 else:
                     self._decode_slice(part, present[some], plan, outcome)
         keyed = replace(outcome, messages=self._with_json_keys(messages))  # step 4
         return outcome.decoded(self._settings.rows.schema, self._uncertain(keyed))
 
-    def _plan(self, number: int) -> _Plan | str:
-        """How a schema's messages are read, or why they cannot be."""
+    def _plan(self, number: int) -> _SchemaPlan | str:
+        """The plan for a schema's messages, or the reason why they cannot be read."""
         if number not in self._plans:
             try:
                 text = self._registry.schema(number)
@@ -148,7 +148,7 @@ class DebeziumAvro(DebeziumJson):
                 self._plans[number] = str(problem)
         return self._plans[number]
 
-    def _planned(self, text: str) -> _Plan:
+    def _planned(self, text: str) -> _SchemaPlan:
         root = parse_schema(text)
         row = next(
             (
@@ -162,7 +162,7 @@ class DebeziumAvro(DebeziumJson):
         is_envelope = row is not None and root.field("op") is not None
         fields = dict(row.fields if row is not None and is_envelope else root.fields)
         columns = {name: connect_field(declared) for name, declared in fields.items()}
-        return _Plan(
+        return _SchemaPlan(
             text=text,
             root=root,
             readings=apply_schema(
@@ -175,28 +175,32 @@ class DebeziumAvro(DebeziumJson):
             is_envelope=is_envelope,
         )
 
-    def _decode_slice(self, values: pa.Array, index: Index, plan: _Plan, outcome: Outcome) -> None:
+    def _decode_slice(
+        self, values: pa.Array, index: Index, plan: _SchemaPlan, outcome: BatchOutcome
+    ) -> None:
         """Step 2: read whole messages of one schema in columns."""
         if not plan.is_envelope or self._settings.policy.refusal(plan.drift) is not None:
             self._one_by_one(values, index, plan, outcome)
             return
-        walk, message = walked(values, plan.root)
+        walk, message = cursor_over(values, plan.root)
         kept = ~walk.broken()
         parsed, readings = self._images(message, walk, kept, plan)
         _, rows, questions = decode_images(parsed, readings, self._settings, is_flat=False)
         columns = self._columns(plan.drift, parsed.images.has_after, ~rows.suspects)
-        outcome.take(DecodedRecords(rows, questions, columns), index[kept])
+        outcome.add_columnar(DecodedRecords(rows, questions, columns), index[kept])
         odd = ~kept
         odd[kept] = rows.suspects
         if odd.any():
             self._one_by_one(values.filter(pa.array(odd)), index[odd], plan, outcome)
 
     def _images(
-        self, message: Values, walk: Walk, kept: Bools, plan: _Plan
+        self, message: AvroValues, walk: ValueCursor, kept: Bools, plan: _SchemaPlan
     ) -> tuple[ParsedImages, list[ColumnReading]]:
         sides = [message.fields.get(name) for name in ("before", "after")]
         rows = [np.empty(0, np.int64) if side is None else side.rows for side in sides]
-        fields: list[Mapping[str, Values]] = [{} if side is None else side.fields for side in sides]
+        fields: list[Mapping[str, AvroValues]] = [
+            {} if side is None else side.fields for side in sides
+        ]
         wires = [
             wire_column(
                 reading,
@@ -236,7 +240,7 @@ class DebeziumAvro(DebeziumJson):
         return ParsedImages(images, is_whole), [wire.reading for wire in wires]
 
     def _columns(self, drift: Drift, has_after: Bools, rows: Bools) -> dict[Column, Sighting]:
-        """The unknown and missing columns of the records that are rows; of all the same."""
+        """The unknown and missing columns of the records that are rows; all have the same."""
         sightings: dict[Column, Sighting] = {}
         for column in drift.columns():
             seen = np.flatnonzero(rows & has_after if column[0] is DriftKind.MISSING else rows)
@@ -244,7 +248,9 @@ class DebeziumAvro(DebeziumJson):
                 sightings[column] = Sighting(len(seen), int(seen[0]))
         return self._settings.policy.reported(sightings)
 
-    def _one_by_one(self, values: pa.Array, index: Index, plan: _Plan, outcome: Outcome) -> None:
+    def _one_by_one(
+        self, values: pa.Array, index: Index, plan: _SchemaPlan, outcome: BatchOutcome
+    ) -> None:
         """Step 3: read each message as the JSON that Kafka Connect would have written."""
         texts: list[bytes] = []
         read: list[int] = []
@@ -277,7 +283,7 @@ class DebeziumAvro(DebeziumJson):
 
 
 def _places(rows: Int64s, kept: Bools, first: int) -> tuple[Int64s, int]:
-    """For each message that is kept the place of its image, -1 without one; and the next place."""
+    """The position of each kept message's image, -1 without one; and the next free position."""
     places: Int64s = np.full(len(kept), -1, np.int64)
     rows = rows[kept[rows]]
     places[rows] = first + np.arange(len(rows))
@@ -348,7 +354,7 @@ def debezium_avro(registries: Registries) -> Format:
         name=_NAME,
         section=SECTION,
         introduction='for example `debezium."schema.registry.url" = "http://registry:8081"`. '
-        "[CDC.md](CDC.md#avro) tells how the messages are read.",
+        "[Other formats](formats.md#avro) tells how the messages are read.",
         options=_OPTIONS,
         check=partial(_checked, registries),
         make=partial(DebeziumAvro, registries),

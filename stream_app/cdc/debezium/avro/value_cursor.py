@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.cdc.columns.arrow_buffers import (
+from stream_app.arrow_buffers import (
     Bools,
     Bytes,
     Int64s,
@@ -26,7 +26,7 @@ from stream_app.cdc.columns.arrow_buffers import (
     offsets_of,
     slices_of,
 )
-from stream_app.cdc.debezium.avro.avro_schema import AvroType
+from stream_app.cdc.debezium.avro.avro_types import AvroType
 from stream_app.cdc.debezium.avro.wire_format import HEAD
 
 _PADDING = 16
@@ -34,20 +34,20 @@ _VARINT_BYTES_MAX = 10
 _ITEMS_MAX = 256
 """A message with a longer block is left to the reader of single messages."""
 _STEPS_MAX = 20_000
-"""So many items of all arrays and maps are read together, whatever n is. The rest is left too: a
-step for one message alone costs as much as one for thousands."""
+"""The most items of all arrays and maps that are read together. The rest is left to the slow path:
+a step for one message costs as much as one for thousands."""
 
 
 @dataclass(slots=True)
-class Values:
+class AvroValues:
     """The values of one type in those messages that have one.
 
     Attributes:
         of: their type, never a union; None: values of several types, which are not read.
         rows: int64 [m]; the messages, ascending.
-        numbers: of a number, a truth value or an enum: [m].
+        numbers: the values of numbers, truth values or enums: [m].
         starts, lengths: of bytes and texts: int64 [m], places in the buffer of the walk.
-        fields: of a record, by name.
+        fields: the fields of a record, by name.
     """
 
     of: AvroType | None
@@ -55,17 +55,17 @@ class Values:
     numbers: npt.NDArray[np.generic] | None = None
     starts: Int64s | None = None
     lengths: Int64s | None = None
-    fields: dict[str, Values] = field(default_factory=dict)
+    fields: dict[str, AvroValues] = field(default_factory=dict)
 
 
-def walked(messages: pa.Array, root: AvroType) -> tuple[Walk, Values]:
+def cursor_over(messages: pa.Array, root: AvroType) -> tuple[ValueCursor, AvroValues]:
     """The values of messages in the wire format: binary [n], all of one schema."""
     offsets = offsets_of(messages).astype(np.int64)
-    walk = Walk(bytes_of(messages)[: offsets[-1]], offsets[:-1] + HEAD.size, offsets[1:])
+    walk = ValueCursor(bytes_of(messages)[: offsets[-1]], offsets[:-1] + HEAD.size, offsets[1:])
     return walk, walk.read(root, np.arange(len(messages)))
 
 
-class Walk:
+class ValueCursor:
     """Reads the values of n messages from the places where they begin.
 
     Attributes:
@@ -85,39 +85,39 @@ class Walk:
         is_broken: Bools = self.at != self._ends
         return is_broken
 
-    def read(self, of: AvroType, rows: Int64s) -> Values:
+    def read(self, of: AvroType, rows: Int64s) -> AvroValues:
         """Read a value in each of these messages."""
         match of.kind:
             case "null":
-                return Values(of, rows)
+                return AvroValues(of, rows)
             case "record":
                 fields = {name: self.read(declared, rows) for name, declared in of.fields}
-                return Values(of, rows, fields=fields)
+                return AvroValues(of, rows, fields=fields)
             case "union":
                 return self._union(of, rows)
             case "array" | "map":
                 self._skip_blocks(of, rows)
-                return Values(None, rows)
+                return AvroValues(None, rows)
             case _:
                 return self._scalar(of, rows)
 
-    def _scalar(self, of: AvroType, rows: Int64s) -> Values:
+    def _scalar(self, of: AvroType, rows: Int64s) -> AvroValues:
         match of.kind:
             case "boolean":
-                return Values(of, rows, self._fixed(rows, 1)[:, 0] != 0)
+                return AvroValues(of, rows, self._fixed(rows, 1)[:, 0] != 0)
             case "int" | "long" | "enum":
-                return Values(of, rows, self._longs(rows))
+                return AvroValues(of, rows, self._longs(rows))
             case "float" | "double":
                 size, kind = (4, "<f4") if of.kind == "float" else (8, "<f8")
                 raw = np.ascontiguousarray(self._fixed(rows, size))
-                return Values(of, rows, raw.view(kind)[:, 0])
+                return AvroValues(of, rows, raw.view(kind)[:, 0])
             case "bytes" | "string":
                 lengths = self._longs(rows)
                 return self._bytes(of, rows, lengths)
             case _:
                 return self._bytes(of, rows, np.full(len(rows), of.size, np.int64))
 
-    def _union(self, of: AvroType, rows: Int64s) -> Values:
+    def _union(self, of: AvroType, rows: Int64s) -> AvroValues:
         chosen = self._longs(rows)
         known = (chosen >= 0) & (chosen < len(of.branches))
         self._lose(rows[~known])
@@ -129,15 +129,15 @@ class Walk:
         if len(values) == 1:
             return values[0]
         lost = np.concatenate([np.empty(0, np.int64), *(part.rows for part in values)])
-        return Values(None, np.sort(lost))
+        return AvroValues(None, np.sort(lost))
 
-    def _bytes(self, of: AvroType, rows: Int64s, lengths: Int64s) -> Values:
+    def _bytes(self, of: AvroType, rows: Int64s, lengths: Int64s) -> AvroValues:
         is_wrong = (lengths < 0) | (lengths > self._limit)
         lengths = np.where(is_wrong, 0, lengths)
         starts = self.at[rows]
         self.at[rows] = np.minimum(starts + lengths, self._limit)
         self._lose(rows[is_wrong])
-        return Values(of, rows, starts=starts, lengths=lengths)
+        return AvroValues(of, rows, starts=starts, lengths=lengths)
 
     def _fixed(self, rows: Int64s, size: int) -> Bytes:
         """The next bytes of each message: uint8 [m, size]."""
@@ -196,7 +196,7 @@ class Walk:
     def _lose(self, rows: Int64s) -> None:
         self.at[rows] = self._limit
 
-    def binary(self, values: Values, kept: Bools) -> pa.Array:
+    def binary(self, values: AvroValues, kept: Bools) -> pa.Array:
         """Bytes as an array, for the kept messages: binary.
 
         Args:

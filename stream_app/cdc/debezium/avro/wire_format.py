@@ -1,4 +1,4 @@
-"""Confluent's wire format: a zero, the number of a schema, and the value.
+"""Reads Confluent's wire format: a zero byte, the schema's number, and the value.
 
 The slow path turns one message into the JSON that Kafka Connect's JsonConverter would have written.
 The verdict of `debezium_json` on that JSON holds for the message.
@@ -21,8 +21,8 @@ import fastavro
 import numpy as np
 import pyarrow as pa
 
-from stream_app.cdc.columns.arrow_buffers import Int64s, bytes_of, lengths_of, offsets_of
-from stream_app.cdc.debezium.avro.avro_schema import parse_schema, raw_schema
+from stream_app.arrow_buffers import Int64s, bytes_of, lengths_of, offsets_of
+from stream_app.cdc.debezium.avro.avro_types import parse_schema, raw_schema
 from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.schema_registry_port import NO_AVRO
 
@@ -42,7 +42,7 @@ def schema_number(message: bytes) -> int:
 
 
 def schema_numbers(values: pa.Array) -> Int64s:
-    """The number of each message's schema; -1: it is not in Confluent's wire format.
+    """The schema number of each message; -1 if it is not in Confluent's wire format.
 
     Args:
         values: binary [n] without nulls.
@@ -101,7 +101,7 @@ def json_of(message: bytes, schema: str) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it; calls itself at each level of the schema."""
+    """Convert a value to JSON's types; recurses into each level of the schema."""
     match value:
         case bytes():
             return base64.b64encode(value).decode()

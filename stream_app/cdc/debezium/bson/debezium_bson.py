@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.arrow_buffers import bools_of, children_of, valid_of
 from stream_app.cdc.change_batch import DecodedBatch, present_values
-from stream_app.cdc.columns.arrow_buffers import bools_of, children_of, valid_of
 from stream_app.cdc.columns.column_reading import Encoding, Family, family_of
 from stream_app.cdc.debezium.bson.plain_messages import CHANGES, plain_messages
 from stream_app.cdc.debezium.bson.typed_values import TypedColumn
@@ -97,8 +97,8 @@ class DebeziumBson(DebeziumJson):
         plain = plain_messages(messages, self._typed)
         rewritten = plain.put_into(messages)
         outcome = self._outcome(messages)
-        outcome.reasons |= plain.unreadable
-        self._take(*present_values(rewritten), outcome)
+        outcome.refuse(plain.unreadable)
+        self._decode_values(*present_values(rewritten), outcome)
         keyed = replace(outcome, messages=rewritten)
         return outcome.decoded(self._settings.rows.schema, self._uncertain(keyed))
 
@@ -112,10 +112,10 @@ def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Sourc
 
 
 def _origins(messages: pa.RecordBatch) -> Origins:
-    """The images need not be read to know the table, where a message is usual."""
+    """The source tables of messages; images of usual messages are not parsed for that."""
     read = FieldsRead(_ORIGINS.fields)
     for group in split_messages(messages):
-        read.take(group.payloads, group.index)
+        read.read(group.payloads, group.index)
     read.unreadable.clear()
     usual = _ORIGINS.origins_of(read, messages.num_rows)
     rest = np.flatnonzero(valid_of(messages.column("value")) & (usual.codes == NO_TABLE))
@@ -167,7 +167,7 @@ DEBEZIUM_BSON = Format(
     name=_NAME,
     section=SECTION,
     introduction='for example `debezium."unknown-columns" = "evolve"`. '
-    "[CDC.md](CDC.md#mongodb) tells how the messages are read.",
+    "[Other formats](formats.md#mongodb) tells how the messages are read.",
     options=_OPTIONS,
     check=check,
     make=DebeziumBson,

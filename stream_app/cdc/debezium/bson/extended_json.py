@@ -1,4 +1,4 @@
-"""A value of MongoDB's extended JSON → plain JSON with the value that Paimon's CDC stores.
+"""Converts a value of MongoDB's extended JSON to the plain JSON that Paimon's CDC stores.
 
 An object such as ``{"$oid": "…"}`` becomes its text, ``{"$numberLong": "5"}`` becomes 5.
 
@@ -26,10 +26,10 @@ _OLD_UUID = 3
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
 _PLAIN_MAX, _PLAIN_MIN = 7, -3
-"""Between these powers of ten Java writes a double without an exponent."""
+"""Between these powers of ten Java prints a double without an exponent."""
 
 
-class Kind(enum.Enum):
+class MongoKind(enum.Enum):
     """The kind of a MongoDB value."""
 
     NULL = "null"
@@ -44,7 +44,7 @@ class Kind(enum.Enum):
 
 
 def converted(value: Any) -> Any:
-    """A value of a document in plain JSON; calls itself at each level.
+    """Convert a document's value to plain JSON; recurses into each level.
 
     Raises:
         UnreadableRecordError: a value is none of its kind, or a field stands twice.
@@ -97,7 +97,7 @@ def _decimal(value: Any) -> str:
 
 
 def _date(value: Any) -> JsonNumber:
-    """Milliseconds since 1970."""
+    """Convert a date to milliseconds since 1970."""
     if isinstance(value, dict):
         return _whole(value["$numberLong"])
     if isinstance(value, JsonNumber):
@@ -172,45 +172,45 @@ def _scoped(value: Mapping[str, Any]) -> Any:
     return {"$code": _text(value["$code"]), "$scope": converted(value["$scope"])}
 
 
-def kind_of(value: Any) -> Kind:
+def kind_of(value: Any) -> MongoKind:
     """The kind of a value of extended JSON."""
     match value:
         case None:
-            return Kind.NULL
+            return MongoKind.NULL
         case bool():
-            return Kind.BOOLEAN
+            return MongoKind.BOOLEAN
         case JsonNumber():
-            return Kind.NUMBER
+            return MongoKind.NUMBER
         case str():
-            return Kind.TEXT
+            return MongoKind.TEXT
         case dict() if (names := frozenset(value)) in _OBJECTS:
             return _OBJECTS[names][0]
         case _:
-            return Kind.NESTED
+            return MongoKind.NESTED
 
 
-_OBJECTS: dict[frozenset[str], tuple[Kind, Callable[[Mapping[str, Any]], Any]]] = {
+_OBJECTS: dict[frozenset[str], tuple[MongoKind, Callable[[Mapping[str, Any]], Any]]] = {
     frozenset(names): (kind, convert)
     for names, kind, convert in (
-        (("$oid",), Kind.OBJECT_ID, lambda value: _text(value["$oid"])),
-        (("$numberInt",), Kind.NUMBER, lambda value: _whole(value["$numberInt"])),
-        (("$numberLong",), Kind.NUMBER, lambda value: _whole(value["$numberLong"])),
-        (("$numberDouble",), Kind.NUMBER, lambda value: _double(value["$numberDouble"])),
-        (("$numberDecimal",), Kind.NUMBER, lambda value: _decimal(value["$numberDecimal"])),
-        (("$date",), Kind.MOMENT, lambda value: _date(value["$date"])),
-        (("$timestamp",), Kind.MOMENT, lambda value: _whole(value["$timestamp"]["t"])),
-        (("$binary",), Kind.BYTES, _binary_of),
-        (("$binary", "$type"), Kind.BYTES, _binary_of),
-        (("$uuid",), Kind.BYTES, lambda value: str(uuid.UUID(_text(value["$uuid"])))),
-        (("$regularExpression",), Kind.OTHER, _pattern_of),
-        (_REGEX, Kind.OTHER, lambda value: _pattern(*map(value.get, _REGEX))),
-        (("$symbol",), Kind.TEXT, lambda value: _text(value["$symbol"])),
-        (("$code",), Kind.OTHER, lambda value: _text(value["$code"])),
-        (("$code", "$scope"), Kind.OTHER, _scoped),
-        (("$dbPointer",), Kind.OTHER, _pointer),
-        (("$undefined",), Kind.NULL, lambda _: None),
-        (("$minKey",), Kind.OTHER, lambda _: "BsonMinKey"),
-        (("$maxKey",), Kind.OTHER, lambda _: "BsonMaxKey"),
+        (("$oid",), MongoKind.OBJECT_ID, lambda value: _text(value["$oid"])),
+        (("$numberInt",), MongoKind.NUMBER, lambda value: _whole(value["$numberInt"])),
+        (("$numberLong",), MongoKind.NUMBER, lambda value: _whole(value["$numberLong"])),
+        (("$numberDouble",), MongoKind.NUMBER, lambda value: _double(value["$numberDouble"])),
+        (("$numberDecimal",), MongoKind.NUMBER, lambda value: _decimal(value["$numberDecimal"])),
+        (("$date",), MongoKind.MOMENT, lambda value: _date(value["$date"])),
+        (("$timestamp",), MongoKind.MOMENT, lambda value: _whole(value["$timestamp"]["t"])),
+        (("$binary",), MongoKind.BYTES, _binary_of),
+        (("$binary", "$type"), MongoKind.BYTES, _binary_of),
+        (("$uuid",), MongoKind.BYTES, lambda value: str(uuid.UUID(_text(value["$uuid"])))),
+        (("$regularExpression",), MongoKind.OTHER, _pattern_of),
+        (_REGEX, MongoKind.OTHER, lambda value: _pattern(*map(value.get, _REGEX))),
+        (("$symbol",), MongoKind.TEXT, lambda value: _text(value["$symbol"])),
+        (("$code",), MongoKind.OTHER, lambda value: _text(value["$code"])),
+        (("$code", "$scope"), MongoKind.OTHER, _scoped),
+        (("$dbPointer",), MongoKind.OTHER, _pointer),
+        (("$undefined",), MongoKind.NULL, lambda _: None),
+        (("$minKey",), MongoKind.OTHER, lambda _: "BsonMinKey"),
+        (("$maxKey",), MongoKind.OTHER, lambda _: "BsonMaxKey"),
     )
 }
 """Names of an object of each kind → what it is, and its value; all others are documents."""

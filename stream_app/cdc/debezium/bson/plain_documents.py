@@ -1,4 +1,4 @@
-"""Documents of MongoDB as extended JSON → plain JSON, many texts together.
+"""Converts MongoDB's extended JSON to plain JSON, many documents at once.
 
 The usual kinds of values are replaced in the texts of many documents at once. A text of JSON has an
 object such as ``{"$oid": "…"}`` only where it means one: within a string its quotes are escaped.
@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import (
+from stream_app.arrow_buffers import (
     Bools,
     Bytes,
     Int64s,
@@ -41,22 +41,23 @@ _KINDS = (
     # Behind the numbers: a date may have one.
     ('"$date"', r'\{\s*"\$date"\s*:\s*(-?[0-9]+)\s*\}'),
 )
-"""What a text of each kind contains, and what is replaced by its group."""
+"""Kind by kind: a mark of its texts, and an expression whose group replaces the match."""
 _FRACTION = r'([^\\]"\s*:\s*)(-?[0-9]+(?:[.][0-9]+(?:[eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+))(\s*[,}])'
-"""A field with such a number. Within a string a backslash stands before the quote."""
+"""A field with such a number. In a string every quote has a backslash, so no string matches."""
 NO_COLUMNS: Mapping[str, TypedColumn] = {}
-"""Of a table whose columns are STRING, which takes every value."""
+"""The typed columns of a table that has none: a STRING column takes every value."""
 _DEPTH_MAX = 8
 _SPACE = np.uint8(ord(" "))
 _QUOTE, _BLANK, _BACKSLASH, _STRANGE = range(1, 5)
 _BYTE_KINDS = np.zeros(256, np.uint8)
-"""Of each byte. Within arrays documents are strange, and NaN and Infinity, which JSON lacks."""
+"""The kind of each byte within an array. `_STRANGE` ones begin a document, or NaN and Infinity,
+which JSON lacks; 0 is any other byte."""
 _BYTE_KINDS[list(b'"')] = _QUOTE
 _BYTE_KINDS[list(b" \t\r\n")] = _BLANK
 _BYTE_KINDS[list(b"\\")] = _BACKSLASH
 _BYTE_KINDS[list(b"{}NI")] = _STRANGE
 _STEPS = np.zeros(256, np.int8)
-"""Of each byte, the levels that it opens."""
+"""The change of the nesting depth at each byte: 1 opens a level, -1 closes one."""
 _STEPS[list(b"[{")] = 1
 _STEPS[list(b"]}")] = -1
 _ANY_FIELD = pa.schema([("field", pa.string())])
@@ -106,7 +107,7 @@ def _has_fractions(texts: pa.Array) -> bool:
 
 
 def _with_brackets(texts: pa.Array) -> Bools:
-    """Which texts have more than one bracket that opens: bool [n]."""
+    """The mask of texts with more than one opening bracket: bool [n]."""
     offsets, data = offsets_of(texts), bytes_of(texts)
     openings = np.flatnonzero(data[: offsets[-1]] | 32 == ord("{"))
     counts = np.diff(np.searchsorted(openings, offsets))
@@ -115,7 +116,7 @@ def _with_brackets(texts: pa.Array) -> Bools:
 
 
 def _has(texts: pa.Array, mark: str) -> bool:
-    """Whether any of the texts may have a mark; ten times faster than asking each."""
+    """Whether any text may contain a mark; ten times faster than a search in each text."""
     data = texts.buffers()[2]
     return data is not None and data.to_pybytes().find(mark.encode()) >= 0
 
@@ -145,7 +146,7 @@ def _flat(value: Any) -> Any:
 
 
 def arrays_as_texts(texts: pa.Array) -> tuple[pa.Array, Bools]:
-    """The documents with texts for their arrays, and for which of them that is done.
+    """The documents with their arrays as texts, and the mask of those that were converted.
 
     Args:
         texts: strings [n] of plain JSON, neither null nor empty.
@@ -195,7 +196,7 @@ def arrays_as_texts(texts: pa.Array) -> tuple[pa.Array, Bools]:
 
 
 def _are_json(arrays: Bytes, ends: Int64s) -> bool:
-    """Whether arrays, one behind the other, are JSON; a parser tells."""
+    """Whether all of some concatenated arrays are valid JSON; a parser decides."""
     bounds = np.concatenate([[0], ends]).astype(np.int32)
     buffers = [None, pa.py_buffer(bounds), pa.py_buffer(arrays)]
     values = pa.Array.from_buffers(pa.binary(), len(ends), buffers)

@@ -1,4 +1,4 @@
-"""Debezium's messages of MongoDB → the same as messages of a relational table.
+"""Rewrites Debezium's messages of MongoDB as messages of a relational table.
 
 Both images are texts of extended JSON: they become objects, ``source.collection`` becomes
 ``source.table``, and the key's ``id`` becomes ``_id``. A delete without an image gets one of its
@@ -22,13 +22,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import (
+from stream_app.arrow_buffers import (
     Bools,
     Int32s,
     Int64s,
     bools_of,
     children_of,
-    gathered,
+    gathered_array,
     valid_of,
 )
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves, parse_objects
@@ -78,7 +78,7 @@ class PlainMessages:
     unreadable: dict[int, str]
 
     def put_into(self, messages: pa.RecordBatch) -> pa.RecordBatch:
-        """The messages with these keys and values."""
+        """The messages, with these keys and values in place of their own."""
         for name, column in (("key", self.keys), ("value", self.values)):
             at = messages.schema.get_field_index(name)
             if at >= 0:
@@ -97,18 +97,18 @@ def plain_messages(
     count = messages.num_rows
     keys = messages.column("key") if "key" in messages.schema.names else pa.nulls(count)
     keys = _plain_keys(keys.cast(pa.binary()), columns)
-    rewriter = _Rewriter(keys, columns)
+    rewriter = _MessageRewriter(keys, columns)
     for group in split_messages(messages):
         payloads, index = group.payloads, group.index
         usual = looks_like_object(payloads) & ~deep_ones(payloads)
         rewriter.rewrite(payloads.filter(pa.array(usual)), index[usual])
         rewriter.one_by_one(payloads.filter(pa.array(~usual)), index[~usual])
-    values = gathered(rewriter.parts, count, pa.binary())
+    values = gathered_array(rewriter.parts, count, pa.binary())
     return PlainMessages(values, keys, rewriter.unreadable)
 
 
 @dataclass(slots=True)
-class _Rewriter:
+class _MessageRewriter:
     keys: pa.Array
     columns: Mapping[str, TypedColumn]
     unreadable: dict[int, str] = field(default_factory=dict)
@@ -140,10 +140,10 @@ class _Rewriter:
 def _written(
     fields: list[pa.Array], keys: pa.Array, columns: Mapping[str, TypedColumn]
 ) -> tuple[pa.Array, Bools]:
-    """Texts of messages, and which of them must be read alone: strings [n], bool [n].
+    """The texts of rewritten messages, and the mask of those to read alone: strings [n], bool [n].
 
     Args:
-        fields: of `_FIELDS`.
+        fields: the fields of `_FIELDS`.
     """
     op, before, after, source = fields
     connector, db, collection, time = children_of(source)
@@ -171,14 +171,14 @@ def _written(
 
 
 def _quoted(names: pa.Array) -> pa.Array:
-    """Names as JSON: strings [n], of which few differ."""
+    """Names as JSON strings [n]; few of them differ."""
     encoded = names.dictionary_encode()
     texts = [json.dumps(name, ensure_ascii=False) for name in encoded.dictionary.to_pylist()]
     return pc.fill_null(pa.array(texts, pa.string()).take(encoded.indices), "null")
 
 
 def _rewritten(value: bytes, key: bytes | None, columns: Mapping[str, TypedColumn]) -> bytes | None:
-    """One message; None: it means nothing.
+    """Rewrite one message; None if it means no row.
 
     Raises:
         UnreadableRecordError: it is no JSON, or has images that are no documents.
@@ -224,7 +224,7 @@ def _image(document: dict[str, Any], name: str, columns: Mapping[str, TypedColum
 
 
 def _plain_keys(keys: pa.Array, columns: Mapping[str, TypedColumn]) -> pa.Array:
-    """Keys with the column `_id` as JSON; null where a key does not tell it: binary [n]."""
+    """Keys as JSON with the column `_id`; null where a key has none: binary [n]."""
     parts: list[tuple[Int64s, pa.Array]] = []
     present = np.flatnonzero(valid_of(keys))
     for group in split_envelopes(keys.drop_null(), {}):
@@ -244,7 +244,7 @@ def _plain_keys(keys: pa.Array, columns: Mapping[str, TypedColumn]) -> pa.Array:
             index[rest].tolist(), group.payloads.filter(pa.array(rest)).to_pylist(), strict=True
         ):  # keys of other kinds, one by one
             parts.append((np.array([at]), pa.array([_plain_key(key, columns)], pa.binary())))
-    return gathered(parts, len(keys), pa.binary())
+    return gathered_array(parts, len(keys), pa.binary())
 
 
 _SCALAR = rf'^\{{"{KEY}":(?:"[^"\\\x00-\x1f]*"|-?(?:0|[1-9][0-9]*))\}}$'

@@ -25,11 +25,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import Bools, bools_of
+from stream_app.arrow_buffers import Bools, bools_of
 from stream_app.cdc.columns.column_reading import Encoding, Family, family_of
 from stream_app.cdc.debezium.bson.extended_json import (
     EPOCH,
-    Kind,
+    MongoKind,
     converted,
     kind_of,
     milliseconds,
@@ -46,24 +46,24 @@ _NUMBER = r'-?[0-9]|\{\s*"\$number(?:Int|Long)"'
 _MOMENT = r'\{\s*"\$date"\s*:\s*-?[0-9]'
 
 
-_NUMBERS = frozenset({Kind.TEXT, Kind.NUMBER, Kind.BOOLEAN, Kind.MOMENT})
-_ALLOWED: Mapping[Family, frozenset[Kind]] = {
-    Family.STRING: frozenset(Kind),
-    Family.BOOLEAN: _NUMBERS - {Kind.MOMENT},
+_NUMBERS = frozenset({MongoKind.TEXT, MongoKind.NUMBER, MongoKind.BOOLEAN, MongoKind.MOMENT})
+_ALLOWED: Mapping[Family, frozenset[MongoKind]] = {
+    Family.STRING: frozenset(MongoKind),
+    Family.BOOLEAN: _NUMBERS - {MongoKind.MOMENT},
     Family.INTEGER: _NUMBERS,
     Family.FLOAT: _NUMBERS,
     Family.DECIMAL: _NUMBERS,
-    Family.DATE: frozenset({Kind.TEXT, Kind.MOMENT}),
-    Family.TIMESTAMP: frozenset({Kind.TEXT, Kind.MOMENT}),
-    Family.TIME: frozenset({Kind.TEXT}),
-    Family.BINARY: frozenset({Kind.BYTES, Kind.OBJECT_ID}),
-    Family.NESTED: frozenset({Kind.TEXT, Kind.NESTED}),
+    Family.DATE: frozenset({MongoKind.TEXT, MongoKind.MOMENT}),
+    Family.TIMESTAMP: frozenset({MongoKind.TEXT, MongoKind.MOMENT}),
+    Family.TIME: frozenset({MongoKind.TEXT}),
+    Family.BINARY: frozenset({MongoKind.BYTES, MongoKind.OBJECT_ID}),
+    Family.NESTED: frozenset({MongoKind.TEXT, MongoKind.NESTED}),
 }
-_IF_CHOSEN: Mapping[Family, Kind] = {
-    **dict.fromkeys((Family.DATE, Family.TIME, Family.TIMESTAMP), Kind.NUMBER),
-    Family.BINARY: Kind.TEXT,
+_IF_CHOSEN: Mapping[Family, MongoKind] = {
+    **dict.fromkeys((Family.DATE, Family.TIME, Family.TIMESTAMP), MongoKind.NUMBER),
+    Family.BINARY: MongoKind.TEXT,
 }
-"""What a column takes beside these where an option says what it counts or holds."""
+"""The kinds that a column takes in addition if an option says what it counts or holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class TypedColumn:
 
     Attributes:
         encoding: as its values are read once they are plain.
-        is_chosen: whether an option has told the encoding.
+        is_chosen: whether an option gives the encoding.
     """
 
     name: str
@@ -80,27 +80,30 @@ class TypedColumn:
     encoding: Encoding
     is_chosen: bool = False
 
-    def allows(self, kind: Kind) -> bool:
+    def allows(self, kind: MongoKind) -> bool:
         """Whether such a value has a meaning in the column."""
         family = family_of(self.data_type)
         is_asked = self.is_chosen and _IF_CHOSEN.get(family) is kind
-        return kind is Kind.NULL or kind in _ALLOWED[family] or is_asked
+        return kind is MongoKind.NULL or kind in _ALLOWED[family] or is_asked
 
     def usual(self) -> str | None:
-        """A pattern of the values that may be rewritten together; None: all may."""
+        """A pattern of the values that may be rewritten together; None: all may.
+
+        A text stays as it is in either way.
+        """
         family = family_of(self.data_type)
         is_millis = self.encoding is Encoding.EPOCH_MILLIS
         match family:
             case Family.STRING:
                 return None
             case Family.BOOLEAN:
-                return rf"null|true|false|{_NUMBER}"
+                return rf'null|true|false|"|{_NUMBER}'
             case Family.INTEGER | Family.FLOAT | Family.DECIMAL:
-                return rf"null|true|false|{_NUMBER}|{_MOMENT}"
+                return rf'null|true|false|"|{_NUMBER}|{_MOMENT}'
             case Family.DATE | Family.TIMESTAMP if is_millis:
-                return rf"null|{_MOMENT}" + (rf"|{_NUMBER}" if self.is_chosen else "")
+                return rf'null|"|{_MOMENT}' + (rf"|{_NUMBER}" if self.is_chosen else "")
             case Family.DATE | Family.TIME | Family.TIMESTAMP:
-                return "null" + (rf"|{_NUMBER}" if self.is_chosen else "")
+                return 'null|"' + (rf"|{_NUMBER}" if self.is_chosen else "")
             case Family.BINARY:
                 return 'null|"' if self.is_chosen else "null"
             case Family.NESTED if all(
@@ -115,7 +118,7 @@ class TypedColumn:
 
 
 def unusual_documents(texts: pa.Array, columns: Mapping[str, TypedColumn]) -> Bools:
-    """The mask of documents with a value that its column does not expect: bool [n].
+    """The mask of documents with a value that its column does not take: bool [n].
 
     Args:
         texts: strings [n] of extended JSON; null is never unusual.
@@ -142,17 +145,17 @@ def typed_value(value: Any, column: TypedColumn) -> Any:
     if not column.allows(kind):
         raise _misfit(value, column, f"is {kind.value}, {_remedy(column, kind)}")
     match family_of(column.data_type):
-        case Family.BINARY if kind in (Kind.BYTES, Kind.OBJECT_ID):
+        case Family.BINARY if kind in (MongoKind.BYTES, MongoKind.OBJECT_ID):
             return _bytes(value, column)
-        case Family.DATE | Family.TIMESTAMP if kind is Kind.MOMENT:
+        case Family.DATE | Family.TIMESTAMP if kind is MongoKind.MOMENT:
             return _moment(value, column)
-        case Family.NESTED if kind is Kind.NESTED:
+        case Family.NESTED if kind is MongoKind.NESTED:
             return _nested(value, column)
         case _:
             return converted(value)
 
 
-def _remedy(column: TypedColumn, kind: Kind) -> str:
+def _remedy(column: TypedColumn, kind: MongoKind) -> str:
     can_be_told = _IF_CHOSEN.get(family_of(column.data_type)) is kind and column.name
     if can_be_told:
         return f"and nothing tells what it means there (column.{column.name}.encoding can)"
@@ -170,7 +173,7 @@ class ColumnValueError(UnreadableRecordError):
 
 
 def _moment(value: Any, column: TypedColumn) -> Any:
-    """A count of milliseconds where the column reads such, else ISO 8601 text."""
+    """Milliseconds if the column reads them, otherwise ISO 8601 text."""
     count = milliseconds(value)
     if column.encoding is Encoding.EPOCH_MILLIS:
         return JsonNumber(count)
@@ -197,7 +200,7 @@ def _bytes(value: Any, column: TypedColumn) -> str:
 
 
 def _nested(value: Any, column: TypedColumn) -> Any:
-    """Values inside have the encodings of `column_reading`: times are ISO text, bytes base64."""
+    """Convert a nested value as `column_reading` expects: times to ISO text, bytes to base64."""
     kind = column.data_type
     if isinstance(value, list):
         element = kind.element if kind.root is TypeRoot.ARRAY else None

@@ -1,1 +1,1 @@
-"""Aggregate functions: the values of one column in many segments → one value for each segment."""
+"""Folds the values of one column in each segment into one value, by aggregate functions."""

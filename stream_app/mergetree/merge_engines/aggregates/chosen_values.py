@@ -1,4 +1,4 @@
-"""Functions whose result is one of the values: the first, the last, the largest, the smallest.
+"""Chooses one of a segment's values: the first, the last, the largest, the smallest.
 
 They find the row that has it, and copy nothing.
 
@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.mergetree.key_value_batch import Indices, Mask
-from stream_app.mergetree.merge_engines.aggregates.combined_values import counted
-from stream_app.mergetree.merge_engines.aggregates.steps import SHALLOW, Folded, Op, Steps
+from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_steps
+from stream_app.mergetree.merge_engines.aggregates.steps import SHALLOW, Folded, StepOp, Steps
 from stream_app.mergetree.merge_engines.ordered_values import (
     filled,
     from_ordered_integers,
@@ -28,53 +28,59 @@ from stream_app.model.schema.merge_rules import ColumnAggregate
 
 
 def last_row(column: pa.Array, steps: Steps, _: ColumnAggregate) -> Indices:
-    """``primary-key``: all rows of a key have the same value."""
+    """Choose the last value, for ``primary-key``: all rows of a key have the same value."""
     del column
     return steps.newest
 
 
 def last_value(column: pa.Array, steps: Steps, _: ColumnAggregate) -> Indices:
-    """The newest value, also when it is null."""
+    """Choose the newest value, even if it is null."""
     del column
     return steps.newest_values
 
 
 def last_non_null_value(column: pa.Array, steps: Steps, _: ColumnAggregate) -> Indices:
-    """The newest value that is not null; undoing a value leaves null."""
+    """Choose the newest value that is not null; undoing a value leaves null."""
     if steps.ops is None:
         return nearest_valid(column, steps, steps.newest, -1)
     valid = steps.valid(column)
-    counts = (steps.is_any(Op.ADD, Op.TAKE_BACK) & valid) | steps.is_any(Op.SET, Op.CLEAR)
+    counts = (steps.is_any(StepOp.ADD, StepOp.TAKE_BACK) & valid) | steps.is_any(
+        StepOp.SET, StepOp.CLEAR
+    )
     place = steps.last(counts)
-    is_value = (steps.is_any(Op.ADD, Op.SET) & valid)[place] & (place >= 0)
+    is_value = (steps.is_any(StepOp.ADD, StepOp.SET) & valid)[place] & (place >= 0)
     chosen = np.where(is_value, place, -1)
-    if steps.has(Op.ADD_OLDER):
+    if steps.has(StepOp.ADD_OLDER):
         # A late value fills a gap.
-        late = steps.is_any(Op.ADD_OLDER) & valid & (steps.places > np.repeat(place, steps.lengths))
+        late = (
+            steps.is_any(StepOp.ADD_OLDER)
+            & valid
+            & (steps.places > np.repeat(place, steps.lengths))
+        )
         first = steps.first(late)
         chosen = np.where(~is_value & (first < len(steps.rows)), first, chosen)
     return steps.row_at(chosen)
 
 
 def first_value(column: pa.Array, steps: Steps, _: ColumnAggregate) -> Indices:
-    """The oldest value, also when it is null; a late row's value is older."""
+    """Choose the oldest value, even if it is null; a late row's value is older."""
     del column
     steps.refuse_take_back("first_value")
     if steps.ops is None:
         return steps.oldest
-    calls = steps.is_any(Op.ADD, Op.ADD_OLDER)
+    calls = steps.is_any(StepOp.ADD, StepOp.ADD_OLDER)
     return _first(steps, calls, calls)
 
 
 def first_non_null_value(column: pa.Array, steps: Steps, _: ColumnAggregate) -> Indices:
-    """The oldest value that is not null."""
+    """Choose the oldest value that is not null."""
     steps.refuse_take_back("first_non_null_value")
     if steps.ops is None:
         return nearest_valid(column, steps, steps.oldest, 1)
     valid = steps.valid(column)
-    if steps.has(Op.ADD_OLDER):
+    if steps.has(StepOp.ADD_OLDER):
         return _first_non_null_in_rounds(steps, valid)
-    return _first(steps, steps.is_any(Op.ADD) & valid, valid)
+    return _first(steps, steps.is_any(StepOp.ADD) & valid, valid)
 
 
 def _first(steps: Steps, calls: Mask, valid: Mask) -> Indices:
@@ -82,15 +88,15 @@ def _first(steps: Steps, calls: Mask, valid: Mask) -> Indices:
     first = steps.first(calls)
     opens = np.zeros(len(steps.rows), np.bool_)
     opens[first[first < len(opens)]] = True
-    late = steps.is_any(Op.ADD_OLDER) & (steps.places > np.repeat(first, steps.lengths))
-    sets = (opens & steps.is_any(Op.ADD)) | late | steps.is_any(Op.SET, Op.CLEAR)
+    late = steps.is_any(StepOp.ADD_OLDER) & (steps.places > np.repeat(first, steps.lengths))
+    sets = (opens & steps.is_any(StepOp.ADD)) | late | steps.is_any(StepOp.SET, StepOp.CLEAR)
     place = steps.last(sets)
     is_value = (place >= 0) & valid_or_set(steps, valid)[place]
     return steps.row_at(np.where(is_value, place, -1))
 
 
 def nearest_valid(column: pa.Array, steps: Steps, ends: Indices, way: int) -> Indices:
-    """The row of the first value that is not null, from one end of each segment on.
+    """The row of the first value that is not null, counted from one end of each segment.
 
     Most are found at once, so only segments with a null go on. Without any value the result is the
     row at the end, which has null as well.
@@ -123,17 +129,17 @@ def nearest_valid(column: pa.Array, steps: Steps, ends: Indices, way: int) -> In
 
 
 def valid_or_set(steps: Steps, valid: Mask) -> Mask:
-    """Steps whose row has the value, and which set it."""
-    return ~steps.is_any(Op.CLEAR) & (valid | steps.is_any(Op.SET))
+    """The mask of steps with a value that is not null, or that set the value even to null."""
+    return ~steps.is_any(StepOp.CLEAR) & (valid | steps.is_any(StepOp.SET))
 
 
 def _first_non_null_in_rounds(steps: Steps, valid: Mask) -> Indices:
     # A late row replaces the value only once a value was taken in, so each step needs the last.
     is_taken = np.zeros(len(steps.starts), np.bool_)
     chosen = np.full(len(steps.starts), -1, dtype=np.int64)
-    add, older = steps.is_any(Op.ADD), steps.is_any(Op.ADD_OLDER)
-    for segments, places in steps.rounds(~steps.is_any(Op.SKIP)):
-        value = np.where(valid[places] & ~steps.is_any(Op.CLEAR)[places], places, -1)
+    add, older = steps.is_any(StepOp.ADD), steps.is_any(StepOp.ADD_OLDER)
+    for segments, places in steps.rounds(~steps.is_any(StepOp.SKIP)):
+        value = np.where(valid[places] & ~steps.is_any(StepOp.CLEAR)[places], places, -1)
         before, taken = chosen[segments], is_taken[segments]
         takes = add[places] & ~taken & (value >= 0)
         keeps = older[places] & ~taken & (before >= 0)
@@ -144,12 +150,12 @@ def _first_non_null_in_rounds(steps: Steps, valid: Mask) -> Indices:
 
 
 def largest(function: str) -> Callable[[pa.Array, Steps, ColumnAggregate], Folded]:
-    """``max`` and ``bool_or``."""
+    """Choose the largest value, for ``max`` and ``bool_or``."""
     return lambda column, steps, _: _extreme(column, steps, function, np.maximum)
 
 
 def smallest(function: str) -> Callable[[pa.Array, Steps, ColumnAggregate], Folded]:
-    """``min`` and ``bool_and``."""
+    """Choose the smallest value, for ``min`` and ``bool_and``."""
     return lambda column, steps, _: _extreme(column, steps, function, np.minimum)
 
 
@@ -160,7 +166,7 @@ def _extreme(column: pa.Array, steps: Steps, function: str, reduce: np.ufunc) ->
     if steps.ops is None and steps.depth <= SHALLOW:
         return _extreme_in_rounds(column, steps, is_largest=reduce is np.maximum)
     values = ordered_integers(column)[steps.rows]
-    counts = counted(column, steps)
+    counts = counted_steps(column, steps)
     limits = np.iinfo(values.dtype)
     neutral = limits.min if reduce is np.maximum else limits.max
     extreme = reduce.reduceat(np.where(counts, values, neutral), steps.starts)
@@ -184,7 +190,7 @@ def _extreme_number(column: pa.Array, steps: Steps, reduce: np.ufunc) -> pa.Arra
 
 
 def _extreme_in_rounds(column: pa.Array, steps: Steps, *, is_largest: bool) -> Indices:
-    """The same for segments of few steps: in each round the next value against the best so far."""
+    """The extreme for segments of few steps: each round compares the next value with the best."""
     best = steps.oldest.copy()
     valid = valid_rows(column) if column.null_count else None
     wins_by = pc.greater_equal if is_largest else pc.less_equal

@@ -1,7 +1,7 @@
-"""``collect``, ``merge_map``, ``nested_update`` and ``nested_partial_update``: elements of columns.
+"""Computes ``collect``, ``merge_map``, ``nested_update`` and ``nested_partial_update``.
 
-Where Paimon uses a hash set, the order of elements is that in which they came. It holds maps and
-small tables in hash maps; here an element stands where its key came first.
+Where Paimon uses a hash set, the order of elements is that in which they came. Paimon holds maps
+and small tables in hash maps; here an element keeps the place where its key came first.
 
 Source: Paimon `mergetree/compact/aggregate/FieldCollectAgg.java`, `FieldMergeMapAgg.java`,
 `FieldNestedUpdateAgg.java`, `FieldNestedPartialUpdateAgg.java`.
@@ -20,25 +20,25 @@ from stream_app.mergetree.merge_engines.aggregates.elements import (
     NestedColumn,
     first_of_each,
     folded_elements,
-    pairs,
-    standing,
-    taken,
+    nested_elements,
+    pair_numbers,
+    standing_elements,
 )
 from stream_app.mergetree.merge_engines.aggregates.limited_elements import limited_update
-from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Op, Steps
+from stream_app.mergetree.merge_engines.aggregates.steps import Folded, StepOp, Steps
 from stream_app.mergetree.value_codes import row_codes, value_codes
 from stream_app.model.schema.merge_rules import NO_LIMIT, ColumnAggregate
 
 
-def collected(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
-    """All elements in the order of steps, each once with ``distinct``.
+def collected_elements(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
+    """Collect all elements in the order of steps; with ``distinct`` each once.
 
     Undoing an array takes one equal element away for each of its own, the oldest first.
     """
     if not how.distinct:
         return folded_elements(column, steps, _all)
     # Each row of a merge, even one with null, makes the elements distinct.
-    calls = steps.any(steps.is_any(Op.ADD, Op.ADD_OLDER) & steps.since_begun())
+    calls = steps.any(steps.is_any(StepOp.ADD, StepOp.ADD_OLDER) & steps.since_begun())
     is_merged = calls & (steps.merges_alone | (steps.lengths > 1))
     return folded_elements(column, steps, _distinct, is_merged)
 
@@ -46,23 +46,23 @@ def collected(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
 def _all(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
     if elements.undoes.any():
         elements = elements.where(_left_over(_pairs(nested, elements), elements.undoes))
-    return taken(nested, elements, count)
+    return nested_elements(nested, elements, count)
 
 
 def _distinct(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
     of_pair = _pairs(nested, elements)
-    stands = np.flatnonzero(standing(elements, of_pair))
+    stands = np.flatnonzero(standing_elements(elements, of_pair))
     kept = elements.where(stands).where(first_of_each(of_pair[stands]))
-    return taken(nested, kept, count)
+    return nested_elements(nested, kept, count)
 
 
 def _pairs(nested: NestedColumn, elements: Elements) -> Indices:
     (values,) = nested.children
-    return pairs(elements.segments, value_codes(values.take(pa.array(elements.at))))
+    return pair_numbers(elements.segments, value_codes(values.take(pa.array(elements.at))))
 
 
 def _left_over(of_pair: Indices, undoes: Mask) -> Indices:
-    """Places of the elements that no later one takes back, ascending.
+    """The places of elements that no later step takes back, ascending.
 
     Equal elements of one segment, of which the second is taken back::
 
@@ -89,17 +89,21 @@ def _left_over(of_pair: Indices, undoes: Mask) -> Indices:
 
 
 def merged_maps(column: pa.Array, steps: Steps, _: ColumnAggregate) -> Folded:
-    """The newest value of each key; undoing a map takes its keys away, whatever their values."""
+    """Merge maps: the newest value of each key; undoing a map removes its keys, whatever the
+    values.
+    """
 
     def choose(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
         codes = value_codes(nested.children[0].take(pa.array(elements.at)))
-        return taken(nested, _newest(elements, pairs(elements.segments, codes)), count)
+        return nested_elements(
+            nested, _newest(elements, pair_numbers(elements.segments, codes)), count
+        )
 
     return folded_elements(column, steps, choose)
 
 
 def updated_rows(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
-    """The rows that are not null: all, or the newest of each ``nested-key``.
+    """Collect the rows that are not null; with ``nested-key`` the newest of each key.
 
     Undoing an array takes away the rows of its keys, or without a key the equal ones.
     """
@@ -109,31 +113,33 @@ def updated_rows(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded
     def choose(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
         elements, rows = _without_nulls(nested, elements)
         if how.nested_key:
-            kept = _newest(elements, pairs(elements.segments, key_codes(rows, how.nested_key)))
+            kept = _newest(
+                elements, pair_numbers(elements.segments, key_codes(rows, how.nested_key))
+            )
         elif elements.undoes.any():
-            stands = standing(elements, pairs(elements.segments, value_codes(rows)))
+            stands = standing_elements(elements, pair_numbers(elements.segments, value_codes(rows)))
             kept = elements.where(stands).in_order()
         else:
             kept = elements.in_order()
-        return taken(nested, kept, count)
+        return nested_elements(nested, kept, count)
 
     return folded_elements(column, steps, choose)
 
 
 def partially_updated_rows(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
-    """For each ``nested-key`` a row with the newest value of each field that is not null."""
+    """Merge rows by ``nested-key``: each field gets its newest value that is not null."""
     steps.refuse_take_back("nested_partial_update")
 
     def choose(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
         elements, _ = _without_nulls(nested, elements)
         elements = elements.in_order()
         rows = nested.children[0].take(pa.array(elements.at))
-        of_pair = pairs(elements.segments, key_codes(rows, how.nested_key))
+        of_pair = pair_numbers(elements.segments, key_codes(rows, how.nested_key))
         firsts = first_of_each(of_pair)
         chosen = of_pair[firsts]
         fields = [_newest_values(values, of_pair, chosen) for values in rows.flatten()]
         made = pa.StructArray.from_arrays(fields, fields=list(rows.type))
-        return nested.made((made,), elements.segments[firsts], count)
+        return nested.with_children((made,), elements.segments[firsts], count)
 
     return folded_elements(column, steps, choose)
 
@@ -153,7 +159,7 @@ def _without_nulls(nested: NestedColumn, elements: Elements) -> tuple[Elements, 
 
 def _newest(elements: Elements, of_pair: Indices) -> Elements:
     """The newest element of each remaining pair, at the place of the oldest one."""
-    stands = np.flatnonzero(standing(elements, of_pair))
+    stands = np.flatnonzero(standing_elements(elements, of_pair))
     elements, of_pair = elements.where(stands), of_pair[stands]
     order = np.lexsort((elements.rank, elements.segments))
     ordered, of_pair = elements.where(order), of_pair[order]

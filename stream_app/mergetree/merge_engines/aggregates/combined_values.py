@@ -1,4 +1,4 @@
-"""Functions that combine the values of a segment into a value that no row has.
+"""Combines the values of a segment into a value that no row has.
 
 Source: Paimon `mergetree/compact/aggregate/FieldAggregator.java`.
 """
@@ -11,22 +11,22 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.mergetree.key_value_batch import Indices, Mask
-from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Op, Steps
+from stream_app.mergetree.merge_engines.aggregates.steps import Folded, StepOp, Steps
 
 Combine = Callable[[pa.Array, Indices], pa.Array]
 """Values [m] of k groups, in order; where each begins and the last one ends, int64 [k + 1] → one
 value a group. A group has two values at least."""
 
 
-def counted(column: pa.Array, steps: Steps) -> Mask:
+def counted_steps(column: pa.Array, steps: Steps) -> Mask:
     """The mask of steps with a value that still counts: bool [steps]."""
     if steps.ops is None:
         return steps.valid(column)
-    return steps.valid(column) & steps.since_begun() & ~steps.is_any(Op.SKIP, Op.CLEAR)
+    return steps.valid(column) & steps.since_begun() & ~steps.is_any(StepOp.SKIP, StepOp.CLEAR)
 
 
 def combined(column: pa.Array, steps: Steps, counts: Mask, combine: Combine) -> Folded:
-    """One value a segment: a single value stays as it is, and no value gives null.
+    """Combine each segment into one value: a single value stays as it is, and no value gives null.
 
     Args:
         counts: bool [steps], whose values are combined.

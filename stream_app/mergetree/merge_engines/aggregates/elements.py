@@ -1,4 +1,4 @@
-"""The elements of arrays and the entries of maps, of all segments in one sequence.
+"""Unfolds the elements of arrays and the entries of maps of all segments into one sequence.
 
 Functions of nested columns choose among existing elements: each returns the elements that stay, in
 order. Nothing is copied before that.
@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.mergetree.key_value_batch import Indices, Mask
-from stream_app.mergetree.merge_engines.aggregates.combined_values import counted
-from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Op, Steps
+from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_steps
+from stream_app.mergetree.merge_engines.aggregates.steps import Folded, StepOp, Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class NestedColumn:
     children: tuple[pa.Array, ...]
 
     @classmethod
-    def of(cls, column: pa.Array) -> NestedColumn:
+    def of_column(cls, column: pa.Array) -> NestedColumn:
         """The parts of a column."""
         is_map = pa.types.is_map(column.type)
         children = (column.keys, column.items) if is_map else (column.values,)
@@ -50,7 +50,9 @@ class NestedColumn:
         before = np.cumsum(sizes) - sizes
         return np.arange(len(owners), dtype=np.int64) + (begins - before)[owners], owners
 
-    def made(self, children: tuple[pa.Array, ...], owners: Indices, count: int) -> pa.Array:
+    def with_children(
+        self, children: tuple[pa.Array, ...], owners: Indices, count: int
+    ) -> pa.Array:
         """Arrays or maps of some elements.
 
         Args:
@@ -103,13 +105,13 @@ Choose = Callable[[NestedColumn, Elements, int], pa.Array]
 def folded_elements(
     column: pa.Array, steps: Steps, choose: Choose, even_alone: Mask | None = None
 ) -> Folded:
-    """One value a segment: a single value stays as it is, and no value gives null.
+    """Fold each segment into one value: a single value stays as it is, and no value gives null.
 
     Args:
         even_alone: bool [segments], where also a value that is alone is made of its elements.
     """
-    counts = counted(column, steps)
-    undoes = counts & steps.is_any(Op.TAKE_BACK)
+    counts = counted_steps(column, steps)
+    undoes = counts & steps.is_any(StepOp.TAKE_BACK)
     adds = counts & ~undoes
     first, last = steps.first(adds), steps.last(adds)
     # There is nothing to undo before the first value.
@@ -124,11 +126,11 @@ def folded_elements(
     if not len(several):
         return rows
     taken = np.flatnonzero(counts & np.repeat(is_made, steps.lengths))
-    nested = NestedColumn.of(column)
+    nested = NestedColumn.of_column(column)
     at, owners = nested.elements(steps.rows[taken])
     number = np.cumsum(is_made) - 1
     segments = np.repeat(number, steps.lengths)[taken]
-    late = steps.is_any(Op.ADD_OLDER)[taken]
+    late = steps.is_any(StepOp.ADD_OLDER)[taken]
     rank = np.where(late, -taken - 1, taken)
     elements = Elements(at, segments[owners], taken[owners], undoes[taken][owners], rank[owners])
     folded = choose(nested, elements, len(several))
@@ -136,21 +138,21 @@ def folded_elements(
     return pa.concat_arrays([column, folded]).take(pa.array(rows, mask=rows < 0))
 
 
-def taken(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
+def nested_elements(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
     """Arrays or maps of these elements, segment by segment."""
     at = pa.array(elements.at)
     children = tuple(child.take(at) for child in nested.children)
-    return nested.made(children, elements.segments, count)
+    return nested.with_children(children, elements.segments, count)
 
 
-def pairs(segments: Indices, codes: Indices) -> Indices:
+def pair_numbers(segments: Indices, codes: Indices) -> Indices:
     """A number from 0 up for each segment and code, int64 [m]."""
     both = segments * (int(codes.max(initial=0)) + 1) + codes
     numbered: Indices = np.unique(both, return_inverse=True)[1].reshape(-1)
     return numbered
 
 
-def standing(elements: Elements, of_pair: Indices) -> Mask:
+def standing_elements(elements: Elements, of_pair: Indices) -> Mask:
     """The mask of elements added after the last undone one of their pair: bool [m]."""
     if not elements.undoes.any():
         return np.ones(len(of_pair), np.bool_)

@@ -1,4 +1,4 @@
-"""Functions whose elements depend on the previous state, one step after the other.
+"""Computes functions whose elements depend on the previous state, step by step.
 
 ``nested_update`` with ``count-limit``, and ``merge_map_with_keytime``. A round takes one step of
 each segment, for all segments at once (`Steps.rounds`).
@@ -17,19 +17,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.mergetree.key_value_batch import Indices, Mask
-from stream_app.mergetree.merge_engines.aggregates.combined_values import counted
+from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_steps
 from stream_app.mergetree.merge_engines.aggregates.elements import (
     NestedColumn,
     first_of_each,
-    pairs,
+    pair_numbers,
 )
-from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Op, Steps
+from stream_app.mergetree.merge_engines.aggregates.steps import Folded, StepOp, Steps
 from stream_app.mergetree.value_codes import row_codes, value_codes
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldElements:
     """The elements of each segment.
 
     Attributes:
@@ -41,19 +41,19 @@ class Held:
     segments: Indices
 
     @classmethod
-    def of(cls, parts: Sequence[Held]) -> Held:
-        """All parts together; in a shared segment, elements of earlier parts come first."""
+    def joined(cls, parts: Sequence[HeldElements]) -> HeldElements:
+        """Join all parts; in a shared segment, elements of earlier parts come first."""
         segments = np.concatenate([part.segments for part in parts])
         order = np.argsort(segments, kind="stable")
         return cls(np.concatenate([part.at for part in parts])[order], segments[order])
 
-    def where(self, chosen: Mask | Indices) -> Held:
+    def where(self, chosen: Mask | Indices) -> HeldElements:
         """The elements where the mask is true."""
-        return Held(self.at[chosen], self.segments[chosen])
+        return HeldElements(self.at[chosen], self.segments[chosen])
 
-    def beside(self, other: Held) -> Held:
+    def merged_with(self, other: HeldElements) -> HeldElements:
         """Both together; in a shared segment, these elements come first."""
-        return Held.of((self, other))
+        return HeldElements.joined((self, other))
 
     def sizes(self, count: int) -> Indices:
         """The number of elements of each segment: int64 [count]."""
@@ -66,45 +66,45 @@ class Held:
         return np.arange(len(self.segments), dtype=np.int64) - np.repeat(starts, sizes)
 
 
-Combine = Callable[[Held, Held], Held]
+Combine = Callable[[HeldElements, HeldElements], HeldElements]
 """Combines present and new elements of segments that have both."""
 
 
 def limited_update(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
-    """``nested_update`` with ``count-limit``: rows beyond the limit are left out."""
+    """Compute ``nested_update`` with ``count-limit``, which drops rows beyond the limit."""
     nested, steps = _values_of(column, steps)
     (rows,) = nested.children
     valid = rows.is_valid().to_numpy(zero_copy_only=False)
     keys = [rows.field(name) for name in how.nested_key] or [rows]
     codes = row_codes([value_codes(key) for key in keys], len(rows))
 
-    def add(there: Held, new: Held) -> Held:
+    def add(there: HeldElements, new: HeldElements) -> HeldElements:
         count = len(steps.starts)
         sizes = there.sizes(count)
         is_full = sizes >= how.count_limit
         new = new.where(valid[new.at] & ~is_full[new.segments])
         new = new.where(new.positions() < (how.count_limit - sizes)[new.segments])
-        both = there.where(is_full[there.segments] | valid[there.at]).beside(new)
+        both = there.where(is_full[there.segments] | valid[there.at]).merged_with(new)
         if not how.nested_key:
             return both
         # A full segment keeps what it has, also when it has a key twice.
         keys = np.where(is_full[both.segments], -np.arange(len(both.at)) - 1, codes[both.at])
-        of_pair = pairs(both.segments, keys - keys.min(initial=0))
+        of_pair = pair_numbers(both.segments, keys - keys.min(initial=0))
         firsts = first_of_each(of_pair)
         last = np.zeros(len(firsts), np.int64)
         last[of_pair] = np.arange(len(of_pair))
         return both.where(last[of_pair[firsts]])
 
-    def take_back(there: Held, gone: Held) -> Held:
+    def take_back(there: HeldElements, gone: HeldElements) -> HeldElements:
         there, gone = there.where(valid[there.at]), gone.where(valid[gone.at])
-        both = pairs(
+        both = pair_numbers(
             np.concatenate((there.segments, gone.segments)),
             np.concatenate((codes[there.at], codes[gone.at])),
         )
         there = there.where(~np.isin(both[: len(there.at)], both[len(there.at) :]))
         if not how.nested_key:
             return there
-        of_pair = pairs(there.segments, codes[there.at])
+        of_pair = pair_numbers(there.segments, codes[there.at])
         firsts = first_of_each(of_pair)
         last = np.zeros(len(firsts), np.int64)
         last[of_pair] = np.arange(len(of_pair))
@@ -114,7 +114,7 @@ def limited_update(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Fold
 
 
 def merged_maps_by_time(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
-    """``merge_map_with_keytime``: a key takes a newer value, and a null value removes it."""
+    """Compute ``merge_map_with_keytime``: a newer value replaces a key's, and null removes it."""
     steps.refuse_take_back("merge_map_with_keytime")
     nested, steps = _values_of(column, steps)
     keys, rows = nested.children
@@ -125,8 +125,8 @@ def merged_maps_by_time(column: pa.Array, steps: Steps, how: ColumnAggregate) ->
     ranks = pc.rank(times, tiebreaker="dense").to_numpy().astype(np.int64)
     ranks = np.where(times.is_valid().to_numpy(zero_copy_only=False), ranks, 0)
 
-    def add(there: Held, new: Held) -> Held:
-        both = pairs(
+    def add(there: HeldElements, new: HeldElements) -> HeldElements:
+        both = pair_numbers(
             np.concatenate((there.segments, new.segments)),
             np.concatenate((codes[there.at], codes[new.at])),
         )
@@ -140,7 +140,11 @@ def merged_maps_by_time(column: pa.Array, steps: Steps, how: ColumnAggregate) ->
         at[old[wins & (old >= 0)]] = new.at[wins & (old >= 0)]
         is_gone = np.zeros(len(at), np.bool_)
         is_gone[old[~has_row[new.at] & (old >= 0)]] = True
-        return Held(at, there.segments).where(~is_gone).beside(new.where(wins & (old < 0)))
+        return (
+            HeldElements(at, there.segments)
+            .where(~is_gone)
+            .merged_with(new.where(wins & (old < 0)))
+        )
 
     return _in_rounds(nested, steps, add, lambda there, _: there)
 
@@ -148,13 +152,13 @@ def merged_maps_by_time(column: pa.Array, steps: Steps, how: ColumnAggregate) ->
 def _values_of(column: pa.Array, steps: Steps) -> tuple[NestedColumn, Steps]:
     """The values of the steps, one a step: the column may be a small part of a large one."""
     values = column.take(pa.array(steps.rows))
-    return NestedColumn.of(values), replace(steps, rows=steps.places)
+    return NestedColumn.of_column(values), replace(steps, rows=steps.places)
 
 
 def _in_rounds(nested: NestedColumn, steps: Steps, add: Combine, take_back: Combine) -> Folded:
-    counts, count = counted(nested.column, steps), len(steps.starts)
+    counts, count = counted_steps(nested.column, steps), len(steps.starts)
     ops = np.zeros(len(steps.rows), np.int8) if steps.ops is None else steps.ops
-    held = Held(np.empty(0, np.int64), np.empty(0, np.int64))
+    held = HeldElements(np.empty(0, np.int64), np.empty(0, np.int64))
     finished = []
     has = np.zeros(count, np.bool_)
     for number, (segments, places) in enumerate(steps.rounds(counts)):
@@ -162,11 +166,11 @@ def _in_rounds(nested: NestedColumn, steps: Steps, add: Combine, take_back: Comb
         finished.append(held.where(is_over))
         held = held.where(~is_over)
         at, owners = nested.elements(steps.rows[places])
-        given = Held(at, segments[owners])
-        op = np.full(count, Op.SKIP, np.int8)
+        given = HeldElements(at, segments[owners])
+        op = np.full(count, StepOp.SKIP, np.int8)
         op[segments] = ops[places]
-        undoes, older = op == Op.TAKE_BACK, op == Op.ADD_OLDER
-        takes = (op != Op.SKIP) & ~undoes
+        undoes, older = op == StepOp.TAKE_BACK, op == StepOp.ADD_OLDER
+        takes = (op != StepOp.SKIP) & ~undoes
         begins, adds = takes & ~has, takes & has & ~older
         older &= has
         undoes &= has
@@ -177,9 +181,9 @@ def _in_rounds(nested: NestedColumn, steps: Steps, add: Combine, take_back: Comb
             add(given.where(older[given.segments]), held.where(older[held.segments])),
             take_back(held.where(undoes[held.segments]), given.where(undoes[given.segments])),
         )
-        held = Held.of(parts)
+        held = HeldElements.joined(parts)
         has |= takes
-    held = Held.of((*finished, held))
+    held = HeldElements.joined((*finished, held))
     children = tuple(child.take(pa.array(held.at)) for child in nested.children)
-    made = nested.made(children, held.segments, count)
+    made = nested.with_children(children, held.segments, count)
     return made.take(pa.array(np.arange(count), mask=~has))

@@ -1,4 +1,4 @@
-"""The aggregate functions by name.
+"""Lists the aggregate functions by name.
 
 A new function is a function of this room, a line below, and its traits in
 `model.schema.aggregate_function`.
@@ -23,7 +23,7 @@ from stream_app.mergetree.merge_engines.aggregates.chosen_values import (
     smallest,
 )
 from stream_app.mergetree.merge_engines.aggregates.collected import (
-    collected,
+    collected_elements,
     merged_maps,
     partially_updated_rows,
     updated_rows,
@@ -33,7 +33,7 @@ from stream_app.mergetree.merge_engines.aggregates.steps import ANY_COLUMN, Fold
 from stream_app.mergetree.merge_engines.aggregates.sums import product_of_values, sum_values
 from stream_app.mergetree.merge_engines.aggregates.texts import joined_texts
 from stream_app.mergetree.merge_engines.aggregates.unions import (
-    united,
+    union_of,
 )
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
@@ -44,13 +44,13 @@ segment."""
 AGGREGATES: Mapping[str, Aggregate] = {
     "bool_and": smallest("bool_and"),
     "bool_or": largest("bool_or"),
-    "collect": collected,
+    "collect": collected_elements,
     "first_non_null_value": first_non_null_value,
     "first_not_null_value": first_non_null_value,
     "first_value": first_value,
     "last_non_null_value": last_non_null_value,
     "last_value": last_value,
-    "hll_sketch": united("hll_sketch"),
+    "hll_sketch": union_of("hll_sketch"),
     "listagg": joined_texts,
     "max": largest("max"),
     "merge_map": merged_maps,
@@ -60,16 +60,16 @@ AGGREGATES: Mapping[str, Aggregate] = {
     "nested_update": updated_rows,
     "primary-key": last_row,
     "product": product_of_values,
-    "rbm32": united("rbm32"),
-    "rbm64": united("rbm64"),
+    "rbm32": union_of("rbm32"),
+    "rbm64": union_of("rbm64"),
     "sum": sum_values,
-    "theta_sketch": united("theta_sketch"),
+    "theta_sketch": union_of("theta_sketch"),
 }
-"""By the value of ``fields.<column>.aggregate-function``."""
+"""The value of ``fields.<column>.aggregate-function`` → the function."""
 
 
-def folded(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
-    """The column's value of each segment.
+def folded_column(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
+    """Fold a column into one value for each segment.
 
     Raises:
         MergeError: the function cannot undo a row of kind -U or -D, or read a value.

@@ -1,7 +1,7 @@
-"""Bitmaps of 64-bit numbers in the bytes of Java's `Roaring64Bitmap`, which no portable format is.
+"""Encodes bitmaps of 64-bit numbers as Java's `Roaring64Bitmap`, which has no portable format.
 
 A value has the byte 1 (0: an empty bitmap, and nothing follows), a tree, and containers. The tree
-gives the high 48 bits of numbers the index of a container; the container has their low 16 bits in
+gives the high 48 bits of numbers the index of a container. The container has their low 16 bits in
 the bytes of the portable 32-bit format. All is little-endian but for the 48 bits.
 
 Java numbers containers by the order in which they were added; here they lie in order of the
@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from pyroaring import BitMap
 
 Bitmaps = Mapping[int, BitMap]
-"""By the high 32 bits of numbers, their low 32 bits; none is empty."""
+"""The high 32 bits of numbers → a bitmap of their low 32 bits, which is not empty."""
 _LEAF = 4
 _NODES = ((4, 4), (16, 16), (48, 256), (256, 32))
-"""By the type of inner node: the most children, and the bytes of its body."""
+"""The type of an inner node → its most children, and the bytes of its body."""
 _NO_CHILD = 0xFF
 _KEY_BYTES, _INDEX_BYTES = 6, 8
 _RUN, _BITMAP, _ARRAY = 0, 1, 2
@@ -45,7 +45,7 @@ class _Container:
 
 
 def read_bitmaps(data: bytes) -> Bitmaps:
-    """The numbers of a value.
+    """Decode the numbers of a value.
 
     Raises:
         ValueError, IndexError, struct.error: it is no bitmap.
@@ -65,7 +65,7 @@ def read_bitmaps(data: bytes) -> Bitmaps:
 
 
 def written_bitmaps(bitmaps: Bitmaps) -> bytes:
-    """The value of some numbers, with runs where they are shorter.
+    """Encode numbers, with runs where these are shorter.
 
     Args:
         bitmaps: they are compressed in place.
@@ -119,7 +119,7 @@ def _read_tree(data: bytes) -> tuple[dict[int, int], int]:
 
 
 def _read_containers(data: bytes, at: int) -> dict[int, tuple[int, int, bytes]]:
-    """By its index: a container's form, cardinality and body."""
+    """Read the containers: the form, cardinality and body of each, by its index."""
     by_key = {}
     (arrays,) = struct.unpack_from("<i", data, at)
     at += 4

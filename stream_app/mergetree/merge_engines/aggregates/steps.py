@@ -29,11 +29,11 @@ ANY_COLUMN = "<column>"
 SHALLOW = 16
 """Steps of a segment up to which it is cheaper to go through the steps one by one."""
 Folded = Indices | pa.Array
-"""One value a segment: the row of the batch that has it (int64 [segments], -1 for null), or the
+"""A value for each segment: the batch's row that has it (int64 [segments], -1 for null), or the
 values themselves."""
 
 
-class Op(enum.IntEnum):
+class StepOp(enum.IntEnum):
     """The effect of a step on the value so far."""
 
     ADD = 0
@@ -94,7 +94,7 @@ class Segments:
 
     @cached_property
     def later_rows(self) -> list[tuple[Indices, Indices]]:
-        """For each round but the first: its segments, and the rows of their steps."""
+        """The segments of each round but the first, and the rows of their steps."""
         rounds = []
         active = np.flatnonzero(self.lengths > 1)
         for number in range(1, self.depth):
@@ -119,33 +119,33 @@ class Steps(Segments):
         ops        [ADD, ADD,  ADD, TAKE_BACK, ADD]
 
     Attributes:
-        ops: int8 [steps]; None: all are `Op.ADD`.
+        ops: int8 [steps]; None: all are `StepOp.ADD`.
         merges_alone: a segment's only step is merged as well; else it stays as it is.
     """
 
     ops: npt.NDArray[np.int8] | None = None
     merges_alone: bool = False
 
-    def doing(self, ops: npt.NDArray[np.int8]) -> Steps:
+    def with_ops(self, ops: npt.NDArray[np.int8]) -> Steps:
         """The same rows with other operations: int8 [steps]."""
         steps = Steps(self.rows, self.starts, ops if ops.any() else None, self.merges_alone)
         # Cached facts about the segments stay valid.
         vars(steps).update({name: vars(self)[name] for name in _OF_SEGMENTS & vars(self).keys()})
         return steps
 
-    def is_any(self, *ops: Op) -> Mask:
+    def is_any(self, *ops: StepOp) -> Mask:
         """The mask of steps with one of these operations: bool [steps]."""
         if self.ops is None:
-            return np.full(len(self.rows), Op.ADD in ops)
+            return np.full(len(self.rows), StepOp.ADD in ops)
         does = np.zeros(len(self.rows), np.bool_)
         for op in ops:
             does |= self.ops == op
         return does
 
-    def has(self, *ops: Op) -> bool:
+    def has(self, *ops: StepOp) -> bool:
         """Whether any step has one of these operations."""
         if self.ops is None:
-            return Op.ADD in ops and len(self.rows) > 0
+            return StepOp.ADD in ops and len(self.rows) > 0
         return bool(self.is_any(*ops).any())
 
     def last(self, chosen: Mask) -> Indices:
@@ -174,9 +174,9 @@ class Steps(Segments):
     def in_order(self, chosen: Mask) -> Indices:
         """The places of chosen steps, segment by segment, the oldest value first."""
         places = np.flatnonzero(chosen)
-        if not self.has(Op.ADD_OLDER):
+        if not self.has(StepOp.ADD_OLDER):
             return places
-        is_late = self.is_any(Op.ADD_OLDER)[places]
+        is_late = self.is_any(StepOp.ADD_OLDER)[places]
         segments = np.repeat(np.arange(len(self.starts)), self.lengths)[places]
         # The last late value is the first of all.
         ordered: Indices = places[np.lexsort((np.where(is_late, -places - 1, places), segments))]
@@ -190,7 +190,7 @@ class Steps(Segments):
         """The mask of steps with a value that is not null: bool [steps].
 
         Args:
-            column: of the batch.
+            column: the column of the batch.
         """
         if not column.null_count:
             return np.ones(len(self.rows), np.bool_)
@@ -201,23 +201,23 @@ class Steps(Segments):
         """The row of each segment's newest value, null or not; -1 where it was taken back."""
         if self.ops is None:
             return self.newest
-        place = self.last(~self.is_any(Op.ADD_OLDER, Op.SKIP))
-        is_value = self.is_any(Op.ADD, Op.SET)[place] & (place >= 0)
+        place = self.last(~self.is_any(StepOp.ADD_OLDER, StepOp.SKIP))
+        is_value = self.is_any(StepOp.ADD, StepOp.SET)[place] & (place >= 0)
         return self.row_at(np.where(is_value, place, -1))
 
     def since_begun(self) -> Mask:
         """The mask of steps from the last restart on, which still count: bool [steps]."""
-        if not self.has(Op.SET, Op.CLEAR):
+        if not self.has(StepOp.SET, StepOp.CLEAR):
             return np.ones(len(self.rows), np.bool_)
-        begun = self.last(self.is_any(Op.SET, Op.CLEAR))
+        begun = self.last(self.is_any(StepOp.SET, StepOp.CLEAR))
         return self.places >= np.repeat(begun, self.lengths)
 
     def without_take_back(self) -> Steps:
         """The same steps without those that undo a value (``ignore-retract``)."""
-        if not self.has(Op.TAKE_BACK):
+        if not self.has(StepOp.TAKE_BACK):
             return self
         assert self.ops is not None
-        return self.doing(np.where(self.ops == Op.TAKE_BACK, np.int8(Op.SKIP), self.ops))
+        return self.with_ops(np.where(self.ops == StepOp.TAKE_BACK, np.int8(StepOp.SKIP), self.ops))
 
     def refuse_take_back(self, function: str) -> None:
         """Refuse to undo values.
@@ -225,7 +225,7 @@ class Steps(Segments):
         Raises:
             MergeError: a step takes a value back.
         """
-        if self.has(Op.TAKE_BACK):
+        if self.has(StepOp.TAKE_BACK):
             raise MergeError(
                 cannot_undo(function),
                 fix=f"fields.{ANY_COLUMN}.ignore-retract = true leaves the column as it is. "

@@ -1,4 +1,4 @@
-"""``sum`` and ``product``, with Java's arithmetic.
+"""Computes ``sum`` and ``product`` with Java's arithmetic.
 
 Whole numbers overflow silently, floating-point numbers add up one after the other, and a decimal
 that overflows becomes null. Decimals are whole numbers of their last digit: those of up to 18
@@ -20,8 +20,8 @@ import pyarrow as pa
 from stream_app.errors import MergeError
 from stream_app.mergetree.key_value_batch import Indices, Mask
 from stream_app.mergetree.merge_engines.aggregates.chosen_values import nearest_valid
-from stream_app.mergetree.merge_engines.aggregates.combined_values import counted
-from stream_app.mergetree.merge_engines.aggregates.steps import Op, Steps
+from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_steps
+from stream_app.mergetree.merge_engines.aggregates.steps import StepOp, Steps
 from stream_app.mergetree.merge_engines.ordered_values import (
     filled,
     numbers,
@@ -41,19 +41,19 @@ Integers = npt.NDArray[Any]
 
 
 def _limbs(column: pa.Array) -> Indices:
-    """Low and high 64 bits: int64 [n, 2]; anything for nulls."""
+    """The low and high 64 bits of decimals: int64 [n, 2]; arbitrary for nulls."""
     values = np.frombuffer(column.buffers()[1], np.int64).reshape(-1, 2)
     limbs: Indices = values[column.offset : column.offset + len(column)]
     return limbs
 
 
 def compact_integers(column: pa.Array) -> Indices:
-    """Decimals of up to 18 digits: int64 [n]."""
+    """The unscaled numbers of decimals with up to 18 digits: int64 [n]."""
     return np.ascontiguousarray(_limbs(column)[:, 0])
 
 
 def integers(column: pa.Array) -> Integers:
-    """Decimals of any precision: object [n]."""
+    """The unscaled numbers of decimals of any precision: object [n]."""
     limbs = _limbs(column)
     low = limbs[:, 0].astype(np.uint64).astype(object)
     whole: Integers = limbs[:, 1].astype(object) * (1 << 64) + low
@@ -61,13 +61,13 @@ def integers(column: pa.Array) -> Integers:
 
 
 def from_compact_integers(values: Indices, has: Mask, kind: pa.DataType) -> pa.Array:
-    """int64 [n] → decimals; null where not `has`. A value may have more digits than the type."""
+    """Convert int64 [n] to decimals, null where not `has`; a value may exceed the type's digits."""
     limbs = np.stack([values, values >> 63], axis=1)
     return _from_limbs(limbs, has, kind)
 
 
 def from_integers(values: Integers, has: Mask, kind: pa.DataType) -> pa.Array:
-    """Python integers → decimals; null where not `has`."""
+    """Convert Python integers to decimals; null where not `has`."""
     values = np.where(has, values, 0)
     low = (values & ((1 << 64) - 1)).astype(np.uint64).view(np.int64)
     return _from_limbs(np.stack([low, (values >> 64).astype(np.int64)], axis=1), has, kind)
@@ -80,19 +80,21 @@ def _from_limbs(limbs: Indices, has: Mask, kind: pa.DataType) -> pa.Array:
 
 
 def overflows(values: Integers, kind: pa.DataType, *, is_sum: bool) -> Mask:
-    """Which results become null. Java does not check sums of up to 18 digits but for 64 bits."""
+    """The mask of results that become null. Java does not check sums of up to 18 digits but for 64
+    bits.
+    """
     digits_max = 10**kind.precision
     bound = 1 << 63 if is_sum and kind.precision <= COMPACT_PRECISION else digits_max
     return np.asarray(np.abs(values) >= bound, np.bool_)
 
 
 def product(one: Integers, other: Integers, scale: int) -> Integers:
-    """Products at the same scale, rounded half up (away from zero)."""
+    """Multiply at the same scale, rounded half up (away from zero)."""
     return _rounded(one * other, 10**scale)
 
 
 def quotient(dividend: Integers, divisor: Integers, scale: int) -> Integers:
-    """Quotients at the same scale, rounded half up.
+    """Divide at the same scale, rounded half up.
 
     Raises:
         MergeError: a divisor is zero, or a quotient has no end (1 ÷ 3), which Java refuses.
@@ -120,7 +122,7 @@ def sum_values(column: pa.Array, steps: Steps, _: ColumnAggregate) -> pa.Array:
     """The sum of the values that are not null; undoing a value subtracts it."""
     if steps.ops is None and not pa.types.is_decimal(column.type):
         return _plain_sum(column, steps)
-    counts, minus = counted(column, steps), steps.is_any(Op.TAKE_BACK)
+    counts, minus = counted_steps(column, steps), steps.is_any(StepOp.TAKE_BACK)
     if pa.types.is_decimal(column.type):
         return _decimal_sum(column, steps, counts, minus)
     values = _numbers(column)[steps.rows]
@@ -146,7 +148,7 @@ def product_of_values(column: pa.Array, steps: Steps, _: ColumnAggregate) -> pa.
     Raises:
         MergeError: a division by zero, or a decimal quotient without an end.
     """
-    counts, minus = counted(column, steps), steps.is_any(Op.TAKE_BACK)
+    counts, minus = counted_steps(column, steps), steps.is_any(StepOp.TAKE_BACK)
     if pa.types.is_decimal(column.type):
         return _decimal_product(column, steps, counts, minus)
     values = _numbers(column)[steps.rows]
@@ -179,7 +181,7 @@ def _numbers(column: pa.Array) -> _Values:
 
 
 def _array(values: _Values, has: Mask | None, kind: pa.DataType) -> pa.Array:
-    """Values as a column; whole numbers lose the bits that do not fit, as in Java."""
+    """Convert values to a column; as in Java, whole numbers lose the bits that do not fit."""
     return numbers(values.astype(kind.to_pandas_dtype(), copy=False), has, kind)
 
 
@@ -188,7 +190,7 @@ def _wrapped(values: _Values, kind: pa.DataType) -> _Values:
 
 
 def _sum_in_order(values: _Values, steps: Steps) -> _Values:
-    """Floating-point sums in Java's order, on which rounding depends."""
+    """Add floating-point values in Java's order, on which rounding depends."""
     result = values[steps.starts]
     with np.errstate(all="ignore"):
         for number, (segments, places) in enumerate(steps.rounds(None)):
@@ -198,7 +200,7 @@ def _sum_in_order(values: _Values, steps: Steps) -> _Values:
 
 
 def _whole_quotient(dividend: _Values, divisor: _Values, divides: Mask) -> _Values:
-    """Quotients rounded toward zero, where `divides`."""
+    """Divide whole numbers where `divides`, rounded toward zero."""
     if (divides & (divisor == 0)).any():
         raise MergeError(
             "the aggregate function product cannot undo a row by a division by zero",

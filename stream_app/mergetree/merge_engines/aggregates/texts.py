@@ -1,4 +1,4 @@
-"""``listagg``: texts in a row, with a delimiter between them.
+"""Computes ``listagg``, which joins texts with a delimiter.
 
 Source: Paimon `mergetree/compact/aggregate/FieldListaggAgg.java`,
 `utils/BinaryStringUtils.java#splitByWholeSeparatorPreserveAllTokens`.
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.mergetree.key_value_batch import Indices, Mask
-from stream_app.mergetree.merge_engines.aggregates.combined_values import counted
+from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_steps
 from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Steps
 from stream_app.mergetree.merge_engines.ordered_values import text_lengths, valid_rows
 from stream_app.model.schema.merge_rules import ColumnAggregate
@@ -21,7 +21,7 @@ def joined_texts(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded
     """The texts that are not empty, in order; a late text comes before the others."""
     steps.refuse_take_back("listagg")
 
-    valid = full = counted(column, steps)
+    valid = full = counted_steps(column, steps)
     is_empty = valid_rows(column) & (text_lengths(column) == 0)
     if has_empty := bool(is_empty.any()):
         full = valid & ~is_empty[steps.rows]
@@ -40,7 +40,7 @@ def joined_texts(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded
 def _joined(
     texts: pa.Array, rows: Indices, bounds: Indices, delimiter: str, is_text: Mask | None
 ) -> pa.Array:
-    """The texts of each segment as one.
+    """Join the texts of each segment.
 
     All are taken at once, with the delimiter between those of a segment. So the bytes of a
     segment lie behind each other. That takes half the time of `binary_join`.

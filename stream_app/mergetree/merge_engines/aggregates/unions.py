@@ -1,6 +1,6 @@
-"""Sets of numbers in a column of bytes: Roaring bitmaps, and sketches that count distinct values.
+"""Unites sets of numbers in byte columns: Roaring bitmaps, and sketches that count distinct values.
 
-Each value is an object of a library in C++, so values that meet are united one by one; a value that
+Each value is an object of a library in C++, so values that meet are united one by one. A value that
 is alone stays as it is. The results are bytes that Paimon reads as the sets that it makes.
 
 Source: Paimon 1.4 `mergetree/compact/aggregate/FieldRoaringBitmap{32,64}Agg.java`,
@@ -20,7 +20,7 @@ from pyroaring import BitMap
 
 from stream_app.errors import MergeError
 from stream_app.mergetree.key_value_batch import Indices
-from stream_app.mergetree.merge_engines.aggregates.combined_values import combined, counted
+from stream_app.mergetree.merge_engines.aggregates.combined_values import combined, counted_steps
 from stream_app.mergetree.merge_engines.aggregates.roaring64 import (
     read_bitmaps,
     united_bitmaps,
@@ -42,8 +42,8 @@ _HLL_HEAD, _HLL_EXCEPTIONS = 40, 36
 _HLL_MODE, _HLL_4_BITS, _IS_EXCEPTION = 0b1111, 0b0010, 15
 
 
-def united(function: str) -> Callable[[pa.Array, Steps, ColumnAggregate], Folded]:
-    """A function that unites the values that are not null."""
+def union_of(function: str) -> Callable[[pa.Array, Steps, ColumnAggregate], Folded]:
+    """Make a function that unites the values that are not null."""
     union = UNIONS[function]
 
     def unite(values: pa.Array, bounds: Indices) -> pa.Array:
@@ -55,13 +55,13 @@ def united(function: str) -> Callable[[pa.Array, Steps, ColumnAggregate], Folded
 
     def fold(column: pa.Array, steps: Steps, _: ColumnAggregate) -> Folded:
         steps.refuse_take_back(function)
-        return combined(column, steps, counted(column, steps), unite)
+        return combined(column, steps, counted_steps(column, steps), unite)
 
     return fold
 
 
 def unreadable_set(function: str, value: bytes) -> str | None:
-    """The reason why a value cannot be united with others; None: it can."""
+    """The reason why a value cannot be united with others; None if it can."""
     try:
         UNIONS[function]([value, value])
     except _UNREADABLE as error:
@@ -70,25 +70,25 @@ def unreadable_set(function: str, value: bytes) -> str | None:
 
 
 def missing_package(function: str) -> str | None:
-    """The package that a function needs and this Python lacks; None: there is none."""
+    """The package that a function needs but Python lacks; None if it is there."""
     is_missing = function in SKETCHES and find_spec("datasketches") is None
     return "datasketches" if is_missing else None
 
 
 def union_of_bitmaps(values: Sequence[bytes]) -> bytes:
-    """``rbm32``: the portable format, with runs where they are shorter; Java's bytes."""
+    """Unite bitmaps, for ``rbm32``: portable format with runs, byte for byte as Java writes."""
     bitmap = BitMap.union(*(BitMap.deserialize(value) for value in values))
     bitmap.run_optimize()
     return bytes(bitmap.serialize())
 
 
 def union_of_long_bitmaps(values: Sequence[bytes]) -> bytes:
-    """``rbm64``."""
+    """Unite bitmaps of 64-bit numbers, for ``rbm64``."""
     return written_bitmaps(united_bitmaps(map(read_bitmaps, values)))
 
 
 def union_of_hll_sketches(values: Sequence[bytes]) -> bytes:
-    """``hll_sketch``: of 4 bits a bucket, compact.
+    """Unite sketches, for ``hll_sketch``: compact, with 4 bits for each register.
 
     Merges in pairs, and each result becomes bytes, as in Paimon. A new sketch limits the result's
     buckets, and the estimate depends on the order of additions.
@@ -108,7 +108,7 @@ def union_of_hll_sketches(values: Sequence[bytes]) -> bytes:
 
 
 def union_of_theta_sketches(values: Sequence[bytes]) -> bytes:
-    """``theta_sketch``: compact and ordered."""
+    """Unite sketches, for ``theta_sketch``: compact and ordered."""
     import datasketches  # noqa: PLC0415 - an extra, and slow to load
 
     union = datasketches.theta_union(_LG_THETA)
@@ -127,11 +127,11 @@ UNIONS: Mapping[str, Union] = {
     "rbm64": union_of_long_bitmaps,
     "theta_sketch": union_of_theta_sketches,
 }
-"""By the value of ``fields.<column>.aggregate-function``."""
+"""The value of ``fields.<column>.aggregate-function`` → the function."""
 
 
 def _check_hll(data: bytes) -> None:
-    """Refuse a sketch that names exceptions and has none: the library would end the process.
+    """Refuse an HLL sketch that announces exceptions but has none, because the library would crash.
 
     Source: Apache DataSketches `HllUtil.java`, `PreambleUtil.java`.
 

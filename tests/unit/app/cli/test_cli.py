@@ -13,7 +13,7 @@ from stream_app.app.cli.main import main
 from stream_app.app.cli.verb_list import Verb
 from stream_app.errors import CommitError, UsageError
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from tests.support.small_table import small_table
+from tests.support.tables.small_table import small_table
 
 VERBS = (
     Verb("try", "verb_of_a_test", "a verb"),
@@ -33,9 +33,9 @@ def verb(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     ("thrown", "code", "said"),
     [
         (
-            UsageError("wrong", where="here", fix="mend"),
+            UsageError("wrong", where="here", fix="correct"),
             2,
-            "wrong\n  where: here\n  to fix: mend\n",
+            "wrong\n  where: here\n  to fix: correct\n",
         ),
         (CommitError("lost"), 1, "lost\n"),
         (KeyboardInterrupt(), 130, ""),

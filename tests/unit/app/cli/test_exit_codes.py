@@ -14,7 +14,7 @@ from stream_app.app.cli.main import main
 from stream_app.app.cli.verb_list import VERBS
 from stream_app.app.cli.verbs.check import exit_code
 from stream_app.model.finding import FindingKind
-from tests.support.small_table import SmallTable, small_table
+from tests.support.tables.small_table import SmallTable, small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -23,7 +23,7 @@ OF_A_TABLE = {
     "expire-partitions": "--expiration-time 1d", "create-tag": "x", "delete-tag": "x",
     "rollback-to": "--snapshot 1", "drop-partition": "dt=1", "truncate": "",
     "remove-orphan-files": "", "compact": "--dry-run", "alter": "--set num-levels=5",
-    "analyze": "",
+    "analyze": "", "branch list": "",
 }  # fmt: skip
 NO_TABLES = (
     "nowhere", "folder", "file", "file/x", "'shop.db'", "ftp://host/t", "s3://bucket", "gs://b/t",
@@ -85,6 +85,16 @@ create-tag T a/b
 create-tag T x --snapshot 9
 create-tag T x --time-retained long
 delete-tag T nope
+branch list T x
+branch create T
+branch create T main
+branch create T 7
+branch create T a/b
+branch create T x --tag nope
+branch delete T nope
+branch delete T nope --tag x
+branch fast-forward T nope
+read 'T$branch_nope'
 rollback-to T
 rollback-to T --snapshot 9
 rollback-to T --tag nope
@@ -92,6 +102,9 @@ rollback-to T --timestamp never
 drop-partition T
 drop-partition T nope=1
 drop-partition T x
+rescale T --buckets 0
+rescale T --buckets many
+rescale T --partition nope=1
 analyze T --columns nope
 alter T
 alter T --add-column x
@@ -143,6 +156,11 @@ compact T --dry-run --set bukket=1
 compact T --dry-run --set bucket=7
 compact T --dry-run --set nope
 compact T --dry-run --full --follow
+compact T --dry-run --order-by k
+compact T --dry-run --order-strategy zorder
+compact T --dry-run --order-strategy nope --order-by k
+compact T --dry-run --order-strategy zorder --order-by k
+compact T --order-strategy zorder --order-by k --follow
 ingest
 ingest --conf nowhere --print
 ingest --conf folder --print
@@ -160,6 +178,7 @@ inspect DAMAGED files
 expire-snapshots DAMAGED
 create-tag DAMAGED x
 truncate DAMAGED
+rescale DAMAGED
 remove-orphan-files DAMAGED
 compact DAMAGED --dry-run
 """
@@ -174,6 +193,8 @@ inspect T consumers
 check T
 expire-snapshots T --dry-run
 delete-tag T opening --dry-run
+rescale T --buckets 2
+rescale T --buckets auto --dry-run
 drop-partition T dt=1
 remove-orphan-files T --dry-run
 """
@@ -223,14 +244,14 @@ def test_the_exit_code_tells_who_is_wrong(
     """All at once: what a case costs is less than a test does."""
     monkeypatch.chdir(folder)
     places = {"T": "shop.db/t", "DAMAGED": "shop.db/damaged"}
-    found = []
+    results = []
     for _, line in cases():
         words = [places.get(word, word) for word in shlex.split(line)]
-        got, told = main(words), capsys.readouterr().err
-        assert not got or told.strip() or words[0] == "check", line
-        assert "Traceback" not in told, told
-        found.append((got, line))
-    assert found == cases()
+        got, stderr = main(words), capsys.readouterr().err
+        assert not got or stderr.strip() or words[0] == "check", line
+        assert "Traceback" not in stderr, stderr
+        results.append((got, line))
+    assert results == cases()
 
 
 @pytest.mark.parametrize("name", ["NUL \0", "x" * 300])
@@ -246,9 +267,9 @@ def test_a_name_that_can_be_none_is_told(
         ["changelog", table, "--consumer", name],
         ["read", table, "--out", name + "/x"],
     ):
-        code, told = main(words), capsys.readouterr().err
-        assert code == 2, (words, told)
-        assert "to fix" in told, words
+        code, stderr = main(words), capsys.readouterr().err
+        assert code == 2, (words, stderr)
+        assert "to fix" in stderr, words
 
 
 def test_a_table_is_found_by_its_name_in_the_warehouse(
@@ -294,8 +315,8 @@ def test_a_configuration_of_another_table_is_refused(
     for name in ("t", "u"):
         Path(f"{name}.toml").write_text(text.format(name=name))
     assert main(["check", table.path, "--conf", "u.toml"]) == 2
-    told = capsys.readouterr().err
-    assert "u.toml is the configuration of another table: ./warehouse/shop.db/u" in told
+    stderr = capsys.readouterr().err
+    assert "u.toml is the configuration of another table: ./warehouse/shop.db/u" in stderr
     assert main(["check", "warehouse/shop.db/t/", "--conf", "t.toml"]) == 2
     assert "no snapshot records how far a job has read orders" in capsys.readouterr().err
 

@@ -36,8 +36,8 @@ def write(file: Path, *records: dict[str, object]) -> None:
 def run(capsys: pytest.CaptureFixture[str], *words: object, code: int = 0) -> str:
     capsys.readouterr()
     assert main(["quarantine", *map(str, words)]) == code
-    told = capsys.readouterr()
-    return told.out if code == 0 else told.err
+    captured = capsys.readouterr()
+    return captured.out if code == 0 else captured.err
 
 
 def offsets(shown: str) -> list[int]:
@@ -104,7 +104,7 @@ def test_drop_removes_records_for_good(folder: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "complaint"),
     [
         (["list"], "name one quarantine"),
         (["drop", "FOLDER"], "no records are chosen for drop"),
@@ -114,10 +114,10 @@ def test_drop_removes_records_for_good(folder: Path, capsys: pytest.CaptureFixtu
     ],
 )
 def test_wrong_arguments_are_told(
-    folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], told: str
+    folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], complaint: str
 ) -> None:
     given = [str(folder) if word == "FOLDER" else word for word in words]
-    assert run(capsys, *given, code=2).startswith(told)
+    assert run(capsys, *given, code=2).startswith(complaint)
 
 
 def test_another_file_of_that_name_is_told(
@@ -153,9 +153,9 @@ def test_records_that_wait_in_tables_are_not_forgotten(
 ) -> None:
     (tmp_path / "orders").mkdir()
     write(tmp_path / "orders" / "epoch-1.jsonl", FIRST, THIRD)
-    told = "such records wait in tables; choose one with --table: orders (2)"
-    assert run(capsys, "show", tmp_path).splitlines() == [told]
-    assert run(capsys, "drop", tmp_path, "--all").splitlines() == ["nothing to do", told]
+    complaint = "such records wait in tables; choose one with --table: orders (2)"
+    assert run(capsys, "show", tmp_path).splitlines() == [complaint]
+    assert run(capsys, "drop", tmp_path, "--all").splitlines() == ["nothing to do", complaint]
     assert run(capsys, "drop", tmp_path, "--reason", "partition").splitlines() == ["nothing to do"]
     refused = run(capsys, "list", tmp_path, "--table", "order", code=2)
     assert "the job has no table 'order'" in refused
@@ -166,5 +166,5 @@ def test_a_folder_that_is_not_there_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for words in (["list"], ["show"], ["drop", "--all"]):
-        told = run(capsys, words[0], tmp_path / "no", *words[1:], code=2)
-        assert told.startswith("there is no such folder\n")
+        printed = run(capsys, words[0], tmp_path / "no", *words[1:], code=2)
+        assert printed.startswith("there is no such folder\n")

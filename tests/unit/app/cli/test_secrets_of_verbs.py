@@ -19,9 +19,9 @@ from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import SOURCE_END_PROPERTY
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import create_or_open
-from tests.support.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
-from tests.support.small_table import TIME_MS
-from tests.support.table_writer import TableWriter
+from tests.support.jobs.table_writer import TableWriter
+from tests.support.servers.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
+from tests.support.tables.small_table import TIME_MS
 
 TOKEN = "token-of-the-session"
 SECRETS = (ACCESS_KEY, SECRET_KEY, TOKEN)
@@ -36,10 +36,12 @@ ARGUMENTS: Mapping[str, list[list[str]]] = {
     "inspect": [[], ["options"], ["files"], ["manifests"]],
     "check": [[], ["--quick"]],
     "backfill": [["--from-topic", "127.0.0.1:1/other", "--dry-run"]],
+    "branch": [["list"], ["create", TOKEN], ["delete", TOKEN]],
     "create-tag": [[TOKEN]],
     "delete-tag": [[TOKEN]],
     "rollback-to": [["--snapshot", "1", "--dry-run"]],
     "drop-partition": [[f"p={TOKEN}"]],
+    "rescale": [["--buckets", "2"]],
     "truncate": [["--dry-run"], []],
     "alter": [["--comment", TOKEN, "--dry-run"], ["--comment", TOKEN]],
     "remove-orphan-files": [["--dry-run"]],
@@ -135,7 +137,8 @@ def test_no_verb_tells_a_secret(
             if verb == "backfill" and by_files.__name__ not in request.node.name:
                 continue  # it waits for its broker half a minute; once is enough
             for words in choices if trouble is None else choices[:1]:
-                code = main([verb, location, *words])
+                place = 1 if verb == "branch" else 0  # an action comes first
+                code = main([verb, *words[:place], location, *words[place:]])
                 shown = capfd.readouterr()
                 for secret in SECRETS:
                     assert secret not in shown.out + shown.err, (verb, words)

@@ -8,9 +8,9 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.errors import FAILED, PERSON_NEEDED
-from tests.support.database_job import DatabaseJob
-from tests.support.database_topic import creates
-from tests.support.ingest_process import write_conf
+from tests.support.jobs.database_job import DatabaseJob
+from tests.support.jobs.ingest_process import write_conf
+from tests.support.messages.database_topic import creates
 
 VERBS = {"status": FAILED, "resume": PERSON_NEEDED, "check": PERSON_NEEDED}
 

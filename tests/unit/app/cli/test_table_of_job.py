@@ -10,10 +10,10 @@ import pytest
 from stream_app.app.cli.arguments.table_of_job import table_of_job
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.config.tables_of_job import SingleTable
-from stream_app.app.ops.check.of_database import splitter_of
+from stream_app.app.ops.check.checked_tables import splitter_of
 from stream_app.errors import TableNotFoundError, UsageError
-from tests.support.database_job import DatabaseJob
-from tests.support.database_topic import creates
+from tests.support.jobs.database_job import DatabaseJob
+from tests.support.messages.database_topic import creates
 
 
 @pytest.fixture
@@ -32,9 +32,9 @@ def test_its_name_or_its_folder(job: DatabaseJob) -> None:
 
 
 def test_a_name_that_the_job_does_not_have(job: DatabaseJob) -> None:
-    with pytest.raises(UsageError, match="the job has no table 'order'") as told:
+    with pytest.raises(UsageError, match="the job has no table 'order'") as raised:
         table_of_job("order", job.database, "job.toml")
-    assert told.value.fix == "did you mean orders? the tables are items, orders"
+    assert raised.value.fix == "did you mean orders? the tables are items, orders"
 
 
 def test_the_only_table_of_a_job(job: DatabaseJob) -> None:

@@ -14,15 +14,15 @@ import pytest
 from rich.console import Console
 
 from stream_app.app.cli.main import main
-from stream_app.app.cli.top.screen import DOWN, PAGE_DOWN, PAGE_UP, UP, View, detail_of, screen
+from stream_app.app.cli.top.screen import DOWN, PAGE_DOWN, PAGE_UP, UP, ListView, detail_of, screen
 from stream_app.app.ops.inspect.job_status import HELD, READY, TableStatus
 from stream_app.app.web.site import WarehouseSite
 from stream_app.clock import SystemClock
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.model.snapshot import SECONDS_PROPERTY
 from stream_app.spark.epoch.epoch_seconds import TaskSeconds, epoch_seconds
-from tests.support.small_table import small_table
-from tests.support.web_server import rows
+from tests.support.pages.web_server import rows
+from tests.support.tables.small_table import small_table
 
 BUSY = TableStatus(
     table="orders", state=READY, epoch=7, snapshot=12, lag=1200, fresh_s=95, changed_s=3,
@@ -39,7 +39,7 @@ def text_of(what: object, width: int = 120) -> str:
 
 
 def test_the_screen_has_trouble_first_and_every_number() -> None:
-    view = View(height=40)
+    view = ListView(height=40)
     shown = text_of(screen("shop", view.sorted([BUSY, HELD_BACK, QUIET]), view, "the details"))
     first, *_ = lines = shown.splitlines()
     assert first.split("  ") == ["shop", "3 tables, 1 in trouble, at most 1 h 6 min behind"]
@@ -54,7 +54,7 @@ def test_the_screen_has_trouble_first_and_every_number() -> None:
 def test_a_narrow_terminal_shows_names_and_reasons() -> None:
     name, reason = "shop.a_table_of_thirty_characters_", "cannot write: no space left"
     held = TableStatus(table=name, state=HELD, lag=2000, epoch=7, snapshot=9, reason=reason)
-    shown = text_of(screen("shop", [held, QUIET], View(width=80), ""), width=80)
+    shown = text_of(screen("shop", [held, QUIET], ListView(width=80), ""), width=80)
     first, *_ = lines = shown.splitlines()
     assert first == "shop  2 tables, 1 in trouble, 1 of unknown age"
     assert any("a_table_of_th" in line and "cannot write" in line for line in lines), shown
@@ -63,7 +63,7 @@ def test_a_narrow_terminal_shows_names_and_reasons() -> None:
 
 def test_a_list_that_is_too_long_follows_the_choice() -> None:
     tables = [TableStatus(table=f"t{number:03}", state=READY) for number in range(100)]
-    view = View(height=30)
+    view = ListView(height=30)
     for key in [DOWN] * 50:
         view = view.after(key, len(tables))
     assert view.chosen == 50
@@ -74,9 +74,9 @@ def test_a_list_that_is_too_long_follows_the_choice() -> None:
     assert view.after(UP, 100).chosen == 49
     assert view.after(PAGE_DOWN, 100).chosen == 50 + view.rows
     assert view.after(PAGE_UP, 100).after(PAGE_UP, 100).after(PAGE_UP, 100).chosen < 50
-    assert view.after("s", 100) == View(order="stale", height=30)
-    assert View(chosen=99).after(DOWN, 100).chosen == 99
-    assert View().after(DOWN, 0).chosen == 0
+    assert view.after("s", 100) == ListView(order="stale", height=30)
+    assert ListView(chosen=99).after(DOWN, 100).chosen == 99
+    assert ListView().after(DOWN, 0).chosen == 0
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_a_list_that_is_too_long_follows_the_choice() -> None:
     ],
 )
 def test_the_order_changes_what_comes_first(order: str, names: list[str]) -> None:
-    found = View(order=order).sorted([QUIET, BUSY, HELD_BACK])
-    assert [one.table for one in found] == names
+    shown = ListView(order=order).sorted([QUIET, BUSY, HELD_BACK])
+    assert [one.table for one in shown] == names
 
 
 def test_the_details_are_those_of_the_table(tmp_path: Path) -> None:

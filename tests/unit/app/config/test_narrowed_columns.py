@@ -1,4 +1,4 @@
-"""``narrowed-columns = quarantine``: which records are set aside, and how they come back."""
+"""``narrowed-columns = quarantine``: which records are quarantined, and how they come back."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 from stream_app.app.config.sync_config import OneSetting
 from stream_app.cdc.bad_reasons import reason_kind
-from tests.support.database_job import DatabaseJob
-from tests.support.database_topic import Message, change, creates
-from tests.unit.app.ops.test_database_replay import replay
+from tests.support.databases.database_replay import replay
+from tests.support.jobs.database_job import DatabaseJob
+from tests.support.messages.database_topic import Message, change, creates
 
 LATER_MS = 4_102_444_800_000
 """In 2100: after every version of a table that a test makes."""

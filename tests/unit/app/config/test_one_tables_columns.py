@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from stream_app.app.config.sync_config import OneSetting
-from tests.support.database_job import DatabaseJob
-from tests.support.database_topic import Message, a_row, change, creates
+from tests.support.jobs.database_job import DatabaseJob
+from tests.support.messages.database_topic import Message, a_row, change, creates
 
 
 def renamed(origin: str, key: int) -> Message:

@@ -51,7 +51,7 @@ def test_other_names(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "text",
     [
         ODD,
         repr({"x": ODD}),
@@ -61,8 +61,8 @@ def test_other_names(name: str) -> None:
         "http://host/?key=p%22a%5Css%20%C3%A9%2B%2F%3D%09word",
     ],
 )
-def test_a_secret_is_found_however_it_is_written(told: str) -> None:
-    shown = Secrets([ODD]).hide(told)
+def test_a_secret_is_found_however_it_is_written(text: str) -> None:
+    shown = Secrets([ODD]).hide(text)
     assert HIDDEN in shown
     assert "word" not in shown.replace("password", "")
 
@@ -159,10 +159,10 @@ def test_a_configuration_and_what_is_made_of_it_tell_no_secret(tmp_path: Path) -
     config = load_config(path, [], {})
     source = KafkaSource(bootstrap_servers="h", kafka_options=config.source.kafka_options)
     assert SECRET in config.source.kafka_options["sasl.jaas.config"]
-    metrics = generate_latest(JobMetrics(table_label(config.table.path)).registry)
-    for told in (config, config.source, config.masked(), source, metrics):
-        assert SECRET not in repr(told)
-        assert SECRET not in str(told)
+    metrics = generate_latest(JobMetrics(table_label(config.tables.location)).registry)
+    for thing in (config, config.source, config.masked(), source, metrics):
+        assert SECRET not in repr(thing)
+        assert SECRET not in str(thing)
     assert config.secrets.are_in(f"{SECRET}-3")
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import OneSetting, SyncConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.config.tables_of_job import SingleTable, WholeDatabase
 from stream_app.model.schema.origin import Origin
+from stream_app.planning.sync.table_share import TableShare
 
 SOURCE = SourceConfig(topics=("t",), merge_shards=False)
 ONLY = SingleTable(
@@ -54,3 +57,14 @@ def test_a_key_is_told_as_it_stands_in_the_configuration() -> None:
     assert [ONLY.full_key("inexact"), MANY.full_key("inexact"), MANY.full_key("truncate")] == [
         "source.debezium.inexact", "sync.inexact", "source.debezium.truncate",
     ]  # fmt: skip
+
+
+def test_each_table_belongs_to_one_share_of_a_database() -> None:
+    shares = [replace(MANY, share=TableShare(number, 3)) for number in (1, 2, 3)]
+    assert [share.name for share in shares] == [f"d (share {number} of 3)" for number in (1, 2, 3)]
+    origins = [Origin("shop", "", f"t{number}") for number in range(300)]
+    takers = [[one for one in shares if one.target(origin)] for origin in origins]
+    assert {len(some) for some in takers} == {1}
+    counts = [sum(share in some for some in takers) for share in shares]
+    assert min(counts) > 70, "a hash deals them out"
+    assert [name for share in shares for name in share.named_tables] == ["s_a"]

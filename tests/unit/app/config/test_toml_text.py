@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -23,3 +24,14 @@ def test_the_text_is_a_configuration_that_means_the_same(name: str, tmp_path: Pa
             file.write("".join([f"[{section}]\n", *(f"{k} = {v}\n" for k, v in lines.items())]))
     assert load_config(copied, [], {}) == config
     assert 'max-staleness = "90000 ms"' in copied.read_text()
+
+
+def test_times_of_topics_are_one_value(tmp_path: Path) -> None:
+    conf = tmp_path / "orders.toml"
+    lines = (_CONF / "orders.toml").read_text().splitlines(keepends=True)
+    conf.write_text("".join(line for line in lines if not line.startswith("starting-offsets")))
+    times = '{"orders": {"0": 1764230400000}}'
+    config = load_config(conf, [f"source.starting-offsets-by-timestamp={times}"], {})
+    shown = toml_settings(config)["source"]["starting-offsets-by-timestamp"]
+    again = tomllib.loads(f"times = {shown}")["times"]
+    assert load_config(conf, [f"source.starting-offsets-by-timestamp={again}"], {}) == config

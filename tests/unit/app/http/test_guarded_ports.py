@@ -20,9 +20,9 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.http.guard import Stage, makes_room, too_many_listeners
-from tests.support.small_table import small_table
-from tests.support.web_server import rows
+from stream_app.app.http.guard import WaitStage, makes_room, too_many_listeners
+from tests.support.pages.web_server import rows
+from tests.support.tables.small_table import small_table
 
 DESCRIPTORS = 512
 FILES_MAX = 300
@@ -30,7 +30,7 @@ FILES_MAX = 300
 STRANGERS = 2_000
 TOGETHER = 20
 DEADLINE_S = 120.0
-HEAD, ANSWER, EVENTS = Stage.HEAD, Stage.ANSWER, Stage.EVENTS
+HEAD, ANSWER, EVENTS = WaitStage.HEAD, WaitStage.ANSWER, WaitStage.EVENTS
 
 
 @dataclass
@@ -42,8 +42,8 @@ class Ports:
     def files(self) -> int:
         """That the process has open."""
         text = self.get(self.metrics, "/metrics")
-        [found] = re.findall(r"^open_files (\S+)$", text, re.MULTILINE)
-        return int(float(found))
+        [count] = re.findall(r"^open_files (\S+)$", text, re.MULTILINE)
+        return int(float(count))
 
     def get(self, port: int, path: str) -> str:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE_S)
@@ -76,7 +76,7 @@ def ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ports]:
     table = small_table(tmp_path / "warehouse" / "db.db" / "t", "k INT, v STRING", ("k",))
     table.commit(*rows(*range(1000)))
     log = tmp_path / "log"
-    command = [sys.executable, "-m", "tests.support.guarded_ports"]
+    command = [sys.executable, "-m", "tests.support.pages.guarded_ports"]
     with log.open("w") as out, subprocess.Popen(
         [*command, str(tmp_path / "warehouse"), str(DESCRIPTORS)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=out, text=True,
@@ -93,18 +93,18 @@ def ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ports]:
 def strangers(port: int, count: int, first: bytes) -> Iterator[list[socket.socket]]:
     """Connections that send something once."""
     with ExitStack() as stack:
-        found = []
+        sockets = []
         for number in range(1, count + 1):
             one = socket.socket()
             stack.callback(one.close)
             one.setblocking(False)
             one.connect_ex(("127.0.0.1", port))
-            found.append(one)
+            sockets.append(one)
             if number % TOGETHER == 0:  # more would overflow the backlog, and try again in a second
-                wait_until(lambda: all_have(select.POLLOUT, found[-TOGETHER:]))
-        for one in found if first else ():
+                wait_until(lambda: all_have(select.POLLOUT, sockets[-TOGETHER:]))
+        for one in sockets if first else ():
             send(one, first)
-        yield found
+        yield sockets
 
 
 def all_have(event: int, connections: list[socket.socket]) -> bool:
@@ -136,13 +136,13 @@ def wait_until(condition: Callable[[], bool]) -> None:
 def test_thousands_of_connections_take_few_descriptors(
     ports: Ports, port: str, first: bytes
 ) -> None:
-    with strangers(getattr(ports, port), STRANGERS, first) as found:
+    with strangers(getattr(ports, port), STRANGERS, first) as sockets:
         ports.check()
         for _ in range(3):
-            for one in found if first else ():
+            for one in sockets if first else ():
                 send(one, b"x")
             ports.check()
-        wait_until(lambda: all_have(select.POLLIN, found))  # each is closed
+        wait_until(lambda: all_have(select.POLLIN, sockets))  # each is closed
         ports.check()
     ports.check()
 
@@ -202,7 +202,7 @@ def test_the_metrics_are_http(ports: Ports) -> None:
         ([ANSWER, ANSWER, ANSWER, ANSWER], 0),
     ],
 )
-def test_who_makes_room(stages: list[Stage], goes: int | None) -> None:
+def test_who_makes_room(stages: list[WaitStage], goes: int | None) -> None:
     assert makes_room(dict(enumerate(stages)), 4) == goes
 
 

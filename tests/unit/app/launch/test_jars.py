@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.launch import jars
-from stream_app.app.launch.jar_sets import Coordinate, JarSet, s3a_set, spark_kafka_set
+from stream_app.app.launch.jar_sets import JarSet, MavenCoordinate, s3a_set, spark_kafka_set
 from stream_app.app.launch.jars import JarCache
 from stream_app.errors import StreamAppError, UsageError
 
 PAIR = JarSet(
     name="pair-1",
-    coordinates=(Coordinate("o", "a", "1"), Coordinate("o", "b", "1")),
+    coordinates=(MavenCoordinate("o", "a", "1"), MavenCoordinate("o", "b", "1")),
 )
 
 

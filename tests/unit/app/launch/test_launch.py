@@ -20,8 +20,8 @@ from stream_app.app.launch.spark_log import log_file
     ],
 )
 def test_sparks_log_has_a_place(environ: dict[str, str], path: str | None) -> None:
-    found = log_file(environ, "ingest-shop.a/b", "a checkpoint")
-    assert found == (None if path is None else Path(path))
+    log = log_file(environ, "ingest-shop.a/b", "a checkpoint")
+    assert log == (None if path is None else Path(path))
 
 
 def test_two_jobs_of_one_name_have_logs_of_their_own() -> None:
@@ -44,5 +44,5 @@ def test_two_jobs_of_one_name_have_logs_of_their_own() -> None:
     ],
 )
 def test_java_reads_names_as_unicode(environ: dict[str, str], changed: bool) -> None:
-    found = unicode_environment(environ)
-    assert found == ({**environ, "LC_ALL": "C.UTF-8"} if changed else environ)
+    environment = unicode_environment(environ)
+    assert environment == ({**environ, "LC_ALL": "C.UTF-8"} if changed else environ)

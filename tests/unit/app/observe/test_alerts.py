@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.full_metrics import full_metrics, metrics_of, metrics_page
+from tests.support.jobs.full_metrics import full_metrics, metrics_of, metrics_page
 from tests.tidy.project_files import ROOT, text_of
 
 RULES = ROOT / "docker" / "prometheus" / "rules" / "stream-app.yaml"
@@ -26,13 +26,13 @@ _NO_METRICS = {"up"}
 
 def labels_of_metrics() -> dict[str, frozenset[str]]:
     """Name as in a query → labels; from the endpoint itself, and of the JVM from its tables."""
-    found = {each.name: each.labels for each in metrics_of(full_metrics().registry)}
-    found |= {each.name: each.labels for each in metrics_page() if each.is_of_spark}
+    metrics = {each.name: each.labels for each in metrics_of(full_metrics().registry)}
+    metrics |= {each.name: each.labels for each in metrics_page() if each.is_of_spark}
     kinds = {each.name: each.kind for each in metrics_page()}
-    for name in [name for name in found if kinds.get(name) == "histogram"]:
-        of_one = found.pop(name)
-        found |= {f"{name}_{part}": of_one | {"le"} for part in ("bucket", "sum", "count")}
-    return found
+    for name in [name for name in metrics if kinds.get(name) == "histogram"]:
+        of_one = metrics.pop(name)
+        metrics |= {f"{name}_{part}": of_one | {"le"} for part in ("bucket", "sum", "count")}
+    return metrics
 
 
 def queried(expression: str) -> Iterator[tuple[str, set[str]]]:
@@ -52,10 +52,10 @@ def grouped(expression: str) -> set[str]:
 
 
 def check_query(expression: str, metrics: Mapping[str, frozenset[str]]) -> None:
-    found = list(queried(expression))
-    assert found or _NO_METRICS & set(re.findall(r"\w+", expression)), expression
+    names = list(queried(expression))
+    assert names or _NO_METRICS & set(re.findall(r"\w+", expression)), expression
     known = {"instance", "job", "namespace", "pod"}
-    for name, labels in found:
+    for name, labels in names:
         assert name in metrics, f"{name} is no metric: {expression}"
         assert labels <= metrics[name] | known, expression
         known |= metrics[name]

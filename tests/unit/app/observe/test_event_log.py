@@ -16,8 +16,8 @@ from stream_app.cdc.column_drift import DriftKind
 from stream_app.spark.epoch.decode_counts import (
     COLUMN_NAMES_MAX,
     OTHER_COLUMNS,
-    ColumnSighting,
     DecodeCounts,
+    RecordSighting,
 )
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.table_feed import EpochReport
@@ -25,7 +25,7 @@ from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.job.table_job import IdleReport
-from tests.support.small_table import SteppingClock, small_table
+from tests.support.tables.small_table import SteppingClock, small_table
 
 REPORT = CompactionReport(
     partition="dt=1", bucket=2, reason="size ratio", levels=(0, 0, 3), output_level=5, files_in=3,
@@ -86,9 +86,9 @@ def test_an_epoch_tells_of_its_compactions(
     line, compacted = caplog.messages
     assert line.endswith("; at most 5 runs, 1 compacting, 2 queued, waited 3.25 s before")
     assert compacted == LINE
-    told = json.loads(sink.getvalue())
-    assert TOLD.items() <= told.items()
-    assert (told["wait_s"], told["read_s"], told["write_s"]) == (3.25, 0.5, 0.0)
+    event = json.loads(sink.getvalue())
+    assert TOLD.items() <= event.items()
+    assert (event["wait_s"], event["read_s"], event["write_s"]) == (3.25, 0.5, 0.0)
 
     caplog.clear()
     quiet = replace(
@@ -97,8 +97,8 @@ def test_an_epoch_tells_of_its_compactions(
     events.epoch(quiet)
     [line] = caplog.messages
     assert line.endswith("; at most 0 runs, 0 compacting")
-    told = json.loads(sink.getvalue().splitlines()[1])
-    assert (told["compactions"], told["write_amplification"]) == ([], None)
+    event = json.loads(sink.getvalue().splitlines()[1])
+    assert (event["compactions"], event["write_amplification"]) == ([], None)
 
 
 def test_an_idle_commit_tells_of_its_compactions(
@@ -113,8 +113,8 @@ def test_an_idle_commit_tells_of_its_compactions(
     assert TOLD.items() <= json.loads(sink.getvalue()).items()
 
 
-def sighting(records: int, offset: int) -> ColumnSighting:
-    return ColumnSighting(records, "t", 3, offset)
+def sighting(records: int, offset: int) -> RecordSighting:
+    return RecordSighting(records, "t", 3, offset)
 
 
 def test_a_column_is_warned_of_once_a_run(
@@ -137,7 +137,7 @@ def test_a_column_is_warned_of_once_a_run(
 def test_a_column_that_cuts_times_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
     sink, metrics = io.StringIO(), JobMetrics("db.t")
     log = EventLog(metrics=metrics, clock=SteppingClock(), sink=sink)
-    counts = DecodeCounts(columns={(DriftKind.CUT, "t"): ColumnSighting(3, "t", 0, 7)})
+    counts = DecodeCounts(columns={(DriftKind.CUT, "t"): RecordSighting(3, "t", 0, 7)})
     with caplog.at_level(logging.WARNING, "stream_app"):
         for _ in range(2):
             log.epoch(EpochReport(epoch=1, counts=counts, snapshots=(), parts=EpochSeconds()))
@@ -163,9 +163,9 @@ def test_names_of_columns_are_bounded(
     events.epoch(EpochReport(epoch=0, counts=counts))
     more = {(DriftKind.MISSING, f"m{number}"): sighting(1, number) for number in range(9)}
     events.epoch(EpochReport(epoch=1, counts=DecodeCounts(columns=more)))
-    told = [one.message for one in caplog.records if one.levelname == "WARNING"]
-    assert len(told) == COLUMN_NAMES_MAX + 2
-    assert max(map(len, told)) < 400
+    warnings = [one.message for one in caplog.records if one.levelname == "WARNING"]
+    assert len(warnings) == COLUMN_NAMES_MAX + 2
+    assert max(map(len, warnings)) < 400
     assert json.loads(sink.getvalue().splitlines()[1])["missing_columns"] == {OTHER_COLUMNS: 9}
 
 
@@ -208,7 +208,7 @@ def test_a_listener_that_fails_stops_neither_the_job_nor_the_others(
     events.looked(True)
     assert counting.looks == 2
     [warning] = caplog.records
-    assert "the job goes on" in warning.message
+    assert "the job continues" in warning.message
     assert warning.exc_info is not None
 
 
@@ -220,4 +220,4 @@ def test_numbers_that_fail_do_not_end_the_job(
         events.epoch(EpochReport(epoch=epoch, counts=DecodeCounts(messages=-1)))
     assert [each["epoch"] for each in map(json.loads, log[1].getvalue().splitlines())] == [0, 1]
     assert [each.exc_info is not None for each in caplog.records] == [True, False, False]
-    assert "the job goes on" in caplog.records[0].message
+    assert "the job continues" in caplog.records[0].message

@@ -17,8 +17,8 @@ from stream_app.kafka.offset_ranges import JobOffsets
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
-from tests.support.ingest_process import a_free_port
-from tests.support.small_table import StandingClock
+from tests.support.jobs.ingest_process import a_free_port
+from tests.support.tables.small_table import StandingClock
 
 
 def test_health_says_why_it_fails() -> None:
@@ -96,15 +96,14 @@ def test_a_job_is_not_ready_before_it_knows_how_far_it_is() -> None:
 def test_a_large_epoch_under_way_is_behind() -> None:
     """Spark has it as read, or has not told of it yet; the tables do not have it."""
     clock, positions = StandingClock(0), list[JobOffsets]()
-    metrics = JobMetrics("db.t", clock)
-    metrics.source.position = lambda: positions[-1]
-    metrics.source.look_s = 1060
+    metrics = JobMetrics("db.t", clock, look_s=1060)
+    metrics.source.follow(lambda: positions[-1])
 
     def looked(begun: int, committed: int) -> tuple[int | None, bool]:
         positions.append(JobOffsets(begun={"t": {"0": begun}}, committed={"t": {"0": committed}}))
         metrics.source.looked("db.t")
-        found = metrics.source.state()
-        return found.lag, source_problems(found, 300, 1000) == []
+        source = metrics.source.state()
+        return source.lag, source_problems(source, 300, 1000) == []
 
     assert looked(10, 10) == (None, False), "nobody knows the newest message"
     clock.sleep(301)

@@ -17,13 +17,13 @@ from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
 from stream_app.app.observe.monitoring.job_log import log_as, log_to_stderr, tell_end
 from stream_app.errors import UsageError
-from stream_app.log_facts import about
+from stream_app.log_facts import logging_about
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
-from tests.support.small_table import StandingClock
+from tests.support.tables.small_table import StandingClock
 
 LOG = logging.getLogger("stream_app.table.anything")
 
@@ -77,8 +77,8 @@ def test_an_epoch_is_one_line_with_table_epoch_and_offsets(lines: Lines) -> None
 
 
 def test_lines_of_other_modules_have_what_their_caller_knows(lines: Lines) -> None:
-    with about(table="shop.orders", epoch=3):
-        with about(bucket=2, offsets={}):
+    with logging_about(table="shop.orders", epoch=3):
+        with logging_about(bucket=2, offsets={}):
             LOG.warning("two\nlines")
         thread = Thread(target=lambda: LOG.warning("elsewhere"))
         thread.start()

@@ -6,23 +6,23 @@ import pytest
 from pyspark.sql import SparkSession
 
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
-from tests.support.full_metrics import full_metrics, metrics_of, metrics_page
+from tests.support.jobs.full_metrics import full_metrics, metrics_of, metrics_page
 
 
 @pytest.mark.spark
 def test_the_endpoint_has_sparks_numbers(spark: SparkSession) -> None:
     job = JobMetrics("shop")
 
-    def found() -> dict[str, float]:
+    def samples_by_name() -> dict[str, float]:
         return {
             sample.name.removeprefix("stream_app_"): sample.value
             for family in job.registry.collect()
             for sample in family.samples
         }
 
-    assert "executors" not in found()
+    assert "executors" not in samples_by_name()
     job.jvm.attach(spark)
-    seen = found()
+    seen = samples_by_name()
     assert 0 < seen["jvm_heap_used_bytes"] <= seen["jvm_heap_max_bytes"]
     assert seen["jvm_resident_memory_bytes"] > 0
     assert seen["executors"] == 1
@@ -34,4 +34,4 @@ def test_the_endpoint_has_sparks_numbers(spark: SparkSession) -> None:
     of_spark = {each for each in metrics_of(full.registry) if each.is_of_spark}
     assert of_spark == {each for each in metrics_page() if each.is_of_spark}
     job.jvm.detach()
-    assert "executors" not in found()
+    assert "executors" not in samples_by_name()

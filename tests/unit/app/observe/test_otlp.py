@@ -16,8 +16,8 @@ from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.compact.report import CompactionReport
-from tests.support.http_receiver import HttpReceiver, gunzipped, http_receiver
-from tests.support.small_table import StandingClock
+from tests.support.servers.http_receiver import HttpReceiver, gunzipped, http_receiver
+from tests.support.tables.small_table import StandingClock
 
 BEGAN_MS = 1_000_000
 COMPACTION = CompactionReport(
@@ -136,8 +136,8 @@ def test_the_endpoint_may_come_from_opentelemetrys_variables(
     traces.end()
     [one] = receiver.posted
     assert (one.path, one.headers["authorization"]) == ("/v1/traces", "Bearer abc")
-    [found] = ExportTraceServiceRequest.FromString(body_of(receiver, "/v1/traces")).resource_spans
-    resource = {each.key: each.value.string_value for each in found.resource.attributes}
+    [spans] = ExportTraceServiceRequest.FromString(body_of(receiver, "/v1/traces")).resource_spans
+    resource = {each.key: each.value.string_value for each in spans.resource.attributes}
     assert (resource["service.name"], resource["deployment.environment"]) == ("mine", "test")
 
 

@@ -23,7 +23,7 @@ from stream_app.app.observe.metrics.collectors import TablesCollector, compactio
 from stream_app.app.observe.metrics.endpoint import serving
 from stream_app.app.observe.metrics.job_metrics import TABLE_LABELS_MAX, JobMetrics
 from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch
-from stream_app.app.ops.quarantine.quarantine_folder import Mark, Quarantine
+from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, RecordMark
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.errors import UsageError
@@ -40,8 +40,8 @@ from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable, table_label
-from tests.support.ingest_process import a_free_port
-from tests.support.small_table import StandingClock, small_table
+from tests.support.jobs.ingest_process import a_free_port
+from tests.support.tables.small_table import StandingClock, small_table
 
 REPORT = CompactionReport(
     partition="", bucket=0, reason="size ratio", levels=(0, 0), output_level=5, files_in=2,
@@ -58,7 +58,7 @@ COMPACTIONS = CompactionMetrics(
 
 def samples(registry: CollectorRegistry) -> dict[str, float]:
     """Each sample of table db.t, by its name and its other labels, as a scraper reads them."""
-    found = {}
+    values = {}
     for family in text_string_to_metric_families(generate_latest(registry).decode()):
         for sample in family.samples:
             assert not sample.name.endswith("_created")
@@ -69,8 +69,8 @@ def samples(registry: CollectorRegistry) -> dict[str, float]:
                 assert labels == {"version": __version__, "python": platform.python_version()}
                 continue
             assert labels.pop("table") == "db.t"
-            found[" ".join([sample.name, *labels.values()])] = sample.value
-    return found
+            values[" ".join([sample.name, *labels.values()])] = sample.value
+    return values
 
 
 def test_epochs_and_lag() -> None:
@@ -87,8 +87,8 @@ def test_epochs_and_lag() -> None:
     metrics.epoch(EpochReport(epoch=1, skipped=True))
     metrics.progress(SourceProgress(1, 10, 77, {}), 1000)
     metrics.progress(SourceProgress(1, 10, None, {}), 2000)
-    found = samples(metrics.registry)
-    assert {name.removeprefix("stream_app_"): value for name, value in found.items()}.items() >= {
+    values = samples(metrics.registry)
+    assert {name.removeprefix("stream_app_"): value for name, value in values.items()}.items() >= {
         "epochs_total": 2,
         "messages_total": 20,
         "changes_total": 24,
@@ -120,10 +120,10 @@ def test_a_refused_row_of_another_kind_than_the_decoder_counted() -> None:
     decoded = DecodeCounts(changes=1, kinds=(0, 0, 1, 0))
     metrics = JobMetrics("db.t")
     metrics.epoch(EpochReport(epoch=0, counts=decoded.plus(counts_of_refused([refused]))))
-    found = samples(metrics.registry)
-    assert found["stream_app_records_total +I"] == 0
-    assert found["stream_app_changes_total"] == 0
-    assert found["stream_app_bad_records_total"] == 1
+    values = samples(metrics.registry)
+    assert values["stream_app_records_total +I"] == 0
+    assert values["stream_app_changes_total"] == 0
+    assert values["stream_app_bad_records_total"] == 1
 
 
 def test_the_parts_of_an_epoch_of_many_tables_count_once() -> None:
@@ -134,16 +134,16 @@ def test_the_parts_of_an_epoch_of_many_tables_count_once() -> None:
     metrics.of_table("a").epoch(first)
     metrics.of_table("b").epoch(first)
     metrics.of_table("c").epoch(again)
-    found = {
+    values = {
         (sample.labels["table"], sample.labels["part"]): sample.value
         for family in metrics.registry.collect()
         for sample in family.samples
         if sample.name == "stream_app_epoch_seconds_sum"
     }
-    assert found[("db", "read")] == 4.0
-    assert found[("db", "decode")] == 2.0
-    assert {table for table, part in found if part != "commit"} == {"db"}
-    assert [found[(f"db.{name}", "commit")] for name in "abc"] == [0.5] * 3
+    assert values[("db", "read")] == 4.0
+    assert values[("db", "decode")] == 2.0
+    assert {table for table, part in values if part != "commit"} == {"db"}
+    assert [values[(f"db.{name}", "commit")] for name in "abc"] == [0.5] * 3
 
 
 def test_bad_records_by_reason_and_columns() -> None:
@@ -153,12 +153,12 @@ def test_bad_records_by_reason_and_columns() -> None:
         metrics.epoch(EpochReport(epoch=epoch, quarantined=aside))
     metrics.column(DriftKind.UNKNOWN, "phone", 3)
     metrics.column(DriftKind.UNKNOWN, "phone", 4)
-    found = samples(metrics.registry)
-    assert found["stream_app_bad_records_by_reason_total not-json"] == 4
-    assert found["stream_app_bad_records_by_reason_total value"] == 2
-    assert found["stream_app_bad_records_by_reason_total other"] == 0
-    assert found["stream_app_unknown_column_records_total phone"] == 7
-    assert not [name for name in found if "missing_column" in name]
+    values = samples(metrics.registry)
+    assert values["stream_app_bad_records_by_reason_total not-json"] == 4
+    assert values["stream_app_bad_records_by_reason_total value"] == 2
+    assert values["stream_app_bad_records_by_reason_total other"] == 0
+    assert values["stream_app_unknown_column_records_total phone"] == 7
+    assert not [name for name in values if "missing_column" in name]
 
 
 def test_messages_without_a_table_count_as_bad_records_of_the_job() -> None:
@@ -186,8 +186,8 @@ def test_requests_to_the_store_are_counted_by_kind(tmp_path: Path) -> None:
     assert task.store_requests() == {"list": 1}
     table.add_store_requests(task.store_requests())
     files.delete(f"{tmp_path}/one")
-    found = samples(metrics.registry)
-    assert {name: value for name, value in found.items() if "_store_" in name} == {
+    values = samples(metrics.registry)
+    assert {name: value for name, value in values.items() if "_store_" in name} == {
         "stream_app_store_requests_total get": 2,
         "stream_app_store_requests_total put": 1,
         "stream_app_store_requests_total list": 1,
@@ -205,8 +205,8 @@ def test_local_copies_are_counted_by_event(tmp_path: Path) -> None:
     (tmp_path / "table" / "copy").mkdir(parents=True)
     (tmp_path / "table" / "copy" / "rows.arrow").write_bytes(b"12345")
     metrics.store.requests.add({"lookup_hit": 7, "lookup_made": 1, "lookup_copied_bytes": 100})
-    found = samples(metrics.registry)
-    assert {name: value for name, value in found.items() if "_lookup_" in name} == {
+    values = samples(metrics.registry)
+    assert {name: value for name, value in values.items() if "_lookup_" in name} == {
         "stream_app_lookup_copies_total hit": 7,
         "stream_app_lookup_copies_total miss": 0,
         "stream_app_lookup_copies_total made": 1,
@@ -218,18 +218,18 @@ def test_local_copies_are_counted_by_event(tmp_path: Path) -> None:
 
 
 def test_disks_of_folders_that_are_not_made_yet(tmp_path: Path) -> None:
-    metrics = JobMetrics("db.t")
-    metrics.disks.folders = {"warehouse": tmp_path, "checkpoint": tmp_path / "a" / "b"}
-    found = samples(metrics.registry)
-    for folder in metrics.disks.folders:
-        size = found[f"stream_app_disk_size_bytes {folder}"]
+    folders = {"warehouse": tmp_path, "checkpoint": tmp_path / "a" / "b"}
+    metrics = JobMetrics("db.t", folders=folders)
+    values = samples(metrics.registry)
+    for folder in folders:
+        size = values[f"stream_app_disk_size_bytes {folder}"]
         assert size == shutil.disk_usage(tmp_path).total
-        assert 0 < found[f"stream_app_disk_free_bytes {folder}"] <= size
+        assert 0 < values[f"stream_app_disk_free_bytes {folder}"] <= size
 
 
 def test_a_folder_that_cannot_be_looked_at_takes_no_other_number(tmp_path: Path) -> None:
-    metrics = JobMetrics("db.t")
-    metrics.disks.folders = {"checkpoint": tmp_path / ("x" * 5000), "warehouse": tmp_path}
+    folders = {"checkpoint": tmp_path / ("x" * 5000), "warehouse": tmp_path}
+    metrics = JobMetrics("db.t", folders=folders)
     assert samples(metrics.registry)["stream_app_disk_size_bytes warehouse"] > 0
 
 
@@ -243,7 +243,7 @@ def test_records_that_wait_in_quarantine(tmp_path: Path) -> None:
         QuarantineWriter(Folder(*file_io_of(str(folder))), None).write(epoch, bad)
 
     def waiting() -> dict[str, float]:
-        watch.look()
+        watch.count_records()
         return {
             sample.labels["table"]: sample.value
             for family in metrics.registry.collect()
@@ -262,7 +262,7 @@ def test_records_that_wait_in_quarantine(tmp_path: Path) -> None:
     orders = quarantine.of_table("orders")
     first, second, _ = orders.records()
     identities = (first.identity, second.identity)
-    orders.write_mark(Mark(name="m", records=identities, outcomes=("dropped", "dropped")))
+    orders.write_mark(RecordMark(name="m", records=identities, outcomes=("dropped", "dropped")))
     assert waiting() == {"db": 1, "db.orders": 1}
 
 
@@ -274,14 +274,14 @@ def test_snapshots_by_kind(tmp_path: object) -> None:
     metrics = JobMetrics("db.t")
     snapshots = [table.table.snapshots.snapshot(n) for n in (1, 2, 3)]
     metrics.committed(snapshots, (REPORT,))
-    found = samples(metrics.registry)
-    assert found["stream_app_last_commit_timestamp_seconds"] == snapshots[-1].time_millis / 1000
-    assert found["stream_app_table_records"] == 1
-    assert found["stream_app_compaction_duration_seconds_sum"] == 0.8125
-    assert found["stream_app_compaction_duration_seconds_bucket 0.5"] == 0
-    assert found["stream_app_compaction_duration_seconds_bucket 1.0"] == 1
-    assert found["stream_app_snapshots_total APPEND"] == 2
-    assert found["stream_app_snapshots_total COMPACT"] == 1
+    values = samples(metrics.registry)
+    assert values["stream_app_last_commit_timestamp_seconds"] == snapshots[-1].time_millis / 1000
+    assert values["stream_app_table_records"] == 1
+    assert values["stream_app_compaction_duration_seconds_sum"] == 0.8125
+    assert values["stream_app_compaction_duration_seconds_bucket 0.5"] == 0
+    assert values["stream_app_compaction_duration_seconds_bucket 1.0"] == 1
+    assert values["stream_app_snapshots_total APPEND"] == 2
+    assert values["stream_app_snapshots_total COMPACT"] == 1
 
 
 def test_compactions_are_asked_for_at_each_scrape() -> None:
@@ -293,8 +293,8 @@ def test_compactions_are_asked_for_at_each_scrape() -> None:
     nothing = samples(registry)
     assert set(nothing.values()) == {0}
     assert "stream_app_write_amplification_ratio" not in nothing
-    found = samples(registry)
-    assert {name.removeprefix("stream_app_"): value for name, value in found.items()} == {
+    values = samples(registry)
+    assert {name.removeprefix("stream_app_"): value for name, value in values.items()} == {
         "buckets": 8,
         "level0_files_max": 4,
         "level0_files": 12,
@@ -356,10 +356,10 @@ def test_a_port_that_is_taken() -> None:
         other.bind(("0.0.0.0", 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(UsageError) as told, serving(CollectorRegistry(), port):
+        with pytest.raises(UsageError) as raised, serving(CollectorRegistry(), port):
             raise AssertionError("it must not be served")
-    assert told.value.what == f"the metrics port {port} cannot be opened: Address already in use"
-    assert "choose another" in told.value.fix
+    assert raised.value.what == f"the metrics port {port} cannot be opened: Address already in use"
+    assert "choose another" in raised.value.fix
 
 
 @pytest.mark.parametrize(

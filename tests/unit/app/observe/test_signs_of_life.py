@@ -32,16 +32,16 @@ def lines_of(activities: dict[int, Activity | None], heard: set[int], until: int
     """Second → line, looked at each second."""
     clock = SetClock()
     signs = SignsOfLife(clock)
-    found = {}
+    lines = {}
     for second in range(until):
         clock.seconds = second
         if second in activities:
-            signs.at_work = partial(activities.__getitem__, second)
+            signs.watch(partial(activities.__getitem__, second))
         if second in heard:
             signs.heard()
-        if line := signs.look():
-            found[second] = line
-    return found
+        if line := signs.line_due():
+            lines[second] = line
+    return lines
 
 
 def test_work_is_told_again_and_again() -> None:

@@ -15,7 +15,7 @@ from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
-from tests.support.small_table import StandingClock, small_table
+from tests.support.tables.small_table import StandingClock, small_table
 
 HELD = HeldTable(since_epoch=7, begin={}, reason="no", since_ms=70_000, retry_ms=None)
 WAITING = replace(HELD, tries=0)
@@ -31,7 +31,7 @@ def epoch_until(second: float, *, topic: str = "topic") -> EpochReport:
     return EpochReport(epoch=0, counts=DecodeCounts(ends=ends))
 
 
-def told(behind: int | None, topic: str = "topic") -> SourceProgress:
+def progress_of(behind: int | None, topic: str = "topic") -> SourceProgress:
     each = {} if behind is None else {(topic, "0"): behind}
     return SourceProgress(0, 1, behind, {topic: {"0": 8}}, each)
 
@@ -49,11 +49,11 @@ def test_freshness_is_the_age_of_the_newest_message_while_there_are_newer_ones()
 
     assert freshness() == [None, 30], "nobody knows whether there are newer ones"
     assert metrics.source.state().stale_s == 30
-    metrics.progress(told(None), 100_000)
+    metrics.progress(progress_of(None), 100_000)
     assert freshness() == [10, 30], "a source that does not tell its ends"
-    metrics.progress(told(0), 100_000)
+    metrics.progress(progress_of(0), 100_000)
     assert freshness() == [0, 30], "the job is at the end of its topics"
-    metrics.progress(told(5), 100_000)
+    metrics.progress(progress_of(5), 100_000)
     clock.sleep(5)
     assert freshness() == [15, 35]
     assert metrics.source.state().stale_s == 35
@@ -69,11 +69,11 @@ def test_a_table_that_waits_grows_stale() -> None:
     metrics = JobMetrics("db", clock)
     log = EventLog(clock, metrics=metrics)
     metrics.of_table("t").epoch(epoch_until(90))
-    metrics.progress(told(0), 100_000)
+    metrics.progress(progress_of(0), 100_000)
     for name in ("t", "never_made"):
         log.held(name, WAITING)
     clock.sleep(3 * 3600)
-    metrics.progress(told(0), clock.now_ms())
+    metrics.progress(progress_of(0), clock.now_ms())
     assert number(metrics, "freshness_seconds", "db.t") == 3 * 3600 + 10
     assert number(metrics, "freshness_seconds", "db.never_made") == 3 * 3600 + 30
     assert metrics.source.state().stale_s == 3 * 3600 + 30
@@ -100,15 +100,14 @@ def test_a_quiet_table_that_begins_to_wait_was_as_far_as_the_others() -> None:
 
 def test_a_lag_of_zero_is_believed_while_the_source_answers() -> None:
     clock = StandingClock(100_000)
-    metrics = JobMetrics("db.t", clock)
-    metrics.source.look_s = 65
+    metrics = JobMetrics("db.t", clock, look_s=65)
     metrics.epoch(epoch_until(10))
-    metrics.progress(told(0), 100_000)
+    metrics.progress(progress_of(0), 100_000)
     clock.sleep(65)
     assert number(metrics, "freshness_seconds", "db.t") == 0
     clock.sleep(5)
     assert number(metrics, "freshness_seconds", "db.t") == 70, "since then nobody knows"
-    metrics.progress(told(0), clock.now_ms())
+    metrics.progress(progress_of(0), clock.now_ms())
     assert number(metrics, "freshness_seconds", "db.t") == 0
 
 
@@ -127,7 +126,7 @@ def test_a_job_has_its_numbers_before_its_first_epoch(tmp_path: Path) -> None:
     assert number(metrics, "freshness_seconds", "db.t") is None, "there may be nothing newer"
     assert metrics.source.state().stale_s is None
     assert not metrics.source.state().is_committed
-    metrics.progress(told(4), clock.now_ms())
+    metrics.progress(progress_of(4), clock.now_ms())
     assert number(metrics, "freshness_seconds", "db.t") == 30
     assert number(metrics, "table_lag_messages", "db.t") == 4
 
@@ -137,7 +136,7 @@ def test_the_label_of_others_has_the_age_of_the_oldest_that_waits() -> None:
     metrics = JobMetrics("db", clock)
     for each in range(TABLE_LABELS_MAX + 3):
         metrics.of_table(f"t{each}").epoch(epoch_until(50 + 0.1 * each))
-    metrics.progress(told(5), 100_000)
+    metrics.progress(progress_of(5), 100_000)
 
     def age() -> float | None:
         return number(metrics, "freshness_seconds", "db.(others)")
@@ -164,9 +163,9 @@ def test_a_table_whose_topic_becomes_anothers_too_has_no_lag_of_its_own() -> Non
     for name in ("t", "u"):
         metrics.of_table(name).epoch(epoch_until(90, topic=name))
     for topic, behind in (("t", 2), ("u", 9)):
-        metrics.progress(told(behind, topic), 100_000)
+        metrics.progress(progress_of(behind, topic), 100_000)
     assert number(metrics, "table_lag_messages", "db.u") == 9
     metrics.of_table("t").epoch(epoch_until(91, topic="u"))
-    metrics.progress(told(9, "u"), 100_000)
+    metrics.progress(progress_of(9, "u"), 100_000)
     assert number(metrics, "table_lag_messages", "db.u") is None
     assert number(metrics, "lag_messages", "db") == 9

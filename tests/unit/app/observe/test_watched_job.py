@@ -6,20 +6,23 @@ import json
 import threading
 import urllib.request
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stream_app.app.config.app_config import AppConfig, load_config
-from stream_app.app.observe.watched_job import watched_job
+from stream_app.app.config.secrets import Secrets
+from stream_app.app.observe.watched_job import WatchedJob, watched_job
+from stream_app.clock import Clock
 from stream_app.errors import WrongSourceError
 from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
-from tests.support.http_receiver import HttpReceiver, http_receiver
-from tests.support.ingest_process import a_free_port, job_conf
-from tests.support.small_table import StandingClock
+from tests.support.jobs.ingest_process import a_free_port, job_conf
+from tests.support.servers.http_receiver import HttpReceiver, http_receiver
+from tests.support.tables.small_table import StandingClock
 
 HELD = HeldTable(since_epoch=7, begin={}, reason="no", since_ms=1, retry_ms=None)
 ASIDE = Quarantined(file="f", first="", reasons={"value": 2})
@@ -37,6 +40,10 @@ def a_config(folder: Path, receiver: HttpReceiver, **stream: Any) -> AppConfig:
     return load_config(job_conf(folder, **sections), [], {})
 
 
+def watched(config: AppConfig, clock: Clock) -> AbstractContextManager[WatchedJob]:
+    return watched_job(config.tables, config.stream, config.secrets, clock)
+
+
 def notices(receiver: HttpReceiver) -> list[dict[str, Any]]:
     return [json.loads(one.body) for one in receiver.posted]
 
@@ -44,7 +51,7 @@ def notices(receiver: HttpReceiver) -> list[dict[str, Any]]:
 def test_an_error_that_ends_the_job_is_told(tmp_path: Path, receiver: HttpReceiver) -> None:
     config = a_config(tmp_path, receiver, trigger="availableNow")
     error = WrongSourceError("the topic is gone", where="t", fix="make it")
-    with pytest.raises(WrongSourceError), watched_job(config, StandingClock(1000)):
+    with pytest.raises(WrongSourceError), watched(config, StandingClock(1000)):
         raise error
     [notice] = notices(receiver)
     assert notice == {
@@ -57,7 +64,7 @@ def test_a_job_that_has_drained_its_source_tells_nothing(
     tmp_path: Path, receiver: HttpReceiver
 ) -> None:
     config = a_config(tmp_path, receiver, trigger="availableNow")
-    with watched_job(config, StandingClock()):
+    with watched(config, StandingClock()):
         pass
     assert notices(receiver) == []
 
@@ -65,19 +72,34 @@ def test_a_job_that_has_drained_its_source_tells_nothing(
 def test_events_reach_the_webhook_under_the_names_of_their_tables(
     tmp_path: Path, receiver: HttpReceiver
 ) -> None:
-    with watched_job(a_config(tmp_path, receiver), StandingClock()) as watched:
-        watched.events.held("orders", HELD)
-        watched.events.of_table("items").epoch(EpochReport(epoch=3, quarantined=ASIDE))
-        watched.events.unassigned(3, ASIDE)
-        watched.events.held("orders", None)
-    told = [(each["event"], each.get("table")) for each in notices(receiver)]
-    assert told == [
+    with watched(a_config(tmp_path, receiver), StandingClock()) as job:
+        job.events.held("orders", HELD)
+        job.events.of_table("items").epoch(EpochReport(epoch=3, quarantined=ASIDE))
+        job.events.unassigned(3, ASIDE)
+        job.events.held("orders", None)
+    events = [(each["event"], each.get("table")) for each in notices(receiver)]
+    assert events == [
         ("held", "db.t.orders"),  # of this job of one table no table has such a name
         ("quarantine", "db.t.items"),
         ("quarantine", "db.t"),
         ("caught_up", "db.t.orders"),
         ("stopped", None),
     ]
+
+
+def test_events_are_appended_to_their_file_without_secrets(
+    tmp_path: Path, receiver: HttpReceiver
+) -> None:
+    config, file = a_config(tmp_path, receiver), tmp_path / "events.jsonl"
+    file.write_text("{}\n")
+    tables, stream, secrets = config.tables, config.stream, Secrets(["very-secret"])
+    with watched_job(tables, stream, secrets, StandingClock(5), file) as job:
+        assert file.read_text() == "{}\n", "the job's checks come first"
+        with job.writing_events():
+            job.events.started("s3://very-secret/t", "checkpoint")
+    [first, started] = map(json.loads, file.read_text().splitlines())
+    assert first == {}
+    assert (started["event"], started["table"]) == ("started", "s3://****/t")
 
 
 def test_the_quarantine_and_the_disks_are_counted(tmp_path: Path, receiver: HttpReceiver) -> None:
@@ -87,7 +109,7 @@ def test_the_quarantine_and_the_disks_are_counted(tmp_path: Path, receiver: Http
     (quarantine / "epoch-1.jsonl").write_text(json.dumps(record) + "\n")
     config = a_config(tmp_path, receiver, quarantine=str(quarantine), **{"metrics-port": port})
     wanted = 'stream_app_quarantine_records{table="db.t"} 1.0'
-    with watched_job(config, StandingClock()):
+    with watched(config, StandingClock()):
         for _ in range(6000):  # two minutes
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
                 text = answer.read().decode()

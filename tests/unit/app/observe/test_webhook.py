@@ -28,8 +28,8 @@ from stream_app.errors import UsageError
 from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
-from tests.support.http_receiver import HttpReceiver, http_receiver
-from tests.support.small_table import StandingClock
+from tests.support.servers.http_receiver import HttpReceiver, http_receiver
+from tests.support.tables.small_table import StandingClock
 
 AT_ONCE = (0.0, 0.0, 0.0)
 
@@ -118,8 +118,8 @@ def test_quarantine_growth_is_told_at_once_and_then_every_ten_minutes() -> None:
         webhook.epoch("shop.orders", aside(value=9))
         webhook.epoch("shop.orders", aside(value=8))
         webhook.end()
-        told = [(each["table"], each["records"], each["reasons"]) for each in notices(receiver)]
-        assert told == [
+        events = [(each["table"], each["records"], each["reasons"]) for each in notices(receiver)]
+        assert events == [
             ("shop.orders", 2, {"value": 2}),
             ("shop", 1, {"not-json": 1}),
             ("shop.orders", 6, {"value": 2, "partition": 4}),

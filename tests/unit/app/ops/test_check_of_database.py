@@ -14,7 +14,7 @@ from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.model.schema.origin import Origin
 from stream_app.spark.ingest.job_state import JobStateFile
 from stream_app.spark.job_folder import Folder
-from tests.support.small_table import small_table
+from tests.support.tables.small_table import small_table
 
 CONFIGURATION = """
 [source]
@@ -70,6 +70,8 @@ def test_a_damaged_newest_snapshot_of_a_table_with_dynamic_buckets_stops_no_othe
     small_table(folder, "k INT", ("k",), bucket=-1).commit(("+I", {"k": 1}))
     (folder / "snapshot/snapshot-1").write_text("{")
     assert checked(conf) == FAILED
-    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert ("snapshots", "snapshot/snapshot-1") in [(each["kind"], each["where"]) for each in found]
-    assert found[-1]["where"].endswith("w/d.db/b")
+    findings = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert ("snapshots", "snapshot/snapshot-1") in [
+        (each["kind"], each["where"]) for each in findings
+    ]
+    assert findings[-1]["where"].endswith("w/d.db/b")

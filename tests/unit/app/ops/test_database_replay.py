@@ -1,23 +1,20 @@
-"""Records that a job of a whole database has set aside go to the right tables, once, in order."""
+"""Records that a job of a whole database has quarantined go to the right tables, once, in order."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.config.sync_config import OneSetting
-from stream_app.app.ops.quarantine.job_replay import job_replays
-from stream_app.app.ops.quarantine.quarantine_folder import Choice, open_quarantine
-from stream_app.app.ops.quarantine.replay import Replayed
 from stream_app.spark.ingest.held_tables import resume
-from tests.support.database_job import DatabaseJob
-from tests.support.database_topic import GARBAGE, Message, a_row, change, creates
-from tests.support.ingest_process import write_conf
+from tests.support.databases.database_replay import replay
+from tests.support.jobs.database_job import DatabaseJob
+from tests.support.jobs.ingest_process import write_conf
+from tests.support.messages.database_topic import GARBAGE, Message, a_row, change, creates
 
 BAD_KEY = {"orders.primary-keys": OneSetting(("nothing",))}
 
@@ -27,28 +24,13 @@ def bad(origin: str, key: int) -> Message:
     return change(origin, {**a_row(key), "n": "none"})
 
 
-def mended(job: DatabaseJob, at: int) -> None:
+def fixed(job: DatabaseJob, at: int) -> None:
     """The quarantine's copy of a message of the table `items` is right now, as after an option."""
     for file in Path(f"{job.config.stream.quarantine}/items").glob("epoch-*.jsonl"):
         file.write_text(file.read_text().replace('\\"n\\":\\"none\\"', '\\"n\\":1'))
     key, value = job.sent[at]
     assert value is not None
     job.sent[at] = key, value.replace(b'"n":"none"', b'"n":1')
-
-
-def replay(job: DatabaseJob, name: str | None = None, choice: Choice | None = None) -> Any:
-    """What has become of the records, by table."""
-    quarantine = open_quarantine(str(job.config.stream.quarantine), {})
-    found = job_replays(job.database, quarantine, name, read=job.read)
-    return {
-        table: told(each.run(choice or Choice(), dry_run=False)) for table, each in found.items()
-    }
-
-
-def told(done: Replayed) -> dict[str, list[int]]:
-    kinds = {"replayed": done.replayed, "overtaken": done.overtaken, "early": done.early,
-             "bad": [record for record, _ in done.bad]}  # fmt: skip
-    return {kind: [each.offset for each in records] for kind, records in kinds.items() if records}
 
 
 def test_records_of_tables_that_could_not_be_made_go_to_each(tmp_path: Path) -> None:
@@ -88,8 +70,8 @@ def test_records_of_one_table(tmp_path: Path) -> None:
     job.run(change("shop.items", a_row(3, "newer")), *creates("shop.orders", [5]))
     assert job.rows("items") == {1: "new 1", 3: "newer 3"}
     assert replay(job, "items") == {"items": {"bad": [2, 5]}}
-    mended(job, 2)
-    mended(job, 5)
+    fixed(job, 2)
+    fixed(job, 5)
     assert replay(job, "items") == {"items": {"replayed": [2], "overtaken": [5]}}
     assert replay(job, "items") == {"items": {}}
     assert job.rows("items") == {1: "new 1", 2: "new 2", 3: "newer 3"}
@@ -118,7 +100,7 @@ def test_a_table_that_is_held_replays_what_it_has_passed(tmp_path: Path) -> None
     assert list(job.held()) == ["items"]
     bucket.unlink()
     kept.rename(bucket)
-    mended(job, 0)
+    fixed(job, 0)
     assert replay(job, "items") == {"items": {"replayed": [0]}}
     resume(job.checkpoint, "items", job.clock.now_ms() + 1)
     job.wait()
@@ -156,17 +138,20 @@ def test_the_command_names_the_tables(tmp_path: Path, capsys: pytest.CaptureFixt
                 "quarantine": str(job.config.stream.quarantine)},
     )  # fmt: skip
 
-    def told(*words: str) -> list[str]:
+    def offsets_by_fate(*words: str) -> list[str]:
         assert main(["quarantine", words[0], "--conf", str(conf), *words[1:]]) == 0
         return capsys.readouterr().out.splitlines()
 
     # No message is behind the record, so no broker is asked.
-    assert told("replay", "--all", "--dry-run") == [
+    assert offsets_by_fate("replay", "--all", "--dry-run") == [
         "orders:", "would replay 1 record: 1 changes", "dry run: nothing was changed"
     ]  # fmt: skip
-    assert told("replay", "--all") == ["orders:", "replayed 1 record: 1 changes in snapshot 1"]
-    assert told("replay", "--all") == ["orders:", "nothing to do"]
-    assert told("list") == [f"no record waits in {job.config.stream.quarantine}"]
-    assert told("replay", "--table", "items", "--all") == ["nothing to do"]
+    assert offsets_by_fate("replay", "--all") == [
+        "orders:",
+        "replayed 1 record: 1 changes in snapshot 1",
+    ]
+    assert offsets_by_fate("replay", "--all") == ["orders:", "nothing to do"]
+    assert offsets_by_fate("list") == [f"no record waits in {job.config.stream.quarantine}"]
+    assert offsets_by_fate("replay", "--table", "items", "--all") == ["nothing to do"]
     assert main(["quarantine", "list", "--conf", str(conf), "--table", "item"]) == 2
     assert "did you mean items? the tables are items, orders" in capsys.readouterr().err

@@ -16,16 +16,16 @@ from moto.s3.models import s3_backends
 from stream_app.app.cli.main import main
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.ops.doctor import machine
-from stream_app.app.ops.doctor.examination import Examination
-from stream_app.app.ops.doctor.observation import Level, Observation, observed
-from stream_app.app.ops.doctor.tables import tables_of_database
+from stream_app.app.ops.doctor.observation import Observation, Severity, guarded_observations
+from stream_app.app.ops.doctor.table_examination import tables_of_database
 from stream_app.clock import SystemClock
 from stream_app.errors import FAILED
 from stream_app.spark.ingest.checkpoint_owner import own_checkpoint
 from stream_app.spark.ingest.job_state import JobStateFile
 from stream_app.spark.job_folder import Folder
-from tests.support.s3_server import S3Server
-from tests.support.small_table import StandingClock, small_table
+from tests.support.jobs.examined_job import examination_of
+from tests.support.servers.s3_server import S3Server
+from tests.support.tables.small_table import StandingClock, small_table
 
 GIB = 1 << 30
 CONFIGURATION = """
@@ -66,7 +66,7 @@ class Job:
         return load_config(self.conf, self.settings, self.environ)
 
     def seen(self, part: str) -> list[Observation]:
-        examination = Examination(self.config(), SystemClock())
+        examination = examination_of(self.config(), SystemClock())
         return [one for one in examination.observations() if one.part == part]
 
 
@@ -99,7 +99,7 @@ def test_a_warehouse_that_is_a_name_is_no_folder(job: Job) -> None:
     job.settings = ["catalog.metastore=rest", "catalog.uri=http://127.0.0.1:1"]
     job.settings += ["catalog.token.provider=bear"]
     job.environ = {"STREAM_APP_CATALOG__TOKEN": "swordfish"}
-    seen = list(Examination(job.config(), SystemClock()).observations())
+    seen = list(examination_of(job.config(), SystemClock()).observations())
     assert {"disk", "warehouse"}.isdisjoint(one.part for one in seen)
     assert "127.0.0.1:1" in only([one for one in seen if one.part == "catalog"]).what
 
@@ -109,17 +109,17 @@ def test_a_table_that_does_not_fit_is_a_problem(
 ) -> None:
     job.table("k INT, w STRING")
     seen = only(job.seen("table"))
-    assert seen.level is Level.PROBLEM
+    assert seen.level is Severity.PROBLEM
     assert "the table has no column 'v'" in seen.what
-    assert seen.fix == "mend keys and options in the configuration, or give another table name"
+    assert seen.fix == "correct keys and options in the configuration, or give another table name"
     assert main(["doctor", "--conf", str(job.conf)]) == FAILED
-    assert "to fix: mend keys and options in the configuration" in capsys.readouterr().out
+    assert "to fix: correct keys and options in the configuration" in capsys.readouterr().out
 
 
 def test_a_table_that_fits_is_told_with_its_snapshot(job: Job) -> None:
     job.table().commit(("+I", {"k": 1, "v": "a"}))
     seen = only(job.seen("table"))
-    assert seen.level is Level.OK
+    assert seen.level is Severity.OK
     assert seen.what.endswith("fits the configuration: snapshot 1")
 
 
@@ -135,10 +135,10 @@ def test_what_icebergs_readers_find_is_told(job: Job, caplog: pytest.LogCaptureF
     table.commit(("+I", {"k": 1, "v": "a"}))
     assert "do not see snapshot 1" in caplog.text
     away = only(job.seen("iceberg"))
-    assert (away.level, "unable to open" in away.what) == (Level.WARNING, True)
+    assert (away.level, "unable to open" in away.what) == (Severity.WARNING, True)
     database.rmdir()
     behind = only(job.seen("iceberg"))
-    assert behind.level is Level.WARNING
+    assert behind.level is Severity.WARNING
     assert behind.what == ("the Iceberg catalog has no snapshot, and the table has snapshot 1")
     table.commit(("+I", {"k": 2, "v": "a"}))
     assert only(job.seen("iceberg")).what == "the Iceberg catalog has snapshot 2"
@@ -150,14 +150,14 @@ def test_a_checkpoint_of_another_table_is_a_problem(job: Job) -> None:
     (job.folder / "checkpoint").mkdir()
     assert [one.what for one in job.seen("checkpoint")][-1].startswith("new: ")
     own_checkpoint(JobStateFile(folder), table.location, table.identity())
-    assert job.seen("checkpoint")[-1].what == "belongs to this job, which goes on where it was"
+    assert job.seen("checkpoint")[-1].what == "belongs to this job, which continues where it was"
     own_checkpoint(
         JobStateFile(Folder(str(job.folder / "other"), table.file_io)), "/elsewhere", "other"
     )
     (job.folder / "checkpoint").rename(job.folder / "own")
     (job.folder / "other").rename(job.folder / "checkpoint")
     seen = job.seen("checkpoint")[-1]
-    assert seen.level is Level.PROBLEM
+    assert seen.level is Severity.PROBLEM
     assert "belongs to the table /elsewhere" in seen.what
 
 
@@ -168,7 +168,7 @@ def test_a_checkpoint_whose_table_is_gone_is_a_problem(job: Job) -> None:
     own_checkpoint(JobStateFile(folder), table.location, table.identity())
     shutil.rmtree(job.folder / "warehouse/db.db/t")
     seen = job.seen("checkpoint")[-1]
-    assert seen.level is Level.PROBLEM
+    assert seen.level is Severity.PROBLEM
     assert "dropped" in seen.what
 
 
@@ -176,7 +176,7 @@ def test_a_damaged_checkpoint_is_a_problem(job: Job) -> None:
     (job.folder / "checkpoint").mkdir()
     (job.folder / "checkpoint/job_state.json").write_text("{")
     seen = job.seen("checkpoint")[-1]
-    assert seen.level is Level.PROBLEM
+    assert seen.level is Severity.PROBLEM
     assert "job_state.json of the checkpoint is damaged" in seen.what
 
 
@@ -184,13 +184,13 @@ def test_a_damaged_checkpoint_is_a_problem(job: Job) -> None:
 def test_a_folder_that_only_spark_reaches_is_a_warning(job: Job, part: str) -> None:
     job.settings.append(f"stream.{part}=gs://bucket/folder")
     seen = only(job.seen(part))
-    assert seen.level is Level.WARNING
+    assert seen.level is Severity.WARNING
     assert "only Spark reaches gs://bucket/folder" in seen.what
 
 
 def test_a_store_that_cannot_be_written_is_a_problem(job: Job) -> None:
     (job.folder / "warehouse").write_text("a file")
-    assert only(job.seen("warehouse")).level is Level.PROBLEM
+    assert only(job.seen("warehouse")).level is Severity.PROBLEM
 
 
 def on_s3(job: Job, s3: S3Server) -> str:
@@ -206,7 +206,7 @@ def on_s3(job: Job, s3: S3Server) -> str:
 def test_a_store_is_really_tried_and_left_clean(job: Job, s3: S3Server) -> None:
     bucket = on_s3(job, s3)
     written, clock = job.seen("warehouse")
-    assert [written.level, clock.level] == [Level.OK, Level.OK]
+    assert [written.level, clock.level] == [Severity.OK, Severity.OK]
     assert clock.what == "the time of the store agrees with this machine's clock"
     assert not s3_backends[DEFAULT_ACCOUNT_ID]["aws"].get_bucket(bucket).keys
 
@@ -215,21 +215,21 @@ def test_a_store_that_takes_every_put_is_a_problem(job: Job, s3: S3Server) -> No
     on_s3(job, s3)
     s3.ignores_conditions = True
     seen = only(job.seen("warehouse"))
-    assert seen.level is Level.PROBLEM
+    assert seen.level is Severity.PROBLEM
     assert "cannot create a file only if none exists" in seen.what
 
 
 def test_a_store_that_refuses_the_user_is_a_problem(job: Job, s3: S3Server) -> None:
     on_s3(job, s3)
     s3.error = (403, "AccessDenied")
-    assert only(job.seen("warehouse")).level is Level.PROBLEM
+    assert only(job.seen("warehouse")).level is Severity.PROBLEM
 
 
 def test_a_clock_that_is_apart_is_a_warning(job: Job) -> None:
     now_ms = SystemClock().now_ms()
-    examination = Examination(load_config(job.conf, [], {}), StandingClock(now_ms + 60_000))
+    examination = examination_of(load_config(job.conf, [], {}), StandingClock(now_ms + 60_000))
     seen = [one for one in examination.observations() if one.part == "warehouse"]
-    assert [one.level for one in seen] == [Level.OK, Level.WARNING]
+    assert [one.level for one in seen] == [Severity.OK, Severity.WARNING]
     assert re.search(r"the store is (59|60|61) s behind this machine's clock", seen[1].what)
 
 
@@ -240,11 +240,11 @@ def test_a_file_that_the_newest_snapshot_needs_and_is_gone_is_a_problem(job: Job
     [data] = (job.folder / "warehouse/db.db/t").glob("bucket-0/data-*")
     data.unlink()
     seen = job.seen("table")
-    assert [one.level for one in seen] == [Level.OK, Level.PROBLEM]
+    assert [one.level for one in seen] == [Severity.OK, Severity.PROBLEM]
     assert seen[1].what.startswith(f"a file is missing ({data})")
     assert list(tables_of_database(job.config().tables, {"t": table.path})) == seen[1:]
     (job.folder / "warehouse/db.db/t/snapshot/snapshot-1").write_text("{")
-    assert [one.level for one in job.seen("table")] == [Level.PROBLEM]
+    assert [one.level for one in job.seen("table")] == [Severity.PROBLEM]
 
 
 def test_a_broker_that_is_away_stops_no_other_part(
@@ -294,13 +294,13 @@ def test_memory_has_to_be_left_for_the_write_buffers(
 @pytest.mark.parametrize(
     ("said", "level", "what"),
     [
-        ('openjdk version "17.0.9" 2023-10-17', Level.OK, "17.0.9"),
-        ('openjdk version "11.0.2" 2019-01-15', Level.PROBLEM, "is Java 11"),
-        ("nothing", Level.PROBLEM, "does not tell its version"),
+        ('openjdk version "17.0.9" 2023-10-17', Severity.OK, "17.0.9"),
+        ('openjdk version "11.0.2" 2019-01-15', Severity.PROBLEM, "is Java 11"),
+        ("nothing", Severity.PROBLEM, "does not tell its version"),
     ],
 )
 def test_java_must_be_new_enough(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, level: Level, what: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, level: Severity, what: str
 ) -> None:
     program = tmp_path / "bin" / "java"
     program.parent.mkdir()
@@ -313,13 +313,13 @@ def test_java_must_be_new_enough(
 
 def test_without_java_the_remedy_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    seen = only(list(observed("java", machine.java)))
-    assert seen.level is Level.PROBLEM
+    seen = only(list(guarded_observations("java", machine.java)))
+    assert seen.level is Severity.PROBLEM
     assert "install Java 17" in seen.fix
 
 
 def test_a_full_disk_is_a_warning(tmp_path: Path) -> None:
     seen = only(list(machine.disk(str(tmp_path / "not" / "there"), least=1 << 62)))
-    assert seen.level is Level.WARNING
+    assert seen.level is Severity.WARNING
     assert str(tmp_path) in seen.what
     assert not list(machine.disk("s3://bucket/warehouse"))

@@ -21,8 +21,8 @@ from stream_app.app.ops.inspect.bucket_trees import (
 from stream_app.app.ops.inspect.views import listing, option_rows
 from stream_app.app.text.listing import size_text, time_text
 from stream_app.table.opening import open_table
-from tests.support.plain_object import plain_object
-from tests.support.small_table import small_table
+from tests.support.files.plain_object import plain_object
+from tests.support.tables.small_table import small_table
 
 
 def drawn(renderable: object, width: int = 60) -> str:
@@ -47,7 +47,7 @@ def test_a_tall_level_0_is_shortened_in_the_picture(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("runs", "told"),
+    ("runs", "reason"),
     [
         (1, "1 sorted run, the trigger is 5"),
         (4, "4 sorted runs, the trigger is 5"),
@@ -55,8 +55,8 @@ def test_a_tall_level_0_is_shortened_in_the_picture(tmp_path: Path) -> None:
             "large as the next"),
     ],
 )  # fmt: skip
-def test_why_nothing_is_due(runs: int, told: str) -> None:
-    assert not_due(runs, 5) == told
+def test_why_nothing_is_due(runs: int, reason: str) -> None:
+    assert not_due(runs, 5) == reason
 
 
 def test_what_is_next_in_a_bucket(tmp_path: Path) -> None:
@@ -68,16 +68,16 @@ def test_what_is_next_in_a_bucket(tmp_path: Path) -> None:
     small.commit(*(("+I", {"k": k, "v": f"{k} " * 20}) for k in range(1000)))
     small.commit(("+I", {"k": 7, "v": "x"}))
 
-    def told() -> tuple[str, list[str | None]]:
+    def inspected() -> tuple[str, list[str | None]]:
         latest = small.table.snapshots.latest()
         planned = next_compactions(small.table, latest)
         picture = drawn(levels_picture(run_rows(small.table, latest), planned), 200)
         rows = level_rows(small.table, latest, planned=planned)
         return picture.rstrip().splitlines()[-1].strip(), [row.next for row in rows]
 
-    assert told() == (f"nothing is due: {not_due(2, 2)}", [None])
+    assert inspected() == (f"nothing is due: {not_due(2, 2)}", [None])
     small.commit(("+I", {"k": 8, "v": "x" * 9}))
-    line, levels = told()
+    line, levels = inspected()
     assert re.fullmatch(
         r"next: (size ratio|run count), levels 0 0 0 → 2, 3 files, .* KiB "
         r"\(by another job: the table is write-only\)",

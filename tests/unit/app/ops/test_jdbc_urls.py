@@ -48,17 +48,17 @@ def test_other_urls_are_refused_without_their_password(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "complaint"),
     [
         (["--from-jdbc", "jdbc:mysql://db/shop"], "--from-jdbc needs --topic"),
         (["--from-topic", "t", "--table", "x"], "--table and --topic are for --from-jdbc"),
     ],
 )
 def test_arguments_that_do_not_fit(
-    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*COMMON, *words]) == 2
-    assert told in capsys.readouterr().err
+    assert complaint in capsys.readouterr().err
 
 
 def test_a_driver_that_is_missing_is_named_with_its_extra(

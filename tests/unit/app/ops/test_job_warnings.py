@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.cli.main import main
-from stream_app.app.ops.check.of_database import warnings_of
-from tests.support.database_job import DatabaseJob
-from tests.support.database_topic import change, creates, with_time_of_day
-from tests.support.job_page import page_of
-from tests.unit.app.tables.test_refused_tables import a_configuration
+from stream_app.app.ops.check.checked_tables import warnings_of
+from tests.support.databases.source_database import a_configuration
+from tests.support.jobs.database_job import DatabaseJob
+from tests.support.messages.database_topic import change, creates, with_time_of_day
+from tests.support.pages.job_page import page_of
 
 COLUMN = "column n is BIGINT, microseconds since midnight, because Paimon's TIME keeps milliseconds"
 REMEDY = "nothing is lost; sync.inexact = 'string' or 'truncate' gives new tables a text"

@@ -12,16 +12,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_app.app.ops.quarantine.later_changes import Where
-from stream_app.app.ops.quarantine.quarantine_folder import REPLAYED, Choice, Mark, open_quarantine
+from stream_app.app.ops.quarantine.quarantine_folder import (
+    REPLAYED,
+    RecordChoice,
+    RecordMark,
+    open_quarantine,
+)
 from stream_app.app.ops.quarantine.replay import Replay, Replayed
 from stream_app.cdc.change_batch import bad_records
 from stream_app.cdc.message_format import MessageFormat
-from stream_app.cdc.pipeline import Place
+from stream_app.cdc.pipeline import StepPlace
 from stream_app.cdc.steps.insert_only import InsertOnly
 from stream_app.clock import SystemClock
 from stream_app.errors import CommitConflictError, UnsupportedTableError, UsageError
 from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import SOURCE_END_PROPERTY
@@ -31,11 +36,11 @@ from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.job.single_append import SingleAppend
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.opening import create_or_open
-from tests.support.table_writer import CompactInCaller
-from tests.unit.cdc.debezium_messages import a_format, event, messages
+from tests.support.jobs.table_writer import CompactInCaller
+from tests.support.messages.debezium_messages import a_format, event, messages
 
 COLUMNS = "id BIGINT NOT NULL, v STRING"
-EVERYTHING = Choice()
+EVERYTHING = RecordChoice()
 Change = tuple[int, str | None]
 """A key and its value; None: a delete."""
 
@@ -48,7 +53,7 @@ def message(change: Change) -> str:
 
 
 class Bench:
-    """A topic of one partition, its table, and what the table's job has set aside."""
+    """A topic of one partition, its table, and what the table's job has quarantined."""
 
     def __init__(self, folder: Path, changes: list[Change], keys: tuple[str, ...] = ("id",),
                  options: Mapping[str, str] | None = None) -> None:  # fmt: skip
@@ -64,11 +69,11 @@ class Bench:
         self.table = create_or_open(str(folder / "db.db" / "t"), schema, SystemClock())
         self.quarantine = open_quarantine(str(folder / "quarantine"), {})
         self.letters = QuarantineWriter(Folder(*file_io_of(str(folder / "quarantine"), {})), None)
-        found = a_format(COLUMNS, keys)
-        self.decode: MessageFormat = found
+        message_format = a_format(COLUMNS, keys)
+        self.decode: MessageFormat = message_format
         if not keys:
             last = InsertOnly(quarantines=True, ignores_deletes=False)
-            self.decode = found.with_steps({Place.INSERTS_ONLY: last})
+            self.decode = message_format.with_steps({StepPlace.INSERTS_ONLY: last})
 
     def batch(self) -> pa.RecordBatch:
         return messages(*map(message, self.changes))
@@ -84,12 +89,12 @@ class Bench:
         changes = append.write(rows) if rows.num_rows else []
         append.commit(changes, {SOURCE_END_PROPERTY: json.dumps({"t": {"0": len(self.changes)}})})
 
-    def read(self, where: Where, begin: int, end: int) -> Iterator[pa.RecordBatch]:
+    def read(self, where: KafkaPartition, begin: int, end: int) -> Iterator[pa.RecordBatch]:
         assert where == ("t", 0)
         for at in range(begin, end, 2):
             yield self.batch().slice(at, min(2, end - at))
 
-    def replay(self, choice: Choice = EVERYTHING, *, dry_run: bool = False) -> Replayed:
+    def replay(self, choice: RecordChoice = EVERYTHING, *, dry_run: bool = False) -> Replayed:
         return self.a_replay().run(choice, dry_run=dry_run)
 
     def a_replay(self) -> Replay:
@@ -103,8 +108,8 @@ class Bench:
         )
 
     def rows(self) -> list[tuple[int, str]]:
-        found = PaimonTable(self.table).read().read_all().to_pylist()
-        return sorted((row["id"], row["v"]) for row in found)
+        rows = PaimonTable(self.table).read().read_all().to_pylist()
+        return sorted((row["id"], row["v"]) for row in rows)
 
     def snapshots(self) -> int:
         return self.table.snapshots.latest_id() or 0
@@ -130,7 +135,7 @@ def test_any_records_in_any_order_give_the_newest_change_of_each_row(
     while waiting:
         first = data.draw(st.sampled_from(sorted(waiting)))
         last = data.draw(st.integers(first, len(changes)))
-        bench.replay(Choice(offsets=(first, last)))
+        bench.replay(RecordChoice(offsets=(first, last)))
         now = {at for at in waiting if first <= at <= last}
         waiting -= now
         applied = sorted([*applied, *now])
@@ -167,7 +172,7 @@ def test_a_truncate_s_rows_do_not_come_back(tmp_path: Path, keys: tuple[str, ...
     bench = Bench(tmp_path, [(1, "a"), (2, "b"), (3, "c"), (4, "d")], keys=keys)
     bench.take({0, 3})
 
-    def read(where: Where, begin: int, end: int) -> Iterator[pa.RecordBatch]:
+    def read(where: KafkaPartition, begin: int, end: int) -> Iterator[pa.RecordBatch]:
         for batch in bench.read(where, begin, end):
             at = batch.column("offset").to_pylist()
             values = [
@@ -177,8 +182,8 @@ def test_a_truncate_s_rows_do_not_come_back(tmp_path: Path, keys: tuple[str, ...
                 batch.schema.get_field_index("value"), "value", messages(*values).column("value")
             )
 
-    found = a_format(COLUMNS, keys, options={"truncate": "apply"})
-    done = replace(bench.a_replay(), read=read, decode_all=found, empties=True).run(
+    message_format = a_format(COLUMNS, keys, options={"truncate": "apply"})
+    done = replace(bench.a_replay(), read=read, decode_all=message_format, empties=True).run(
         EVERYTHING, dry_run=False
     )
     assert [record.offset for record in done.overtaken] == [0]
@@ -189,7 +194,7 @@ def test_a_crash_before_the_commit_leaves_the_records_waiting(tmp_path: Path) ->
     bench = Bench(tmp_path, [(1, "a")])
     bench.take({0})
     (record,) = bench.quarantine.waiting(())
-    left = Mark(
+    left = RecordMark(
         name="1", user="replay-1", records=(record.identity,), outcomes=(REPLAYED,), snapshot=None
     )
     bench.quarantine.write_mark(left)
@@ -218,7 +223,9 @@ def test_rows_of_others_that_come_meanwhile_begin_the_replay_again(tmp_path: Pat
     bench.take({0})
     read, calls = bench.read, []
 
-    def read_while_the_job_commits(where: Where, begin: int, end: int) -> Iterator[pa.RecordBatch]:
+    def read_while_the_job_commits(
+        where: KafkaPartition, begin: int, end: int
+    ) -> Iterator[pa.RecordBatch]:
         calls.append(end)
         if len(calls) == 1:
             bench.changes.append((1, "newer"))
@@ -235,7 +242,7 @@ def test_a_job_that_commits_without_a_pause_is_given_way_to(tmp_path: Path) -> N
     bench = Bench(tmp_path, [(1, "a")])
     bench.take({0})
 
-    def read(where: Where, begin: int, end: int) -> Iterator[pa.RecordBatch]:
+    def read(where: KafkaPartition, begin: int, end: int) -> Iterator[pa.RecordBatch]:
         bench.take({0})
         return bench.read(where, begin, end)
 

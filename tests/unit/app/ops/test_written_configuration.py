@@ -8,11 +8,12 @@ from pathlib import Path
 
 from stream_app.app.config.app_config import load_config
 from stream_app.app.ops.init.written_configuration import JobDraft, configuration_text
-from stream_app.message_formats import format_named
+from stream_app.message_format_registry import format_named
 from stream_app.model.schema.data_type import STRING, parse_data_type
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
 from stream_app.model.schema.source_table import SourceColumn, SourceTable
-from tests.unit.cdc.debezium_messages import captured
+from tests.support.jobs.table_section import table_section
+from tests.support.messages.debezium_messages import captured
 
 TABLE = SourceTable(
     columns=(
@@ -40,13 +41,13 @@ def test_a_job_reads_what_is_written(tmp_path: Path) -> None:
     conf = tmp_path / "orders.toml"
     conf.write_text(configuration_text(DRAFT), encoding="utf-8")
     config = load_config(conf, (), {})
-    assert [f"{column.name} {column.data_type}" for column in config.table.columns] == [
+    assert [f"{column.name} {column.data_type}" for column in table_section(config).columns] == [
         "id BIGINT NOT NULL",
         "a b DECIMAL(12, 2)",
         '"é STRING',
     ]
-    assert config.table.primary_keys == ("id",)
-    assert config.table.options["bucket"] == "-1"
+    assert table_section(config).primary_keys == ("id",)
+    assert table_section(config).options["bucket"] == "-1"
     assert config.source.topics == ("shop.public.orders",)
     assert config.source.format_options == {"truncate": "ignore"}
     assert "# id: the key" in conf.read_text(encoding="utf-8")
@@ -69,4 +70,4 @@ def test_captured_messages_give_a_configuration(tmp_path: Path) -> None:
         assert ("options" in tomllib.loads(text)["table"]) is bool(table.primary_keys)
         conf = tmp_path / f"{number}.toml"
         conf.write_text(text, encoding="utf-8")
-        assert load_config(conf, (), {}).table.primary_keys == table.primary_keys
+        assert table_section(load_config(conf, (), {})).primary_keys == table.primary_keys

@@ -35,20 +35,20 @@ def test_others_read_when_they_are_asked(other: SourceConfig) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "complaint"),
     [
         ({"ssl_provider": "BC"}, "source.kafka.ssl.provider: it names a Java class"),
         ({"fetch_min_bytes": "many"}, "fetch.min.bytes"),
     ],
 )
 def test_what_cannot_be_followed_is_sparks_or_an_error(
-    options: dict[str, str], told: str, caplog: pytest.LogCaptureFixture
+    options: dict[str, str], complaint: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO):
         assert native_reader(source(None, **options)) is None
     [line] = caplog.messages
     assert line.startswith("Spark's source reads the topics")
-    assert told in line
+    assert complaint in line
     with pytest.raises(UsageError) as caught:
         native_reader(source(TopicReader.NATIVE, **options))
-    assert told in caught.value.what
+    assert complaint in caught.value.what

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 
 import pytest
 
@@ -11,9 +10,9 @@ from stream_app.app.source.broker_connection import (
     TopicInfo,
     client_settings,
     reachable_servers,
-    uncheckable,
+    uncheckable_settings,
 )
-from stream_app.app.source.preflight import recreated
+from stream_app.app.source.preflight import recreated_topics
 from stream_app.errors import SourceError
 
 JAAS = (
@@ -32,7 +31,7 @@ def test_sasl_over_ssl() -> None:
         "ssl.endpoint.identification.algorithm": "",
         "fetch.max.wait.ms": "10",
     }
-    assert uncheckable(options) == []
+    assert uncheckable_settings(options) == []
     assert client_settings(options) == {
         "security_protocol": "SASL_SSL",
         "sasl_mechanism": "SCRAM-SHA-512",
@@ -65,25 +64,25 @@ def test_sasl_over_ssl() -> None:
     ],
 )
 def test_what_cannot_be_checked_is_told(options: dict[str, str], reason: str) -> None:
-    assert reason in "; ".join(uncheckable(options))
+    assert reason in "; ".join(uncheckable_settings(options))
 
 
 def test_plain_needs_nothing() -> None:
-    assert uncheckable({}) == []
+    assert uncheckable_settings({}) == []
     assert client_settings({"isolation.level": "read_committed"}) == {}
 
 
 def test_a_topic_without_a_known_id_is_not_called_recreated() -> None:
     now = {"a": TopicInfo(topic_id="1", partitions=1), "b": TopicInfo(topic_id=None, partitions=1)}
-    assert recreated({"b": "2"}, now) == []
-    assert recreated({"a": None, "b": None}, now) == []
-    assert recreated({"a": "0"}, now) == ["a"]
+    assert recreated_topics({"b": "2"}, now) == []
+    assert recreated_topics({"a": None, "b": None}, now) == []
+    assert recreated_topics({"a": "0"}, now) == ["a"]
 
 
 def test_a_server_that_refuses_is_left_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         listening = f"127.0.0.1:{server.getsockname()[1]}"
         bootstrap = f"127.0.0.1:1,{listening},127.0.0.1:2"
-        assert reachable_servers(bootstrap, time.monotonic() + 60) == [listening, "127.0.0.1:2"]
+        assert reachable_servers(bootstrap, 60) == [listening, "127.0.0.1:2"]
     with pytest.raises(SourceError, match=r"127\.0\.0\.1:1: connection refused"):
-        reachable_servers(bootstrap, time.monotonic() + 60)
+        reachable_servers(bootstrap, 60)

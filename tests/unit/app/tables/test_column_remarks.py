@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from stream_app.app.tables.first_messages import read_alone, seen_tables
-from stream_app.message_formats import source_reader
+from stream_app.message_format_registry import source_reader
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.mapping_options import (
     NO_MAPPING_OPTIONS,
-    Inexact,
+    InexactTimes,
     parse_mapping_options,
 )
 from stream_app.model.schema.origin import Origin
@@ -24,7 +24,7 @@ from stream_app.planning.sync.column_remarks import (
     remarks_of_new,
 )
 from stream_app.planning.sync.partition_roots import SeenTable, partition_roots
-from tests.unit.cdc.debezium_messages import messages
+from tests.support.messages.debezium_messages import messages
 
 MICRO_TIME = {"type": "int64", "name": "io.debezium.time.MicroTime"}
 
@@ -42,23 +42,23 @@ def message(op: str = "c", *, names: list[str] | None = None, **fields: Any) -> 
 
 
 def described(
-    *values: str, options: dict[str, str] | None = None, inexact: Inexact = Inexact.NUMBER
+    *values: str, options: dict[str, str] | None = None, inexact: InexactTimes = InexactTimes.NUMBER
 ) -> SourceTable:
     reader = source_reader("debezium-json", options or {})
-    found = reader.describe(messages(*values), parse_mapping_options([], inexact=inexact))
-    assert found is not None
-    return found
+    description = reader.describe(messages(*values), parse_mapping_options([], inexact=inexact))
+    assert description is not None
+    return description
 
 
 def said(table: SourceTable) -> list[str]:
-    return [each.what() for each in remarks_of_new(table.columns)]
+    return [each.text() for each in remarks_of_new(table.columns)]
 
 
 def test_a_nullable_column_with_a_default_may_have_lost_nulls() -> None:
     default = {"default": 7}
     [remark] = remarks_of_new(described(message(a=(1, default), b=(2, default))).columns)
     assert remark.columns == ("a", "b")
-    assert "a null arrives as the DEFAULT" in remark.what()
+    assert "a null arrives as the DEFAULT" in remark.text()
     assert "value.converter.replace.null.with.default = false" in remark.remedy("source.{}".format)
     assert "source.replace.null.with.default = 'false'" in remark.remedy("source.{}".format)
 
@@ -87,7 +87,7 @@ def test_where_no_null_is_lost_nothing_is_said(value: Any, schema: Any, options:
 def test_a_time_with_microseconds_is_said_when_it_is_made(
     inexact: str, data_type: str, words: str
 ) -> None:
-    table = described(message(t=(1, MICRO_TIME)), inexact=Inexact(inexact))
+    table = described(message(t=(1, MICRO_TIME)), inexact=InexactTimes(inexact))
     assert str(table.columns[0].data_type) == data_type
     assert said(table)[0].startswith(words)
 
@@ -119,7 +119,7 @@ def test_an_added_default_is_said_of_the_column_that_came_with_it() -> None:
     table = described(message(id=(1, {}), a=(1, {"default": 7, "optional": False})))
     [remark] = remarks_of_added([table.columns[1]])
     assert remark.columns == ("a",)
-    assert "rows from before have it there, and null here" in remark.what()
+    assert "rows from before have it there, and null here" in remark.text()
     # The doctor knows by the first schema of the table which columns came later.
     columns = parse_columns("id INT, a INT")
     [field, late] = [each.field_id for each in columns]
@@ -131,7 +131,7 @@ def test_an_added_default_is_said_of_the_column_that_came_with_it() -> None:
 def test_a_time_of_an_older_table_is_said_to_be_cut() -> None:
     table = described(message(t=(1, MICRO_TIME)))
     [remark] = remarks_of_existing(table, parse_columns("t TIME(3)"), {0}, inexact="inexact")
-    assert "they are cut off" in remark.what()
+    assert "they are cut off" in remark.text()
     assert "sync.inexact = 'number'" in remark.remedy("sync.{}".format)
     assert not remarks_of_existing(table, parse_columns("t BIGINT"), {0}, inexact="inexact")
 
@@ -140,8 +140,8 @@ def test_a_column_that_only_the_snapshot_has() -> None:
     reader = source_reader("debezium-json", {})
 
     def alone(*values: str) -> list[str]:
-        found = read_alone(reader, messages(*values), NO_MAPPING_OPTIONS)
-        return [each.what() for each in found]
+        remarks = read_alone(reader, messages(*values), NO_MAPPING_OPTIONS)
+        return [each.text() for each in remarks]
 
     read, change = message("r", id=(1, {}), g=(2, {})), message("u", id=(1, {}))
     [line] = alone(read, change)

@@ -11,8 +11,8 @@ import pytest
 from stream_app.app.config.sync_config import OneSetting
 from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.spark.epoch.blocks import UNREADABLE
-from tests.support.database_topic import change, creates
-from tests.unit.app.tables.test_database_tables import Database, table_of
+from tests.support.databases.source_database import Database, table_of
+from tests.support.messages.database_topic import change, creates
 
 MADE: dict[str, Any] = {
     "computed_column": ("tag=upper(v)", "first=substring(tag, 0, 3)"),
@@ -29,9 +29,9 @@ WHOLE = [
 def decoded(database: Database, name: str, *messages: Any) -> list[dict[str, Any]]:
     """The rows that the job's own format makes of messages."""
     decode = job_pipeline(database.tables, database.table(name))
-    found = decode.decode(table_of(messages).to_batches()[0])
-    assert not found.bad.num_rows, found.bad.to_pylist()
-    return found.changes.rows.drop_columns(["_VALUE_KIND"]).to_pylist()
+    decoded = decode.decode(table_of(messages).to_batches()[0])
+    assert not decoded.bad.num_rows, decoded.bad.to_pylist()
+    return decoded.changes.rows.drop_columns(["_VALUE_KIND"]).to_pylist()
 
 
 def test_a_new_table_has_them_and_its_rows_are_whole(tmp_path: Path) -> None:
@@ -68,12 +68,12 @@ def test_a_table_without_the_columns_has_what_fits(
     with caplog.at_level(logging.INFO):
         database.feeds(change("shop.numbers", {"id": 1, "n": 5}))
     assert database.columns("numbers") == ["id BIGINT NOT NULL", "n INT", *WHOLE[5:]]
-    for told in (
+    for words in (
         "computed-column tag does not hold: no column v",
         "computed-column first does not hold: no column tag",
         "filter does not hold: no column note",
     ):
-        assert f"the table numbers: {told}" in caplog.text
+        assert f"the table numbers: {words}" in caplog.text
     [row] = decoded(database, "numbers", change("shop.numbers", {"id": 1, "n": 5}))
     assert (row["id"], row["__table_name"]) == (1, "numbers")
 
@@ -121,11 +121,11 @@ def test_what_does_not_fit_keeps_its_table_alone_from_being_made(
 def test_a_table_that_is_there_gets_the_columns_when_the_job_starts(tmp_path: Path) -> None:
     Database(tmp_path).feeds(*creates("shop.orders", [1]))
     again = Database(tmp_path, **MADE)
-    [feed] = again.made.known()
+    [feed] = again.made.known_feeds()
     # A row that is there has none of them, so each may be null.
     assert again.columns("orders") == [each.replace(" NOT NULL", "") if each[0] == "_" else each
                                        for each in WHOLE]  # fmt: skip
     assert feed.job.table.schema.schema_id == 1
     [row] = decoded(again, "orders", *creates("shop.orders", [3]))
     assert (row["tag"], row["__table_name"]) == ("NEW 3", "orders")
-    assert Database(tmp_path, **MADE).made.known()[0].job.table.schema.schema_id == 1
+    assert Database(tmp_path, **MADE).made.known_feeds()[0].job.table.schema.schema_id == 1

@@ -3,89 +3,40 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.config.sync_config import OneSetting, SyncConfig
+from stream_app.app.config.sync_config import OneSetting
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.config.tables_of_job import SingleTable, WholeDatabase
+from stream_app.app.config.tables_of_job import SingleTable
 from stream_app.app.ops.inspect.job_status import JobStatus
-from stream_app.app.tables.database_tables import (
-    DatabaseTables,
-)
 from stream_app.app.tables.first_messages import warn_of_first_messages
 from stream_app.app.tables.table_pipeline import job_pipeline
-from stream_app.cdc.change_batch import MESSAGE_SCHEMA, change_schema
+from stream_app.cdc.change_batch import change_schema
 from stream_app.errors import CheckpointError, WrongSourceError
-from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.origin import Origin
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.spark.epoch.blocks import UNREADABLE
 from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.ingest.job_state import JobStateFile, state_of
-from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
-from stream_app.spark.ingest.table_feed import TableFeed
-from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
 from stream_app.table.kinds.registry import bucket_assigner, table_write
 from stream_app.table.opening import open_table
-from tests.support.database_topic import HEARTBEAT, Message, change, creates
-from tests.support.small_table import TIME_MS, CompactHere, StandingClock
-from tests.support.two_tables import Reports
-
-
-def table_of(messages: Sequence[Message]) -> pa.Table:
-    rows = [
-        {"topic": "all", "partition": 0, "offset": at, "key": key, "value": value}
-        for at, (key, value) in enumerate(messages)
-    ]
-    return pa.Table.from_pylist(rows, schema=MESSAGE_SCHEMA)
+from tests.support.databases.source_database import Database, table_of
+from tests.support.messages.database_topic import HEARTBEAT, Message, change, creates
+from tests.support.tables.small_table import TIME_MS, CompactHere, StandingClock
 
 
 def with_bytes(message: Message, old: bytes, new: bytes) -> Message:
     key, value = message
     assert value is not None
     return key, value.replace(old, new)
-
-
-class Database:
-    """A job's tables in a folder; a new one is a new process with the same checkpoint."""
-
-    def __init__(self, folder: Path, message_format: str = "debezium-json", **sync: Any) -> None:
-        self.sync = SyncConfig(warehouse=str(folder / "warehouse"), database="ods", **sync)
-        self.tables = WholeDatabase(source=SourceConfig(format=message_format), sync=self.sync)
-        self.checkpoint = Folder(str(folder / "checkpoint"), LocalFileIO())
-        self.aside: list[tuple[int, pa.Table]] = []
-        self.made = DatabaseTables(
-            tables=self.tables, state=JobStateFile(self.checkpoint), clock=StandingClock(),
-            feed_of=self._feed, quarantine=lambda *given: self.aside.append(given),
-        )  # fmt: skip
-
-    def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
-        return TableFeed(
-            name=name,
-            job=TableJob(table, CompactHere),
-            format_of=lambda seen: job_pipeline(self.tables, seen),
-            quarantine=QuarantineWriter(None, 0),
-            listener=Reports(),
-        )
-
-    def feeds(self, *messages: Message) -> list[str]:
-        return [feed.name for feed in self.made.feeds(table_of(messages)).feeds]
-
-    def table(self, name: str) -> FileStoreTable:
-        return open_table(self.sync.path(name))
-
-    def columns(self, name: str) -> list[str]:
-        return [f"{each.name} {each.data_type}" for each in self.table(name).schema.fields]
 
 
 def test_a_table_has_the_columns_and_the_key_of_its_messages(tmp_path: Path) -> None:
@@ -107,11 +58,11 @@ def test_a_stranger_with_ten_thousand_names_makes_no_more_tables_than_allowed(
         assert database.feeds(*strange) == ["t0000", "t0001"]
     assert database.feeds(*creates("shop.orders", [2])) == ["orders"], "the job's own go on"
     assert database.feeds(*creates("eu.orders", [2])) == ["orders"], "a shard needs no table"
-    [told] = [each for each in caplog.messages if "go to quarantine" in each]
-    assert "shop.t0002 and of all further source tables" in told
-    assert "sync.max-tables" in told
+    [warning] = [each for each in caplog.messages if "go to quarantine" in each]
+    assert "shop.t0002 and of all further source tables" in warning
+    assert "sync.max-tables" in warning
 
-    splitter = database.made.splitter(database.made.known())
+    splitter = database.made.splitter(database.made.known_feeds())
     parts = list(splitter.split(table_of(strange).combine_chunks().to_batches()[0]))
     assert {part.table: part.messages.num_rows for part in parts} == {1: 1, 2: 1, UNREADABLE: 298}
     reasons = parts[-1].messages.column("reason").unique().to_pylist()
@@ -120,7 +71,7 @@ def test_a_stranger_with_ten_thousand_names_makes_no_more_tables_than_allowed(
     ]
     # The next run knows its tables, and has no place for others either.
     again = Database(tmp_path, max_tables=3)
-    assert len(again.made.known()) == 3
+    assert len(again.made.known_feeds()) == 3
     assert again.feeds(*strange[200:]) == []
 
 
@@ -139,13 +90,13 @@ def test_shards_have_the_columns_of_all(tmp_path: Path, caplog: pytest.LogCaptur
     database = Database(tmp_path)
     narrow = change("eu.orders", {"id": 1, "n": 5})
     assert database.feeds(narrow, *creates("us.orders", [2])) == ["orders"]
-    told = "the shards of the table orders differ: 'v' of us.orders is no column of eu.orders"
-    assert [told] == [each.getMessage() for each in caplog.records if "shards" in each.msg]
+    complaint = "the shards of the table orders differ: 'v' of us.orders is no column of eu.orders"
+    assert [complaint] == [each.getMessage() for each in caplog.records if "shards" in each.msg]
     # A job that starts tells it again, and each run once.
     again = Database(tmp_path)
     for _ in range(2):
         again.feeds(narrow, *creates("us.orders", [2]))
-    assert [told] * 2 == [each.getMessage() for each in caplog.records if "shards" in each.msg]
+    assert [complaint] * 2 == [each.getMessage() for each in caplog.records if "shards" in each.msg]
     assert sorted(database.columns("orders")) == ["id BIGINT NOT NULL", "n INT", "v STRING"]
     # A shard that comes later needs no table of its own.
     assert database.feeds(*creates("asia.orders", [3])) == ["orders"]
@@ -182,8 +133,8 @@ def test_a_table_that_is_there_is_judged_beside_the_jobs_options(tmp_path: Path)
     first.feeds(*creates("shop.orders", [1]))
     (tmp_path / "checkpoint" / "job_state.json").unlink()
     assert Database(tmp_path, options={f"{key}.min": "6"}).feeds(*creates("shop.orders", [1])) == []
-    mended = Database(tmp_path, options={f"{key}.min": "6", f"{key}.max": "7"})
-    assert mended.feeds(*creates("shop.orders", [1])) == ["orders"]
+    fixed = Database(tmp_path, options={f"{key}.min": "6", f"{key}.max": "7"})
+    assert fixed.feeds(*creates("shop.orders", [1])) == ["orders"]
 
 
 def test_a_restarted_job_has_its_tables_before_a_message(
@@ -191,13 +142,13 @@ def test_a_restarted_job_has_its_tables_before_a_message(
 ) -> None:
     Database(tmp_path).feeds(*creates("shop.orders", [1]), *creates("shop.items", [1]))
     again = Database(tmp_path)
-    assert sorted(feed.name for feed in again.made.known()) == ["items", "orders"]
+    assert sorted(feed.name for feed in again.made.known_feeds()) == ["items", "orders"]
     assert state_of(again.checkpoint).origins == {
         Origin("shop", "", "orders"): "orders",
         Origin("shop", "", "items"): "items",
     }
     (tmp_path / "warehouse/ods.db/items").rename(tmp_path / "dropped")
-    assert [feed.name for feed in Database(tmp_path).made.known()] == ["orders"]
+    assert [feed.name for feed in Database(tmp_path).made.known_feeds()] == ["orders"]
     assert "the table items was dropped" in caplog.text
     (tmp_path / "checkpoint/job_state.json").write_text("[{")
     with pytest.raises(CheckpointError, match="damaged"):
@@ -210,7 +161,7 @@ def test_divided_tables_share_no_name(tmp_path: Path) -> None:
     us = with_bytes(eu, b'"table":', b'"schema":"us","table":')
     assert database.feeds(eu, us) == ["shop_orders"]
     again = Database(tmp_path, merge_shards=False)
-    again.made.known()
+    again.made.known_feeds()
     [(index, part, _)] = again.made.splitter([]).split(table_of([us]).to_batches()[0])
     assert index == UNREADABLE
     assert "as shop.orders does" in part.column("reason")[0].as_py()
@@ -261,12 +212,12 @@ def test_the_status_tells_of_each_table_where_it_is_and_why(tmp_path: Path) -> N
 def commit_row(table: FileStoreTable, epoch: int) -> None:
     """One epoch of the job in a table."""
     table = replace(table, clock=StandingClock())
-    with table_write(table, next_sequence_number=0, index=None) as write:
+    with table_write(table, next_sequence_number=0) as write:
         row = pa.RecordBatch.from_pylist(
             [{VALUE_KIND: 0, "id": 1, "v": "a", "n": 1}],
             schema=change_schema(arrow_schema(table.schema.fields)),
         )
-        for partition, bucket, part in bucket_assigner(table, None).assign(row):
+        for partition, bucket, part in bucket_assigner(table).assign(row):
             write.write((partition, bucket), part)
         write.finish_bucket()
         changes = write.prepare_commit()

@@ -11,8 +11,7 @@ import pytest
 from stream_app.app.cli.main import main
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.config.tables_of_job import SingleTable
-from stream_app.app.ops.doctor.examination import Examination
-from stream_app.app.ops.doctor.observation import Level
+from stream_app.app.ops.doctor.observation import Severity
 from stream_app.app.tables.job_folders import make_local
 from stream_app.app.tables.one_table import job_table, wanted_schema
 from stream_app.clock import SystemClock
@@ -27,6 +26,7 @@ from stream_app.model.table_kind import DYNAMIC_KEYED
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import newest_version
 from stream_app.table.opening import open_table
+from tests.support.jobs.examined_job import examination_of
 
 TEXT = """
 [source]
@@ -58,7 +58,7 @@ def test_a_table_whose_buckets_nobody_chose_has_what_its_keys_need(tmp_path: Pat
     warehouse = str(tmp_path / "warehouse")
     left_open = conf(tmp_path, warehouse)
     assert table_of(left_open).kind is DYNAMIC_KEYED
-    assert "bucket" not in open_table(left_open.table.path).schema.options
+    assert "bucket" not in open_table(left_open.tables.location).schema.options
     chosen = conf(tmp_path, warehouse + "2", "table.options.bucket=7")
     assert table_of(chosen).options.bucket == 7
     again = conf(tmp_path, warehouse + "2")
@@ -66,7 +66,7 @@ def test_a_table_whose_buckets_nobody_chose_has_what_its_keys_need(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("warehouse", "kind", "told"),
+    ("warehouse", "kind", "complaint"),
     [
         ("/proc/nowhere", StorageError, "see that it is there, and the folder that it lies in"),
         ("{folder}/job.toml", UsageError, "a part of the path is a file"),
@@ -74,10 +74,10 @@ def test_a_table_whose_buckets_nobody_chose_has_what_its_keys_need(tmp_path: Pat
     ],
 )
 def test_a_folder_that_cannot_be_made_is_told_as_that(
-    tmp_path: Path, warehouse: str, kind: type[Exception], told: str
+    tmp_path: Path, warehouse: str, kind: type[Exception], complaint: str
 ) -> None:
     config = conf(tmp_path, warehouse.format(folder=tmp_path))
-    with pytest.raises(kind, match=told) as caught:
+    with pytest.raises(kind, match=complaint) as caught:
         table_of(config)
     assert "room" not in str(caught.value)
 
@@ -102,10 +102,10 @@ def test_how_rows_merge_is_the_tables_alone(tmp_path: Path) -> None:
     job = table_of(first)
     job_without = table_of(silent)
     assert job_without.schema.merge_rules.aggregates["v"].function == "max"
-    with pytest.raises(SchemaMismatchError, match="is max in the table, min is conf") as told:
+    with pytest.raises(SchemaMismatchError, match="is max in the table, min is conf") as raised:
         table_of(other)
-    assert told.value.fix is not None
-    advised = shlex.split(told.value.fix.rpartition("stream-app ")[2])
+    assert raised.value.fix is not None
+    advised = shlex.split(raised.value.fix.rpartition("stream-app ")[2])
     assert main(advised) == 0
     assert table_of(other).schema.merge_rules.aggregates["v"].function == "min"
     # A job that runs takes what its configuration leaves to the table, and ends at a contradiction.
@@ -117,17 +117,17 @@ def test_how_rows_merge_is_the_tables_alone(tmp_path: Path) -> None:
 def test_options_of_the_table_and_of_the_job_are_judged_together(tmp_path: Path) -> None:
     warehouse = str(tmp_path / "warehouse")
     schema = Path(table_of(conf(tmp_path, warehouse)).location, "schema", "schema-0")
-    told = json.loads(schema.read_text())
-    told["options"]["snapshot.num-retained.max"] = "5"  # the default of the least is 10
-    del told["stream_app.digest"]
-    schema.write_text(json.dumps(told))
+    stored = json.loads(schema.read_text())
+    stored["options"]["snapshot.num-retained.max"] = "5"  # the default of the least is 10
+    del stored["stream_app.digest"]
+    schema.write_text(json.dumps(stored))
     silent = conf(tmp_path, warehouse)
     with pytest.raises(UnsupportedTableError, match="10, is above"):
         table_of(silent)
-    mended = conf(tmp_path, warehouse, "table.options.snapshot.num-retained.min=2")
-    assert table_of(mended).schema.options["snapshot.num-retained.min"] == "2"
-    for config, level in ((silent, Level.PROBLEM), (mended, Level.OK)):
-        seen = Examination(config, SystemClock()).observations()
+    fixed = conf(tmp_path, warehouse, "table.options.snapshot.num-retained.min=2")
+    assert table_of(fixed).schema.options["snapshot.num-retained.min"] == "2"
+    for config, level in ((silent, Severity.PROBLEM), (fixed, Severity.OK)):
+        seen = examination_of(config, SystemClock()).observations()
         assert [each.level for each in seen if each.part == "table"] == [level]
 
 

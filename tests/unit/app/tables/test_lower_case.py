@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.ops.check.of_database import splitter_of
+from stream_app.app.ops.check.checked_tables import splitter_of
 from stream_app.app.tables.table_pipeline import job_pipeline
-from stream_app.message_formats import FORMATS
-from tests.support.database_job import DatabaseJob
-from tests.support.database_topic import Message, a_row, change
+from stream_app.message_format_registry import FORMATS
+from tests.support.jobs.database_job import DatabaseJob
+from tests.support.messages.database_topic import Message, a_row, change
 
 MADE: dict[str, Any] = {"computed_column": ("TAG=upper(V)",), "metadata_column": ("table_name",)}
 

@@ -9,28 +9,17 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.config.sync_config import OneSetting
-from stream_app.app.ops.doctor.examination import Examination
 from stream_app.app.ops.inspect.job_status import own_ends
 from stream_app.app.tables.first_messages import warn_of_first_messages
 from stream_app.app.tables.refused_tables import TABLES_MAX, with_refused
 from stream_app.clock import SystemClock
 from stream_app.model.schema.origin import Origin
-from tests.support.database_job import DatabaseJob
-from tests.support.database_topic import GARBAGE, creates
-from tests.support.ingest_process import write_conf
-from tests.unit.app.tables.test_database_tables import table_of
+from tests.support.databases.source_database import a_configuration, table_of
+from tests.support.jobs.database_job import DatabaseJob
+from tests.support.jobs.examined_job import examination_of
+from tests.support.messages.database_topic import GARBAGE, creates
 
 PARTITIONED = {"orders.partition-keys": OneSetting(("v",))}
-
-
-def a_configuration(job: DatabaseJob) -> Path:
-    """Of the job; no broker answers, which `status` tells and goes on."""
-    return write_conf(
-        Path(job.config.stream.checkpoint).parent / "job.toml",
-        source={"bootstrap-servers": "127.0.0.1:1", "topics": ["all"]},
-        sync={"warehouse": job.sync.warehouse, "database": "ods"},
-        stream={"checkpoint": job.config.stream.checkpoint},
-    )
 
 
 def status(conf: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, str]]:
@@ -56,14 +45,14 @@ def test_it_is_told_until_it_has_its_table(
     assert main(["status", "--conf", str(conf), "--table", "shop.orders"]) == 1
     assert "partition keys must be part of the primary key" in capsys.readouterr().out
 
-    seen = Examination(job.config, SystemClock()).observations()
-    told = [each.what for each in seen if each.part == "table"]
-    assert [each.partition(" is stored")[0] for each in told if "nothing of" in each] == [
+    seen = examination_of(job.config, SystemClock()).observations()
+    texts = [each.what for each in seen if each.part == "table"]
+    assert [each.partition(" is stored")[0] for each in texts if "nothing of" in each] == [
         "nothing of shop.odd name",
         "nothing of shop.orders",
     ]
 
-    job.start(tables={})  # mended
+    job.start(tables={})  # fixed
     job.run(*creates("shop.orders", [2]))
     assert sorted(status(conf, capsys)[1]) == ["items", "orders", "shop.odd name"]
     left_out = ["--set", "sync.excluding-tables=odd.*"]

@@ -24,13 +24,13 @@ def a_schema(keys: tuple[str, ...] = ("id", "dt"), **options: str) -> TableSchem
 
 
 def test_neither_key_nor_partition() -> None:
-    assert restored_columns(TableConfig(), a_schema()) == {"body", "title", "short"}
+    assert restored_columns(a_schema()) == {"body", "title", "short"}
 
 
-def test_not_what_the_filter_reads() -> None:
-    """The filter decides before the value is known."""
-    table = TableConfig(filter="title = 'x' and id > 3")
-    assert restored_columns(table, a_schema()) == {"body", "short"}
+def test_not_what_conditions_read() -> None:
+    """Filters and expectations judge a row before the value is known."""
+    conditions = ["title = 'x' and id > 3"]
+    assert restored_columns(a_schema(), conditions) == {"body", "short"}
 
 
 def test_not_what_other_columns_are_computed_from() -> None:
@@ -49,7 +49,7 @@ def test_not_what_other_columns_are_computed_from() -> None:
     ids=["no key", "sequence field", "another engine"],
 )
 def test_tables_whose_older_row_is_not_certain(schema: TableSchema) -> None:
-    assert restored_columns(TableConfig(), schema) == frozenset()
+    assert restored_columns(schema) == frozenset()
 
 
 def test_only_for_writers_that_find_the_values() -> None:

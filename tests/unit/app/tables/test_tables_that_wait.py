@@ -9,13 +9,13 @@ import pytest
 from stream_app.app.cli.main import main
 from stream_app.app.ops.inspect.job_status import SHORT_REASON, JobStatus, TableStatus, in_short
 from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.ingest.epoch_tables import HoldingTables
 from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.ingest.held_tables import resume
 from stream_app.spark.ingest.job_state import JobStateFile
-from stream_app.spark.ingest.job_tables import HoldingTables
-from tests.support.database_job import DatabaseJob
-from tests.support.database_topic import GARBAGE, Message, a_row, change, creates
-from tests.support.ingest_process import write_conf
+from tests.support.jobs.database_job import DatabaseJob
+from tests.support.jobs.ingest_process import write_conf
+from tests.support.messages.database_topic import GARBAGE, Message, a_row, change, creates
 
 HOURS = 2
 
@@ -52,7 +52,7 @@ def test_a_table_that_cannot_be_made_waits_and_catches_up(tmp_path: Path) -> Non
     job.run(*creates("shop.orders", [4]), *creates("shop.items", [3]))
     assert sorted(job.rows("orders")) == [1, 2, 3, 4]
     assert (sorted(job.rows("items")), sorted(job.rows("late"))) == ([1, 2, 3], [1])
-    assert len(job.quarantine()) == 1, "the unreadable message is set aside once"
+    assert len(job.quarantine()) == 1, "the unreadable message is quarantined once"
 
 
 def the_status(job: DatabaseJob) -> list[TableStatus]:
@@ -73,15 +73,15 @@ def test_it_waits_through_a_restart(tmp_path: Path) -> None:
     job.start()
     job.run(*creates("shop.orders", [2]))
     assert list(job.held()) == ["orders"]
-    told: dict[str, HeldTable | None] = {}
+    held: dict[str, HeldTable | None] = {}
     HoldingTables(
         [],
         epoch_log=EpochLog(job.checkpoint, goes_back=True),
         state_file=JobStateFile(job.checkpoint),
         now_ms=job.clock.now_ms,
-        on_change=told.__setitem__,
+        on_change=held.__setitem__,
     )
-    assert told.keys() == {"orders"}, "a job that starts tells it again"
+    assert held.keys() == {"orders"}, "a job that starts tells it again"
     file.unlink()
     job.start()
     job.run(*creates("shop.orders", [3]), *creates("shop.items", [2]))
@@ -157,20 +157,22 @@ def test_the_status_fits_on_lines_and_one_table_has_its_whole_reason(
         stream={"checkpoint": job.config.stream.checkpoint},
     )
 
-    def told(*words: str, code: int = 1) -> str:
+    def printed_by(*words: str, code: int = 1) -> str:
         capsys.readouterr()
         assert main(["status", "--conf", str(conf), *words]) == code
-        found = capsys.readouterr()
-        return found.err if code == 2 else found.out
+        captured = capsys.readouterr()
+        return captured.err if code == 2 else captured.out
 
-    _, _, items, orders = told().splitlines()
+    _, _, items, orders = printed_by().splitlines()
     assert items.startswith("items   ready")
     assert orders.endswith("…")
     assert whole.startswith(orders.partition("the file system")[1])
     assert len(orders.partition("the file system")[2]) < SHORT_REASON
     assert "\\n" not in orders
-    assert told("--table", "orders").endswith(f"\n\n{whole}\n")
-    assert "did you mean orders? the tables are items, orders" in told("--table", "order", code=2)
+    assert printed_by("--table", "orders").endswith(f"\n\n{whole}\n")
+    assert "did you mean orders? the tables are items, orders" in printed_by(
+        "--table", "order", code=2
+    )
 
 
 def test_a_short_reason_stays() -> None:

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.config.app_config import load_config
-from stream_app.app.ops.doctor.examination import Examination
-from stream_app.app.ops.doctor.observation import Level
+from stream_app.app.ops.doctor.observation import Severity
 from stream_app.app.tables.job_folders import check_writable
 from stream_app.clock import SystemClock
 from stream_app.errors import FAILED, PERSON_NEEDED, StorageError
-from tests.support.ingest_process import write_conf
-from tests.support.small_disk import make_read_only, small_disk
+from tests.support.files.small_disk import make_read_only, small_disk
+from tests.support.jobs.examined_job import examination_of
+from tests.support.jobs.ingest_process import write_conf
 
 __all__ = ["small_disk"]
 
@@ -40,8 +40,8 @@ def test_a_read_only_disk(small_disk: Path, tmp_path: Path, part: str) -> None:
         sync={"warehouse": folders["warehouse"], "database": "ods"},
         stream={"checkpoint": folders["checkpoint"], "quarantine": folders["quarantine"]},
     )
-    seen = Examination(load_config(conf, [], {}), SystemClock()).observations()
-    problems = {one.part for one in seen if one.level is Level.PROBLEM}
+    seen = examination_of(load_config(conf, [], {}), SystemClock()).observations()
+    problems = {one.part for one in seen if one.level is Severity.PROBLEM}
     assert problems - {"java"} == {part, "broker"}
 
 

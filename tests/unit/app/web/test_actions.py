@@ -11,12 +11,18 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.config.secrets import HIDDEN
-from stream_app.app.web.actions import TOKEN_VARIABLE, Actions, is_same_origin, offered, token_of
+from stream_app.app.web.actions import (
+    TOKEN_VARIABLE,
+    Actions,
+    is_same_origin,
+    offered_actions,
+    token_of,
+)
 from stream_app.app.web.site import WarehouseSite
 from stream_app.clock import SystemClock
 from stream_app.errors import PERSON_NEEDED, UsageError
 from stream_app.fileio.file_io_registry import file_io_of
-from tests.support.web_server import Warehouse, rows, served
+from tests.support.pages.web_server import Warehouse, rows, served
 
 TOKEN = "0123456789abcdef<&>"
 PAGE = "/tables/shop.orders"
@@ -61,8 +67,8 @@ def test_what_goes_wrong_is_told_on_the_page(warehouse: Warehouse) -> None:
 
 
 def test_a_token_may_come_in_a_header(warehouse: Warehouse) -> None:
-    told = {"action": "tag", "tag": "by-script"}
-    status, _ = warehouse.post(ACT, told, Authorization=f"Bearer {TOKEN}")
+    sent = {"action": "tag", "tag": "by-script"}
+    status, _ = warehouse.post(ACT, sent, Authorization=f"Bearer {TOKEN}")
     assert (status, tags(warehouse)) == (303, ["tag-by-script"])
     status, text = warehouse.post(ACT, form("other"), Authorization="Bearer wrong")
     assert (status, tags(warehouse)) == (403, ["tag-by-script"])
@@ -140,8 +146,8 @@ def test_without_a_token_no_action_is_offered(tmp_path: Path) -> None:
 def test_actions_that_fit_a_table(
     state: str | None, *, can_open: bool, can_replay: bool, names: list[str]
 ) -> None:
-    found = offered(state, can_open=can_open, can_replay=can_replay)
-    assert [one.name for one in found] == names
+    actions = offered_actions(state, can_open=can_open, can_replay=can_replay)
+    assert [one.name for one in actions] == names
 
 
 def test_a_table_that_is_not_there_is_told(warehouse: Warehouse) -> None:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from stream_app.app.web.drawings.bar_charts import HEIGHT, Axis, linear_axis, log_axis, short_number
+from stream_app.app.web.drawings.bar_charts import (
+    HEIGHT,
+    ChartAxis,
+    linear_axis,
+    log_axis,
+    short_number,
+)
 
 
-def told(axis: Axis) -> list[str]:
+def labels_of(axis: ChartAxis) -> list[str]:
     return [tick.text for tick in axis.ticks]
 
 
@@ -24,7 +30,7 @@ def told(axis: Axis) -> list[str]:
     ],
 )
 def test_a_linear_axis_ends_at_the_next_round_value(most: float, ticks: list[str]) -> None:
-    assert told(linear_axis(most, short_number)) == ticks
+    assert labels_of(linear_axis(most, short_number)) == ticks
 
 
 @pytest.mark.parametrize(
@@ -39,12 +45,12 @@ def test_a_linear_axis_ends_at_the_next_round_value(most: float, ticks: list[str
     ],
 )
 def test_a_logarithmic_axis_has_powers_of_ten(most: float, ticks: list[str]) -> None:
-    assert told(log_axis(most, short_number)) == ticks
+    assert labels_of(log_axis(most, short_number)) == ticks
 
 
 def test_a_bar_ends_at_the_line_of_its_value() -> None:
     axis = linear_axis(4, short_number)
-    assert told(axis) == ["2", "4"]
+    assert labels_of(axis) == ["2", "4"]
     assert [HEIGHT - axis.height(2), HEIGHT - axis.height(4)] == [tick.y for tick in axis.ticks]
     axis = log_axis(1000, short_number)
     heights = [HEIGHT - axis.height(10**power) for power in range(4)]

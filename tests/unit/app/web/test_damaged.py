@@ -10,7 +10,7 @@ import pytest
 
 from stream_app.table.opening import open_table
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
-from tests.support.web_server import Warehouse, rows, served, versions
+from tests.support.pages.web_server import Warehouse, rows, served, versions
 
 PAGE = "/tables/shop.orders"
 
@@ -63,7 +63,7 @@ def tag_torn(orders: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "status", "told", "still"),
+    ("damage", "status", "expected", "still"),
     [
         (snapshot_gone, 200, "Snapshots", "sorted runs"),
         (snapshot_torn, 200, "Not shown: snapshots", "Schemas"),
@@ -75,11 +75,11 @@ def tag_torn(orders: Path) -> None:
     ],
 )
 def test_what_is_damaged_is_told_and_the_rest_is_shown(
-    warehouse: Warehouse, damage: Callable[[Path], None], status: int, told: str, still: str
+    warehouse: Warehouse, damage: Callable[[Path], None], status: int, expected: str, still: str
 ) -> None:
     damage(warehouse.path / "shop.db" / "orders")
     words = warehouse.words(PAGE, status=status)
-    assert told in words
+    assert expected in words
     assert still in words
     assert "Traceback" not in words
     assert "shop.sound ready" in warehouse.words("/")
@@ -114,9 +114,9 @@ def test_listeners_hear_that_a_table_is_gone_and_back(warehouse: Warehouse) -> N
     orders = warehouse.path / "shop.db" / "orders"
     away = orders.with_name("away")
     with warehouse.asked("/events/shop.orders") as answer:
-        told = versions(answer)
-        first = next(told)
+        stream = versions(answer)
+        first = next(stream)
         orders.rename(away)
-        assert next(told) != first
+        assert next(stream) != first
         away.rename(orders)
-        assert next(told) == first
+        assert next(stream) == first

@@ -11,15 +11,15 @@ import pytest
 
 from stream_app.app.ops.inspect.job_status import HELD, READY, TableStatus
 from stream_app.app.ops.inspect.table_facts import RememberedFacts, freshness_s
-from stream_app.app.web.table_list import ListChoice, states
+from stream_app.app.web.table_list import ListChoice, state_counts
 from stream_app.errors import CorruptFileError, TableNotFoundError
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
-from tests.support.counting_file_io import CountingFileIO
-from tests.support.small_table import TIME_MS, SmallTable, StandingClock, small_table
-from tests.support.web_server import Warehouse, rows, served
+from tests.support.files.counting_file_io import CountingFileIO
+from tests.support.pages.web_server import Warehouse, rows, served
+from tests.support.tables.small_table import TIME_MS, SmallTable, StandingClock, small_table
 
 TABLES = [
     TableStatus(table="shop.b", state=READY, fresh_s=5, lag=0, sorted_runs=9),
@@ -43,12 +43,15 @@ TABLES = [
     ],
 )
 def test_tables_are_found_and_sorted(query: dict[str, str], names: list[str]) -> None:
-    assert [one.table for one in ListChoice.of(query).chosen(TABLES)] == names
+    assert [one.table for one in ListChoice.from_query(query).chosen(TABLES)] == names
 
 
 def test_states_are_counted_and_a_choice_is_a_link() -> None:
-    assert states(TABLES) == [(READY, 3), (HELD, 1)]
-    assert ListChoice.of({"q": "a&b", "sort": "lag"}).query("held") == "q=a%26b&state=held&sort=lag"
+    assert state_counts(TABLES) == [(READY, 3), (HELD, 1)]
+    assert (
+        ListChoice.from_query({"q": "a&b", "sort": "lag"}).query("held")
+        == "q=a%26b&state=held&sort=lag"
+    )
     assert ListChoice().query("") == ""
 
 
@@ -102,7 +105,7 @@ class Watched:
     def look(self) -> tuple[int | None, list[str]]:
         """The snapshot, and what was asked of the file system."""
         self.files.asked.clear()
-        facts = self.facts.of(self.path)
+        facts = self.facts.facts(self.path)
         return facts.snapshot, [operation for operation, _ in self.files.asked]
 
 
@@ -121,7 +124,7 @@ def test_a_table_without_news_is_asked_for_its_hint(orders: SmallTable) -> None:
     snapshot, asked = watched.look()
     assert (snapshot, "read" in asked) == (2, True)
     assert watched.look() == (2, HINT)
-    assert watched.facts.of(orders.path).source_ms == TIME_MS
+    assert watched.facts.facts(orders.path).source_ms == TIME_MS
 
 
 def test_a_rollback_is_news(orders: SmallTable) -> None:

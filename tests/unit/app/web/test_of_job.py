@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from stream_app.app.cli.arguments.shown_job import shown_job
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.settings import catalog_options, file_io_options, file_io_variables
 from stream_app.app.observe.events.epoch_history import EpochHistory
@@ -23,11 +24,11 @@ from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.table_feed import EpochReport
-from tests.support.busy_job import Busy
-from tests.support.database_job import DatabaseJob
-from tests.support.database_topic import GARBAGE, bad, creates
-from tests.support.job_page import TOKEN, page_of
-from tests.support.web_server import Warehouse, versions
+from tests.support.jobs.busy_job import Busy
+from tests.support.jobs.database_job import DatabaseJob
+from tests.support.messages.database_topic import GARBAGE, bad, creates
+from tests.support.pages.job_page import TOKEN, page_of
+from tests.support.pages.web_server import Warehouse, versions
 
 
 def test_tables_of_a_database_with_lag_and_freshness(tmp_path: Path) -> None:
@@ -53,7 +54,9 @@ def test_one_table_is_as_fresh_as_in_the_list(tmp_path: Path) -> None:
     job.time_ms = job.clock.now_ms()
     job.run(*creates("shop.orders", [1]), *creates("shop.items", [1]))
     job.clock.sleep(300)
-    site = JobSite(job.config, job.checkpoint, job.clock, ask_ends=lambda _: {"all": {"0": 9}})
+    site = JobSite(
+        shown_job(job.config), job.checkpoint, job.clock, ask_ends=lambda _: {"all": {"0": 9}}
+    )
     assert [site.status(one.table) for one in site.tables()] == list(site.tables())
     job.time_ms = job.clock.now_ms()
     job.run(*creates("shop.orders", [2]))
@@ -69,7 +72,9 @@ def test_a_page_of_a_running_job_reads_its_own_table_alone(tmp_path: Path) -> No
     job = DatabaseJob(tmp_path)
     job.run(*creates("shop.orders", [1]), *creates("shop.items", [1]))
     history = EpochHistory()
-    site = JobSite(job.config, job.checkpoint, job.clock, history, ask_ends=lambda _: None)
+    site = JobSite(
+        shown_job(job.config), job.checkpoint, job.clock, history, ask_ends=lambda _: None
+    )
     for file in (Path(job.sync.path("orders")) / "manifest").iterdir():
         file.unlink()  # they tell sorted runs only
     shutil.rmtree(job.sync.path("items"))
@@ -79,9 +84,9 @@ def test_a_page_of_a_running_job_reads_its_own_table_alone(tmp_path: Path) -> No
         job.table("orders").snapshots.snapshot(1), properties={SOURCE_TIME_PROPERTY: at}
     )
     history.add("items", EpochReport(epoch=0, snapshots=(snapshot,)), job.clock.now_ms())
-    told = site.status("ods.orders")
-    assert told is not None
-    assert (told.state, told.sorted_runs, told.fresh_s) == ("ready", 6, 8)
+    status = site.status("ods.orders")
+    assert status is not None
+    assert (status.state, status.sorted_runs, status.fresh_s) == ("ready", 6, 8)
 
 
 def test_an_open_page_sees_that_its_job_falls_behind(tmp_path: Path) -> None:
@@ -89,18 +94,18 @@ def test_an_open_page_sees_that_its_job_falls_behind(tmp_path: Path) -> None:
     job.run(*creates("shop.orders", [1]))
     unread = [0]
     site = JobSite(
-        job.config, job.checkpoint, job.clock,
+        shown_job(job.config), job.checkpoint, job.clock,
         ask_ends=lambda _: {"all": {"0": len(job.sent) + unread[0]}},
     )  # fmt: skip
     with serving(site, "127.0.0.1", 0) as address:
         page = Warehouse(tmp_path, address)
         for events in ("/events/ods.orders", "/events"):
             with page.asked(events) as answer:
-                told = versions(answer)
-                first = next(told)
+                stream = versions(answer)
+                first = next(stream)
                 unread[0] += 5
                 job.clock.sleep(60)
-                assert next(told) != first
+                assert next(stream) != first
 
 
 def test_a_table_in_trouble_says_why_and_the_others_go_on(tmp_path: Path) -> None:
@@ -182,7 +187,7 @@ def test_bad_messages_without_a_table_are_shown_and_replayed(tmp_path: Path) -> 
     job.run(*creates("shop.items", [1]), GARBAGE)
     [kept] = Path(f"{job.config.stream.quarantine}").glob("epoch-*.jsonl")
     with page_of(job) as page, page.asked("/events") as answer:
-        first = next(told := versions(answer))
+        first = next(stream := versions(answer))
         words = page.words("/")
         assert "quarantine 1 bad records that wait Bad messages without a table: 1" in words
         assert "1 record topic all, partition 0, offset 1 is not JSON" in words
@@ -190,15 +195,15 @@ def test_bad_messages_without_a_table_are_shown_and_replayed(tmp_path: Path) -> 
         assert page.post("/actions", {**form, "action": "tag"})[0] == 409
         assert page.post("/actions", form)[0] == 303
         assert "replay done no record belongs to a table" in page.words("/")
-        assert next(told) != first
-        [mended] = creates("shop.items", [2])
+        assert next(stream) != first
+        [fixed] = creates("shop.items", [2])
         line = json.loads(kept.read_text())
         line |= {
-            name: (told or b"").decode()
-            for name, told in zip(("key", "value"), mended, strict=True)
+            name: (stream or b"").decode()
+            for name, stream in zip(("key", "value"), fixed, strict=True)
         }
         kept.write_text(json.dumps(line))
-        job.sent[1] = mended
+        job.sent[1] = fixed
         page.post("/actions", form)
         assert "replayed 1 record: 1 changes in snapshot" in page.words("/")
     assert job.rows("items") == {1: "new 1", 2: "new 2"}
@@ -218,7 +223,9 @@ def test_no_message_of_a_producer_hides_the_list(tmp_path: Path) -> None:
 def test_the_list_says_that_the_broker_does_not_answer(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path)
     why = "no broker answers"
-    site = JobSite(job.config, job.checkpoint, job.clock, ask_ends=lambda told: told(why))
+    site = JobSite(
+        shown_job(job.config), job.checkpoint, job.clock, ask_ends=lambda tell: tell(why)
+    )
     with serving(site, "127.0.0.1", 0) as address:
         page = Warehouse(tmp_path, address)
         assert f"what is unread: {why}" in page.words("/"), "before there is a table"
@@ -280,7 +287,7 @@ def test_a_quarantine_that_only_spark_reaches_is_not_called_empty(tmp_path: Path
     job.run(*creates("shop.orders", [1]))
     stream = replace(job.config.stream, quarantine="gs://lake/quarantine")
     config = replace(job.config, stream=stream)
-    site = JobSite(config, job.checkpoint, job.clock, ask_ends=lambda _: None)
+    site = JobSite(shown_job(config), job.checkpoint, job.clock, ask_ends=lambda _: None)
     with serving(site, "127.0.0.1", 0) as address:
         words = Warehouse(tmp_path, address).words("/")
     assert "quarantine unknown not counted" in words
@@ -298,7 +305,9 @@ def test_the_page_of_a_container_answers_to_names_of_the_configuration(
         caplog.clear()
         stream = replace(job.config.stream, web_port=0, web_host=host, web_names=names)
         config = replace(job.config, stream=stream)
-        with page_of_job(config, lambda: job.checkpoint, job.clock, EpochHistory()):
+        with page_of_job(
+            shown_job(config), stream, lambda: job.checkpoint, job.clock, EpochHistory()
+        ):
             [address] = re.findall(r"the page of the job: (http:\S+)", caplog.text)
             Warehouse(tmp_path, address).get("/healthz", host="pod.example", status=status)
             assert f"//{host}:" in address
@@ -311,18 +320,24 @@ def test_settings_hide_secrets_and_a_compaction_gets_them_by_the_environment(
     job.run(*creates("shop.orders", [1]))
     given = {"s3.endpoint": "http://store", "s3.secret-key": "very-secret"}
     spark = {"spark.master": "local[2]", "spark.ssl.keyPassword": "very-secret"}
-    config: AppConfig = replace(job.config, file_system=given, spark=spark)
-    words, further = JobSite(config, job.checkpoint, job.clock).compact_command("ods.orders")
+    config: AppConfig = replace(
+        job.config, tables=replace(job.config.tables, file_system=given), spark=spark
+    )
+    words, further = JobSite(shown_job(config), job.checkpoint, job.clock).compact_command(
+        "ods.orders"
+    )
     assert words == [job.sync.path("orders"), "--set", "spark.master=local[2]"]
     assert file_io_options(further) == given
     assert further == file_io_variables(given)
     catalog = {"metastore": "rest", "uri": "http://c", "token.provider": "bear", "token": "t"}
-    of_catalog = replace(config, catalog=catalog)
-    words, further = JobSite(of_catalog, job.checkpoint, job.clock).compact_command("ods.orders")
+    of_catalog = replace(config, tables=replace(config.tables, catalog=catalog))
+    words, further = JobSite(shown_job(of_catalog), job.checkpoint, job.clock).compact_command(
+        "ods.orders"
+    )
     assert words == ["ods.orders", "--set", "spark.master=local[2]"]
     assert (catalog_options(further), file_io_options(further)) == (catalog, given)
     assert catalog_options({"STREAM_APP_CATALOG__TOKEN": "t"}) == {}
-    site = JobSite(config, job.checkpoint, job.clock, ask_ends=lambda _: None)
+    site = JobSite(shown_job(config), job.checkpoint, job.clock, ask_ends=lambda _: None)
     with serving(site, "127.0.0.1", 0) as address:
         text = Warehouse(tmp_path, address).get("/settings")
     assert "http://store" in text

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.observe.events.epoch_history import CompactionsNow
+from stream_app.app.observe.events.epoch_history import TableNow
 from stream_app.app.ops.quarantine.quarantine_folder import open_quarantine
 from stream_app.app.web.drawings.bar_charts import SPANS, rows_chart
 from stream_app.app.web.pages import page
@@ -26,8 +26,8 @@ from stream_app.table.opening import open_table
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from stream_app.table.upkeep.tags import create_tag, new_tag
-from tests.support.small_table import TIME_MS, SmallTable, StandingClock, small_table
-from tests.support.web_server import Warehouse, rows, served
+from tests.support.pages.web_server import Warehouse, rows, served
+from tests.support.tables.small_table import TIME_MS, SmallTable, StandingClock, small_table
 
 CLOCK = StandingClock(TIME_MS + 3_600_000)
 PAGE = "/tables/shop.orders"
@@ -154,12 +154,12 @@ def three_runs(folder: Path) -> SmallTable:
 
 def test_the_compaction_that_runs_in_a_bucket_is_drawn(tmp_path: Path) -> None:
     orders = three_runs(tmp_path / "orders")
-    now = CompactionsNow(numbers=CompactionMetrics(running=1), under_way=(under_way(0),))
+    now = TableNow(numbers=CompactionMetrics(running=1), under_way=(under_way(0),))
     [tree] = table_page("orders", orders.table, lambda: None, now).trees
     assert tree.works == "compacting: size ratio, levels 0 0 → 4, 2 files, 2.0 KiB"
     [line] = tree.lines
     assert [box.is_taken for box in line.boxes] == [False, True, True], "the newest came later"
-    waiting = CompactionsNow(
+    waiting = TableNow(
         numbers=CompactionMetrics(queued=1), under_way=(under_way(0, is_running=False),)
     )
     [tree] = table_page("orders", orders.table, lambda: None, waiting).trees
@@ -173,12 +173,12 @@ def test_a_large_quarantine_is_not_read_whole(tmp_path: Path) -> None:
     lines = [json.dumps({**kept, "offset": offset}) for offset in range(QUARANTINED_READ)]
     (tmp_path / "epoch-2.jsonl").write_text("\n".join([*lines[1:], lines[-1]]))
     there = open_quarantine(str(tmp_path), {})
-    [told] = quarantined_kinds((), lambda: there)
-    assert (told.records, told.is_all) == (QUARANTINED_READ - 1, True), "a copy counts once"
-    assert [one.offset for one in told.examples] == [9999, 9998, 9997], "the newest"
+    [kind] = quarantined_kinds((), lambda: there)
+    assert (kind.records, kind.is_all) == (QUARANTINED_READ - 1, True), "a copy counts once"
+    assert [one.offset for one in kind.examples] == [9999, 9998, 9997], "the newest"
     (tmp_path / "epoch-1.jsonl").write_text(f"no record is read any more\n{lines[0]}")
-    [told] = quarantined_kinds((), lambda: there)
-    assert (told.records, told.is_all) == (QUARANTINED_READ, False)
+    [kind] = quarantined_kinds((), lambda: there)
+    assert (kind.records, kind.is_all) == (QUARANTINED_READ, False)
 
 
 def test_rows_over_time_leave_compactions_out(tmp_path: Path) -> None:
@@ -204,15 +204,15 @@ def test_a_read_of_rows_can_be_stopped_and_says_so(warehouse: Warehouse) -> None
     made.commit(*rows(*range(20)))
     orders = made.table
     turns = iter([True, True])  # the first file, and its rows
-    found = rows_of(orders, None, 200, lambda: next(turns, False))
-    assert 0 < len(found.rows) < 20
-    assert found.stopped_after == len(found.rows)
-    found = rows_of(orders, "v = 'none'", 200)
-    assert (found.columns, found.rows, found.stopped_after) == (["k", "v"], [], None)
+    listed = rows_of(orders, None, 200, lambda: next(turns, False))
+    assert 0 < len(listed.rows) < 20
+    assert listed.stopped_after == len(listed.rows)
+    listed = rows_of(orders, "v = 'none'", 200)
+    assert (listed.columns, listed.rows, listed.stopped_after) == (["k", "v"], [], None)
     site = WarehouseSite(*file_io_of(str(warehouse.path)), {}, CLOCK)
-    told = page(
+    text = page(
         "rows", site=site, live=None, can_act=False, name="shop.orders", where="", limit=1,
         shown=FoundRows(stopped_after=70_000), problem=None, read_s=10.0,
     )  # fmt: skip
-    assert "Stopped after 10 s and 70,000 rows" in told
-    assert "No row." not in told
+    assert "Stopped after 10 s and 70,000 rows" in text
+    assert "No row." not in text

@@ -1,4 +1,4 @@
-"""Tables in trouble on the page of a job: each says why, and what mends it."""
+"""Tables in trouble on the page of a job: each says why, and what fixes it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 from stream_app.app.observe.events.epoch_history import EpochHistory
 from stream_app.app.tables.refused_tables import TABLES_MAX
-from tests.support.busy_job import Busy
-from tests.support.database_job import DatabaseJob
-from tests.support.database_topic import GARBAGE, creates
-from tests.support.job_page import TOKEN, block_table, page_of
-from tests.support.web_server import versions
+from tests.support.jobs.busy_job import Busy
+from tests.support.jobs.database_job import DatabaseJob
+from tests.support.messages.database_topic import GARBAGE, creates
+from tests.support.pages.job_page import TOKEN, block_table, page_of
+from tests.support.pages.web_server import versions
 
 
 def test_a_source_table_that_is_refused_has_a_row_with_reason_and_remedy(tmp_path: Path) -> None:
@@ -20,7 +20,7 @@ def test_a_source_table_that_is_refused_has_a_row_with_reason_and_remedy(tmp_pat
     odd = creates("shop.a/b", [1, 2])
     job.run(*creates("shop.items", [1]), *odd, GARBAGE)
     with page_of(job) as page, page.asked("/events") as answer:
-        first = next(told := versions(answer))
+        first = next(stream := versions(answer))
         words = page.words("/")
         assert "2 tables, 1 in trouble" in words
         assert "quarantine 3 bad records that wait Bad messages without a table: 3" in words
@@ -33,7 +33,7 @@ def test_a_source_table_that_is_refused_has_a_row_with_reason_and_remedy(tmp_pat
         assert "/tables/shop.a" not in page.get("/"), "it has no page"
         job.start(table_mapping={"a/b": "a_b"})
         job.run(*creates("shop.a/b", [3]))
-        assert next(told) != first
+        assert next(stream) != first
         words = page.words("/")
         assert "2 tables 1" not in words
         assert "refused" not in words
@@ -58,10 +58,10 @@ def test_a_table_that_is_gone_says_how_it_comes_again(tmp_path: Path) -> None:
         for words in (page.words("/"), page.words("/tables/ods.orders", status=404)):
             assert re.search(r"missing .*to fix: start the job again: it makes the table", words)
         with page.asked("/events/ods.orders") as answer:
-            first = next(told := versions(answer))
+            first = next(stream := versions(answer))
             job.start()
             job.run(*creates("shop.orders", [2]))
-            assert next(told) != first
+            assert next(stream) != first
 
 
 def test_sorted_runs_are_known_before_the_job_writes(tmp_path: Path) -> None:
@@ -86,8 +86,8 @@ def test_a_held_table_is_resumed_by_a_script(tmp_path: Path) -> None:
         assert page.post("/tables/ods.orders/actions", form)[0] == 403
         form["token"] = TOKEN
         assert page.post("/tables/ods.items/actions", form)[0] == 303
-        told = "resume failed the table 'items' is not held back"
-        assert told in page.words("/tables/ods.items")
+        complaint = "resume failed the table 'items' is not held back"
+        assert complaint in page.words("/tables/ods.items")
         assert page.post("/tables/ods.nosuch/actions", form)[0] == 404
         in_the_way.unlink()
         job.clock.sleep(1)

@@ -28,8 +28,8 @@ from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.upkeep.tags import create_tag, new_tag
-from tests.support.small_table import small_table
-from tests.support.web_server import Warehouse, rows, served, versions
+from tests.support.pages.web_server import Warehouse, rows, served, versions
+from tests.support.tables.small_table import small_table
 
 EVIL = "<script>alert('x')</script>"
 
@@ -262,10 +262,10 @@ def test_listeners_hear_of_a_new_snapshot(warehouse: Warehouse) -> None:
     for path in ("/events/shop.orders", "/events"):
         with warehouse.asked(path) as answer:
             assert answer.headers["Content-Type"].startswith("text/event-stream")
-            told = versions(answer)
-            first = next(told)
+            stream = versions(answer)
+            first = next(stream)
             orders.commit(*rows(2))
-            assert next(told) != first
+            assert next(stream) != first
 
 
 def test_a_thousand_tables_are_listed(warehouse: Warehouse) -> None:
@@ -296,7 +296,7 @@ def test_epochs_are_stacked_bars_up_to_the_longest() -> None:
             ),
         )
         history.add("", report, epoch)
-    chart = epoch_chart(history.of(""))
+    chart = epoch_chart(history.epochs(""))
     assert chart is not None
     assert chart.messages_per_s == 40.0
     assert [tick.text for tick in chart.ticks] == ["2 s", "4 s"]
@@ -309,7 +309,7 @@ def test_epochs_are_stacked_bars_up_to_the_longest() -> None:
     assert heights["read"] == pytest.approx((ground - top) / 16, abs=0.1)
     assert sum(height for *_, height in short.parts) == pytest.approx((ground - top) / 4, abs=0.3)
     assert short.x + short.width < long.x
-    assert epoch_chart(history.of("other")) is None
+    assert epoch_chart(history.epochs("other")) is None
 
 
 @pytest.mark.parametrize(

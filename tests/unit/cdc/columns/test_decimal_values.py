@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.cdc.columns.decimal_columns import decimals_from_bytes
-from tests.unit.cdc.debezium_messages import a_format, event, messages, reasons_of, rows_of
+from tests.support.messages.debezium_messages import a_format, event, messages, reasons_of, rows_of
 
 TYPES = [
     *((1, 0), (4, 0), (9, 9), (12, 2), (18, 18), (19, 0), (19, 19), (20, 18)),
@@ -123,8 +123,8 @@ def test_bytes_of_any_scale_are_exact_or_fail(
         [at for at in some if len(raw[at]) <= 16],
     ):
         values = pa.array([raw[at] for at in chosen] + [None], pa.binary())
-        found, failed = decimals_from_bytes(values, sent_scale, pa.decimal128(precision, scale))
-        assert found.to_pylist() == [*(want[at] for at in chosen), None]
+        decimals, failed = decimals_from_bytes(values, sent_scale, pa.decimal128(precision, scale))
+        assert decimals.to_pylist() == [*(want[at] for at in chosen), None]
         lost = [False] * len(values) if failed is None else failed.tolist()
         assert lost == [*(want[at] is None for at in chosen), False]
 
@@ -157,10 +157,10 @@ def test_base64_of_digits_alone_is_no_number_beside_numbers(column: str, is_flat
         f'{{"id":{at},"v":{"1.5" if at != 30 else chr(34) + "1234" + chr(34)}}}' for at in range(60)
     ]
     sent = rows if is_flat else [event(after=row) for row in rows]
-    found = [row[3] for row in rows_of(a_format(f"id BIGINT, v {column}").decode(messages(*sent)))]
+    values = [row[3] for row in rows_of(a_format(f"id BIGINT, v {column}").decode(messages(*sent)))]
     unscaled = int.from_bytes(base64.b64decode("1234"), "big", signed=True)
-    assert found[30] == Decimal(unscaled).scaleb(-scale)
-    assert found[:30] + found[31:] == [Decimal("1.5")] * 59
+    assert values[30] == Decimal(unscaled).scaleb(-scale)
+    assert values[:30] + values[31:] == [Decimal("1.5")] * 59
 
 
 @pytest.mark.parametrize("column", ["DECIMAL(12,2)", "DECIMAL(38,18)"])

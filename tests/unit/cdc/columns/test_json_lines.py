@@ -34,8 +34,8 @@ from stream_app.cdc.columns.json_lines import may_be_misread
 )
 def test_numbers_that_arrow_would_misread(text: bytes, is_fine: bool) -> None:
     beside = b'{"b":1}'
-    found = may_be_misread(pa.array([beside, text, beside], pa.binary()), has_decimals=True)
-    assert found.tolist() == [False, is_fine, False]
+    misread = may_be_misread(pa.array([beside, text, beside], pa.binary()), has_decimals=True)
+    assert misread.tolist() == [False, is_fine, False]
 
 
 def test_a_slice_of_many_texts_is_searched_as_by_a_regular_expression() -> None:

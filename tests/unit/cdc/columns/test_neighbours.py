@@ -13,15 +13,15 @@ import pytest
 
 from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.message_format import MessageFormat
-from tests.support.generated_values import (
+from tests.support.messages.debezium_messages import a_format, messages, reasons_of
+from tests.support.messages.generated_values import (
     Source,
     sources_of_options,
     sources_with_schema,
     texts_for,
 )
-from tests.support.reference_decoder import BAD, meanings
-from tests.support.reference_json import NoJsonError, parse
-from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of
+from tests.support.messages.reference_decoder import BAD, meanings
+from tests.support.messages.reference_json import NoJsonError, parse
 
 GOOD_NEIGHBOURS, AMONG_GOOD = 2_000, 1
 """Far more than the decoder samples (16), reads one by one (32) or halves (64)."""
@@ -63,14 +63,14 @@ class Wire:
 def outcomes(decoded: DecodedBatch, count: int) -> list[Outcome]:
     """For each message its rows, or its reason."""
     rows = decoded.changes.rows
-    found: dict[int, Outcome] = {}
+    outcomes: dict[int, Outcome] = {}
     columns = [rows.column(name).to_pylist() for name in ("id", "w")]
     values = comparable(rows.column("v"))
     for at, *row in zip(decoded.changes.message_index.tolist(), *columns, values, strict=True):
-        found[at] = (*found.get(at, ()), tuple(row))
+        outcomes[at] = (*outcomes.get(at, ()), tuple(row))
     reasons = reasons_of(decoded)
-    assert not found.keys() & reasons.keys()
-    return [found.get(at, (BAD, reasons.get(at, "lost"))) for at in range(count)]
+    assert not outcomes.keys() & reasons.keys()
+    return [outcomes.get(at, (BAD, reasons.get(at, "lost"))) for at in range(count)]
 
 
 def comparable(column: pa.Array) -> list[Any]:
@@ -98,8 +98,8 @@ def expected(wire: Wire, key: int, text: str) -> list[Outcome]:
     row = dict(value)
     row = row if wire.source.field is None else dict(row["payload"])
     row = row if wire.is_flat else dict(row["after"])
-    found = meanings(wire.source.column, row["v"])
-    return [(BAD,) if one is BAD else ((key, f"w{key}", one),) for one in found]
+    possible = meanings(wire.source.column, row["v"])
+    return [(BAD,) if one is BAD else ((key, f"w{key}", one),) for one in possible]
 
 
 def places(wire: Wire, texts: list[str], rng: random.Random) -> Iterator[tuple[str, int, Outcome]]:
@@ -152,8 +152,8 @@ def violations(source: Source, most: int, seed: int) -> Iterator[str]:
 def check(sources: list[Source], seed: int) -> None:
     # Each source has values of its own choice, so that many sources see all of them together.
     most = max(TEXTS_MIN, TEXTS_TOGETHER // len(sources))
-    found = [line for source in sources for line in violations(source, most, seed)]
-    assert not found, f"{len(found)} in all\n" + "\n".join(found)
+    broken = [line for source in sources for line in violations(source, most, seed)]
+    assert not broken, f"{len(broken)} in all\n" + "\n".join(broken)
 
 
 def grouped(sources: Iterable[Source]) -> dict[str, list[Source]]:

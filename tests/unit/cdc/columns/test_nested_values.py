@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from stream_app.cdc.change_batch import TableTraits
-from tests.unit.cdc.debezium_messages import (
+from tests.support.messages.debezium_messages import (
     Bad,
     a_format,
     event,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cdc.debezium_messages import a_format, event, messages, reasons_of, rows_of
+from tests.support.messages.debezium_messages import a_format, event, messages, reasons_of, rows_of
 
 EPOCH = dt.datetime(1970, 1, 1)
 DATES = ["1969-12-31", "2024-02-29", "2023-02-29", "1500-01-01", "1677-09-20", "2262-04-12"]
@@ -29,10 +29,10 @@ FORM = re.compile(
 
 def nanos_of(text: str) -> int | None:
     """Nanoseconds since the epoch; None: not of the form, or no real time."""
-    found = FORM.fullmatch(text)
-    if not found:
+    match = FORM.fullmatch(text)
+    if not match:
         return None
-    year, month, day, hour, minute, second, fraction, zone = found.groups()
+    year, month, day, hour, minute, second, fraction, zone = match.groups()
     if hour is None and zone not in (None, "Z"):
         return None
     try:

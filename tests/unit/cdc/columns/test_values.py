@@ -16,7 +16,7 @@ import pytest
 
 from stream_app.cdc.columns.base64_columns import decode_base64, decode_hex
 from stream_app.cdc.columns.decimal_columns import decimals_from_bytes
-from tests.unit.cdc.debezium_messages import (
+from tests.support.messages.debezium_messages import (
     Bad,
     a_format,
     event,

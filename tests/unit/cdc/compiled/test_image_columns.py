@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import ctypes
+import decimal
 import mmap
 import random
 import sys
@@ -12,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from stream_app.arrow_buffers import Bytes
 from stream_app.cdc.columns.column_cast import cast_column
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, JsonKind
-from stream_app.cdc.columns.decimal_columns import narrowed
+from stream_app.cdc.columns.decimal_columns import narrowed_decimals
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.data_type import parse_columns
@@ -23,6 +26,7 @@ from tests.unit.cdc.compiled.shop_messages import NUMBERS, OTHERS, TEXTS, messag
 pytest.importorskip("numba")
 from stream_app.cdc.compiled.image_columns import ImageLayout, ParsedHeads
 
+EXACT = decimal.Context(prec=40)
 TAIL = b',"source":{},"op":"c"}'
 KINDS: tuple[tuple[str, Encoding, JsonKind], ...] = (
     ("BIGINT", Encoding.NUMBER, JsonKind.NUMBER),
@@ -34,6 +38,9 @@ KINDS: tuple[tuple[str, Encoding, JsonKind], ...] = (
     ("DECIMAL(12,2)", Encoding.TEXT, JsonKind.STRING),
     ("DECIMAL(38,18)", Encoding.NUMBER, JsonKind.NUMBER),
     ("DECIMAL(12,2)", Encoding.BASE64, JsonKind.STRING),
+    ("DECIMAL(38,18)", Encoding.TEXT, JsonKind.STRING),
+    ("DECIMAL(38,0)", Encoding.NUMBER, JsonKind.NUMBER),
+    ("DECIMAL(38,2)", Encoding.BASE64, JsonKind.STRING),
 )
 
 
@@ -54,11 +61,13 @@ def layout(
     columns: list[tuple[str, Encoding, JsonKind]],
     order: tuple[str, ...] = (),
     *,
-    base64: bool = True,
+    reads_base64: bool = True,
 ) -> ImageLayout:
     """Of columns ``c0``, ``c1``, …"""
     readings = [reading(f"c{at}", sql, encoding) for at, (sql, encoding, _) in enumerate(columns)]
-    made = ImageLayout.of(readings, [kind for *_, kind in columns], order, reads_base64=base64)
+    made = ImageLayout.for_columns(
+        readings, [kind for *_, kind in columns], order, reads_base64=reads_base64
+    )
     assert made is not None
     return made
 
@@ -81,7 +90,7 @@ def test_a_value_is_what_arrow_parses_or_is_declined(text: str) -> None:
     for sql, encoding, kind in KINDS:
         column = reading("c0", sql, encoding)
         image = f'{{"c0":{text}}}'
-        parsed = parse(layout([(sql, encoding, kind)], base64=False), head(image))
+        parsed = parse(layout([(sql, encoding, kind)], reads_base64=False), head(image))
         if not parsed.parsed[0]:
             continue
         wanted = parse_objects(
@@ -94,7 +103,7 @@ def test_a_value_is_what_arrow_parses_or_is_declined(text: str) -> None:
             continue
         [value] = wanted
         if pa.types.is_decimal256(value.type):
-            value, _ = narrowed(value, column.arrow_type)
+            value, _ = narrowed_decimals(value, column.arrow_type)
         assert repr(parsed.columns[0].to_pylist()) == repr(value.to_pylist())
         parsed.columns[0].validate(full=True)
 
@@ -114,6 +123,10 @@ USUAL: tuple[tuple[int, str, Any], ...] = (
     (8, '"/w=="', "-0.01"),
     (8, '"AIA="', "1.28"),
     (8, '"AQIDBAUG"', "11081521574.46"),
+    (1, '"\\u00fc\\u6f22\\ud83d\\ude00\\u0000\\u0022"', 'ü漢😀\0"'),
+    (0, " -5\t", -5),
+    (7, "-12345678901234567890.123456789012345678", "-12345678901234567890.123456789012345678"),
+    (9, '"0.5"', "0.500000000000000000"),
 )
 
 
@@ -124,6 +137,27 @@ def test_usual_values_are_not_declined(kind: int, text: str, value: object) -> N
     [column] = parsed.columns
     texts = [str(one) if pa.types.is_decimal(column.type) else one for one in column.to_pylist()]
     assert texts == [value, value]
+
+
+def test_wide_decimals_as_numbers_texts_and_bytes(seed: int) -> None:
+    rng = random.Random(seed)
+    powers = [1, -1, 2**63, -(2**63), 2**64, 2**71, -(2**71), 10**38 - 1, 1 - 10**38]
+    values = [0, *powers, *(power + one for power in powers[2:-2] for one in (1, -1))]
+    values += [rng.randrange(-(10**size), 10**size) for size in range(1, 39) for _ in range(20)]
+    of = layout([KINDS[10], KINDS[9], KINDS[11]])
+    for value in values:
+        small = value % 10**36 - 10**35
+        raw = value.to_bytes((value.bit_length() + 8) // 8 or 1, "big", signed=True)
+        if value < 0 and (-value).bit_count() == 1 and value.bit_length() % 8 == 0:
+            raw = raw[1:]  # the least number of so many bytes
+        text = f"{'-' if small < 0 else ''}{abs(small) // 10**18}.{abs(small) % 10**18:018}"
+        image = f'{{"c0":{value},"c1":"{text}","c2":"{base64.b64encode(raw).decode()}"}}'
+        parsed = parse(of, head(image))
+        assert parsed.parsed.tolist() == [True], image
+        number, fraction, of_bytes = (column[0].as_py() for column in parsed.columns)
+        assert (number, str(fraction), of_bytes.scaleb(2, EXACT)) == (value, text, value)
+        longer = base64.b64encode((b"\xff" if value < 0 else b"\0") + raw).decode()
+        assert not parse(of, head(f'{{"c2":"{longer}"}}')).parsed[0]
 
 
 def test_orders_and_absences() -> None:
@@ -168,13 +202,43 @@ def test_rows_beside_each_other() -> None:
     offsets = np.frombuffer(values.buffers()[1], np.int32)[1:].astype(np.int64)
     parsed = of.parse_rows(np.frombuffer(values.buffers()[2], np.uint8), offsets)
     assert parsed is not None
-    good = [at in (0, 1, 6) for at in range(len(rows))]
+    good = [at in (0, 1, 6, 8) for at in range(len(rows))]
     assert parsed.parsed.tolist() == [*good, *good]
     assert [column.to_pylist() for column in parsed.columns] == [
-        ["a", None, None] * 2,
-        [1, 2, None] * 2,
+        ["a", None, None, "c"] * 2,
+        [1, 2, None, 4] * 2,
     ]
     assert (parsed.drift[:7] != 0).tolist() == [False, True, False, False, False, False, True]
+
+
+def test_lists_of_objects() -> None:
+    row = layout([KINDS[1], KINDS[0]], ("c0", "c1"))
+    of = ImageLayout.for_columns(
+        (), (), ("rows", "old"), reads_base64=True, lists={"rows": row, "old": row}
+    )
+    assert of is not None
+    values = [
+        b'{"rows":[{"c0":"a","c1":1},{"c1":null}],"old":null}',
+        b'{"rows":[{"c0":"lost"},{"c0":1}],"old":[{}]}',
+        b'{"rows":[{"c0":"lost"},null],"old":[{}]}',
+        b'{"old":[{"c1":2},{"new":[{}],"c0":"b"}]}',
+        b'{"rows":[],"old":[{"c0":null}],"x":[{}]}',
+        b'{"rows":[{"c0":"lost"}],"rows":[]}',
+        b'{"rows":{"c0":"lost"}}',
+        b'{"rows":[{"c0":"lost"},',
+        b'{"rows":[{"c0":"c","c1":4}]}',
+    ]
+    offsets = np.cumsum([0, *map(len, values)]).astype(np.int64)
+    parsed = of.parse_rows(np.frombuffer(b"".join(values), np.uint8), offsets)
+    assert parsed is not None
+    good = [at for at, is_parsed in enumerate(parsed.parsed.tolist()) if is_parsed]
+    assert good == [0, 3, 4, 8]
+    wanted = parse_objects(pa.array(values).take(good), pa.schema(list(of.struct)))
+    for column, of_arrow in zip(parsed.columns, wanted or (), strict=True):
+        column.validate(full=True)
+        assert column == of_arrow
+    assert [[at.tolist() for at in nulls] for nulls in parsed.nulls] == [[[], [1]], [[2], []]]
+    assert len(set(parsed.drift[good].tolist())) == 4
 
 
 def test_searches_for_names_are_limited() -> None:
@@ -191,18 +255,24 @@ def test_too_many_cells_are_declined_before_they_take_memory() -> None:
     assert of.parse(np.zeros(100, np.uint8), places, places) is None
 
 
+def guarded_pages() -> tuple[Bytes, mmap.mmap]:
+    """Three pages of memory, behind which any access ends the process."""
+    pages = mmap.mmap(-1, 4 * mmap.PAGESIZE)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+    end = 3 * mmap.PAGESIZE
+    forbid = ctypes.CDLL(None, use_errno=True).mprotect
+    assert forbid(ctypes.c_void_p(address + end), mmap.PAGESIZE, 0) == 0
+    return np.frombuffer(pages, np.uint8, end), pages
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="needs mprotect")
 @pytest.mark.parametrize("seed", range(4))
 def test_no_byte_behind_the_message_is_read(seed: int) -> None:
     """The message ends where memory does: a read beyond ends the process."""
     rng = random.Random(seed)
     of = layout([*KINDS], tuple(f"c{at}" for at in range(9)))
-    pages = mmap.mmap(-1, 4 * mmap.PAGESIZE)
-    address = ctypes.addressof(ctypes.c_char.from_buffer(pages))
-    end = 3 * mmap.PAGESIZE
-    forbid = ctypes.CDLL(None, use_errno=True).mprotect
-    assert forbid(ctypes.c_void_p(address + end), mmap.PAGESIZE, 0) == 0
-    data = np.frombuffer(pages, np.uint8, end)
+    data, _pages = guarded_pages()
+    end = len(data)
     tail = b',"source":{},' + b'"'
     parsed = 0
     for at in range(3_000):
@@ -217,4 +287,38 @@ def test_no_byte_behind_the_message_is_read(seed: int) -> None:
         heads = of.parse(data, start, start + len(text))
         assert heads is not None
         parsed += int(heads.parsed[0])
+    assert parsed
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs mprotect")
+@pytest.mark.parametrize("seed", range(6))
+def test_no_byte_behind_whole_messages_is_read(seed: int) -> None:
+    """The last message ends where memory does, and what lies behind it changes nothing."""
+    rng = random.Random(seed)
+    image = layout([*KINDS], tuple(f"c{at}" for at in range(9)))
+    of = ImageLayout.for_columns(
+        (), (), ("op", "before", "after"), reads_base64=True,
+        objects={"before": image, "after": image},
+    )  # fmt: skip
+    assert of is not None
+    data, _pages = guarded_pages()
+    parsed = 0
+    for at in range(600):
+        values = []
+        for _ in range(rng.choice([1, 2, 7])):
+            text = message(rng, 0.1).encode()
+            for number, name in enumerate(("id", "customer", "flag", "ratio", "single", "amount")):
+                text = text.replace(f'"{name}"'.encode(), f'"c{number}"'.encode())
+            values.append(text if rng.random() < 0.6 else mutated(text, rng))
+        values[-1] = values[-1][: rng.randrange(len(values[-1]) + 1)] if at % 2 else values[-1]
+        joined = b"".join(values)
+        data[len(data) - len(joined) :] = np.frombuffer(joined, np.uint8)
+        offsets = np.cumsum([0, *map(len, values)]).astype(np.int64)
+        at_the_end = of.parse_rows(data, offsets + len(data) - len(joined))
+        before_others = of.parse_rows(np.frombuffer(joined + b'1,"x":"y"}' * 9, np.uint8), offsets)
+        assert at_the_end is not None
+        assert before_others is not None
+        assert at_the_end.parsed.tolist() == before_others.parsed.tolist()
+        assert list(at_the_end.columns) == list(before_others.columns)
+        parsed += int(at_the_end.parsed.sum())
     assert parsed

@@ -16,14 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.cdc.computed.change_filter import Knowledge, filtered
+from stream_app.cdc.computed.change_filter import KnownColumns, filtered
 from stream_app.cdc.computed.definition import parse_definition
-from stream_app.cdc.computed.functions import FUNCTIONS, STRING, Applied, applied
+from stream_app.cdc.computed.functions import FUNCTIONS, STRING, AppliedFunction, applied_function
 from stream_app.cdc.debezium.origins import change_times
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import DataType, parse_data_type
-from tests.unit.cdc.debezium_messages import captured, fixture_lines, messages
+from tests.support.messages.debezium_messages import captured, fixture_lines, messages
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC).replace(tzinfo=None)
 _MICRO = dt.timedelta(microseconds=1)
@@ -34,8 +34,8 @@ instants = st.datetimes(_EPOCH.replace(year=1000), _EPOCH.replace(year=9999))
 texts = st.text(st.characters(codec="utf-8"), max_size=12)
 
 
-def a_function(call: str, column_type: DataType) -> Applied:
-    return applied(parse_definition(f"x={call}"), column_type, arrow_type)
+def a_function(call: str, column_type: DataType) -> AppliedFunction:
+    return applied_function(parse_definition(f"x={call}"), column_type, arrow_type)
 
 
 def outcomes(call: str, column_type: DataType, values: list[Any]) -> list[Any]:
@@ -44,10 +44,10 @@ def outcomes(call: str, column_type: DataType, values: list[Any]) -> list[Any]:
     # A slice begins behind the start of its buffers.
     for part in (column, pa.concat_arrays([column.slice(0, 1), column]).slice(1)):
         made, failed = a_function(call, column_type).compute(part)
-        found = made.to_pylist()
+        results = made.to_pylist()
         if failed is not None:
-            found = [FAILS if bad else one for bad, one in zip(failed, found, strict=True)]
-    return found
+            results = [FAILS if bad else one for bad, one in zip(failed, results, strict=True)]
+    return results
 
 
 def of_each(values: list[Any], model: Callable[[Any], Any]) -> list[Any]:
@@ -65,8 +65,8 @@ def of_each(values: list[Any], model: Callable[[Any], Any]) -> list[Any]:
 @given(st.lists(st.none() | instants, min_size=1))
 def test_fields_of_a_timestamp(values: list[Any]) -> None:
     for field in ("year", "month", "day", "hour", "minute", "second"):
-        found = outcomes(f"{field}(c)", TIMESTAMP, values)
-        assert found == of_each(values, attrgetter(field))
+        results = outcomes(f"{field}(c)", TIMESTAMP, values)
+        assert results == of_each(values, attrgetter(field))
 
 
 @given(st.lists(st.none() | instants, min_size=1))
@@ -79,12 +79,12 @@ def test_date_format(values: list[Any]) -> None:
         ("YYYY-'W'ww EEE", "%G-W%V %a"),
         ("yy D hh a MMM", "%y {day} %I %p %b"),
     ):
-        found = outcomes(f"date_format(c, {pattern})", TIMESTAMP, values)
+        results = outcomes(f"date_format(c, {pattern})", TIMESTAMP, values)
 
         def shown(at: dt.datetime, model: str = model) -> str:
             return at.strftime(model).format(day=at.timetuple().tm_yday)
 
-        assert found == of_each(values, shown)
+        assert results == of_each(values, shown)
 
 
 @given(st.lists(st.none() | instants, min_size=1), st.sampled_from([0, 3, 6]))
@@ -106,10 +106,10 @@ def test_numbers_and_texts_tell_the_same_time_as_timestamps(
 @given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1)), st.integers(1, 2**31 - 1))
 def test_truncate_integers(values: list[Any], width: int) -> None:
     def model(value: int) -> int:
-        found = value - value % width
-        if found < -(2**63):
+        truncated = value - value % width
+        if truncated < -(2**63):
             raise ValueError
-        return found
+        return truncated
 
     assert outcomes(f"truncate(c, {width})", BIGINT, values) == of_each(values, model)
 
@@ -117,18 +117,18 @@ def test_truncate_integers(values: list[Any], width: int) -> None:
 @given(st.lists(st.none() | st.integers(1 - 10**38, 10**38 - 1)), st.integers(1, 2**31 - 1))
 def test_truncate_decimals(unscaled: list[Any], width: int) -> None:
     def model(value: int) -> Decimal:
-        found = value - value % width
-        if found <= -(10**38):
+        truncated = value - value % width
+        if truncated <= -(10**38):
             raise ValueError
-        return as_decimal(found)
+        return as_decimal(truncated)
 
     def as_decimal(value: int) -> Decimal:
         digits = tuple(int(digit) for digit in str(abs(value)))
         return Decimal((int(value < 0), digits, -7))
 
     values = [None if number is None else as_decimal(number) for number in unscaled]
-    found = outcomes(f"truncate(c, {width})", parse_data_type("DECIMAL(38, 7)"), values)
-    assert found == of_each(unscaled, model)
+    truncated = outcomes(f"truncate(c, {width})", parse_data_type("DECIMAL(38, 7)"), values)
+    assert truncated == of_each(unscaled, model)
 
 
 @given(st.lists(st.none() | texts), st.integers(0, 6), st.none() | st.integers(1, 6))
@@ -175,16 +175,16 @@ def test_each_function_goes_to_the_tasks(name: str) -> None:
 def test_change_times_of_real_messages(file: str) -> None:
     lines = fixture_lines(file)
     for topic in {line["topic"] for line in lines}:
-        found = change_times(captured(file, topic)).cast(pa.int64()).to_pylist()
+        times = change_times(captured(file, topic)).cast(pa.int64()).to_pylist()
         values = [json.loads(line["value"] or "{}") for line in lines if line["topic"] == topic]
         rows = [value.get("payload", value) for value in values]
-        assert found == [row.get("source", {}).get("ts_ms") for row in rows]
+        assert times == [row.get("source", {}).get("ts_ms") for row in rows]
 
 
 def test_a_message_without_a_time_harms_no_other() -> None:
-    told = '{"source":{"ts_ms":%d},"op":"c"}'
+    template = '{"source":{"ts_ms":%d},"op":"c"}'
     odd = ['{"source":{"ts_ms":"x"}}', "no json", None, '{"source":{"ts_ms":99999999999999999999}}']
-    batch = messages(*(told % 7 for _ in range(40)), *odd, told % 8, '{"__source_ts_ms":9}')
+    batch = messages(*(template % 7 for _ in range(40)), *odd, template % 8, '{"__source_ts_ms":9}')
     times = change_times(batch).cast(pa.int64()).to_pylist()
     assert times == [7] * 40 + [None] * 4 + [8, 9]
     assert len(change_times(batch.slice(0, 0))) == 0
@@ -194,7 +194,7 @@ def test_a_message_without_a_time_harms_no_other() -> None:
 def test_filtered_rows_give_the_state_of_a_filtered_table(data: st.DataObject) -> None:
     """One row's history: whole images, or the newest alone, leave the row where it passes."""
     states = data.draw(st.lists(st.sampled_from([None, True, False]), min_size=1, max_size=8))
-    for known in (Knowledge.IMAGES, Knowledge.NEWEST):
+    for known in (KnownColumns.IMAGES, KnownColumns.NEWEST):
         has_before = [data.draw(st.booleans()) for _ in states]
         there, row = False, None
         for state, whole in zip(states, has_before, strict=True):
@@ -219,7 +219,7 @@ def _change(
 
 
 def _applied_to(
-    there: bool, kinds: list[RowKind], passes: list[bool], pair: list[bool], known: Knowledge
+    there: bool, kinds: list[RowKind], passes: list[bool], pair: list[bool], known: KnownColumns
 ) -> bool:
     left = filtered(np.array(kinds, np.int8), np.array(pair), np.array(passes), known)
     for kind in left.kinds[left.kept]:

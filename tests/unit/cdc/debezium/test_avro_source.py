@@ -13,10 +13,10 @@ import pytest
 from stream_app.cdc.debezium.avro.wire_format import json_of
 from stream_app.cdc.message_format import FormatSetup, SourceReader
 from stream_app.cdc.source_tables import NO_TABLE
-from stream_app.message_formats import FORMATS, message_format, source_reader
+from stream_app.message_format_registry import FORMATS, message_format, source_reader
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, parse_mapping_options
-from tests.support.schema_registry import Registry, encoded, schema_registry
-from tests.unit.cdc.debezium.test_debezium_avro import (
+from tests.support.brokers.schema_registry import Registry, encoded, schema_registry
+from tests.support.messages.avro_events import (
     ENVELOPE,
     KEY,
     SOURCE,
@@ -59,8 +59,8 @@ def registry() -> Iterator[Registry]:
 
 def reader(registry: Registry) -> SourceReader:
     made = source_reader("debezium-avro", {"schema.registry.url": registry.url})
-    found: SourceReader = pickle.loads(pickle.dumps(made))  # as tasks get it
-    return found
+    reader: SourceReader = pickle.loads(pickle.dumps(made))  # as tasks get it
+    return reader
 
 
 def changes(rng: random.Random, count: int) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
@@ -100,18 +100,18 @@ def both(registry: Registry, seed: int, count: int) -> tuple[pa.RecordBatch, pa.
 
 def test_tables_are_those_of_the_same_messages_as_json(registry: Registry, seed: int) -> None:
     avro, plain = both(registry, seed, 400)
-    found, wanted = (
+    origins, wanted = (
         each.origins(messages)
         for each, messages in (
             (reader(registry), avro),
             (source_reader("debezium-json", {}), plain),
         )
     )
-    assert found.unreadable == wanted.unreadable
-    assert [found.tables[code] if code != NO_TABLE else None for code in found.codes] == [
+    assert origins.unreadable == wanted.unreadable
+    assert [origins.tables[code] if code != NO_TABLE else None for code in origins.codes] == [
         wanted.tables[code] if code != NO_TABLE else None for code in wanted.codes
     ]
-    assert len(set(found.codes.tolist())) > 3
+    assert len(set(origins.codes.tolist())) > 3
 
 
 def test_times_are_those_of_the_same_messages_as_json(registry: Registry, seed: int) -> None:
@@ -119,9 +119,9 @@ def test_times_are_those_of_the_same_messages_as_json(registry: Registry, seed: 
     of_avro, of_json = reader(registry), source_reader("debezium-json", {})
     assert of_avro.change_times is not None
     assert of_json.change_times is not None
-    found = of_avro.change_times(avro)
-    assert found.equals(of_json.change_times(plain))
-    assert 0 < found.null_count < len(found)
+    times = of_avro.change_times(avro)
+    assert times.equals(of_json.change_times(plain))
+    assert 0 < times.null_count < len(times)
 
 
 def test_broken_messages_are_unreadable_and_harm_no_other(registry: Registry) -> None:
@@ -131,12 +131,12 @@ def test_broken_messages_are_unreadable_and_harm_no_other(registry: Registry) ->
     change["source"] |= {"db": "a", "table": "orders"}
     good = encoded(number, ENVELOPE, change)
     messages = batch([good, good[:-1], b"{}", b"\0\0\0\0\7\0", good])
-    found = reader(registry).origins(messages)
-    assert found.codes.tolist() == [0, NO_TABLE, NO_TABLE, NO_TABLE, 0]
-    assert [str(table) for table in found.tables] == ["a.orders"]
-    assert found.unreadable[1].startswith(f"is not Avro of schema {number}")
-    assert "does not begin with 0" in found.unreadable[2]
-    assert found.unreadable[3] == "names schema 7, which the schema registry does not have"
+    origins = reader(registry).origins(messages)
+    assert origins.codes.tolist() == [0, NO_TABLE, NO_TABLE, NO_TABLE, 0]
+    assert [str(table) for table in origins.tables] == ["a.orders"]
+    assert origins.unreadable[1].startswith(f"is not Avro of schema {number}")
+    assert "does not begin with 0" in origins.unreadable[2]
+    assert origins.unreadable[3] == "names schema 7, which the schema registry does not have"
     times = source_times(registry, messages)
     assert times[1:4] == [None] * 3
     assert times[0] == times[4]
@@ -166,13 +166,13 @@ def columns_of(registry: Registry, fields: list[Any], connector: str, options: s
     change = {"before": None, "after": None, "source": source, "op": "d"}
     value = encoded(registry.add(schema), schema, change)
     key = encoded(registry.add(KEY), KEY, {"id": 1})
-    found = reader(registry).describe(batch([value], [key]), parse_mapping_options([options]))
-    assert found is not None
+    description = reader(registry).describe(batch([value], [key]), parse_mapping_options([options]))
+    assert description is not None
     shown = [
         f"{each.name} {each.data_type}" + (f" -- {each.comment}" if each.comment else "")
-        for each in found.columns
+        for each in description.columns
     ]
-    return "\n".join([*shown, f"key {', '.join(found.primary_keys)}"])
+    return "\n".join([*shown, f"key {', '.join(description.primary_keys)}"])
 
 
 def field(name: str, of: Any, **more: Any) -> dict[str, Any]:
@@ -264,9 +264,9 @@ def test_a_table_follows_a_new_schema(registry: Registry) -> None:
     )
     old = encoded(registry.add(first), first, row)
     new = encoded(registry.add(second), second, {**row, "phone": "1"})
-    told = decode.decode(batch([old, new])).description
-    assert told is not None
-    added = [str(each.data_type) for each in told.columns if each.name == "phone"]
+    description = decode.decode(batch([old, new])).description
+    assert description is not None
+    added = [str(each.data_type) for each in description.columns if each.name == "phone"]
     assert added == ["STRING"]  # older rows have none
     assert decode.decode(batch([old, old])).description is None
     for _ in range(2):  # what differs is told until the table follows
@@ -299,10 +299,10 @@ def test_each_version_of_a_table_has_the_messages_of_its_schema(registry: Regist
     versions = reader(registry).versions
     assert versions is not None
     messages = [value(0, "int"), None, value(1, "long"), b"broken", value(2, "int")]
-    found = {
+    types = {
         place: str(column.data_type.as_nullable())
         for at, table in versions(batch(messages), NO_MAPPING_OPTIONS)
         if (column := table.column("n")) is not None
         for place in at.tolist()
     }
-    assert found == {0: "INT", 2: "BIGINT", 4: "INT"}
+    assert types == {0: "INT", 2: "BIGINT", 4: "INT"}

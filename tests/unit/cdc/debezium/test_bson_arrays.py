@@ -47,10 +47,10 @@ def alone(text: str) -> Any:
 def parsed(text: str) -> Any:
     """As the decoder behind reads it: it takes objects alone, and no name twice."""
     try:
-        found = orjson.loads(text)
+        document = orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
-    return found if isinstance(found, dict) else None
+    return document if isinstance(document, dict) else None
 
 
 @given(st.lists(texts(), min_size=1, max_size=5))

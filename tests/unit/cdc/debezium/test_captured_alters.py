@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cdc.debezium_messages import a_format, captured, reasons_of, rows_of
+from tests.support.messages.debezium_messages import a_format, captured, reasons_of, rows_of
 
 COLUMNS = (
     "id BIGINT, name STRING, title STRING, amount DECIMAL(10, 2), phone STRING, level STRING, "
@@ -50,13 +50,13 @@ def of_sql(*rows: tuple[Any, ...]) -> list[tuple[Any, ...]]:
 def test_each_message_has_the_columns_of_its_time(source: str, prefix: str) -> None:
     topic = captured(f"debezium_{source}_alters", f"{prefix}.{source}.shop.story")
     decoded = a_format(COLUMNS, options={"truncate": "ignore"}).decode(topic)
-    found = rows_of(decoded)
-    news = [row for row in found if row[1] in ("+I", "+U")]
+    rows = rows_of(decoded)
+    news = [row for row in rows if row[1] in ("+I", "+U")]
     # ALTER TABLE … MODIFY drops a column's DEFAULT in MariaDB.
     eve = (16, "+I", 7, None, "Eve", None, None, "7" if source == "pg" else None, None)
     kept = [LONG_KEPT] if source == "mariadb" else []
     assert news == of_sql(*INSERTS, *UPDATES, *kept, eve)
-    assert {row[0]: row[2] for row in found if row[1] == "-D"} == DELETED
+    assert {row[0]: row[2] for row in rows if row[1] == "-D"} == DELETED
     bad = reasons_of(decoded)
     if source == "mariadb":
         assert bad == {}

@@ -16,17 +16,18 @@ from typing import Any
 import pytest
 
 from stream_app.errors import SourceError
-from tests.unit.cdc.debezium_messages import a_format, captured, reasons_of, rows_of
+from tests.support.messages.captured_tables import (
+    CUSTOMERS,
+    DEFAULT_IDENTITY,
+    FLAT,
+    LEAP,
+    MARIA_CUSTOMERS,
+    ORDERS,
+)
+from tests.support.messages.debezium_messages import a_format, captured, reasons_of, rows_of
 
 UTC = dt.UTC
 D = Decimal
-CUSTOMERS = (
-    "id INT, name STRING NOT NULL, email STRING, tier SMALLINT, balance DECIMAL(12,2), "
-    "joined DATE, updated_at TIMESTAMP(6), note STRING"
-)
-DEFAULT_IDENTITY = {"replica-identity": "default"}
-FLAT = {"decimal.handling.mode": "double", "time.precision.mode": "connect"}
-LEAP = dt.datetime(2024, 2, 29, 23, 59, 59, 123456)
 ADA = (1, "Ada Novak", "ada@example.org", 2, D("1234.50"), dt.date(1999, 12, 31), LEAP, None)
 LUKASZ = (
     *(2, "Łukasz Ößtürk", None, 1, D("-0.01"), dt.date(1815, 12, 10)),
@@ -116,9 +117,6 @@ def test_pg_flat_customers() -> None:
     assert (decoded.skipped, reasons_of(decoded)) == (2, {})
 
 
-ORDERS = (
-    "order_id BIGINT, line INT, sku STRING, qty INT, price DECIMAL(10,4), placed TIMESTAMP_LTZ(6)"
-)
 BIG = 9007199254740993  # 2^53 + 1
 TEN = dt.datetime(2024, 6, 1, 10, tzinfo=UTC)
 LATER = TEN.replace(microsecond=1)
@@ -232,11 +230,6 @@ def test_messages_that_mean_no_row(file: str, topic: str, count: int | None) -> 
     assert count in (None, batch.num_rows)
 
 
-MARIA_CUSTOMERS = (
-    "id INT, name STRING NOT NULL, email STRING, tier SMALLINT, balance DECIMAL(12,2), "
-    "joined DATE, updated_at TIMESTAMP(6), seen TIMESTAMP_LTZ(3), note STRING, phone STRING, "
-    "score DOUBLE, level SMALLINT"
-)
 SEEN = dt.datetime(2024, 2, 29, 23, 59, 59, 123000, tzinfo=UTC)
 
 

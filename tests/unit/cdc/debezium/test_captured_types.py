@@ -14,25 +14,19 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cdc.debezium.test_captured_messages import (
+from tests.support.messages.captured_tables import (
+    ALL_TYPES,
     CUSTOMERS,
     FLAT,
     LEAP,
     MARIA_CUSTOMERS,
+    MARIA_TYPES,
     ORDERS,
 )
-from tests.unit.cdc.debezium_messages import a_format, captured, reasons_of, rows_of
+from tests.support.messages.debezium_messages import a_format, captured, reasons_of, rows_of
 
 UTC = dt.UTC
 D = Decimal
-ALL_TYPES = (
-    "id BIGINT, c_bool BOOLEAN, c_int2 SMALLINT, c_int8 BIGINT, c_real FLOAT, c_double DOUBLE, "
-    "c_dec DECIMAL(38,10), c_money DECIMAL(12,2), c_char CHAR(5), c_varchar VARCHAR(20), "
-    "c_text STRING, c_bytea BYTES, c_time TIME(3), c_timetz TIME(0), c_ts3 TIMESTAMP(3), "
-    "c_interval BIGINT, c_uuid STRING, c_json STRING, c_jsonb STRING, c_enum STRING, "
-    "c_bit BOOLEAN, c_bits BYTES, c_ints STRING, c_texts STRING, c_inet STRING, c_xml STRING, "
-    "c_range STRING"
-)
 ALL_TYPES_OF_2 = (
     *(2, True, -32768, 9223372036854775807, 1.5, 0.1),
     *(D("-1234567890123456789012345678.0123456789"), D("1234.56")),
@@ -117,15 +111,6 @@ def test_pg_numeric_without_scale() -> None:
         captured("debezium_pg_schema", "pgs.shop.all_types")
     )
     assert (2, "123456789012345678901234567890.123456789") in [row[2:] for row in rows_of(digits)]
-
-
-MARIA_TYPES = (
-    "id BIGINT, c_bool BOOLEAN, c_tiny TINYINT, c_medium INT, c_ubig BIGINT, c_float FLOAT, "
-    "c_double DOUBLE, c_dec DECIMAL(38,10), c_bit1 BOOLEAN, c_bit BYTES, c_char CHAR(5), "
-    "c_text STRING, c_bin BINARY(4), c_blob BYTES, c_date DATE, c_time BIGINT, "
-    "c_dt TIMESTAMP(0), c_dt6 TIMESTAMP(6), c_ts TIMESTAMP_LTZ(0), c_year INT, c_enum STRING, "
-    "c_set STRING, c_json STRING, c_latin STRING"
-)
 
 
 def test_mariadb_all_types() -> None:

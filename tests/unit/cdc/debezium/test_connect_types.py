@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cdc.debezium_messages import (
+from tests.support.messages.debezium_messages import (
     Bad,
     a_format,
     event,
@@ -150,7 +150,7 @@ def enveloped(field: dict[str, Any], value: Any) -> str:
 
 def of_each_column(field: dict[str, Any], value: Any) -> dict[str, Any]:
     """What each column holds of the value, in the compact spelling and in any other."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, data_type in COLUMNS.items():
         decoder = a_format(f"id BIGINT, {name} {data_type}")
         text = enveloped(field, value)
@@ -164,13 +164,13 @@ def of_each_column(field: dict[str, Any], value: Any) -> dict[str, Any]:
             assert len({repr(row[1:]) for row in rows} | set(reasons.values())) == 1
             results.append(rows[0][3] if rows else Bad(reasons[0]))
         assert len(set(map(repr, results))) == 1, results
-        found[name] = results[0]
-    return found
+        values[name] = results[0]
+    return values
 
 
-def check(found: dict[str, Any], want: dict[str, Any]) -> None:
-    bad = {name: value for name, value in found.items() if isinstance(value, Bad)}
-    good = {name: value for name, value in found.items() if name not in bad}
+def check(values: dict[str, Any], want: dict[str, Any]) -> None:
+    bad = {name: value for name, value in values.items() if isinstance(value, Bad)}
+    good = {name: value for name, value in values.items() if name not in bad}
     assert good == {name: value for name, value in want.items() if name in COLUMNS}
     for name, reason in bad.items():
         assert reason.startswith(f"column {name!r} ("), reason
@@ -185,8 +185,8 @@ def test_a_time_is_converted_or_bad(
 
 
 def test_the_reason_names_the_type() -> None:
-    found = of_each_column({"type": "int32", "name": DEBEZIUM + "Year"}, 2024)
-    assert found["date"] == (
+    values = of_each_column({"type": "int32", "name": DEBEZIUM + "Year"}, 2024)
+    assert values["date"] == (
         "column 'date' (DATE): 2024 is an io.debezium.time.Year in the message's schema, which has "
         "no meaning in the column (column.date.encoding can tell another)"
     )
@@ -244,10 +244,10 @@ def test_many_numbers_at_once_in_text_and_floating_point(form: str) -> None:
 def test_a_scale_that_cannot_be_read_makes_the_record_bad(scale: str | None) -> None:
     field: dict[str, Any] = {"type": "bytes", "name": CONNECT + "Decimal"}
     field |= {} if scale is None else {"parameters": {"scale": scale}}
-    found = of_each_column(field, base64_of(1))
-    check(found, {})
+    values = of_each_column(field, base64_of(1))
+    check(values, {})
     for name in NUMBERS:
-        assert "whose schema has no scale that can be read" in found[name]
+        assert "whose schema has no scale that can be read" in values[name]
 
 
 def test_a_chosen_encoding_keeps_the_schemas_scale() -> None:

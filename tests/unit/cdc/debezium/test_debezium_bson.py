@@ -11,13 +11,16 @@ import pyarrow as pa
 import pytest
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.cdc.columns.column_reading import Encoding
 from stream_app.cdc.debezium.bson.extended_json import java_double
 from stream_app.cdc.debezium.bson.plain_documents import plain_document, plain_documents
 from stream_app.cdc.debezium.bson.plain_messages import plain_messages
+from stream_app.cdc.debezium.bson.typed_values import TypedColumn, unusual_documents
 from stream_app.cdc.rows.record_images import UnreadableRecordError
-from stream_app.message_formats import source_reader
+from stream_app.message_format_registry import source_reader
+from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
-from tests.unit.cdc.debezium_messages import a_format, reasons_of, rows_of
+from tests.support.messages.debezium_messages import a_format, reasons_of, rows_of
 
 ID = '{"$oid": "67ab25755c0d5ac87eb8c632"}'
 UUID = "b84dbfe2-fe4c-4953-a225-990ea3700f29"
@@ -77,8 +80,8 @@ VALUES = [
 
 
 def message(op: str, after: str | None, before: str | None = None, **source: Any) -> str:
-    told = {"connector": "mongodb", "db": "shop", "collection": "users", "ts_ms": 17, **source}
-    document = {"before": before, "after": after, "updateDescription": None, "source": told}
+    origin = {"connector": "mongodb", "db": "shop", "collection": "users", "ts_ms": 17, **source}
+    document = {"before": before, "after": after, "updateDescription": None, "source": origin}
     return json.dumps({**document, "op": op, "ts_ms": 18, "transaction": None})
 
 
@@ -101,9 +104,9 @@ def document(**values: str) -> str:
 @pytest.mark.parametrize(("value", "expected"), VALUES)
 def test_values_are_those_that_paimon_stores(value: str, expected: str | None) -> None:
     decode = a_format(COLUMNS, name="debezium-bson", keys=("_id",))
-    found = decode.decode(batch([message("c", document(doc=value))] * 2, [KEY] * 2))
-    assert reasons_of(found) == {}
-    assert [row[2:] for row in rows_of(found)] == [(HEX, None, None, expected)] * 2
+    decoded = decode.decode(batch([message("c", document(doc=value))] * 2, [KEY] * 2))
+    assert reasons_of(decoded) == {}
+    assert [row[2:] for row in rows_of(decoded)] == [(HEX, None, None, expected)] * 2
 
 
 @pytest.mark.parametrize("value", [value for value, _ in VALUES])
@@ -115,6 +118,21 @@ def test_many_are_rewritten_as_one_is(value: str) -> None:
     assert plain[1].as_py() is None
 
 
+@pytest.mark.parametrize(
+    "kind", ["TIMESTAMP(6)", "DATE", "TIME", "BIGINT", "DOUBLE", "DECIMAL(9,2)", "BOOLEAN"]
+)
+def test_texts_in_columns_of_other_types_are_rewritten_together(kind: str) -> None:
+    [column] = parse_columns(f"n {kind}")
+    texts = [document(n=of) for of in ('"2024-02-29"', '"1e3"', '"a \\" \\u00e9"', '""', "null")]
+    for encoding in (Encoding.NUMBER, Encoding.EPOCH_MILLIS, Encoding.ISO):
+        columns = {"n": TypedColumn("n", column.data_type, encoding)}
+        assert not unusual_documents(pa.array(texts), columns).any()
+        plain, odd = plain_documents(pa.array(texts), columns)
+        assert not odd.any()
+        for one, text in zip(plain.to_pylist(), texts, strict=True):
+            assert json.loads(one) == json.loads(plain_document(text, columns))
+
+
 def test_changes_of_documents() -> None:
     row, other = document(name='"Ada"'), document(name='"Bob"')
     values = [
@@ -122,9 +140,9 @@ def test_changes_of_documents() -> None:
         message("d", None, row), message("c", row),
     ]  # fmt: skip
     decode = a_format(COLUMNS, name="debezium-bson", keys=("_id",))
-    found = decode.decode(batch([*values, None], [KEY] * 7))
-    assert reasons_of(found) == {}
-    assert [row[:4] for row in rows_of(found)] == [
+    decoded = decode.decode(batch([*values, None], [KEY] * 7))
+    assert reasons_of(decoded) == {}
+    assert [row[:4] for row in rows_of(decoded)] == [
         (0, "+I", HEX, "Ada"),
         (1, "+U", HEX, "Bob"),
         (2, "-U", HEX, "Bob"),
@@ -133,8 +151,8 @@ def test_changes_of_documents() -> None:
         (4, "-D", HEX, "Ada"),
         (5, "+I", HEX, "Ada"),
     ]
-    assert found.skipped == 1
-    assert set(found.tables) == {"shop.users"}
+    assert decoded.skipped == 1
+    assert set(decoded.tables) == {"shop.users"}
 
 
 def test_keys_of_other_kinds_and_in_envelopes() -> None:
@@ -144,9 +162,9 @@ def test_keys_of_other_kinds_and_in_envelopes() -> None:
         {"schema": {"type": "struct"}, "payload": {"id": '"abc"'}}, separators=(",", ":")
     )
     decode = a_format(COLUMNS, name="debezium-bson", keys=("_id",))
-    found = decode.decode(batch([message("d", None)] * 6, [*keys, wrapped]))
-    assert reasons_of(found) == {}
-    assert [row[2] for row in rows_of(found)] == ["abc", "7", "7", '{"a":1}', "AA==", "abc"]
+    decoded = decode.decode(batch([message("d", None)] * 6, [*keys, wrapped]))
+    assert reasons_of(decoded) == {}
+    assert [row[2] for row in rows_of(decoded)] == ["abc", "7", "7", '{"a":1}', "AA==", "abc"]
 
 
 def test_what_cannot_be_read_is_bad_and_harms_no_other() -> None:
@@ -165,13 +183,13 @@ def test_what_cannot_be_read_is_bad_and_harms_no_other() -> None:
     }  # fmt: skip
     values = [each for one in odd for each in (good, one, good)]
     decode = a_format(COLUMNS, name="debezium-bson", keys=("_id",))
-    found = decode.decode(batch(values, [KEY] * len(values)))
-    told = reasons_of(found)
-    assert len(told) == len(odd)
+    decoded = decode.decode(batch(values, [KEY] * len(values)))
+    reasons = reasons_of(decoded)
+    assert len(reasons) == len(odd)
     for at, wanted in zip(range(1, len(values), 3), odd.values(), strict=True):
-        assert wanted in told[at]
-    assert len(rows_of(found)) == 2 * len(odd)
-    assert found.bad["value"][0].as_py() == b"no json"
+        assert wanted in reasons[at]
+    assert len(rows_of(decoded)) == 2 * len(odd)
+    assert decoded.bad["value"][0].as_py() == b"no json"
     bare = decode.decode(batch([message("d", None)] * 2, [None, '{"other":1}']))
     assert "its key has no 'id'" in reasons_of(bare)[0]
     assert len(reasons_of(bare)) == 2
@@ -186,10 +204,10 @@ def test_what_messages_tell_of_their_source() -> None:
         [message("c", document(name='"x"', n="1")), heartbeat, marker, None, wrapped, "{"],
         [KEY] * 6,
     )
-    found = reader.origins(messages)
-    assert found.codes.tolist() == [0, -1, -1, -1, 0, -1]
-    assert [str(each) for each in found.tables] == ["shop.users"]
-    assert set(found.unreadable) == {5}
+    origins = reader.origins(messages)
+    assert origins.codes.tolist() == [0, -1, -1, -1, 0, -1]
+    assert [str(each) for each in origins.tables] == ["shop.users"]
+    assert set(origins.unreadable) == {5}
     table = reader.describe(messages, NO_MAPPING_OPTIONS)
     assert table is not None
     assert [f"{each.name} {each.data_type}" for each in table.columns] == [

@@ -18,9 +18,9 @@ import pytest
 from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.source_tables import NO_TABLE
 from stream_app.errors import SourceError
-from stream_app.message_formats import source_reader
+from stream_app.message_format_registry import source_reader
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
-from tests.unit.cdc.debezium_messages import (
+from tests.support.messages.debezium_messages import (
     a_format,
     captured,
     reasons_of,
@@ -79,9 +79,9 @@ def decoded(topic: str, options: dict[str, str] | None = None) -> DecodedBatch:
 
 
 def life(topic: str) -> list[tuple[Any, ...]]:
-    found = decoded(topic)
-    assert reasons_of(found) == {}
-    return [(kind, row[0], row[-1]) for _, kind, *row in rows_of(found)]
+    outcome = decoded(topic)
+    assert reasons_of(outcome) == {}
+    return [(kind, row[0], row[-1]) for _, kind, *row in rows_of(outcome)]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -89,45 +89,47 @@ def test_plain_messages_need_the_connectors_modes(mode: str) -> None:
     options, differs = MODES[mode]
     if mode == "default":  # plain JSON does not say that a time counts microseconds
         options = {"column.t.encoding": "epoch-micros"}
-    found = decoded(f"plain_{mode}.shop.typed", options)
-    assert reasons_of(found) == {}
-    assert [row[2:] for row in rows_of(found)] == [tuple({**ROW, **differs}.values())]
+    outcome = decoded(f"plain_{mode}.shop.typed", options)
+    assert reasons_of(outcome) == {}
+    assert [row[2:] for row in rows_of(outcome)] == [tuple({**ROW, **differs}.values())]
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_an_envelope_tells_all_modes_but_that_of_bytes(mode: str) -> None:
     options, differs = MODES[mode]
     only = {key: value for key, value in options.items() if key == "binary.handling.mode"}
-    found = decoded(f"envelope_{mode}.shop.typed", only)
-    assert reasons_of(found) == {}
-    assert [row[2:] for row in rows_of(found)] == [tuple({**ROW, **differs}.values())]
+    outcome = decoded(f"envelope_{mode}.shop.typed", only)
+    assert reasons_of(outcome) == {}
+    assert [row[2:] for row in rows_of(outcome)] == [tuple({**ROW, **differs}.values())]
 
 
 @pytest.mark.parametrize("mode", ["text", "double", "micros"])
 def test_bytes_that_are_text_are_never_guessed(mode: str) -> None:
     """Hexadecimal digits are base64 as well."""
-    found = decoded(f"envelope_{mode}.shop.typed")
+    outcome = decoded(f"envelope_{mode}.shop.typed")
     assert (
         "is text in the message's schema, and binary.handling.mode is bytes"
-        in (reasons_of(found)[0])
+        in (reasons_of(outcome)[0])
     )
 
 
 def test_a_jobs_own_columns_have_the_types_of_the_source() -> None:
     """`column.propagate.source.type`; without it the modes decide the types."""
-    told = {
+    settings = {
         name: described(f"envelope_{name}.shop.typed") for name in ("propagated", "default", "text")
     }
-    assert told["propagated"]["tz"] == "TIMESTAMP(6) WITH LOCAL TIME ZONE"
-    assert told["propagated"]["t"] == "BIGINT"
-    assert told["default"]["tz"] == "TIMESTAMP(6)"
-    assert (told["text"]["n"], told["text"]["b"], told["text"]["i"]) == ("STRING",) * 3
+    assert settings["propagated"]["tz"] == "TIMESTAMP(6) WITH LOCAL TIME ZONE"
+    assert settings["propagated"]["t"] == "BIGINT"
+    assert settings["default"]["tz"] == "TIMESTAMP(6)"
+    assert (settings["text"]["n"], settings["text"]["b"], settings["text"]["i"]) == ("STRING",) * 3
 
 
 def described(topic: str) -> dict[str, str]:
-    found = source_reader("debezium-json", {}).describe(captured(FILE, topic), NO_MAPPING_OPTIONS)
-    assert found is not None
-    return {column.name: str(column.data_type) for column in found.columns}
+    description = source_reader("debezium-json", {}).describe(
+        captured(FILE, topic), NO_MAPPING_OPTIONS
+    )
+    assert description is not None
+    return {column.name: str(column.data_type) for column in description.columns}
 
 
 def test_names_are_those_of_the_messages() -> None:
@@ -170,9 +172,9 @@ def test_another_name_of_the_routers_key_field_hides_the_key() -> None:
     reader = source_reader("debezium-json", {})
     keys = {}
     for name in ("router", "router_field"):
-        found = reader.describe(captured(FILE, f"life_{name}.shop.all"), NO_MAPPING_OPTIONS)
-        assert found is not None
-        keys[name] = found.primary_keys
+        description = reader.describe(captured(FILE, f"life_{name}.shop.all"), NO_MAPPING_OPTIONS)
+        assert description is not None
+        keys[name] = description.primary_keys
     assert keys == {"router": ("id",), "router_field": ()}
 
 
@@ -191,11 +193,11 @@ def test_keys_as_text_prove_no_row() -> None:
 @pytest.mark.parametrize("setting", ["cloud_events", "hoisted"])
 def test_other_wrappings_are_bad_records(setting: str) -> None:
     """CloudEventsConverter, HoistField."""
-    found = decoded(f"life_{setting}.shop.typed")
-    assert len(reasons_of(found)) + found.skipped == len(
+    outcome = decoded(f"life_{setting}.shop.typed")
+    assert len(reasons_of(outcome)) + outcome.skipped == len(
         captured(FILE, f"life_{setting}.shop.typed")
     )
-    assert rows_of(found) == []
+    assert rows_of(outcome) == []
 
 
 @pytest.mark.parametrize(
@@ -203,8 +205,8 @@ def test_other_wrappings_are_bad_records(setting: str) -> None:
 )
 def test_what_is_no_row_is_skipped(topic: str) -> None:
     """`heartbeat.interval.ms`, `provide.transaction.metadata`, `pg_logical_emit_message`."""
-    found = decoded(topic)
-    assert (found.skipped, rows_of(found)) == (len(captured(FILE, topic)), [])
+    outcome = decoded(topic)
+    assert (outcome.skipped, rows_of(outcome)) == (len(captured(FILE, topic)), [])
     assert set(origins(topic).codes.tolist()) == {NO_TABLE}
 
 
@@ -220,10 +222,10 @@ def test_signals_are_a_table_like_others() -> None:
 
 def test_an_outbox_event_is_a_plain_row() -> None:
     """EventRouter: the payload alone, without the name of a table."""
-    found = a_format("id INT, total DOUBLE", name="json").decode(
+    outcome = a_format("id INT, total DOUBLE", name="json").decode(
         captured(FILE, "outbox.event.order")
     )
-    assert [row[1:] for row in rows_of(found)] == [("+I", 7, 1.5)]
+    assert [row[1:] for row in rows_of(outcome)] == [("+I", 7, 1.5)]
     assert "does not name its table" in next(
         iter(origins("outbox.event.order").unreadable.values())
     )

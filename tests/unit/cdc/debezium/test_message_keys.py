@@ -19,8 +19,8 @@ SCHEMA = '{"type":"struct","fields":[{"type":"int64","field":"id"}],"name":"t.Ke
 
 def names_of(*keys: str | bytes | None, reader: MessageKeys | None = None) -> list[set[str] | None]:
     raw = [key.encode() if isinstance(key, str) else key for key in keys]
-    codes, found = (reader or MessageKeys()).fields_of(pa.array(raw, pa.binary()))
-    return [None if (names := found[code]) is None else set(names) for code in codes]
+    codes, fields = (reader or MessageKeys()).fields_of(pa.array(raw, pa.binary()))
+    return [None if (names := fields[code]) is None else set(names) for code in codes]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,13 @@ import pyarrow as pa
 import pytest
 
 from stream_app.cdc.debezium.record_frames import KnownFrames, frame_of
-from tests.unit.cdc.debezium_messages import a_format, captured, messages, reasons_of, rows_of
+from tests.support.messages.debezium_messages import (
+    a_format,
+    captured,
+    messages,
+    reasons_of,
+    rows_of,
+)
 
 TAIL = (
     ',"source":{"connector":"postgresql","db":"d1","schema":"s","table":"t1","ts_ms":1795232574158,'
@@ -31,10 +37,10 @@ def outcome(*values: str) -> tuple[dict[int, Any], set[str], int]:
     options = {"unproven-keys": "quarantine", "truncate": "ignore"}
     decoded = a_format(options=options).decode(messages(*values))
     assert not decoded.decoder_errors
-    found: dict[int, Any] = dict.fromkeys(reasons_of(decoded), "bad")
+    outcomes: dict[int, Any] = dict.fromkeys(reasons_of(decoded), "bad")
     for at, *cells in rows_of(decoded):
-        found[at] = (*found.get(at, ()), tuple(cells))
-    return found, set(decoded.tables), decoded.skipped
+        outcomes[at] = (*outcomes.get(at, ()), tuple(cells))
+    return outcomes, set(decoded.tables), decoded.skipped
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,9 @@ import pytest
 
 from stream_app.cdc.change_batch import TableTraits
 from stream_app.errors import SourceError
-from tests.unit.cdc.debezium_messages import a_format, captured, reasons_of, rows_of
+from tests.support.messages.debezium_messages import a_format, captured, reasons_of, rows_of
+from tests.support.messages.replica_identities import AT_THE_END, COLUMNS, FILE
 
-FILE = "debezium_pg_identity"
-COLUMNS = (
-    "id BIGINT, customer STRING, amount DECIMAL(12,2), updated_at TIMESTAMP(6), dt STRING NOT NULL"
-)
-AT_THE_END = {2: ("Alan", "20.00", "2026-01-03"), 30: ("Grace", "30.25", "2026-01-02")}
 MISMATCH = "which row it changes is not certain: the message's key (id) lacks dt of the primary key"
 
 
@@ -37,9 +33,9 @@ def table_of(
         rows.pop(key, None)
         if kind in ("+I", "+U"):
             rows[key] = (customer, str(amount), dt)
-    found = {key[-1]: row for key, row in rows.items()}
-    assert len(found) == len(rows), "an id is there twice"
-    return found, reasons_of(decoded)
+    rows_by_id = {key[-1]: row for key, row in rows.items()}
+    assert len(rows_by_id) == len(rows), "an id is there twice"
+    return rows_by_id, reasons_of(decoded)
 
 
 @pytest.mark.parametrize("topic", ["idp.shop.orders", "ids.shop.orders", "idf.shop.orders"])

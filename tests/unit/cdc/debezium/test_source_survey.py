@@ -8,10 +8,10 @@ from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.debezium.source_survey import seen_records
 from stream_app.cdc.message_format import FormatSetup, Notice
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.message_formats import format_named
+from stream_app.message_format_registry import format_named
 from stream_app.model.schema.data_type import parse_columns
-from tests.unit.cdc.debezium.test_replica_identities import FILE
-from tests.unit.cdc.debezium_messages import captured, messages
+from tests.support.messages.debezium_messages import captured, messages
+from tests.support.messages.replica_identities import FILE
 
 COLUMNS = parse_columns("id BIGINT, customer STRING, amount STRING, updated_at STRING, dt STRING")
 
@@ -27,12 +27,12 @@ def notices(
 ) -> list[Notice]:
     batch = captured(FILE, topic)
     batch = batch.slice(rows.start or 0, (rows.stop or batch.num_rows) - (rows.start or 0))
-    told = {} if source_key is None else {"source-key": source_key}
+    keys_given = {} if source_key is None else {"source-key": source_key}
     setup = FormatSetup(
         columns=COLUMNS,
         arrow_schema=arrow_schema(COLUMNS),
         primary_keys=keys,
-        options={"replica-identity": identity, **told},
+        options={"replica-identity": identity, **keys_given},
         keep_update_before=changelog,
         traits=TableTraits(sequence_fields=sequence),
     )

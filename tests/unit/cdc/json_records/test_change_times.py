@@ -9,15 +9,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.message_formats import FORMATS, source_reader
-from tests.unit.cdc.debezium_messages import captured, messages
+from stream_app.message_format_registry import FORMATS, source_reader
+from tests.support.messages.debezium_messages import captured, messages
 
 
 def times(name: str, batch: pa.RecordBatch) -> list[int | None]:
     read = source_reader(name, {}).change_times
     assert read is not None
-    found: list[int | None] = read(batch).cast(pa.int64()).to_pylist()
-    return found
+    times: list[int | None] = read(batch).cast(pa.int64()).to_pylist()
+    return times
 
 
 def millis(text: str) -> int:
@@ -36,9 +36,9 @@ def test_maxwell_tells_seconds() -> None:
 
 def test_canal_tells_the_time_of_the_database_and_not_its_own() -> None:
     batch = captured("canal", "shop")
-    told = [each.get("es") for each in documents(batch)]
-    assert times("canal-json", batch) == told
-    assert 1709251200000 in told
+    expected = [each.get("es") for each in documents(batch)]
+    assert times("canal-json", batch) == expected
+    assert 1709251200000 in expected
 
 
 def test_goldengate_tells_the_time_in_the_trail() -> None:
@@ -47,9 +47,9 @@ def test_goldengate_tells_the_time_in_the_trail() -> None:
 
 
 def test_dms_tells_the_commit_if_it_can_and_else_the_message() -> None:
-    def metadata(**told: Any) -> str:
+    def metadata(**fields: Any) -> str:
         return json.dumps(
-            {"metadata": {name.replace("_", "-"): each for name, each in told.items()}}
+            {"metadata": {name.replace("_", "-"): each for name, each in fields.items()}}
         )
 
     batch = messages(

@@ -23,7 +23,7 @@ for wanted in ("auto", "arrays", "compiled"):
 """
 
 
-def told(missing: str = "", **environment: str) -> list[str]:
+def log_lines(missing: str = "", **environment: str) -> list[str]:
     """What a new process says of each value of the option."""
     program = PROGRAM.replace("{missing}", f"{{{missing}}}")
     ran = subprocess.run(
@@ -37,7 +37,7 @@ def told(missing: str = "", **environment: str) -> list[str]:
 
 
 def test_without_the_extra_arrays_decode_and_the_reason_is_told() -> None:
-    auto, arrays, *error = told("'numba': None")
+    auto, arrays, *error = log_lines("'numba': None")
     assert auto == "arrays (the package numba is missing)"
     assert arrays == "arrays"
     assert "decoder = compiled: the package numba is missing" in error[0]
@@ -47,20 +47,20 @@ def test_without_the_extra_arrays_decode_and_the_reason_is_told() -> None:
 def test_with_the_extra_machine_code_decodes() -> None:
     numba = pytest.importorskip("numba")
     code = f"machine code (Numba {numba.__version__})"
-    assert told() == [code, "arrays", code]
+    assert log_lines() == [code, "arrays", code]
 
 
 def test_where_no_code_can_be_kept_arrays_decode(tmp_path: Path) -> None:
     pytest.importorskip("numba")
     (tmp_path / "file").touch()
-    auto, *_ = told(NUMBA_CACHE_DIR=str(tmp_path / "file"))
+    auto, *_ = log_lines(NUMBA_CACHE_DIR=str(tmp_path / "file"))
     assert auto.startswith("arrays (Numba has no folder for its code: set NUMBA_CACHE_DIR")
 
 
 def test_code_is_compiled_once(tmp_path: Path) -> None:
     pytest.importorskip("numba")
-    told(NUMBA_CACHE_DIR=str(tmp_path))
+    log_lines(NUMBA_CACHE_DIR=str(tmp_path))
     kept = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb[ci]")}
     assert kept
-    told(NUMBA_CACHE_DIR=str(tmp_path))
+    log_lines(NUMBA_CACHE_DIR=str(tmp_path))
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb[ci]")} == kept

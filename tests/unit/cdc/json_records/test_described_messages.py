@@ -11,10 +11,10 @@ from decimal import Decimal
 
 import pytest
 
-from stream_app.message_formats import FORMATS
+from stream_app.message_format_registry import FORMATS
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
 from stream_app.model.schema.source_table import SourceTable
-from tests.unit.cdc.debezium_messages import a_format, captured, reasons_of, rows_of
+from tests.support.messages.debezium_messages import a_format, captured, reasons_of, rows_of
 
 FILE = "paimon_cdc_tests"
 TEXT = {name: "STRING" for name in ("name", "description", "weight", "age", "address")}
@@ -40,7 +40,7 @@ PRODUCTS = [
 at = datetime.datetime.fromisoformat
 
 
-def told(name: str, topic: str) -> tuple[dict[str, str], tuple[str, ...]]:
+def described(name: str, topic: str) -> tuple[dict[str, str], tuple[str, ...]]:
     """The columns and the key that the messages describe."""
     table = FORMATS[name].reader({}).describe(captured(FILE, topic), NO_MAPPING_OPTIONS)
     assert table is not None
@@ -49,7 +49,7 @@ def told(name: str, topic: str) -> tuple[dict[str, str], tuple[str, ...]]:
 
 def stored(name: str, topic: str) -> list[tuple[object, ...]]:
     """The rows in the table that the messages describe."""
-    columns, keys = told(name, topic)
+    columns, keys = described(name, topic)
     sql = ", ".join(f"`{column}` {kind}" for column, kind in columns.items())
     decoded = a_format(sql, keys, name=name).decode(captured(FILE, topic))
     assert reasons_of(decoded) == {}
@@ -65,7 +65,7 @@ def stored(name: str, topic: str) -> list[tuple[object, ...]]:
     ],
 )
 def test_columns_that_come_and_go(name: str, topic: str, key: tuple[str, ...]) -> None:
-    columns, keys = told(name, topic)
+    columns, keys = described(name, topic)
     assert keys == key
     assert columns == EVOLVED | {each: "STRING NOT NULL" for each in key}
     rows = stored(name, topic)
@@ -74,7 +74,7 @@ def test_columns_that_come_and_go(name: str, topic: str, key: tuple[str, ...]) -
 
 
 def test_plain_rows() -> None:
-    assert told("json", "json.evolution") == (
+    assert described("json", "json.evolution") == (
         {"a": "STRING", "b": "STRING", "event_tm": "STRING", "c": "STRING"},
         (),
     )
@@ -95,7 +95,7 @@ def test_goldengate_events() -> None:
 
 
 def test_canal_events() -> None:
-    columns, keys = told("canal-json", "canal.event")
+    columns, keys = described("canal-json", "canal.event")
     assert keys == ("_id",)
     assert columns == {
         "pt": "INT", "_id": "INT NOT NULL", "v1": "VARCHAR(20)", "v2": "BIGINT",
@@ -113,7 +113,7 @@ def test_canal_events() -> None:
 
 
 def test_canal_widens_types_as_the_source_did() -> None:
-    columns, _ = told("canal-json", "canal.evolution")
+    columns, _ = described("canal-json", "canal.evolution")
     assert columns["v1"] == "VARCHAR(20)"
     assert columns["v2"] == "BIGINT"
     assert columns["v5"] == "DOUBLE"
@@ -122,9 +122,9 @@ def test_canal_widens_types_as_the_source_did() -> None:
 
 
 def test_every_type_of_mysql_in_canal() -> None:
-    columns, _ = told("canal-json", "canal.all_types")
+    columns, _ = described("canal-json", "canal.all_types")
     (row, _) = stored("canal-json", "canal.all_types")
-    found = dict(zip(columns, row[1:], strict=True))
+    cells = dict(zip(columns, row[1:], strict=True))
     square = "[[1,1],[2,1],[2,2],[1,2],[1,1]]"
     expected = {
         "_tinyint1": True,
@@ -155,7 +155,7 @@ def test_every_type_of_mysql_in_canal() -> None:
         '"type":"GeometryCollection","srid":0}',
         "_set": "a,b",
     }
-    assert {name: found[name] for name in expected} == expected
+    assert {name: cells[name] for name in expected} == expected
     types = {"_tinyint1": "BOOLEAN", "_bigint_unsigned": "DECIMAL(20, 0)", "_year": "INT"}
     types |= {"_real": "DOUBLE", "_fixed": "STRING", "_timestamp": "TIMESTAMP(6)"}
     assert {name: columns[name] for name in types} == types
@@ -172,9 +172,11 @@ def test_a_table_that_follows_canal_sees_each_version_of_the_types() -> None:
         for value in batch["value"].to_pylist()
         if json.loads(value)["mysqlType"]
     }
-    found = decode(batch)
-    assert len(found.schemas) == len(versions) > 3
-    firsts = [json.loads(batch["value"][at].as_py())["mysqlType"] for at in found.schemas.values()]
+    decoded = decode(batch)
+    assert len(decoded.schemas) == len(versions) > 3
+    firsts = [
+        json.loads(batch["value"][at].as_py())["mysqlType"] for at in decoded.schemas.values()
+    ]
     assert {json.dumps(each) for each in firsts} == versions
     assert decode(batch.slice(0, 0)).schemas == {}
 
@@ -194,9 +196,9 @@ def test_each_version_of_a_table_has_the_messages_that_tell_its_types(
 ) -> None:
     batch, reader = captured(file, topic), FORMATS[name].reader({})
     assert reader.versions is not None
-    found = reader.versions(batch, NO_MAPPING_OPTIONS)
-    assert len(found) >= least
-    versions = {at: version.table for version in found for at in version.positions.tolist()}
+    versions_read = reader.versions(batch, NO_MAPPING_OPTIONS)
+    assert len(versions_read) >= least
+    versions = {at: version.table for version in versions_read for at in version.positions.tolist()}
     for at in range(batch.num_rows):
         alone = reader.describe(batch.slice(at, 1), NO_MAPPING_OPTIONS)
         assert (alone is None) == (at not in versions)

@@ -1,4 +1,4 @@
-"""The tables of values in docs/CDC.md: what each format stores of a value that a tool sends."""
+"""The tables of values in docs/formats.md: what each format stores of a value that a tool sends."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from stream_app.cdc.change_batch import DecodedBatch
-from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of
+from tests.support.messages.debezium_messages import a_format, messages, reasons_of
 
-PAGE = (Path(__file__).parents[4] / "docs" / "CDC.md").read_text()
+PAGE = (Path(__file__).parents[4] / "docs" / "formats.md").read_text()
 MESSAGES = {
     "Maxwell": ("maxwell-json", '{"type":"insert","data":ROW}'),
     "Canal": ("canal-json", '{"type":"INSERT","isDdl":false,"data":[ROW]}'),
@@ -29,14 +29,14 @@ MESSAGES = {
 
 def documented() -> list[tuple[str, str, str, str]]:
     """(heading, column, sent, stored) of each line."""
-    found = []
+    rows = []
     for heading in MESSAGES:
-        section = PAGE.split(f"\n### {heading}\n")[1].split("\n### ")[0]
+        section = PAGE.split(f"\n## {heading}\n")[1].split("\n## ")[0]
         table = section.split("| column | sent | stored |\n")[1].split("\n\n")[0]
         for line in table.splitlines()[1:]:
             column, sent, stored = (cell.strip() for cell in line.strip("|").split(" | "))
-            found.append((heading, column.strip(), sent.strip("`"), stored))
-    return found
+            rows.append((heading, column.strip(), sent.strip("`"), stored))
+    return rows
 
 
 def decoded(heading: str, column: str, sent: str) -> DecodedBatch:
@@ -48,11 +48,11 @@ def decoded(heading: str, column: str, sent: str) -> DecodedBatch:
 
 
 def shown(value: pa.Scalar) -> str:
-    told: Any = value.as_py()
-    if isinstance(told, bytes):
-        return f"0x{told.hex()}"
-    if isinstance(told, bool):
-        return str(told).lower()
+    plain: Any = value.as_py()
+    if isinstance(plain, bytes):
+        return f"0x{plain.hex()}"
+    if isinstance(plain, bool):
+        return str(plain).lower()
     return str(value.cast(pa.string()))
 
 
@@ -60,14 +60,16 @@ def shown(value: pa.Scalar) -> str:
 def test_a_value_is_stored_as_the_page_says(
     heading: str, column: str, sent: str, stored: str
 ) -> None:
-    found = decoded(heading, column, sent)
+    outcome = decoded(heading, column, sent)
     if stored == "bad":
-        assert re.match("column 'v' ", reasons_of(found)[0])
+        assert re.match("column 'v' ", reasons_of(outcome)[0])
     else:
-        assert reasons_of(found) == {}
-        told = shown(found.changes.rows.column("v")[0])
+        assert reasons_of(outcome) == {}
+        shown_value = shown(outcome.changes.rows.column("v")[0])
         # Arrow has no type for whole seconds.
-        assert (told.removesuffix(".000") if column.endswith("(0)") else told) == stored
+        assert (
+            shown_value.removesuffix(".000") if column.endswith("(0)") else shown_value
+        ) == stored
 
 
 def test_each_section_has_a_table() -> None:

@@ -14,10 +14,16 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.errors import UsageError, WrongSourceError
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.message_formats import FORMATS
+from stream_app.message_format_registry import FORMATS
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.origin import Origin
-from tests.unit.cdc.debezium_messages import a_format, captured, messages, reasons_of, rows_of
+from tests.support.messages.debezium_messages import (
+    a_format,
+    captured,
+    messages,
+    reasons_of,
+    rows_of,
+)
 
 CUSTOMERS = (
     "id INT, name STRING, tier INT, balance DECIMAL(12,2), joined DATE, updated_at TIMESTAMP(6), "
@@ -35,15 +41,15 @@ def decoded(
 
 
 def stored(name: str, *documents: Any, **options: str) -> list[tuple[Any, ...]]:
-    found = decoded(name, *documents, **options)
-    assert reasons_of(found) == {}
-    return [row[1:] for row in rows_of(found)]
+    outcome = decoded(name, *documents, **options)
+    assert reasons_of(outcome) == {}
+    return [row[1:] for row in rows_of(outcome)]
 
 
 def reason(name: str, document: Any, **options: str) -> str:
-    found = decoded(name, document, **options)
-    assert not found.changes.rows.num_rows
-    return reasons_of(found)[0]
+    outcome = decoded(name, document, **options)
+    assert not outcome.changes.rows.num_rows
+    return reasons_of(outcome)[0]
 
 
 @pytest.mark.parametrize("file", ["maxwell", "maxwell_full"])
@@ -51,10 +57,10 @@ def test_maxwells_messages_are_what_mariadb_did(file: str) -> None:
     batch = captured(file, file)
     is_customer = pa.array(["customers" in each.decode() for each in batch["value"].to_pylist()])
     batch = batch.filter(is_customer)
-    found = a_format(CUSTOMERS, name="maxwell-json").decode(batch)
-    assert reasons_of(found) == {}
-    assert set(found.tables) == {"shop.customers"}
-    rows = [row[1:6] for row in rows_of(found)]
+    outcome = a_format(CUSTOMERS, name="maxwell-json").decode(batch)
+    assert reasons_of(outcome) == {}
+    assert set(outcome.tables) == {"shop.customers"}
+    rows = [row[1:6] for row in rows_of(outcome)]
     zero, none = Decimal("0.00"), None
     second = datetime.datetime.fromisoformat("2024-02-29 23:59:59")
     assert rows == [
@@ -67,7 +73,7 @@ def test_maxwells_messages_are_what_mariadb_did(file: str) -> None:
         ("-D", 2, "Łukasz", 1, Decimal("-0.01")),
         ("+I", 5, "After DDL", 1, none),
     ]
-    (grace, before, after) = rows_of(found)[1:4]
+    (grace, before, after) = rows_of(outcome)[1:4]
     assert grace[6:] == (
         datetime.date(2024, 2, 29), second, 'two\nlines "and"', b"\x00\xff\x10", '["a","c"]', True,
         '{"b": 1.10, "a": [1, null]}',
@@ -76,12 +82,12 @@ def test_maxwells_messages_are_what_mariadb_did(file: str) -> None:
 
 
 def maxwell(kind: str, data: Row | None, old: Row | None = None, **more: Any) -> Row:
-    found = {"database": "d", "table": "t", "type": kind, "data": data, **more}
-    return found if old is None else {**found, "old": old}
+    message = {"database": "d", "table": "t", "type": kind, "data": data, **more}
+    return message if old is None else {**message, "old": old}
 
 
 def test_maxwells_bootstrap_is_a_snapshot_and_its_marks_are_skipped() -> None:
-    found = decoded(
+    outcome = decoded(
         "maxwell-json",
         maxwell("bootstrap-start", {}),
         maxwell("bootstrap-insert", {"id": 1, "v": "a", "w": None}),
@@ -90,8 +96,8 @@ def test_maxwells_bootstrap_is_a_snapshot_and_its_marks_are_skipped() -> None:
         {"type": "table-drop", "database": "d", "table": "t", "ts": 1, "sql": "DROP TABLE t"},
         None,
     )
-    assert rows_of(found) == [(1, "+I", 1, "a", None)]
-    assert (found.skipped, reasons_of(found)) == (5, {})
+    assert rows_of(outcome) == [(1, "+I", 1, "a", None)]
+    assert (outcome.skipped, reasons_of(outcome)) == (5, {})
 
 
 def test_maxwells_old_values_null_or_not_there() -> None:
@@ -139,9 +145,9 @@ def canal(kind: str, *rows: Row, old: list[Row] | None = None, **more: Any) -> R
 
 def test_canals_rows_of_one_statement_stand_or_fall_together() -> None:
     good, bad = {"id": "1", "v": "a"}, {"id": "x", "v": "b"}
-    found = decoded("canal-json", canal("INSERT", good, bad), canal("INSERT", good, good))
-    assert [row[0] for row in rows_of(found)] == [1, 1]
-    assert reasons_of(found) == {0: "column 'id' (INT): \"x\" is not a value of that type"}
+    outcome = decoded("canal-json", canal("INSERT", good, bad), canal("INSERT", good, good))
+    assert [row[0] for row in rows_of(outcome)] == [1, 1]
+    assert reasons_of(outcome) == {0: "column 'id' (INT): \"x\" is not a value of that type"}
 
 
 def test_canals_old_values_belong_to_their_row() -> None:
@@ -205,8 +211,8 @@ def test_a_truncate_that_is_applied_is_told() -> None:
         ("ogg-json", {"table": "S.T", "op_type": "T"}),
         ("aws-dms-json", {"data": {}, "metadata": dms}),
     ):
-        told = decoded(name, message, truncate="apply")
-        assert (told.truncated, told.skipped, told.bad.num_rows) == (0, 1, 0), name
+        outcome = decoded(name, message, truncate="apply")
+        assert (outcome.truncated, outcome.skipped, outcome.bad.num_rows) == (0, 1, 0), name
         assert decoded(name, message, truncate="ignore").truncated is None
 
 
@@ -245,8 +251,8 @@ def test_goldengates_marks_of_missing_columns() -> None:
 
 
 def dms(operation: str, data: Row | None, kind: str = "data") -> Row:
-    told = {"record-type": kind, "operation": operation, "schema-name": "s", "table-name": "t"}
-    return {"data": data, "metadata": told}
+    metadata = {"record-type": kind, "operation": operation, "schema-name": "s", "table-name": "t"}
+    return {"data": data, "metadata": metadata}
 
 
 def test_dms_updates_with_and_without_values_before() -> None:
@@ -260,18 +266,18 @@ def test_dms_updates_with_and_without_values_before() -> None:
 
 def test_dms_loads_deletes_and_control_records() -> None:
     row = {"id": 1, "v": "a", "w": None}
-    found = decoded(
+    outcome = decoded(
         "aws-dms-json",
         dms("create-table", None, "control"),
         dms("load", row),
         dms("delete", row),
         columns="id INT, v STRING, w STRING",
     )
-    assert rows_of(found) == [(1, "+I", 1, "a", None), (2, "-D", 1, "a", None)]
-    assert (found.skipped, found.tables) == (1, {"s.t": 1})
+    assert rows_of(outcome) == [(1, "+I", 1, "a", None), (2, "-D", 1, "a", None)]
+    assert (outcome.skipped, outcome.tables) == (1, {"s.t": 1})
     bytes_row = dms("insert", {"id": 1, "v": "0xff00", "w": "0xg"})
-    found = decoded("aws-dms-json", bytes_row, columns="id INT, v BYTES, w STRING")
-    assert rows_of(found) == [(0, "+I", 1, b"\xff\x00", "0xg")]
+    outcome = decoded("aws-dms-json", bytes_row, columns="id INT, v BYTES, w STRING")
+    assert rows_of(outcome) == [(0, "+I", 1, b"\xff\x00", "0xg")]
 
 
 def with_keys(*pairs: tuple[str | None, str]) -> pa.RecordBatch:
@@ -287,7 +293,7 @@ def with_keys(*pairs: tuple[str | None, str]) -> pa.RecordBatch:
 
 def test_plain_rows_with_their_key_in_the_messages_key() -> None:
     of = a_format(name="json", options={"key-columns": "id"})
-    found = of.decode(
+    outcome = of.decode(
         with_keys(
             ('{"id":1}', '{"v":"a"}'),
             ('{"id":1}', '{"id":2,"v":"b"}'),
@@ -296,8 +302,8 @@ def test_plain_rows_with_their_key_in_the_messages_key() -> None:
             ("7", '{"id":5,"v":"e"}'),
         )
     )
-    assert rows_of(found) == [(0, "+I", 1, "a"), (1, "+I", 2, "b"), (4, "+I", 5, "e")]
-    assert reasons_of(found) == {
+    assert rows_of(outcome) == [(0, "+I", 1, "a"), (1, "+I", 2, "b"), (4, "+I", 5, "e")]
+    assert reasons_of(outcome) == {
         2: "primary key column 'id' is missing",
         3: "has a key that is no JSON object",
     }
@@ -316,9 +322,9 @@ def test_plain_rows_with_their_key_in_the_messages_key() -> None:
     ],
 )
 def test_the_tables_of_messages(name: str, file: str, topic: str, expected: Origin) -> None:
-    found = FORMATS[name].reader({}).origins(captured(file, topic))
-    assert found.tables[0] == expected
-    assert not found.unreadable
+    origins = FORMATS[name].reader({}).origins(captured(file, topic))
+    assert origins.tables[0] == expected
+    assert not origins.unreadable
 
 
 def test_messages_of_no_table() -> None:
@@ -330,9 +336,9 @@ def test_messages_of_no_table() -> None:
         json.dumps({**maxwell("insert", {"id": 1}), "table": 5}),
         None,
     )
-    found = FORMATS["maxwell-json"].reader({}).origins(batch)
-    assert found.codes.tolist() == [0, -1, -1, -1, -1, -1]
-    assert set(found.unreadable) == {2, 3, 4}
+    origins = FORMATS["maxwell-json"].reader({}).origins(batch)
+    assert origins.codes.tolist() == [0, -1, -1, -1, -1, -1]
+    assert set(origins.unreadable) == {2, 3, 4}
 
 
 def test_the_first_messages_show_a_key_that_is_not_there() -> None:

@@ -33,8 +33,8 @@ Row = tuple[int | None, int | None] | None
 
 
 def a_rule(**more: bool) -> RowRules:
-    told: dict[str, Any] = {"keep_update_before": False, **more}
-    return RowRules(schema=change_schema(ARROW), **told)
+    rules: dict[str, Any] = {"keep_update_before": False, **more}
+    return RowRules(schema=change_schema(ARROW), **rules)
 
 
 def decoded(
@@ -55,15 +55,15 @@ def decoded(
         tables=[pa.array([name] * len(records)) for name in ("shop", "public", "orders")],
     )
     before = images.suspects.copy()
-    found = rows_of(images, READINGS, a_rule(**more))
+    image_rows = rows_of(images, READINGS, a_rule(**more))
     assert (images.suspects == before).all(), "images are never changed"
-    return found
+    return image_rows
 
 
-def listed(found: ImageRows) -> list[tuple[object, ...]]:
-    kinds, *columns = (column.to_pylist() for column in found.rows.columns)
+def listed(rows: ImageRows) -> list[tuple[object, ...]]:
+    kinds, *columns = (column.to_pylist() for column in rows.rows.columns)
     short = [RowKind(kind).short for kind in kinds]
-    return list(zip(found.record.tolist(), short, *columns, strict=True))
+    return list(zip(rows.record.tolist(), short, *columns, strict=True))
 
 
 CHANGES: tuple[tuple[str, Row, Row], ...] = (
@@ -75,30 +75,30 @@ CHANGES: tuple[tuple[str, Row, Row], ...] = (
 
 
 def test_an_update_gives_its_old_row_when_the_key_changes() -> None:
-    found = decoded(*CHANGES)
-    assert listed(found) == [
+    rows = decoded(*CHANGES)
+    assert listed(rows) == [
         (0, "+I", 1, 10), (1, "+U", 1, 11), (2, "-U", 1, 11), (2, "+U", 2, 11), (3, "-D", 2, 11)
     ]  # fmt: skip
-    assert found.tables == {"shop.public.orders": 0}
-    assert not found.suspects.any()
+    assert rows.tables == {"shop.public.orders": 0}
+    assert not rows.suspects.any()
 
 
 def test_every_update_gives_its_old_row_when_it_is_wanted() -> None:
-    found = decoded(*CHANGES[1:2], keep_update_before=True)
-    assert listed(found) == [(0, "-U", 1, 10), (0, "+U", 1, 11)]
+    rows = decoded(*CHANGES[1:2], keep_update_before=True)
+    assert listed(rows) == [(0, "-U", 1, 10), (0, "+U", 1, 11)]
 
 
 def test_suspects_and_what_does_not_fit_give_no_row() -> None:
     too_large, without_key = ("c", None, (3, 1000)), ("c", None, (None, 1))
-    found = decoded(*CHANGES[:1], too_large, without_key, *CHANGES[3:], suspects=frozenset({0}))
-    assert listed(found) == [(3, "-D", 2, 11)]
-    assert found.suspects.tolist() == [True, True, True, False]
-    assert found.tables == {"shop.public.orders": 3}
+    rows = decoded(*CHANGES[:1], too_large, without_key, *CHANGES[3:], suspects=frozenset({0}))
+    assert listed(rows) == [(3, "-D", 2, 11)]
+    assert rows.suspects.tolist() == [True, True, True, False]
+    assert rows.tables == {"shop.public.orders": 3}
 
 
 def test_invented_values_of_before_images_are_forgotten() -> None:
-    found = decoded(("d", (2, 11), None), before_has_key_only=True)
-    assert listed(found) == [(0, "-D", 2, None)]
+    rows = decoded(("d", (2, 11), None), before_has_key_only=True)
+    assert listed(rows) == [(0, "-D", 2, None)]
 
 
 def test_records_read_one_by_one_give_the_same_rows() -> None:
@@ -108,8 +108,8 @@ def test_records_read_one_by_one_give_the_same_rows() -> None:
 
     records = [RecordImages(op, image(before), image(after)) for op, before, after in CHANGES]
     odd = RecordImages("c", None, image((3, 1000)))
-    found = rows_of_records([*records, odd], READINGS, a_rule())
+    rows = rows_of_records([*records, odd], READINGS, a_rule())
     expected = decoded(*CHANGES)
-    assert found.rows.equals(expected.rows)
-    assert found.record.tolist() == expected.record.tolist()
-    assert found.reasons == {4: "column 'v' (TINYINT): 1000 is out of range"}
+    assert rows.rows.equals(expected.rows)
+    assert rows.record.tolist() == expected.record.tolist()
+    assert rows.reasons == {4: "column 'v' (TINYINT): 1000 is out of range"}

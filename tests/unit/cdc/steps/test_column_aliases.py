@@ -10,7 +10,13 @@ import pytest
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.cdc.steps.column_aliases import parse_aliases
 from stream_app.errors import UsageError
-from tests.unit.cdc.debezium_messages import a_format, captured, messages, reasons_of, rows_of
+from tests.support.messages.debezium_messages import (
+    a_format,
+    captured,
+    messages,
+    reasons_of,
+    rows_of,
+)
 
 COLUMNS = "id INT, tier INT, name STRING NOT NULL"
 
@@ -25,32 +31,32 @@ def decoded(*values: str, aliases: str = "level=tier, label=name", **options: st
 
 
 def test_values_of_either_name_stand_in_the_column() -> None:
-    found = decoded(
+    outcome = decoded(
         created(id=1, tier=1, name="a"),
         created(id=2, level=2, label="b"),
         created(id=3, level=3, tier=9, name="c"),
         created(id=4, level=None, name="d"),
     )
-    assert reasons_of(found) == {}
-    assert rows_of(found) == [
+    assert reasons_of(outcome) == {}
+    assert rows_of(outcome) == [
         (0, "+I", 1, 1, "a"),
         (1, "+I", 2, 2, "b"),
         (2, "+I", 3, 3, "c"),
         (3, "+I", 4, None, "d"),
     ]
-    assert found.columns == {}, "neither name is unknown or missing"
+    assert outcome.columns == {}, "neither name is unknown or missing"
 
 
 def test_other_columns_are_unknown_and_missing_all_the_same() -> None:
-    found = decoded(created(id=1, level=1, name="a", more=1), aliases="level=tier")
-    assert set(found.columns) == {(DriftKind.UNKNOWN, "more")}
+    outcome = decoded(created(id=1, level=1, name="a", more=1), aliases="level=tier")
+    assert set(outcome.columns) == {(DriftKind.UNKNOWN, "more")}
 
 
 def test_a_column_without_a_value_under_either_name_makes_a_bad_record() -> None:
-    found = decoded(created(id=1, level=1), created(id=2, label="b"))
-    assert list(reasons_of(found)) == [0]
-    assert "column 'name' is NOT NULL" in reasons_of(found)[0]
-    assert rows_of(found) == [(1, "+I", 2, None, "b")]
+    outcome = decoded(created(id=1, level=1), created(id=2, label="b"))
+    assert list(reasons_of(outcome)) == [0]
+    assert "column 'name' is NOT NULL" in reasons_of(outcome)[0]
+    assert rows_of(outcome) == [(1, "+I", 2, None, "b")]
 
 
 def test_a_captured_rename_keeps_its_column() -> None:

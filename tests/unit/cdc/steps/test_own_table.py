@@ -13,10 +13,10 @@ from stream_app.cdc.pipeline import Pipeline
 from stream_app.cdc.steps.own_table import OwnTable, SourceChoice
 from stream_app.errors import WrongSourceError
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.message_formats import message_format, origins_in
+from stream_app.message_format_registry import message_format, origins_in
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
-from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of, rows_of
+from tests.support.messages.debezium_messages import a_format, messages, reasons_of, rows_of
 
 ROW = '"id":%d,"v":"x"'
 FORMS = {
@@ -40,33 +40,33 @@ def decoder(name: str, choice: SourceChoice, **options: str) -> Pipeline:
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_a_stranger_is_set_aside_once_the_table_is_known(name: str) -> None:
+def test_a_stranger_is_quarantined_once_the_table_is_known(name: str) -> None:
     mixed = messages(
         of_table(name, "orders", 1), of_table(name, "customers", 2), of_table(name, "orders", 3)
     )
-    found = decoder(name, SourceChoice()).decode(mixed)
-    assert found.records == {"d.orders": 2, "d.customers": 1}
-    assert [at for at, *_ in rows_of(found)] == [0, 1, 2], "the job decides, and decodes again"
+    outcome = decoder(name, SourceChoice()).decode(mixed)
+    assert outcome.records == {"d.orders": 2, "d.customers": 1}
+    assert [at for at, *_ in rows_of(outcome)] == [0, 1, 2], "the job decides, and decodes again"
 
     known = decoder(name, SourceChoice(own=frozenset({"d.orders"})))
-    found = pickle.loads(pickle.dumps(known)).decode(mixed)
-    assert [row[:3] for row in rows_of(found)] == [(0, "+I", 1), (2, "+I", 3)]
-    assert (found.records, found.others) == ({"d.orders": 2}, 1)
-    assert found.tables == {"d.orders": 0, "d.customers": 1}
-    assert reasons_of(found) == {
+    outcome = pickle.loads(pickle.dumps(known)).decode(mixed)
+    assert [row[:3] for row in rows_of(outcome)] == [(0, "+I", 1), (2, "+I", 3)]
+    assert (outcome.records, outcome.others) == ({"d.orders": 2}, 1)
+    assert outcome.tables == {"d.orders": 0, "d.customers": 1}
+    assert reasons_of(outcome) == {
         1: "is of the source's table d.customers, and the rows of this table are those of d.orders"
     }
 
 
-def test_one_without_a_source_is_set_aside_where_the_job_says_so() -> None:
+def test_one_without_a_source_is_quarantined_where_the_job_says_so() -> None:
     nameless = '{"op":"c","before":null,"after":{"id":9,"v":"x"}}'
     mixed = messages(nameless, None, of_table("debezium-json", "orders", 1))
     assert len(rows_of(decoder("debezium-json", SourceChoice()).decode(mixed))) == 2
     choice = SourceChoice(own=frozenset({"d.orders"}), others=frozenset({("t", "")}))
-    found = decoder("debezium-json", choice).decode(mixed)
-    assert [at for at, *_ in rows_of(found)] == [2]
-    assert found.skipped == 1, "a tombstone is of no table"
-    assert reasons_of(found)[0].startswith("does not name its source table")
+    outcome = decoder("debezium-json", choice).decode(mixed)
+    assert [at for at, *_ in rows_of(outcome)] == [2]
+    assert outcome.skipped == 1, "a tombstone is of no table"
+    assert reasons_of(outcome)[0].startswith("does not name its source table")
 
 
 @pytest.mark.parametrize("truncate", ["error", "apply", "ignore"])
@@ -75,9 +75,9 @@ def test_the_truncate_of_another_table_empties_nothing_and_stops_nothing(truncat
     emptied = '{"op":"t","before":null,"after":null,%s}' % (source % "customers")
     own = SourceChoice(own=frozenset({"d.orders"}))
     good = of_table("debezium-json", "orders", 1)
-    found = decoder("debezium-json", own, truncate=truncate).decode(messages(good, emptied, good))
-    assert [at for at, *_ in rows_of(found)] == [0, 2]
-    assert (found.truncated, found.others if truncate != "ignore" else 1) == (None, 1)
+    outcome = decoder("debezium-json", own, truncate=truncate).decode(messages(good, emptied, good))
+    assert [at for at, *_ in rows_of(outcome)] == [0, 2]
+    assert (outcome.truncated, outcome.others if truncate != "ignore" else 1) == (None, 1)
     ours = emptied.replace("customers", "orders")
     with pytest.raises(WrongSourceError, match="was truncated"):
         decoder("debezium-json", own).decode(messages(good, ours))
@@ -100,11 +100,13 @@ def test_a_truncate_shows_its_table_before_the_job_knows_its_own() -> None:
     emptied = f'{{"op":"t","before":null,"after":null,{source}}}'
     good = of_table("debezium-json", "orders", 1)
     first = decoder("debezium-json", SourceChoice(), truncate="apply")
-    found = first.decode(messages(good, emptied, good))
-    assert found.records == {"d.orders": 2, "d.customers": 1}, "the job leaves customers out"
+    outcome = first.decode(messages(good, emptied, good))
+    assert outcome.records == {"d.orders": 2, "d.customers": 1}, "the job leaves customers out"
     choice = SourceChoice(others=frozenset({("t", "d.customers")}))
-    found = decoder("debezium-json", choice, truncate="apply").decode(messages(good, emptied, good))
-    assert (found.truncated, found.others, len(rows_of(found))) == (None, 1, 2)
+    outcome = decoder("debezium-json", choice, truncate="apply").decode(
+        messages(good, emptied, good)
+    )
+    assert (outcome.truncated, outcome.others, len(rows_of(outcome))) == (None, 1, 2)
 
 
 def test_a_stranger_that_is_bad_here_tells_nothing_of_the_columns() -> None:
@@ -130,14 +132,16 @@ def test_a_stranger_that_is_bad_here_tells_nothing_of_the_columns() -> None:
     decode = replace(follows, own=OwnTable(origins=origins, choice=own))
     mixed = messages(of_table("debezium-json", "orders", 1), without_key)
     assert follows.decode(mixed).description is not None, "v is BIGINT there"
-    found = decode.decode(mixed)
-    assert found.description is None
-    assert (found.records, found.others) == ({"d.orders": 1}, 0), "bad anyway: no reason to stop"
-    assert list(reasons_of(found)) == [1]
+    outcome = decode.decode(mixed)
+    assert outcome.description is None
+    assert (outcome.records, outcome.others) == ({"d.orders": 1}, 0), (
+        "bad anyway: no reason to stop"
+    )
+    assert list(reasons_of(outcome)) == [1]
 
 
 def test_any_number_of_names_is_told_in_a_few() -> None:
     own = SourceChoice(own=frozenset({"d.orders"}))
     strange = [of_table("debezium-json", f"t{at}" * 50, at) for at in range(1000)]
-    found = decoder("debezium-json", own).decode(messages(*strange))
-    assert (found.others, found.bad.num_rows, len(found.tables)) == (1000, 1000, 5)
+    outcome = decoder("debezium-json", own).decode(messages(*strange))
+    assert (outcome.others, outcome.bad.num_rows, len(outcome.tables)) == (1000, 1000, 5)

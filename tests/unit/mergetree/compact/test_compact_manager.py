@@ -20,5 +20,5 @@ from stream_app.mergetree.compact.compact_manager import may_drop_deletes
 def test_deletes_go_only_when_nothing_older_can_lie_below(
     output_level: int, highest: int, expected: bool
 ) -> None:
-    found = may_drop_deletes(output_level=output_level, highest_level_with_files=highest)
-    assert found == expected
+    may_drop = may_drop_deletes(output_level=output_level, highest_level_with_files=highest)
+    assert may_drop == expected

@@ -22,7 +22,7 @@ from stream_app.mergetree.merge_engines.first_row import FirstRow
 from stream_app.model.compact_request import CompactRequest, CompactUnit
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.schema.data_type import parse_columns
-from tests.support.lsm_files import MemoryFiles, a_layout
+from tests.support.tables.lsm_files import MemoryFiles, a_layout
 
 KEYS = {"integers": ("k INT NOT NULL", ("k",)), "texts": ("j INT NOT NULL, k STRING", ("k", "j"))}
 
@@ -94,10 +94,10 @@ class Bucket:
         )  # fmt: skip
         change = CompactTask(request, rewriter, self.files.key_of, small).run()
         rows = self.files.rows_of(list(change.added))
-        found = {self.number(row): row["v"] for row in rows}
-        assert len(found) == len(rows)
+        rows_by_key = {self.number(row): row["v"] for row in rows}
+        assert len(rows_by_key) == len(rows)
         return (
-            found,
+            rows_by_key,
             opened,
             {file.file_name for file in change.added} & {f.file_name for f in unit},
         )
@@ -129,16 +129,16 @@ def test_random_buckets(kind: str, seed: int) -> None:
             for place, key in enumerate(chosen):
                 wanted.setdefault(key, first + place)
         there = set(keys[:40])
-        found, _, _ = bucket.compact(unit, above, small=rng.choice([0, 10**9]))
-        assert found == {key: value for key, value in wanted.items() if key not in there}
+        changes, _, _ = bucket.compact(unit, above, small=rng.choice([0, 10**9]))
+        assert changes == {key: value for key, value in wanted.items() if key not in there}
 
 
 def test_a_file_that_nothing_above_overlaps_is_lifted_without_a_look() -> None:
     bucket = Bucket.of("integers")
     above = [bucket.store("5-a", [1, 4], 5), bucket.store("5-b", [9, 12], 5)]
     alone, beside = bucket.store("0-a", [5, 7], 0), bucket.store("0-b", [9, 10], 0)
-    found, opened, lifted = bucket.compact([alone, beside], above)
-    assert found == {5: 5, 7: 6, 10: 8}
+    changes, opened, lifted = bucket.compact([alone, beside], above)
+    assert changes == {5: 5, 7: 6, 10: 8}
     assert opened == ["5-b"]
     assert lifted == {"0-a"}
 
@@ -146,5 +146,5 @@ def test_a_file_that_nothing_above_overlaps_is_lifted_without_a_look() -> None:
 def test_files_of_which_every_key_is_above_leave_nothing() -> None:
     bucket = Bucket.of("integers")
     above = [bucket.store("5", [1, 2, 3], 5)]
-    found, _, _ = bucket.compact([bucket.store("0", [1, 3], 0)], above)
-    assert found == {}
+    changes, _, _ = bucket.compact([bucket.store("0", [1, 3], 0)], above)
+    assert changes == {}

@@ -29,7 +29,7 @@ from stream_app.model.bucket_change import BucketChange
 from stream_app.model.compact_request import CompactRequest
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.schema.table_schema import VALUE_KIND
-from tests.support.change_streams import (
+from tests.support.histories.change_streams import (
     SHAPES,
     Row,
     Shape,
@@ -40,7 +40,7 @@ from tests.support.change_streams import (
     newest,
     numbered,
 )
-from tests.support.lsm_files import MemoryFiles
+from tests.support.tables.lsm_files import MemoryFiles
 
 ENGINE = Deduplicate()
 BY_LABEL = {shape.label: shape for shape in SHAPES}

@@ -9,7 +9,7 @@ import pytest
 from stream_app.mergetree.compact.compact_strategy import PickTime
 from stream_app.mergetree.compact.universal_compaction import UniversalCompaction, pick_full
 from stream_app.mergetree.sorted_run import LevelSortedRun, SortedRun
-from tests.support.lsm_files import a_file
+from tests.support.tables.lsm_files import a_file
 
 PICKS = Path(__file__).parents[3] / "fixtures" / "mergetree" / "universal_picks.txt"
 

@@ -50,8 +50,8 @@ def test_what_a_dictionary_would_find(kinds: tuple[str, ...], data: st.DataObjec
     )
     keys, rows = a_batch(kinds, wanted), a_batch(kinds, stored)
     at, places = key_matches(keys, rows, keys.schema.names)
-    found = dict(zip(at.tolist(), places.tolist(), strict=True))
-    assert {wanted[key]: stored[row] for key, row in found.items()} == {
+    matches = dict(zip(at.tolist(), places.tolist(), strict=True))
+    assert {wanted[key]: stored[row] for key, row in matches.items()} == {
         key: key for key in wanted if key in set(stored)
     }
     assert at.tolist() == sorted(at.tolist())

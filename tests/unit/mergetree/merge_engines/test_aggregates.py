@@ -14,9 +14,9 @@ import pytest
 from pyroaring import BitMap
 
 from stream_app.errors import MergeError
-from stream_app.mergetree.merge_engines.aggregates.registry import AGGREGATES, folded
+from stream_app.mergetree.merge_engines.aggregates.registry import AGGREGATES, folded_column
 from stream_app.mergetree.merge_engines.aggregates.roaring64 import read_bitmaps, written_bitmaps
-from stream_app.mergetree.merge_engines.aggregates.steps import Op, Steps
+from stream_app.mergetree.merge_engines.aggregates.steps import StepOp, Steps
 from stream_app.mergetree.merge_engines.aggregates.unions import (
     union_of_bitmaps,
     union_of_hll_sketches,
@@ -25,7 +25,7 @@ from stream_app.mergetree.merge_engines.aggregates.unions import (
 )
 from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
 from stream_app.model.schema.merge_rules import ColumnAggregate
-from tests.unit.mergetree.merge_engines.test_nested_aggregates import NESTED
+from tests.support.histories.nested_values import NESTED
 
 datasketches = pytest.importorskip("datasketches")  # not there for each Python
 Value = Any
@@ -42,21 +42,21 @@ class Fold:
     keeps_order: bool = False
     taken: bool = False
 
-    def run(self, steps: Sequence[tuple[Op, Value]]) -> Value:
+    def run(self, steps: Sequence[tuple[StepOp, Value]]) -> Value:
         so_far, self.taken = None, False
         for op, value in steps:
             match op:
-                case Op.ADD:
+                case StepOp.ADD:
                     so_far = self.added(so_far, value)
-                case Op.ADD_OLDER:
+                case StepOp.ADD_OLDER:
                     late = (so_far, value) if self.keeps_order else (value, so_far)
                     so_far = self.added(*late)
-                case Op.TAKE_BACK:
+                case StepOp.TAKE_BACK:
                     assert self.take_back is not None
                     so_far = self.take_back(so_far, value)
-                case Op.SET:
+                case StepOp.SET:
                     so_far = value
-                case Op.CLEAR:
+                case StepOp.CLEAR:
                     so_far = None
         return so_far
 
@@ -176,37 +176,45 @@ def test_a_function_folds_as_step_by_step(
 ) -> None:
     rng = random.Random(f"{seed} {name}")
     kind, fold = FOLDS[name]
-    allowed = [Op.ADD, Op.ADD, Op.ADD_OLDER, Op.SET, Op.SKIP]
+    allowed = [
+        StepOp.ADD,
+        StepOp.ADD,
+        StepOp.ADD_OLDER,
+        StepOp.SET,
+        StepOp.SKIP,
+    ]
     if AGGREGATE_FUNCTIONS[name].takes_back and fold.take_back is not None:
-        allowed += [Op.TAKE_BACK, Op.CLEAR]
+        allowed += [StepOp.TAKE_BACK, StepOp.CLEAR]
     for _ in range(40):
         lengths = [rng.randrange(1, longest + 1) for _ in range(rng.randrange(1, 8))]
         count = sum(lengths)
         values = [value_of(kind, rng) for _ in range(count)]
-        ops = [Op.ADD if only_adds else rng.choice(allowed) for _ in range(count)]
+        ops = [StepOp.ADD if only_adds else rng.choice(allowed) for _ in range(count)]
         rows = rng.sample(range(count), count)
         starts = np.cumsum([0, *lengths[:-1]])
         steps = Steps(np.array(rows), starts, None if only_adds else np.array(ops, np.int8))
         column = pa.array(values, TYPES[kind])
-        found = folded(column, steps, ColumnAggregate(function=name))
-        if isinstance(found, np.ndarray):
-            found = column.take(pa.array(found, mask=found < 0))
+        result = folded_column(column, steps, ColumnAggregate(function=name))
+        if isinstance(result, np.ndarray):
+            result = column.take(pa.array(result, mask=result < 0))
         wanted = [
             fold.run([(ops[at], values[rows[at]]) for at in range(start, start + length)])
             for start, length in zip(starts, lengths, strict=True)
         ]
-        assert found.type == column.type
-        assert [held(kind, each) for each in found.to_pylist()] == [held(kind, x) for x in wanted]
+        assert result.type == column.type
+        assert [held(kind, each) for each in result.to_pylist()] == [held(kind, x) for x in wanted]
 
 
 @pytest.mark.parametrize("name", [*sorted(FIRST), "max", "min", "bool_or", "listagg", "rbm32"])
 def test_what_cannot_be_undone_is_refused_or_left_out(name: str) -> None:
     kind = FOLDS[name][0]
     column = pa.array([None, None], TYPES[kind])
-    steps = Steps(np.array([0, 1]), np.array([0]), np.array([Op.ADD, Op.TAKE_BACK], np.int8))
+    steps = Steps(
+        np.array([0, 1]), np.array([0]), np.array([StepOp.ADD, StepOp.TAKE_BACK], np.int8)
+    )
     with pytest.raises(MergeError, match=r"function \w+ cannot undo"):
-        folded(column, steps, ColumnAggregate(function=name))
-    folded(column, steps, ColumnAggregate(function=name, ignores_retract=True))
+        folded_column(column, steps, ColumnAggregate(function=name))
+    folded_column(column, steps, ColumnAggregate(function=name, ignores_retract=True))
 
 
 def test_sums_of_small_types_and_real_numbers() -> None:
@@ -214,7 +222,7 @@ def test_sums_of_small_types_and_real_numbers() -> None:
     steps = Steps(np.arange(200), np.array([0, 100]))
     small = pa.array([100] * 100 + [-100] * 100, pa.int8())
     how = ColumnAggregate(function="sum")
-    assert folded(small, steps, how).to_pylist() == [wrapped(10_000, 8), wrapped(-10_000, 8)]
+    assert folded_column(small, steps, how).to_pylist() == [wrapped(10_000, 8), wrapped(-10_000, 8)]
     real = [0.1 * number for number in range(200)]
     wanted = []
     for start in (0, 100):
@@ -222,33 +230,41 @@ def test_sums_of_small_types_and_real_numbers() -> None:
         for number in real[start + 1 : start + 100]:
             total += number
         wanted.append(total)
-    assert folded(pa.array(real), steps, how).to_pylist() == wanted
+    assert folded_column(pa.array(real), steps, how).to_pylist() == wanted
     zeros = pa.array([None, -0.0] * 100)
-    assert [str(value) for value in folded(zeros, steps, how).to_pylist()] == ["-0.0", "-0.0"]
+    assert [str(value) for value in folded_column(zeros, steps, how).to_pylist()] == [
+        "-0.0",
+        "-0.0",
+    ]
 
 
 def test_other_ops_take_over_what_is_known_of_the_segments() -> None:
     steps = Steps(np.array([4, 0, 2, 3, 1]), np.array([0, 2]))
     assert steps.newest.tolist() == steps.newest_values.tolist() == [0, 1]
-    other = steps.doing(np.array([Op.ADD, Op.CLEAR, Op.ADD, Op.ADD, Op.ADD], np.int8))
+    other = steps.with_ops(
+        np.array(
+            [StepOp.ADD, StepOp.CLEAR, StepOp.ADD, StepOp.ADD, StepOp.ADD],
+            np.int8,
+        )
+    )
     assert other.newest is steps.newest
     assert other.newest_values.tolist() == [-1, 1], "it follows from the ops"
 
 
 def test_a_late_text_stands_before_the_others() -> None:
     column = pa.array(["b,b", "c", "a,b", "d,c"])
-    ops = np.array([Op.ADD, Op.ADD, Op.ADD_OLDER, Op.ADD], np.int8)
+    ops = np.array([StepOp.ADD, StepOp.ADD, StepOp.ADD_OLDER, StepOp.ADD], np.int8)
     steps = Steps(np.arange(4), np.array([0]), ops)
     for distinct, text in ((False, "a,b,b,b,c,d,c"), (True, "a,b,c,d")):
         how = ColumnAggregate(function="listagg", distinct=distinct)
-        assert folded(column, steps, how).to_pylist() == [text]
+        assert folded_column(column, steps, how).to_pylist() == [text]
 
 
 def test_long_decimals() -> None:
     kind = pa.decimal128(38, 2)
     column = pa.array([Decimal("-3.33"), None, Decimal(10) ** 35, Decimal("0.07")], kind)
     steps = Steps(np.arange(4), np.array([0, 2]))
-    found = folded(column, steps, ColumnAggregate(function="sum"))
-    assert found.to_pylist() == [Decimal("-3.33"), Decimal("1" + "0" * 35 + ".07")]
-    found = folded(column, steps, ColumnAggregate(function="product"))
-    assert found.to_pylist() == [Decimal("-3.33"), Decimal(7) * 10**33]
+    result = folded_column(column, steps, ColumnAggregate(function="sum"))
+    assert result.to_pylist() == [Decimal("-3.33"), Decimal("1" + "0" * 35 + ".07")]
+    result = folded_column(column, steps, ColumnAggregate(function="product"))
+    assert result.to_pylist() == [Decimal("-3.33"), Decimal(7) * 10**33]

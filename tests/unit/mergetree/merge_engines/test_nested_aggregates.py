@@ -4,147 +4,16 @@ from __future__ import annotations
 
 import random
 import tracemalloc
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from stream_app.mergetree.merge_engines.aggregates.registry import folded
-from stream_app.mergetree.merge_engines.aggregates.steps import Op, Steps
+from stream_app.mergetree.merge_engines.aggregates.registry import folded_column
+from stream_app.mergetree.merge_engines.aggregates.steps import StepOp, Steps
 from stream_app.mergetree.value_codes import same_values, value_codes
 from stream_app.model.schema.merge_rules import ColumnAggregate
-
-Value = Any
-ROWS = pa.list_(pa.struct([("a", pa.int32()), ("b", pa.string()), ("v", pa.int32())]))
-MAP = pa.map_(pa.string(), pa.int32())
-TIMED = pa.map_(pa.string(), pa.struct([("v", pa.int32()), ("ts", pa.string())]))
-KEY = ("a", "b")
-LIMIT = 3
-
-
-@dataclass(frozen=True)
-class Fold:
-    """One function: `add` and `take_back` give the next value of two that are not null."""
-
-    kind: pa.DataType
-    add: Callable[[Value, Value], Value]
-    take_back: Callable[[Value, Value], Value] | None = None
-    late: Callable[[Value, Value], Value] | None = None
-    alone: Callable[[Value], Value] = lambda value: value
-
-    def next(self, op: Op, so_far: Value, value: Value) -> Value:
-        match op:
-            case Op.SKIP:
-                return so_far
-            case Op.CLEAR:
-                return None
-            case Op.SET:
-                return value
-            case Op.TAKE_BACK:
-                assert self.take_back is not None
-                lacks = so_far is None or value is None
-                return so_far if lacks else self.take_back(so_far, value)
-        if so_far is None or value is None:
-            one = value if so_far is None else so_far
-            return None if one is None else self.alone(one)
-        if op is Op.ADD_OLDER:
-            late = self.late or (lambda acc, old: self.add(old, acc))
-            return late(so_far, value)
-        return self.add(so_far, value)
-
-
-def once(values: Value) -> Value:
-    return [each for at, each in enumerate(values) if each not in values[:at]]
-
-
-def without(values: Value, gone: Value) -> Value:
-    left, kept = list(gone), []
-    for each in values:
-        if each in left:
-            left.remove(each)
-        else:
-            kept.append(each)
-    return kept
-
-
-def by_key(rows: Value) -> dict[Value, Value]:
-    return {tuple(row[name] for name in KEY): row for row in full(rows)}
-
-
-def full(rows: Value) -> Value:
-    return [row for row in rows if row is not None]
-
-
-def limited(there: Value, new: Value) -> Value:
-    if len(there) >= LIMIT:
-        return there
-    return full(there) + full(new)[: LIMIT - len(there)]
-
-
-def limited_by_key(there: Value, new: Value) -> Value:
-    return there if len(there) >= LIMIT else [*by_key(limited(there, new)).values()]
-
-
-def partial(rows: Value) -> Value:
-    found: dict[Value, Value] = {}
-    for row in full(rows):
-        key = tuple(row[name] for name in KEY)
-        told = {name: value for name, value in row.items() if value is not None}
-        found[key] = found.get(key, dict.fromkeys(row)) | told
-    return [*found.values()]
-
-
-def timed(there: Value, new: Value) -> Value:
-    found = dict(there)
-    for key, row in new:
-        if row is None:
-            found.pop(key, None)
-        elif row["ts"] is not None:
-            old = found.get(key)
-            if old is None or old["ts"] is None or row["ts"] > old["ts"]:
-                found[key] = row
-    return [*found.items()]
-
-
-def less_keys(there: Value, gone: Value) -> Value:
-    return [row for key, row in by_key(there).items() if key not in by_key(gone)]
-
-
-FOLDS = {
-    ColumnAggregate(function="collect"): Fold(
-        ROWS, lambda a, b: a + b, without, lambda acc, old: acc + old
-    ),
-    ColumnAggregate(function="collect", distinct=True): Fold(
-        ROWS, lambda a, b: once(a + b), without, lambda acc, old: once(acc + old), once
-    ),
-    ColumnAggregate(function="merge_map"): Fold(
-        MAP,
-        lambda a, b: [*(dict(a) | dict(b)).items()],
-        lambda a, b: [pair for pair in a if pair[0] not in dict(b)],
-    ),
-    ColumnAggregate(function="nested_update"): Fold(
-        ROWS,
-        lambda a, b: full(a) + full(b),
-        lambda a, b: [row for row in full(a) if row not in full(b)],
-    ),
-    ColumnAggregate(function="nested_update", nested_key=KEY): Fold(
-        ROWS, lambda a, b: [*by_key(a + b).values()], less_keys
-    ),
-    ColumnAggregate(function="nested_update", count_limit=LIMIT): Fold(
-        ROWS, limited, lambda a, b: [row for row in full(a) if row not in full(b)]
-    ),
-    ColumnAggregate(function="nested_update", count_limit=LIMIT, nested_key=KEY): Fold(
-        ROWS, limited_by_key, less_keys
-    ),
-    ColumnAggregate(function="nested_partial_update", nested_key=KEY): Fold(
-        ROWS, lambda a, b: partial(a + b)
-    ),
-    ColumnAggregate(function="merge_map_with_keytime", time_field="ts"): Fold(TIMED, timed),
-}
-NESTED = {how.function for how in FOLDS}
+from tests.support.histories.nested_values import FOLDS, LIMIT, MAP, ROWS, TIMED, Value, once
 
 
 def value_of(kind: pa.DataType, rng: random.Random) -> Value:
@@ -172,32 +41,38 @@ def value_of(kind: pa.DataType, rng: random.Random) -> Value:
 @pytest.mark.slow
 def test_a_function_folds_as_step_by_step(how: ColumnAggregate, only_adds: bool, seed: int) -> None:
     fold, rng = FOLDS[how], random.Random(f"{seed} {how}")
-    allowed = [Op.ADD, Op.ADD, Op.ADD, Op.ADD_OLDER, Op.SKIP]
-    allowed += [Op.TAKE_BACK, Op.TAKE_BACK, Op.CLEAR] if fold.take_back else []
+    allowed = [
+        StepOp.ADD,
+        StepOp.ADD,
+        StepOp.ADD,
+        StepOp.ADD_OLDER,
+        StepOp.SKIP,
+    ]
+    allowed += [StepOp.TAKE_BACK, StepOp.TAKE_BACK, StepOp.CLEAR] if fold.take_back else []
     for _ in range(60):
         lengths = [rng.randrange(1, rng.choice([4, 25])) for _ in range(rng.randrange(1, 6))]
         count = sum(lengths)
         values = [value_of(fold.kind, rng) for _ in range(count)]
-        ops = [Op.ADD if only_adds else rng.choice(allowed) for _ in range(count)]
+        ops = [StepOp.ADD if only_adds else rng.choice(allowed) for _ in range(count)]
         starts = np.cumsum([0, *lengths[:-1]])
         if not only_adds:
             for start in starts:
-                ops[start] = rng.choice([Op.SET, ops[start]])
+                ops[start] = rng.choice([StepOp.SET, ops[start]])
         rows = rng.sample(range(count), count)
         given = None if only_adds else np.array(ops, np.int8)
         steps = Steps(np.array(rows), starts, given, merges_alone=True)
         column = pa.array([None, *values], fold.kind).slice(1)
-        found = folded(column, steps, how)
-        if isinstance(found, np.ndarray):
-            found = column.take(pa.array(found, mask=found < 0))
+        result = folded_column(column, steps, how)
+        if isinstance(result, np.ndarray):
+            result = column.take(pa.array(result, mask=result < 0))
         wanted: list[Value] = []
         for start, length in zip(starts, lengths, strict=True):
             so_far = None
             for at in range(start, start + length):
                 so_far = fold.next(ops[at], so_far, values[rows[at]])
             wanted.append(so_far)
-        assert found.type == column.type
-        assert found.to_pylist() == wanted
+        assert result.type == column.type
+        assert result.to_pylist() == wanted
 
 
 @pytest.mark.parametrize(
@@ -210,13 +85,13 @@ def test_only_the_values_of_the_steps_are_looked_at(how: ColumnAggregate) -> Non
     values = [value_of(fold.kind, rng) for _ in range(length)]
     column = pa.array([*values, *values * (count // length), None], fold.kind).slice(length, length)
     steps = Steps(np.arange(length), np.array([0]))
-    wanted = folded(pa.array(values, fold.kind), steps, how)
+    wanted = folded_column(pa.array(values, fold.kind), steps, how)
     tracemalloc.start()
-    found = folded(column, steps, how)
+    result = folded_column(column, steps, how)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert isinstance(found, pa.Array)
-    assert found.equals(wanted)
+    assert isinstance(result, pa.Array)
+    assert result.equals(wanted)
     assert peak < count, "less than a byte a value, where codes of all take eight"
 
 
@@ -224,9 +99,9 @@ def test_a_value_that_no_merge_touches_keeps_its_duplicates() -> None:
     column = pa.array([[1, 1], [2, 2], None], pa.list_(pa.int32()))
     how = ColumnAggregate(function="collect", distinct=True)
     steps = Steps(np.array([0, 1, 2]), np.array([0, 1]))
-    found = folded(column, steps, how)
-    assert isinstance(found, pa.Array)
-    assert found.to_pylist() == [[1, 1], [2]]
+    result = folded_column(column, steps, how)
+    assert isinstance(result, pa.Array)
+    assert result.to_pylist() == [[1, 1], [2]]
 
 
 @pytest.mark.parametrize("kind", [ROWS, MAP, TIMED, pa.list_(pa.list_(pa.float64()))])

@@ -11,7 +11,7 @@ import pytest
 from pyroaring import BitMap
 
 from stream_app.errors import MergeError, UnsupportedTableError
-from stream_app.mergetree.merge_engines.aggregates.registry import folded
+from stream_app.mergetree.merge_engines.aggregates.registry import folded_column
 from stream_app.mergetree.merge_engines.aggregates.roaring64 import (
     Bitmaps,
     read_bitmaps,
@@ -36,10 +36,10 @@ TWO = Steps(np.arange(2), np.array([0]))
 
 
 def bitmaps(numbers: set[int]) -> Bitmaps:
-    found: dict[int, BitMap] = {}
+    maps: dict[int, BitMap] = {}
     for number in numbers:
-        found.setdefault(number >> 32 & 0xFFFF_FFFF, BitMap()).add(number & 0xFFFF_FFFF)
-    return found
+        maps.setdefault(number >> 32 & 0xFFFF_FFFF, BitMap()).add(number & 0xFFFF_FFFF)
+    return maps
 
 
 def test_the_bytes_are_those_of_java() -> None:
@@ -66,7 +66,7 @@ def test_nodes_of_every_size(fork: int, seed: int) -> None:
 @pytest.mark.parametrize("value", [b"", b"\1", b"no bitmap and no sketch"])
 def test_a_value_that_holds_no_set_is_named(function: str, value: bytes) -> None:
     with pytest.raises(MergeError, match=f"function {function} cannot read a value"):
-        folded(pa.array([value, value]), TWO, ColumnAggregate(function=function))
+        folded_column(pa.array([value, value]), TWO, ColumnAggregate(function=function))
 
 
 @pytest.mark.parametrize("place", [40, 300, -1])
@@ -82,15 +82,15 @@ def test_a_sketch_whose_bucket_lacks_its_value_does_not_end_the_process(place: i
     torn[place] |= 0x0F
     for values in ([good, bytes(torn)], [bytes(torn), good]):
         with pytest.raises(MergeError, match="hll_sketch cannot read a value: a bucket"):
-            folded(pa.array(values), TWO, ColumnAggregate(function="hll_sketch"))
-    assert folded(pa.array([good, good]), TWO, ColumnAggregate(function="hll_sketch"))
+            folded_column(pa.array(values), TWO, ColumnAggregate(function="hll_sketch"))
+    assert folded_column(pa.array([good, good]), TWO, ColumnAggregate(function="hll_sketch"))
 
 
 def test_a_bitmap_whose_tree_names_no_container_is_named() -> None:
     leaf = bytes.fromhex("000001000000") + (1).to_bytes(8, "little")
     torn = JAVA.replace(leaf, leaf[:6] + (9).to_bytes(8, "little"))
     with pytest.raises(MergeError, match="rbm64 cannot read a value: 9"):
-        folded(pa.array([JAVA, torn]), TWO, ColumnAggregate(function="rbm64"))
+        folded_column(pa.array([JAVA, torn]), TWO, ColumnAggregate(function="rbm64"))
 
 
 def test_a_function_without_its_package_is_refused_at_start(

@@ -14,10 +14,10 @@ from stream_app.cdc.message_format import MessageFormat
 from stream_app.spark.epoch.blocks import BlockKind
 from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of
 from stream_app.spark.epoch.epoch_plan import EpochPlan
-from stream_app.spark.epoch.epoch_seconds import TaskSeconds, epoch_seconds, parts_told
+from stream_app.spark.epoch.epoch_seconds import TaskSeconds, epoch_seconds, recorded_parts
 from stream_app.spark.epoch.route_task import route_in_task
-from tests.support.small_table import StandingClock
-from tests.unit.spark.epoch.test_route_task import a_message, a_plan, batch_of
+from tests.support.engines.routed_messages import a_message, a_plan, batch_of
+from tests.support.tables.small_table import StandingClock
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,12 @@ def test_a_task_tells_reading_from_decoding() -> None:
             yield batch_of([a_message(offset), a_message(offset + 1)])
         clock.sleep(5)  # the end of the ranges may lie behind messages that do not come
 
-    told = []
+    counted = []
     for block in route_in_task(batches(), EpochPlan(tables=(slow,), shape=plan.shape), clock):
         clock.sleep(1000)  # what takes the blocks is neither
         if block.kind == BlockKind.COUNTS:
-            told.append(counts_of(block.data.to_pybytes()))
-    [counts] = told
+            counted.append(counts_of(block.data.to_pybytes()))
+    [counts] = counted
     assert (counts.messages, counts.read_s, counts.decode_s) == (4, 25, 4)
     assert (counts.slowest.read_s, counts.slowest.decode_s) == (25, 4)
     assert counts.slowest.total_s >= 1029
@@ -72,16 +72,16 @@ def test_the_slowest_task_counts_and_not_the_sum() -> None:
 def test_the_parts_add_up_to_the_epoch(
     slowest: tuple[float, ...], routing_s: float, writing_s: float, parts: tuple[float, ...]
 ) -> None:
-    found = epoch_seconds(
+    seconds = epoch_seconds(
         TaskSeconds(*slowest), wait_s=0.5, routing_s=routing_s, writing_s=writing_s
     )
-    assert (found.read_s, found.decode_s, found.route_s, found.write_s) == parts
-    assert replace(found, commit_s=1).seconds == 0.5 + routing_s + writing_s + 1
-    assert parts_told(found.as_property) == {
+    assert (seconds.read_s, seconds.decode_s, seconds.route_s, seconds.write_s) == parts
+    assert replace(seconds, commit_s=1).seconds == 0.5 + routing_s + writing_s + 1
+    assert recorded_parts(seconds.as_property) == {
         "wait": 0.5, **dict(zip(("read", "decode", "route", "write"), parts, strict=True))
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "[1]", json.dumps({"read": "<b>"}), '{"a": [1]}'])
 def test_a_property_of_another_program_tells_nothing(text: str | None) -> None:
-    assert parts_told(text) == {}
+    assert recorded_parts(text) == {}

@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.message_formats import FORMATS
+from stream_app.message_format_registry import FORMATS
 from stream_app.model.schema.origin import Origin
 from stream_app.planning.sync.assignment import Assignment
 from stream_app.planning.sync.target_tables import SyncRules
 from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE
 from stream_app.spark.epoch.origin_splitter import SAMPLE_MESSAGES, OriginSplitter
-from tests.unit.cdc.debezium_messages import Value, messages
+from tests.support.messages.debezium_messages import Value, messages
 
 
 def change(table: str, key: int = 0, database: str = "shop") -> str:
@@ -31,16 +31,16 @@ def split(*values: Value, **assignment: Any) -> dict[int, list[Any]]:
         FORMATS["debezium-json"].reader({}).origins, Assignment(**{**given, **assignment})
     )
     splitter = pickle.loads(pickle.dumps(splitter))
-    found: dict[int, list[Any]] = defaultdict(list)
+    parts: dict[int, list[Any]] = defaultdict(list)
     for index, part, _ in splitter.split(messages(*values)):
-        assert index not in found, "one part a table"
+        assert index not in parts, "one part a table"
         column = "reason" if index == UNREADABLE else "offset"
-        found[index] = part.column(column).to_pylist()
+        parts[index] = part.column(column).to_pylist()
         if index != UNREADABLE:
-            assert [values[at] for at in found[index]] == [
+            assert [values[at] for at in parts[index]] == [
                 value.decode() for value in part.column("value").to_pylist()
             ]
-    return dict(found)
+    return dict(parts)
 
 
 def test_a_batch_of_one_table_is_passed_on_without_a_copy() -> None:
@@ -73,22 +73,22 @@ def test_neighbours_of_one_table_are_passed_on_without_a_copy() -> None:
 
 
 def test_each_table_gets_its_messages_in_their_order() -> None:
-    found = split(*(change(("orders", "customers")[key % 3 == 0], key) for key in range(10)))
-    assert found == {0: [1, 2, 4, 5, 7, 8], 1: [0, 3, 6, 9]}
+    parts = split(*(change(("orders", "customers")[key % 3 == 0], key) for key in range(10)))
+    assert parts == {0: [1, 2, 4, 5, 7, 8], 1: [0, 3, 6, 9]}
 
 
 def test_what_means_no_row_is_left_out() -> None:
-    found = split(None, change("orders"), '{"ts_ms":1}', change("tmp"), None,
+    parts = split(None, change("orders"), '{"ts_ms":1}', change("tmp"), None,
                   rules=SyncRules(excluding_tables="tmp"))  # fmt: skip
-    assert found == {0: [1]}
+    assert parts == {0: [1]}
     assert split(None, '{"ts_ms":1}') == {}
     assert split() == {}
 
 
 def test_a_table_that_the_job_lacks_is_new_and_some_of_its_messages_come() -> None:
     count = SAMPLE_MESSAGES + 20
-    found = split(*(change("items", key) for key in range(count)), change("orders"), change("x"))
-    assert found == {NEWCOMERS: [*range(SAMPLE_MESSAGES), count + 1], 0: [count]}
+    parts = split(*(change("items", key) for key in range(count)), change("orders"), change("x"))
+    assert parts == {NEWCOMERS: [*range(SAMPLE_MESSAGES), count + 1], 0: [count]}
 
 
 def test_shards_go_into_one_table_that_is_there() -> None:
@@ -101,22 +101,22 @@ def test_shards_go_into_one_table_that_is_there() -> None:
 
 
 def test_what_no_table_can_take_has_a_reason_and_stops_no_other() -> None:
-    found = split(
+    parts = split(
         "{", change("orders"), change("customers"), change("customers"),
         refused={Origin("shop", "", "customers"): "no such luck"},
     )  # fmt: skip
-    assert found[0] == [1]
-    assert [reason[:12] for reason in found[UNREADABLE]] == ["is not JSON:", *["no such luck"] * 2]
+    assert parts[0] == [1]
+    assert [reason[:12] for reason in parts[UNREADABLE]] == ["is not JSON:", *["no such luck"] * 2]
 
 
 @pytest.mark.parametrize("database", ["a", "b"])
 def test_a_name_is_taken_by_the_first_table_when_databases_are_divided(database: str) -> None:
     taken = {Origin("shop", database, "t"): "shop_t"}
-    found = split(
+    parts = split(
         json.dumps({"op": "c", "after": {}, "source": {"db": "shop", "schema": "b", "table": "t"}}),
         rules=SyncRules(merge_shards=False), indexes={"shop_t": 0}, taken=taken,
     )  # fmt: skip
-    assert list(found) == [0 if database == "b" else UNREADABLE]
+    assert list(parts) == [0 if database == "b" else UNREADABLE]
 
 
 def test_a_splitter_reads_nothing_but_values() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import pickle
 import struct
 from collections import Counter, defaultdict
@@ -17,13 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, change_schema
-from stream_app.cdc.message_format import FormatSetup
-from stream_app.clock import SystemClock
-from stream_app.fileio.counted_file_io import StoreRequests, counted
-from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.fileio.counted_file_io import StoreRequests, counting_file_io
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.bucket_hash import murmur_hash
-from stream_app.message_formats import message_format
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.spark.epoch.blocks import (
@@ -34,50 +29,19 @@ from stream_app.spark.epoch.blocks import (
     task_addresses,
 )
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd, counts_of
-from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, Part, TablePlan
+from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, MessagePart, TablePlan
 from stream_app.spark.epoch.route_task import route_in_task
-from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.index_manifests import NO_INDEX
-from tests.support.small_table import StandingClock
-
-COLUMNS = "k BIGINT, p STRING, offset_ BIGINT"
-Message = tuple[str, int, int, dict[str, Any] | None]
-
-
-def a_schema(
-    columns: str = COLUMNS,
-    keys: Sequence[str] = ("p", "k"),
-    partition_keys: Sequence[str] = ("p",),
-    buckets: int = 4,
-) -> TableSchema:
-    return new_table_schema(
-        columns=parse_columns(columns),
-        primary_keys=tuple(keys),
-        partition_keys=tuple(partition_keys),
-        options={"bucket": str(buckets)},
-        time_millis=0,
-    )
-
-
-def table_plan(schema: TableSchema | None = None, location: str = "/nowhere") -> TablePlan:
-    """A table that no task writes: only its schema counts."""
-    schema = schema or a_schema()
-    decode = message_format(
-        "debezium-json",
-        FormatSetup(
-            columns=schema.fields,
-            arrow_schema=arrow_schema(schema.fields),
-            primary_keys=schema.primary_keys,
-            options={},
-            keep_update_before=False,
-        ),
-    )
-    table = FileStoreTable(location, schema, LocalFileIO(), SystemClock())
-    return TablePlan(table=table, message_format=decode)
-
-
-def a_plan(schema: TableSchema | None = None, *, tasks: int = 3, **limits: Any) -> EpochPlan:
-    return EpochPlan(tables=(table_plan(schema),), shape=EpochShape(tasks=tasks, **limits))
+from tests.support.engines.routed_messages import (
+    COLUMNS,
+    Message,
+    a_message,
+    a_plan,
+    a_schema,
+    batch_of,
+    table_plan,
+)
+from tests.support.tables.small_table import StandingClock
 
 
 def schema_of(plan: EpochPlan) -> TableSchema:
@@ -111,7 +75,10 @@ def test_tables_of_one_file_system_count_their_requests_apart() -> None:
     plan = table_plan()
     tables = [
         replace(
-            plan, table=replace(plan.table, file_io=counted(plan.table.file_io, StoreRequests()))
+            plan,
+            table=replace(
+                plan.table, file_io=counting_file_io(plan.table.file_io, StoreRequests())
+            ),
         )
         for _ in range(2)
     ]
@@ -121,25 +88,6 @@ def test_tables_of_one_file_system_count_their_requests_apart() -> None:
     assert first.file_io == second.file_io
     first.add_store_requests({"get": 1})
     assert (first.store_requests(), second.store_requests()) == ({"get": 1}, {})
-
-
-def batch_of(messages: Iterable[Message]) -> pa.RecordBatch:
-    rows = [
-        {
-            "topic": topic,
-            "partition": partition,
-            "offset": offset,
-            "value": None
-            if row is None
-            else json.dumps({"before": None, "after": row, "op": "c"}).encode(),
-        }
-        for topic, partition, offset, row in messages
-    ]
-    return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
-
-
-def a_message(offset: int, *, key: int = 0, topic: str = "t", partition: int = 0) -> Message:
-    return topic, partition, offset, {"k": key, "p": f"day {key % 3}", "offset_": offset}
 
 
 def blocks_of(plan: EpochPlan, *tasks: Sequence[pa.RecordBatch]) -> list[dict[str, Any]]:
@@ -336,12 +284,12 @@ def test_without_buckets_each_kafka_partition_has_a_task_of_its_own() -> None:
         place = block["topic"], block["source_partition"], block["partition"]
         tasks[place].add(murmur_hash(struct.pack("<i", block["task"])) % 6)
     assert len(tasks) == 2 * 6 * 3
-    assert {len(found) for found in tasks.values()} == {1}
+    assert {len(counted) for counted in tasks.values()} == {1}
     for topic, day in itertools.product("tu", {place[2] for place in tasks}):
         used = {task for place, [task] in tasks.items() if (place[0], place[2]) == (topic, day)}
         assert used == set(range(6))
-    found = Counter((row["k"], row["offset_"]) for row in changes_of(blocks, schema))
-    assert found == {(offset, offset): 12 for offset in range(20)}
+    counted = Counter((row["k"], row["offset_"]) for row in changes_of(blocks, schema))
+    assert counted == {(offset, offset): 12 for offset in range(20)}
     rows = changes_of([block for block in changes if block["topic"] == "u"], schema)
     assert len(rows) == 120
 
@@ -352,10 +300,10 @@ class ByOffset:
 
     tables: int
 
-    def split(self, messages: pa.RecordBatch) -> Iterator[Part]:
+    def split(self, messages: pa.RecordBatch) -> Iterator[MessagePart]:
         offsets = messages.column("offset").to_numpy()
         for table in range(self.tables):
-            yield Part(table, messages.filter(pa.array(offsets % self.tables == table)))
+            yield MessagePart(table, messages.filter(pa.array(offsets % self.tables == table)))
 
 
 def test_tables_of_one_bucket_are_spread_over_tasks() -> None:

@@ -11,15 +11,15 @@ from stream_app.app.observe.events.event_log import EventLog
 from stream_app.spark.epoch.epoch_plan import EpochShape
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.epoch_writer import EpochWriter
+from stream_app.spark.ingest.epoch_rounds import EpochRounds
+from stream_app.spark.ingest.epoch_tables import StoppingTables
 from stream_app.spark.ingest.job_state import JobStateFile
-from stream_app.spark.ingest.job_tables import StoppingTables
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
 from stream_app.table.job.table_job import TableJob
-from tests.support.epoch_here import EpochHere, Parts
-from tests.support.small_table import CompactHere, SmallTable, small_table
+from tests.support.engines.epoch_in_caller import EpochHere, Parts
+from tests.support.tables.small_table import CompactHere, SmallTable, small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -59,7 +59,7 @@ def quiet_job(table: SmallTable) -> EpochCommitter[Parts]:
         now_ms=clock.now_ms,
     )
     shape = EpochShape(tasks=1)
-    return EpochCommitter(EpochWriter(tables=tables, shape=shape, runner=EpochHere(), clock=clock))
+    return EpochCommitter(EpochRounds(tables=tables, shape=shape, runner=EpochHere(), clock=clock))
 
 
 def test_old_snapshots_go_before_the_first_epoch(tmp_path: Path) -> None:

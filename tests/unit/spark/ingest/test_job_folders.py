@@ -19,14 +19,14 @@ from stream_app.errors import CheckpointError
 from stream_app.spark.hadoop_files import HadoopFiles
 from stream_app.spark.ingest.checkpoint_owner import own_checkpoint, remember_topics
 from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.epoch_log_writer import EpochLogWriter
 from stream_app.spark.ingest.job_state import JobStateFile
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.job_folder import Folder
+from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
 from stream_app.table.file_store_table import FileStoreTable
-from tests.support.hdfs_cluster import HdfsCluster
-from tests.support.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
-from tests.support.small_table import small_table
+from tests.support.servers.hdfs_cluster import HdfsCluster
+from tests.support.servers.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
+from tests.support.tables.small_table import small_table
 
 NAME = "what a folder/can be%20called"
 
@@ -114,9 +114,9 @@ def test_a_checkpoint_of_another_application_is_refused(
 
 def test_a_damaged_checkpoint_is_told(folder: Folder, table: FileStoreTable) -> None:
     folder.files.overwrite(folder.path("job_state.json"), b'{"table": ')
-    with pytest.raises(CheckpointError, match="is damaged") as told:
+    with pytest.raises(CheckpointError, match="is damaged") as raised:
         owned(folder, table)
-    assert told.value.where == folder.location
+    assert raised.value.where == folder.location
 
 
 def test_what_spark_has_noted_is_read(folder: Folder) -> None:
@@ -188,14 +188,14 @@ def test_a_run_that_was_killed_between_keeping_and_writing(folder: Folder) -> No
 def test_what_hadoop_alone_knows_goes_by_spark(spark: SparkSession) -> None:
     """And what it does not know either is told with what is missing."""
     folder = open_folder("oci://lake/checkpoint/", {}, lambda: HadoopFiles(spark))
-    with pytest.raises(OSError, match='No FileSystem for scheme "oci"') as told:
+    with pytest.raises(OSError, match='No FileSystem for scheme "oci"') as raised:
         folder.files.exists(folder.path("offsets"))
     assert folder.location == "oci://lake/checkpoint"
-    assert "spark.jars" in told.value.__notes__[0]
+    assert "spark.jars" in raised.value.__notes__[0]
 
 
 @pytest.mark.parametrize(
-    ("location", "told"),
+    ("location", "expected"),
     [
         ("/a b/c%20d", "file:///a b/c%20d"),
         ("s3://lake/c", "s3a://lake/c"),
@@ -204,8 +204,8 @@ def test_what_hadoop_alone_knows_goes_by_spark(spark: SparkSession) -> None:
         ("gs://lake/c", "gs://lake/c"),
     ],
 )
-def test_spark_is_told_where_it_is(location: str, told: str) -> None:
-    assert spark_location(location) == told
+def test_spark_is_told_where_it_is(location: str, expected: str) -> None:
+    assert spark_location(location) == expected
 
 
 def test_spark_gets_the_options_of_the_file_system() -> None:

@@ -22,12 +22,13 @@ from stream_app.spark.ingest.job_state import (
     state_of,
 )
 from stream_app.spark.job_folder import Folder
-from tests.support.faulty_file_io import Fault, FaultyFileIO
+from tests.support.files.faulty_file_io import Fault, FaultyFileIO
 
 RECORDED = Path(__file__).parents[3] / "fixtures/checkpoints/spark-4.1.3.zip"
 WHOLE = JobState(
     table="/w/shop.db",
     table_identity=DATABASE,
+    share="3/8",
     topic_ids={"t": "id of t"},
     epoch=7,
     newest={"orders": 7, "items": 2},
@@ -39,7 +40,7 @@ WHOLE = JobState(
     source_tables={"orders": {"t": ["eu.orders", "us.orders"]}},
     origins={Origin("eu", "", "orders"): "orders", Origin("us", "", "orders"): "orders"},
     refused={Origin("eu", "", "odd name"): "name it"},
-    warnings=(JobWarning(table="orders", what="column at is cut", fix="mend", is_lasting=True),),
+    warnings=(JobWarning(table="orders", what="column at is cut", fix="correct", is_lasting=True),),
 )
 EARLIER = {
     "table": "/w/shop.db/orders",
@@ -125,7 +126,7 @@ def test_a_passing_warning_ends_with_its_cause(
 ) -> None:
     file = JobStateFile(a_folder(tmp_path))
     stays = JobWarning(what="no numbers", fix="set stream.metrics-port")
-    lags = JobWarning(table="db.t", what="Iceberg's readers lag", fix="mend the cause")
+    lags = JobWarning(table="db.t", what="Iceberg's readers lag", fix="correct the cause")
     file.warn([stays])
     file.note_passing([lags])
     file.note_passing([lags])
@@ -214,3 +215,15 @@ def test_a_damaged_earlier_file_is_told(tmp_path: Path, text: str) -> None:
     Path(folder.path("stream_app.json")).write_text(text)
     with pytest.raises(CheckpointError, match=r"stream_app\.json of the checkpoint is damaged"):
         read_state(folder)
+
+
+@pytest.mark.parametrize(
+    ("began", "now"), [("", "1/2"), ("1/2", ""), ("1/2", "2/2"), ("1/2", "1/3")]
+)
+def test_a_checkpoint_belongs_to_one_share(tmp_path: Path, began: str, now: str) -> None:
+    own_checkpoint(JobStateFile(a_folder(tmp_path)), "/w/shop.db", DATABASE, began)
+    own_checkpoint(JobStateFile(a_folder(tmp_path)), "/w/shop.db", DATABASE, began)
+    with pytest.raises(CheckpointError, match="was begun with") as caught:
+        own_checkpoint(JobStateFile(a_folder(tmp_path)), "/w/shop.db", DATABASE, now)
+    assert began in str(caught.value)
+    assert state_of(a_folder(tmp_path)).share == began

@@ -106,8 +106,8 @@ def test_what_is_told_of_an_epoch(tmp_path: Path) -> None:
         {"partition": 2, "offset": 7, "reason": "is empty"}, {"reason": "column 'v' is wrong"},
         {"reason": "is not JSON: why"},
     )  # fmt: skip
-    told = QuarantineWriter(local(tmp_path), None).write(4, bad)
-    assert told == Quarantined(
+    written = QuarantineWriter(local(tmp_path), None).write(4, bad)
+    assert written == Quarantined(
         file=f"{tmp_path}/epoch-4.jsonl",
         first="topic t, partition 2, offset 7: is empty",
         reasons={"not-json": 2, "value": 1},

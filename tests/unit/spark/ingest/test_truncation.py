@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from stream_app.errors import WrongSourceError
-from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd, Where
+from stream_app.kafka.offset_ranges import KafkaPartition
+from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.spark.ingest.truncation import SourcesMet, first_counting_offsets, partition_counts
 
 
-def counts(truncated: dict[Where, int], *seen: Where) -> DecodeCounts:
+def counts(truncated: dict[KafkaPartition, int], *seen: KafkaPartition) -> DecodeCounts:
     ends = {where: PartitionEnd(99, None) for where in (*truncated, *seen)}
     return DecodeCounts(truncated=truncated, ends=ends)
 
@@ -24,7 +25,7 @@ def test_rows_count_from_the_last_truncate_of_the_only_partition() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "met", "partitions", "problem"),
+    ("counted", "met", "partitions", "problem"),
     [
         (counts({("t", 1): 7}), {}, {"t": 2}, "its topic has 2 partitions"),
         (counts({("t", 1): 7}, ("t", 0)), {}, {}, "its topic has 2 partitions"),
@@ -34,10 +35,10 @@ def test_rows_count_from_the_last_truncate_of_the_only_partition() -> None:
     ],
 )
 def test_what_is_not_known_is_refused(
-    told: DecodeCounts, met: SourcesMet, partitions: dict[str, int], problem: str
+    counted: DecodeCounts, met: SourcesMet, partitions: dict[str, int], problem: str
 ) -> None:
     with pytest.raises(WrongSourceError, match=problem):
-        first_counting_offsets(told, met, partitions)
+        first_counting_offsets(counted, met, partitions)
 
 
 def test_a_source_of_files_has_no_partitions() -> None:

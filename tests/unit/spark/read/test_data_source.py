@@ -20,9 +20,15 @@ from stream_app.table.read.projection import ROW_TABLES
 from stream_app.table.read.system_tables import SYSTEM_TABLES
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back, rollback_target
 from stream_app.table.versions.time_travel import Version
-from tests.support.s3_server import S3Server
-from tests.support.small_table import TIME_MS, SmallTable, StandingClock, SteppingClock
-from tests.support.spark_source import a_reader, a_source, a_stream, micro_batches, values
+from tests.support.engines.stream_app_source import (
+    a_reader,
+    a_source,
+    a_stream,
+    micro_batches,
+    values,
+)
+from tests.support.servers.s3_server import S3Server
+from tests.support.tables.small_table import TIME_MS, SmallTable, StandingClock, SteppingClock
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 filters = pytest.mark.skipif(
@@ -55,10 +61,10 @@ def table(tmp_path: Path) -> SmallTable:
     return made
 
 
-def read(found: BatchReader) -> list[dict[str, Any]]:
+def read(reader: BatchReader) -> list[dict[str, Any]]:
     """Each part read by a copy of the reader, as in a task."""
-    in_task = pickle.loads(pickle.dumps(found))
-    parts = pickle.loads(pickle.dumps(found.partitions()))
+    in_task = pickle.loads(pickle.dumps(reader))
+    parts = pickle.loads(pickle.dumps(reader.partitions()))
     return [one for part in parts for batch in in_task.read(part) for one in batch.to_pylist()]
 
 
@@ -76,12 +82,12 @@ def test_times_are_milliseconds_and_nanoseconds_are_cut_downwards(tmp_path: Path
     table.commit(
         ("+I", {"dt": "a", "k": 1, "v": "", "at": None, "ts": pa.scalar(early, pa.timestamp("ns"))})
     )
-    (found,) = read(a_reader(table.path))
-    assert found["ts"].isoformat() == "1969-12-31T23:59:59.999999"
+    (row,) = read(a_reader(table.path))
+    assert row["ts"].isoformat() == "1969-12-31T23:59:59.999999"
 
 
 @pytest.mark.parametrize(
-    ("options", "found"),
+    ("options", "expected"),
     [
         ({}, [("a", 1, "z"), ("b", 3, "w")]),
         ({"scan__snapshot_id": "1"}, [("a", 1, "x"), ("a", 2, "y")]),
@@ -91,23 +97,23 @@ def test_times_are_milliseconds_and_nanoseconds_are_cut_downwards(tmp_path: Path
     ],
 )
 def test_versions_and_changes(
-    table: SmallTable, options: dict[str, str], found: list[tuple[Any, ...]]
+    table: SmallTable, options: dict[str, str], expected: list[tuple[Any, ...]]
 ) -> None:
-    assert values(read(a_reader(table.path, **options)), "dt", "k", "v") == found
+    assert values(read(a_reader(table.path, **options)), "dt", "k", "v") == expected
 
 
 def test_row_kinds_are_told_when_they_are_asked_for(table: SmallTable) -> None:
     options = {"incremental_between": "1,2", "read__changelog": "true"}
-    found = a_reader(table.path, **options)
-    assert found.columns[0] == "rowkind"
-    assert values(read(found), "rowkind", "k") == [("+U", 1), ("-D", 2)]
+    reader = a_reader(table.path, **options)
+    assert reader.columns[0] == "rowkind"
+    assert values(read(reader), "rowkind", "k") == [("+U", 1), ("-D", 2)]
     audit = values(read(a_reader(f"{table.path}$audit_log")), "rowkind", "k")
     assert audit == [("+I", 3), ("+U", 1), ("-D", 2)]
 
 
 def test_system_tables(table: SmallTable) -> None:
-    found = values(read(a_reader(f"{table.path}$snapshots")), "snapshot_id", "commit_kind")
-    assert found == [(1, "APPEND"), (2, "APPEND"), (3, "APPEND")]
+    snapshots = values(read(a_reader(f"{table.path}$snapshots")), "snapshot_id", "commit_kind")
+    assert snapshots == [(1, "APPEND"), (2, "APPEND"), (3, "APPEND")]
     files = read(a_reader(f"{table.path}$files", scan__snapshot_id="1"))
     assert values(files, "partition", "record_count") == [("{a}", 2)]
     for name in (*SYSTEM_TABLES, *ROW_TABLES):
@@ -127,21 +133,21 @@ def test_only_the_wanted_columns_are_read(table: SmallTable) -> None:
 
 
 def test_the_table_can_be_empty(tmp_path: Path) -> None:
-    found = a_reader(a_table(tmp_path, "dt", "k", bucket="1").path)
-    assert found.partitions() == []
+    reader = a_reader(a_table(tmp_path, "dt", "k", bucket="1").path)
+    assert reader.partitions() == []
     # Spark has a source without parts read this one.
-    assert list(found.read(None)) == []
+    assert list(reader.read(None)) == []
 
 
 @filters
 def test_filters_leave_partitions_and_files_unread(table: SmallTable) -> None:
-    found = a_reader(table.path)
-    assert len(found.partitions()) == 2
+    reader = a_reader(table.path)
+    assert len(reader.partitions()) == 2
     of_partition = datasource.EqualTo(("dt",), "b")
     of_text = datasource.StringContains(("v",), "w")
-    assert found.pushFilters([of_partition, of_text]) == [of_text]
-    assert len(found.partitions()) == 1
-    assert values(read(found), "k") == [(3,)]
+    assert reader.pushFilters([of_partition, of_text]) == [of_text]
+    assert len(reader.partitions()) == 1
+    assert values(read(reader), "k") == [(3,)]
 
 
 @filters
@@ -167,9 +173,9 @@ def test_where_spark_knows_no_filters_all_rows_are_read(
 
 
 def test_the_latest_version_is_found_out_by_each_read(table: SmallTable) -> None:
-    found = a_reader(table.path)
+    reader = a_reader(table.path)
     table.commit(("+I", row(4, "new")))
-    assert ("new",) in values(read(found), "v")
+    assert ("new",) in values(read(reader), "v")
 
 
 @pytest.mark.parametrize(
@@ -229,15 +235,15 @@ def test_a_schema_that_does_not_fit_is_refused(table: SmallTable) -> None:
 
 
 def test_a_stream_begins_with_all_rows_and_goes_on_with_changes(table: SmallTable) -> None:
-    found = a_stream(table.path, read__changelog="true")
-    assert micro_batches(found, "rowkind", "k", "v") == [[("+I", 1, "z"), ("+I", 3, "w")]]
+    stream = a_stream(table.path, read__changelog="true")
+    assert micro_batches(stream, "rowkind", "k", "v") == [[("+I", 1, "z"), ("+I", 3, "w")]]
     table.commit(("+U", row(1, "q")), ("-D", row(3, "w", day="b")))
-    assert micro_batches(found, "rowkind", "k", "v") == [[("+U", 1, "q"), ("-D", 3, "w")]]
+    assert micro_batches(stream, "rowkind", "k", "v") == [[("+U", 1, "q"), ("-D", 3, "w")]]
 
 
 def test_without_row_kinds_only_added_rows_come(table: SmallTable) -> None:
-    found = a_stream(table.path, scan__snapshot_id="2")
-    assert micro_batches(found, "k", "v") == [[(1, "z"), (3, "w")]]
+    stream = a_stream(table.path, scan__snapshot_id="2")
+    assert micro_batches(stream, "k", "v") == [[(1, "z"), (3, "w")]]
 
 
 @pytest.mark.parametrize(
@@ -261,8 +267,8 @@ def test_where_a_stream_begins_is_said_by_the_reader_if_he_says_it(
 
 def test_micro_batches_are_limited(table: SmallTable) -> None:
     options = {"read.stream.maxFilesPerTrigger": "1", "scan.snapshot-id": "1"}
-    found = a_stream(table.path, **options)
-    assert micro_batches(found, "k", "v") == [[(1, "x"), (2, "y")], [(1, "z")], [(3, "w")]]
+    stream = a_stream(table.path, **options)
+    assert micro_batches(stream, "k", "v") == [[(1, "x"), (2, "y")], [(1, "z")], [(3, "w")]]
 
 
 def test_a_micro_batch_waits_for_rows_but_not_for_ever(table: SmallTable) -> None:
@@ -272,17 +278,19 @@ def test_a_micro_batch_waits_for_rows_but_not_for_ever(table: SmallTable) -> Non
         "scan.mode": "latest",
     }
     clock = StandingClock()
-    found = a_stream(table.path, clock, **options)
-    assert micro_batches(found, "k", "v") == []
+    stream = a_stream(table.path, clock, **options)
+    assert micro_batches(stream, "k", "v") == []
     table.commit(("+I", row(4, "a")))
-    assert micro_batches(found, "k", "v") == [[(4, "a")]], "the first one has nothing to wait since"
+    assert micro_batches(stream, "k", "v") == [[(4, "a")]], (
+        "the first one has nothing to wait since"
+    )
     table.commit(("+I", row(5, "a")))
-    assert micro_batches(found, "k", "v") == []
+    assert micro_batches(stream, "k", "v") == []
     table.commit(("+I", row(6, "a")))
-    assert micro_batches(found, "k", "v") == [[(5, "a"), (6, "a")]]
+    assert micro_batches(stream, "k", "v") == [[(5, "a"), (6, "a")]]
     table.commit(("+I", row(7, "a")))
     clock.sleep(61)
-    assert micro_batches(found, "k", "v") == [[(7, "a")]]
+    assert micro_batches(stream, "k", "v") == [[(7, "a")]]
 
 
 def test_after_a_restart_a_stream_goes_on(table: SmallTable) -> None:
@@ -318,9 +326,9 @@ def test_a_table_that_was_rolled_back_and_written_again_is_found_out(table: Smal
 
 
 def test_a_consumer_keeps_what_is_not_read_yet_from_expiry(table: SmallTable) -> None:
-    found = a_stream(table.path, consumer_id="spark")
-    offset = found.latestOffset()
-    found.commit(offset)
+    stream = a_stream(table.path, consumer_id="spark")
+    offset = stream.latestOffset()
+    stream.commit(offset)
     assert table.table.consumers.next_snapshot("spark") == 4
     table.commit(("+I", row(4, "a")))
     assert micro_batches(a_stream(table.path, consumer_id="spark"), "k", "v") == [[(4, "a")]]

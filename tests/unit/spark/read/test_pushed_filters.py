@@ -16,8 +16,8 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.data_type import RowType, parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.predicate.predicate import to_expression
-from stream_app.spark.read.pushed_filters import translated
-from tests.support.random_changes import RandomChanges
+from stream_app.spark.read.pushed_filters import translated_filters
+from tests.support.histories.random_changes import RandomChanges
 
 pytestmark = pytest.mark.skipif(
     not hasattr(datasource, "Filter"), reason="Spark 4.0 hands no filters down"
@@ -73,15 +73,15 @@ def a_filter(noise: random.Random, rows: list[dict[str, Any]]) -> Any:
     kind = noise.choice(kinds if values else kinds[:2])
     made = getattr(datasource, kind)
     if kind in ("IsNull", "IsNotNull"):
-        found = made((column,))
+        condition = made((column,))
     elif kind == "In":
-        found = made((column,), tuple(values))
+        condition = made((column,), tuple(values))
     elif kind == "StringStartsWith":
         texts = [row["s"] for row in rows if row["s"] is not None]
-        found = made(("s",), noise.choice([*texts, ""])[:2])
+        condition = made(("s",), noise.choice([*texts, ""])[:2])
     else:
-        found = made((column,), values[0])
-    return datasource.Not(found) if noise.random() < 0.4 else found
+        condition = made((column,), values[0])
+    return datasource.Not(condition) if noise.random() < 0.4 else condition
 
 
 def test_filters_mean_what_spark_means_by_them(seed: int) -> None:
@@ -101,10 +101,10 @@ def test_filters_mean_what_spark_means_by_them(seed: int) -> None:
     rows = table.to_pylist()
     for _ in range(300):
         each = a_filter(noise, rows)
-        conditions, left = translated([each], schema.fields)
+        conditions, left = translated_filters([each], schema.fields)
         assert (len(conditions), left) == (1, []), each
-        found = table.filter(to_expression(conditions[0])).column("place").to_pylist()
-        assert found == [row["place"] for row in rows if holds(each, row)], each
+        places = table.filter(to_expression(conditions[0])).column("place").to_pylist()
+        assert places == [row["place"] for row in rows if holds(each, row)], each
 
 
 NEW_YEAR = dt.datetime.fromisoformat("2026-01-01")
@@ -137,7 +137,10 @@ def test_the_rest_is_left_to_spark(what: str) -> None:
     name, path, value = LEFT[what]
     each = getattr(datasource, name)(path, value)
     columns = RowType((*COLUMNS.fields, *parse_columns("t9 TIMESTAMP(9)").fields))
-    assert translated([each, datasource.Not(each)], columns) == ([], [each, datasource.Not(each)])
+    assert translated_filters([each, datasource.Not(each)], columns) == (
+        [],
+        [each, datasource.Not(each)],
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,8 +148,8 @@ def test_the_rest_is_left_to_spark(what: str) -> None:
     [("ab", "ac"), ("a\U0010ffff", "b"), ("\ud7ff", "\ue000"), ("\U0010ffff", None), ("", None)],
 )
 def test_a_prefix_is_a_range(prefix: str, end: str | None) -> None:
-    (condition,), _ = translated([datasource.StringStartsWith(("s",), prefix)], COLUMNS)
+    (condition,), _ = translated_filters([datasource.StringStartsWith(("s",), prefix)], COLUMNS)
     texts = [prefix, prefix + "x", prefix + "\U0010ffff", *([] if end is None else [end])]
     table = pa.table({"s": pa.array([*texts, "a"])})
-    found = set(table.filter(to_expression(condition)).column("s").to_pylist())
-    assert found == {text for text in [*texts, "a"] if text.startswith(prefix)}
+    matching = set(table.filter(to_expression(condition)).column("s").to_pylist())
+    assert matching == {text for text in [*texts, "a"] if text.startswith(prefix)}

@@ -15,8 +15,8 @@ from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.spark.read.data_source import BatchReader
 from stream_app.spark.read.stream_reader import StreamReader
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
-from tests.support.small_table import TIME_MS, SmallTable, StandingClock, small_table
-from tests.support.spark_source import a_reader, a_stream
+from tests.support.engines.stream_app_source import a_reader, a_stream
+from tests.support.tables.small_table import TIME_MS, SmallTable, StandingClock, small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 HOUR_NS = 3600 * 10**9
@@ -30,9 +30,9 @@ def a_table(folder: Path, **options: str) -> SmallTable:
     return table
 
 
-def read(found: BatchReader, parts: Sequence[InputPartition]) -> list[dict[str, Any]]:
+def read(reader: BatchReader, parts: Sequence[InputPartition]) -> list[dict[str, Any]]:
     """Parts read by a copy of the reader, as in a task."""
-    in_task = pickle.loads(pickle.dumps(found))
+    in_task = pickle.loads(pickle.dumps(reader))
     return [one for part in parts for batch in in_task.read(part) for one in batch.to_pylist()]
 
 

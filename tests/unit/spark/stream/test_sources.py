@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.errors import SourceError, UsageError
-from stream_app.spark.stream.files_source import FilesSource, parse_batches
+from stream_app.spark.stream.json_lines_source import JsonLinesSource, parse_batches
 from stream_app.spark.stream.kafka_source import KafkaSource
 
 OK = b'{"topic":"t","partition":0,"offset":5,"key":null,"value":"v"}'
@@ -108,4 +108,4 @@ def test_a_line_that_is_no_message_is_an_error_that_shows_it(line: bytes, proble
 
 def test_the_folder_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no folder"):
-        FilesSource(path=str(tmp_path / "none")).read_stream(None)  # type: ignore[arg-type]
+        JsonLinesSource(path=str(tmp_path / "none")).read_stream(None)  # type: ignore[arg-type]

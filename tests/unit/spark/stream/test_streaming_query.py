@@ -24,17 +24,17 @@ class Query:
 
     def finishes(self, epoch: int, messages: int) -> None:
         source = {"endOffset": {"t": {"0": epoch}}, "latestOffset": {"t": {"0": epoch}}}
-        told = {"batchId": epoch, "numInputRows": messages, "sources": [source]}
-        self.recentProgress.append(SimpleNamespace(json=json.dumps(told)))
+        progress = {"batchId": epoch, "numInputRows": messages, "sources": [source]}
+        self.recentProgress.append(SimpleNamespace(json=json.dumps(progress)))
 
 
 def test_every_epoch_is_told_once_however_fast_they_end() -> None:
-    told: list[SourceProgress] = []
+    reports: list[SourceProgress] = []
     idle: list[SourceProgress] = []
     running = RunningStream(
         committer=None,  # type: ignore[arg-type]
         drains=True,
-        on_progress=told.append,
+        on_progress=reports.append,
         on_idle=idle.append,
         on_drained=lambda _: None,
     )
@@ -54,9 +54,9 @@ def test_every_epoch_is_told_once_however_fast_they_end() -> None:
     query.finishes(9, 2)
     running.report(stream.reports())
     running.report(stream.reports())
-    assert [(each.epoch, each.messages) for each in told] == [(7, 4), (8, 4), (9, 2)]
+    assert [(each.epoch, each.messages) for each in reports] == [(7, 4), (8, 4), (9, 2)]
     query.finishes(10, 1)
     query.finishes(11, 0)
     running.report(stream.reports())
-    assert [each.epoch for each in told] == [7, 8, 9, 10]
+    assert [each.epoch for each in reports] == [7, 8, 9, 10]
     assert [each.epoch for each in idle] == [11]

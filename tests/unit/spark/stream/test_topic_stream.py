@@ -14,11 +14,12 @@ import pytest
 from stream_app.app.tables.job_folders import open_folder
 from stream_app.clock import SystemClock
 from stream_app.errors import CheckpointError, StreamAppError, WrongSourceError
-from stream_app.kafka.cluster_offsets import End
-from stream_app.kafka.offset_ranges import OffsetRange, Offsets
+from stream_app.kafka.cluster_offsets import OffsetEnd
+from stream_app.kafka.offset_ranges import OffsetRange
+from stream_app.model.job_epoch import Offsets
 from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.epoch_log_writer import EpochLogWriter
 from stream_app.spark.job_folder import Folder
+from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
 from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.spark.stream.topic_stream import EpochRules, TopicStream
 
@@ -36,11 +37,11 @@ class Topics:
     is_away: threading.Event = field(default_factory=threading.Event)
     given_up: threading.Event = field(default_factory=threading.Event)
 
-    def ask(self, end: End) -> Offsets:
+    def offsets_at(self, end: OffsetEnd) -> Offsets:
         self.asked.set()
         if self.is_away.is_set() and self.given_up.wait(WAIT_S):
             raise OSError("no broker answers")
-        ends = self.newest if end == End.NEWEST else self.oldest
+        ends = self.newest if end == OffsetEnd.NEWEST else self.oldest
         return {"t": {partition: ends.get(partition, 0) for partition in self.newest}}
 
     def give_up(self) -> None:
@@ -51,7 +52,7 @@ class Topics:
 
 
 class NoJobs:
-    """Implements `Jobs`: the sink here runs none."""
+    """Implements `SparkJobs`: the sink here runs none."""
 
     def join(self) -> None:
         pass

@@ -37,9 +37,9 @@ def test_many_values_are_counted_about(data_type: str) -> None:
         pa.array(range(begin, begin + 60_000)).cast(arrow[data_type])
         for begin in range(0, 900_000, 50_000)
     ]
-    found = count(data_type, *batches)
-    assert found != 910_000
-    assert abs(found / 910_000 - 1) < MOST_ERROR
+    estimate = count(data_type, *batches)
+    assert estimate != 910_000
+    assert abs(estimate / 910_000 - 1) < MOST_ERROR
 
 
 def test_zeros_of_both_signs_are_one_value() -> None:

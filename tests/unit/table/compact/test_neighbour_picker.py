@@ -12,7 +12,7 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.compact.append_compaction import in_sequence
 from stream_app.table.compact.bucketed_append import NeighbourPicker
-from tests.support.lsm_files import a_file
+from tests.support.tables.lsm_files import a_file
 
 TARGET = 100
 

@@ -16,11 +16,11 @@ from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from tests.support.counting_file_io import CountingFileIO
-from tests.support.cross_partition import CrossPartitionJob, cross_partition_table
-from tests.support.small_table import Change
-from tests.support.table_checks import check_chain
-from tests.support.table_writer import read_rows
+from tests.support.files.counting_file_io import CountingFileIO
+from tests.support.jobs.cross_partition_job import CrossPartitionJob, cross_partition_table
+from tests.support.jobs.table_writer import read_rows
+from tests.support.tables.small_table import Change
+from tests.support.tables.snapshot_chain import check_chain
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -36,9 +36,9 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def rows_of(table: FileStoreTable) -> dict[int, tuple[str | None, int]]:
     rows = read_rows(table)
-    found = {row["id"]: (row["p"], row["v"]) for row in rows}
-    assert len(found) == len(rows), "a key has one row in all partitions"
-    return found
+    places = {row["id"]: (row["p"], row["v"]) for row in rows}
+    assert len(places) == len(rows), "a key has one row in all partitions"
+    return places
 
 
 def random_changes(

@@ -18,8 +18,8 @@ from stream_app.table.key_index.key_placement import KeyPlacement
 from stream_app.table.key_index.placed_write import PlacedWrite
 from stream_app.table.kinds.keyed import KEYED_KIND
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from tests.support.cross_partition import CrossPartitionJob, cross_partition_table
-from tests.support.table_writer import read_rows
+from tests.support.jobs.cross_partition_job import CrossPartitionJob, cross_partition_table
+from tests.support.jobs.table_writer import read_rows
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 Placed = tuple[str, tuple[int, int, int], int]
@@ -46,22 +46,22 @@ class Assigner:
         self.job = CrossPartitionJob(table)
         rule = index_rule(table.schema)
         assert rule is not None
-        self.placement = KeyPlacement(table, rule, KeyIndexes.of(table, rule), 0)
+        self.placement = KeyPlacement(table, rule, KeyIndexes.of_table(table, rule), 0)
 
     def take(self, *rows: tuple[int, int, int], kind: str = "+I") -> list[Placed]:
         return [placed for row in rows for placed in self._take(row, kind)]
 
     def _take(self, row: tuple[int, int, int], kind: str) -> Sequence[Placed]:
         change = self.job.rows([(kind, dict(zip(("p", "id", "v"), row, strict=True)))])
-        kinds, found = ("+I", "-U", "+U", "-D"), []
+        kinds, changes = ("+I", "-U", "+U", "-D"), []
         for partition, bucket, rows in self.placement.place(0, change):
             [values] = rows.to_pylist()
             placed = (values["p"], values["id"], values["v"])
             assert deserialize_row(partition, self.job.table.schema.partition_type.types) == (
                 values["p"],
             )
-            found.append((kinds[values["_VALUE_KIND"]], placed, bucket))
-        return sorted(found, key=lambda each: each[0] != "-D")
+            changes.append((kinds[values["_VALUE_KIND"]], placed, bucket))
+        return sorted(changes, key=lambda each: each[0] != "-D")
 
     def buckets(self, *rows: tuple[int, int, int]) -> list[int]:
         return [bucket for _, _, bucket in self.take(*rows)]
@@ -142,12 +142,12 @@ def test_a_row_that_leaves_a_value_out_cannot_move(tmp_path: Path) -> None:
     rows = assigner.job.rows(changes)
     rows = rows.append_column(UNCHANGED, pa.array(["v", "v", None]))
     rows = rows.append_column(MESSAGE, pa.array([{"offset": at} for at in range(3)]))
-    found = {
+    places = {
         (deserialize_row(partition, assigner.job.table.schema.partition_type.types)[0], row["id"])
         for partition, _, part in assigner.placement.place(0, rows)
         for row in part.to_pylist()
     }
-    assert found == {(1, 1), (1, 2), (3, 2)}
+    assert places == {(1, 1), (1, 2), (3, 2)}
     [refused] = assigner.placement.refused
     assert refused.column(MESSAGE).to_pylist() == [{"offset": 1}]
     [reason] = refused.column(REASON).to_pylist()
@@ -161,8 +161,8 @@ def test_an_old_bucket_is_left_out_of_a_new_index(tmp_path: Path) -> None:
     table.clock.sleep(3 * 86_400)
     job.write(("+I", {"id": 2, "p": "b", "v": 1}))
     job.write(("+U", {"id": 1, "p": "b", "v": 2}), ("+U", {"id": 2, "p": "c", "v": 2}))
-    found = sorted((row["id"], row["p"]) for row in read_rows(table))
-    assert found == [(1, "a"), (1, "b"), (2, "c")]
+    rows = sorted((row["id"], row["p"]) for row in read_rows(table))
+    assert rows == [(1, "a"), (1, "b"), (2, "c")]
     assert FileStoreScan(table).live(table.snapshots.latest())
 
 
@@ -177,7 +177,7 @@ def test_parts_of_a_share_are_written_in_their_order(tmp_path: Path) -> None:
     write = PlacedWrite(
         table,
         KEYED_KIND.bucket_writer,
-        KeyIndexes.of(table, rule),
+        KeyIndexes.of_table(table, rule),
         next_sequence_number=first,
         snapshot_id=1,
         part_bytes=1,
@@ -193,8 +193,8 @@ def test_parts_of_a_share_are_written_in_their_order(tmp_path: Path) -> None:
             write.write((b"", 0), part)
         job.publish(write.prepare_commit())
     assert write.refused == []
-    found = sorted((row["id"], row["p"], row["v"]) for row in read_rows(table))
-    assert found == [(0, "c", 3), (1, "a", 2), (2, "b", 4)]
+    rows = sorted((row["id"], row["p"], row["v"]) for row in read_rows(table))
+    assert rows == [(0, "c", 3), (1, "a", 2), (2, "b", 4)]
 
 
 def _leaving_out(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from stream_app.cdc.pipeline import Place
+from stream_app.cdc.pipeline import StepPlace
 from stream_app.table.steps.mergeable_values import mergeable_values
-from tests.support.function_columns import FUNCTION_COLUMNS
-from tests.support.small_table import small_table
-from tests.support.table_writer import read_rows
-from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of, rows_of
+from tests.support.jobs.table_writer import read_rows
+from tests.support.messages.debezium_messages import a_format, messages, reasons_of, rows_of
+from tests.support.tables.function_columns import FUNCTION_COLUMNS
+from tests.support.tables.small_table import small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 AGGREGATION = {"merge-engine": "aggregation"}
@@ -35,7 +35,7 @@ def test_sets_that_cannot_be_united_are_bad_and_the_others_are_read(
     values = [columns[1], b"no bitmap and no sketch", columns[2], b"\1", None]
     texts = [None if value is None else base64.b64encode(value).decode() for value in values]
     decode = a_format("k INT, v BYTES", ("k",)).with_steps(
-        {Place.MERGEABLE_VALUES: mergeable_values(made.table.schema)}
+        {StepPlace.MERGEABLE_VALUES: mergeable_values(made.table.schema)}
     )
     events = [event("c", after={"k": 1, "v": text}) for text in texts]
     decoded = decode.decode(messages(*events, key=None))
@@ -53,7 +53,7 @@ def test_a_zero_cannot_be_taken_back_from_a_product(tmp_path: Path, kind: str) -
     options = {**AGGREGATION, "fields.v.aggregate-function": "product"}
     made = small_table(tmp_path / "t", f"k INT, v {kind}", ("k",), **options)
     decode = a_format(f"k INT, v {kind}", ("k",)).with_steps(
-        {Place.MERGEABLE_VALUES: mergeable_values(made.table.schema)}
+        {StepPlace.MERGEABLE_VALUES: mergeable_values(made.table.schema)}
     )
     zero, two = {"k": 1, "v": 0}, {"k": 1, "v": 2}
     events = [event("c", after=zero), event("d", before=zero), event("d", before=two)]

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.cdc.pipeline import Place
+from stream_app.cdc.pipeline import StepPlace
 from stream_app.table.kinds.registry import bucket_assigner
 from stream_app.table.steps.refused_partitions import NameablePartitions
-from tests.support.small_table import small_table
-from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of, rows_of
+from tests.support.messages.debezium_messages import a_format, messages, reasons_of, rows_of
+from tests.support.tables.small_table import small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 LONGEST = "x" * (255 - len("dt="))
@@ -23,7 +23,9 @@ def test_what_can_have_no_folder_is_bad_and_the_others_are_written(tmp_path: Pat
     before, after = {"k": 0, "dt": LONGEST + "y"}, {"k": 0, "dt": "c"}
     events.append({"op": "u", "before": before, "after": after})
     step = NameablePartitions(partition_keys=("dt",))
-    decode = a_format("k INT, dt STRING", ("dt", "k")).with_steps({Place.NAMEABLE_PARTITIONS: step})
+    decode = a_format("k INT, dt STRING", ("dt", "k")).with_steps(
+        {StepPlace.NAMEABLE_PARTITIONS: step}
+    )
     decoded = decode.decode(messages("rubbish", *map(json.dumps, events), key=None))
     reasons = reasons_of(decoded)
     assert list(reasons) == [0, 3, 5, 7, 10]
@@ -33,7 +35,7 @@ def test_what_can_have_no_folder_is_bad_and_the_others_are_written(tmp_path: Pat
     assert len(reasons) + len(written) == 1 + len(events)
 
     table = small_table(tmp_path / "t", "k INT, dt STRING", ("dt", "k"), ("dt",))
-    assigner = bucket_assigner(table.table, None)
+    assigner = bucket_assigner(table.table)
     parts = {name for name, _, _ in assigner.assign(decoded.changes.rows)}
     assert len(parts) == len(written)
     table.commit(*[("+I", {"k": 0, "dt": value}) for value in written])

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from stream_app.cdc.pipeline import Pipeline, Place
+from stream_app.cdc.pipeline import Pipeline, StepPlace
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.table.steps.refused_partitions import dated_partitions
-from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of, rows_of
+from tests.support.messages.debezium_messages import a_format, messages, reasons_of, rows_of
 
 STRICT = {"partition.timestamp-format.strict": "true"}
 FORMATTER = {"partition.timestamp-formatter": "yyyyMMdd"}
@@ -27,7 +27,7 @@ def a_schema(columns: str, keys: tuple[str, ...], options: dict[str, str]) -> Ta
 def dated(columns: str, keys: tuple[str, ...], options: dict[str, str]) -> Pipeline:
     step = dated_partitions(a_schema(columns, keys, {**STRICT, **options}))
     assert step is not None
-    return a_format(columns, (*keys, "k")).with_steps({Place.DATED_PARTITIONS: step})
+    return a_format(columns, (*keys, "k")).with_steps({StepPlace.DATED_PARTITIONS: step})
 
 
 def created(**after: Any) -> str:
@@ -49,8 +49,8 @@ def test_values_must_be_written_as_the_formatter_says() -> None:
 def test_the_pattern_says_which_columns_tell_the_time() -> None:
     way = {"partition.timestamp-pattern": "$dt $hh", "partition.timestamp-formatter": "yyyyMMdd H"}
     decode = dated("k INT, dt STRING, hh INT", ("dt", "hh"), way)
-    told = [("20260131", 7), ("20260131", 24), ("2026", 7), ("20260131", 23)]
-    decoded = decode.decode(messages(*(created(k=1, dt=dt, hh=hh) for dt, hh in told)))
+    times = [("20260131", 7), ("20260131", 24), ("2026", 7), ("20260131", 23)]
+    decoded = decode.decode(messages(*(created(k=1, dt=dt, hh=hh) for dt, hh in times)))
     assert list(reasons_of(decoded)) == [1, 2]
 
 

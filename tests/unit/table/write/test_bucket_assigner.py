@@ -18,7 +18,7 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import encode_row, python_value, serialize_row
 from stream_app.format.bucket_hash import murmur_hash
 from stream_app.table.write.bucket_assigner import FixedBuckets
-from tests.unit.spark.epoch.test_route_task import a_schema
+from tests.support.engines.routed_messages import a_schema
 
 ALL_KEY_TYPES: dict[str, list[Any]] = {
     "b BOOLEAN": [True, False],

@@ -12,7 +12,7 @@ from stream_app.format.hash_index import Hashes, decode_hashes, encode_hashes
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.write.dynamic_buckets import KeptHashes, added_hashes, known_buckets
-from tests.support.small_table import small_table
+from tests.support.tables.small_table import small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -39,11 +39,11 @@ def test_each_hash_is_found_in_its_bucket(tmp_path: Path, seed: int, mapped: int
     table, noise = a_table(tmp_path), np.random.default_rng(seed)
     of = files(table, noise, 500, 0, 1, 300)
     asked = np.arange(-1010, 1500, dtype=np.int32)
-    found = known_buckets(table, of, asked, KeptHashes(mapped_bytes=mapped))
+    buckets = known_buckets(table, of, asked, KeptHashes(mapped_bytes=mapped))
     expected = np.full(len(asked), -1)
     for bucket, entry in of.items():
         expected[np.isin(asked, read(table, entry))] = bucket
-    assert found.tolist() == expected.tolist()
+    assert buckets.tolist() == expected.tolist()
     assert sorted(set(expected.tolist())) == [-1, 0, 4, 6]
 
 

@@ -30,7 +30,7 @@ _COMMENT = re.compile(r"(?P<type>.+?)\s+COMMENT\s+'(?P<text>(?:[^']|'')*)'\s*", 
 
 
 def parse_add_column(text: str) -> change.AddColumn:
-    """``x DECIMAL(12,2) COMMENT 'text' AFTER y``."""
+    """Parse a new column, such as ``x DECIMAL(12,2) COMMENT 'text' AFTER y``."""
     name, rest = _name_and_rest(text, "x INT AFTER y")
     rest, position = _split_position(rest)
     comment = None
@@ -42,7 +42,7 @@ def parse_add_column(text: str) -> change.AddColumn:
 
 
 def parse_change_type(text: str) -> change.ChangeType:
-    """``x BIGINT``."""
+    """Parse a column and its new type, such as ``x BIGINT``."""
     name, rest = _name_and_rest(text, "x BIGINT")
     data_type = parse_data_type(rest)
     if not data_type.nullable:
@@ -54,7 +54,7 @@ def parse_change_type(text: str) -> change.ChangeType:
 
 
 def parse_move(text: str) -> change.MoveColumn:
-    """``x FIRST`` or ``x AFTER y``."""
+    """Parse a column and its new place, such as ``x FIRST`` or ``x AFTER y``."""
     name, rest = _name_and_rest(text, "x AFTER y")
     rest, position = _split_position(rest)
     if position is None or rest:
@@ -213,8 +213,10 @@ def run(args: argparse.Namespace) -> int:
     options = {**new.options, **lasting_refusals(table.schema.options)}
     open_for_altering(replace(table, schema=replace(new, options=options)))
 
-    def do() -> Iterator[str]:
+    def result_lines() -> Iterator[str]:
         yield f"the table has schema {alter_table(table, changes).schema_id}"
 
     is_empty = new.schema_id == table.schema.schema_id
-    return run_upkeep(args, change.schema_differences(table.schema, new), do, is_empty=is_empty)
+    return run_upkeep(
+        args, change.schema_differences(table.schema, new), result_lines, is_empty=is_empty
+    )

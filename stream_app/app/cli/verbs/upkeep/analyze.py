@@ -47,13 +47,13 @@ def run(args: argparse.Namespace) -> int:
     columns = analyzed_columns(table.schema, names)
     newest = table.snapshots.latest()
 
-    def do() -> Iterator[str]:
+    def result_lines() -> Iterator[str]:
         snapshot = analyze(table, columns, threads=os.cpu_count() or 1)
         assert snapshot is not None, "a table keeps its newest snapshot"
         yield f"analyzed the table in snapshot {snapshot.snapshot_id}"
 
     plan = _plan_lines(newest, [column.name for column in columns])
-    return run_upkeep(args, plan, do, is_empty=newest is None)
+    return run_upkeep(args, plan, result_lines, is_empty=newest is None)
 
 
 def _plan_lines(newest: Snapshot | None, names: list[str]) -> Iterator[str]:

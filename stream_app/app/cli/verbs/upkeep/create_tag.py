@@ -11,7 +11,7 @@ from stream_app.app.cli.verbs.upkeep.upkeep_frame import (
     duration_argument,
     run_upkeep,
 )
-from stream_app.app.ops.tags import check_taggable, create
+from stream_app.app.ops.tag_request import check_taggable, tag_on_request
 from stream_app.app.text.listing import time_text
 from stream_app.table.upkeep.tags import new_tag
 
@@ -57,4 +57,4 @@ def run(args: argparse.Namespace) -> int:
         kept = f"for {timedelta(milliseconds=tag.time_retained_ms)}"
     number, time = tag.snapshot.snapshot_id, time_text(tag.snapshot.time_millis)
     plan = f"tag {tag.name!r}: snapshot {number} of {time}, kept {kept}"
-    return run_upkeep(args, [plan], lambda: create(table, tag))
+    return run_upkeep(args, [plan], lambda: tag_on_request(table, tag))

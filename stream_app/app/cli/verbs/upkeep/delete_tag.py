@@ -50,14 +50,14 @@ def run(args: argparse.Namespace) -> int:
     deletion = _planned(table, args.names)
     files, count = deletion.files, len(deletion.tags) + len(deletion.unreadable)
 
-    def do() -> Iterator[str]:
+    def result_lines() -> Iterator[str]:
         delete_tags(table, deletion)
         yield (
             f"deleted {counted(count, 'tag')}: {counted(files.count, 'file')}, "
             f"{size_text(files.byte_count)}"
         )
 
-    return run_upkeep(args, _plan_lines(deletion), do, is_empty=not count)
+    return run_upkeep(args, _plan_lines(deletion), result_lines, is_empty=not count)
 
 
 def _planned(table: FileStoreTable, names: list[str]) -> TagDeletion:

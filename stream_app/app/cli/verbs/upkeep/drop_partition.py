@@ -56,9 +56,9 @@ def run(args: argparse.Namespace) -> int:
     partitions = list(dict.fromkeys(entry.partition for entry in admitted))
     plan = dropped_rows(table, admitted, "no partition " + " or ".join(args.partitions))
 
-    def do() -> Iterator[str]:
+    def result_lines() -> Iterator[str]:
         commit = batch_committer(table)
         snapshot = commit.drop_partitions(partitions, BATCH_COMMIT_IDENTIFIER)
         yield f"dropped {counted(len(partitions), 'partition')} in snapshot {snapshot.snapshot_id}"
 
-    return run_upkeep(args, plan, do, is_empty=not partitions)
+    return run_upkeep(args, plan, result_lines, is_empty=not partitions)

@@ -1,4 +1,4 @@
-"""Shared by ``drop-partition`` and ``truncate``: an OVERWRITE snapshot deletes rows."""
+"""Deletes rows in an OVERWRITE snapshot, for ``drop-partition`` and ``truncate``."""
 
 from __future__ import annotations
 

@@ -92,10 +92,12 @@ def run(args: argparse.Namespace) -> int:
         before_ms = table.clock.now_ms() - age_ms  # a plan needs no right to write
     orphans = plan_orphans(table, before_ms)
 
-    def do() -> Iterator[str]:
+    def result_lines() -> Iterator[str]:
         delete_orphans(table, orphans)
         size = sum(file.size for file in orphans.files)
         yield f"deleted {counted(len(orphans.files), 'file')}, {size_text(size)}"
 
     is_empty = not (orphans.files or orphans.folders)
-    return run_upkeep(args, _plan_lines(table, orphans, args.older_than), do, is_empty=is_empty)
+    return run_upkeep(
+        args, _plan_lines(table, orphans, args.older_than), result_lines, is_empty=is_empty
+    )

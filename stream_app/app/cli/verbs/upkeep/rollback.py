@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     version = Version(snapshot=args.snapshot, tag=args.tag, timestamp=args.timestamp)
     plan = plan_rollback(table, rollback_target(table, version))
 
-    def do() -> Iterator[str]:
+    def result_lines() -> Iterator[str]:
         roll_back(table, plan, resets_consumers=args.force)
         numbers, files = plan.numbers, plan.files
         yield (
@@ -93,4 +93,4 @@ def run(args: argparse.Namespace) -> int:
         )
 
     lines = _plan_lines(plan, is_forced=args.force)
-    return run_upkeep(args, lines, do, is_empty=plan.numbers.is_empty())
+    return run_upkeep(args, lines, result_lines, is_empty=plan.numbers.is_empty())

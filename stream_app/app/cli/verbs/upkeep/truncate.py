@@ -38,8 +38,8 @@ def run(args: argparse.Namespace) -> int:
     live = FileStoreScan(table).live(table.snapshots.latest())
     plan = dropped_rows(table, live, "no row in the table")
 
-    def do() -> Iterator[str]:
+    def result_lines() -> Iterator[str]:
         snapshot = batch_committer(table).truncate(BATCH_COMMIT_IDENTIFIER)
         yield f"truncated the table in snapshot {snapshot.snapshot_id}"
 
-    return run_upkeep(args, plan, do, is_empty=not live)
+    return run_upkeep(args, plan, result_lines, is_empty=not live)

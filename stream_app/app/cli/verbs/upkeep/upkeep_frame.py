@@ -1,4 +1,4 @@
-"""The frame of the upkeep verbs: plan, print the plan, execute it, sum up.
+"""Runs an upkeep verb in steps: plan, print the plan, execute it, print the outcome.
 
 These verbs need no Spark and may run beside the table's jobs.
 """
@@ -33,7 +33,7 @@ def run_upkeep(
 
     Args:
         plan: lines that say what will be done, or why there is nothing to do.
-        do: does what the plan says; lines that tell it, printed as they come.
+        do: executes the plan; yields lines about it, which are printed as they come.
         is_empty: there is nothing to do.
 
     Returns:
@@ -52,7 +52,7 @@ def run_upkeep(
 
 
 def duration_argument(name: str, text: str) -> int:
-    """``1h`` as milliseconds.
+    """Parse a duration with a unit, such as ``1h``; returns milliseconds.
 
     Raises:
         UsageError: it is no duration; `name` is the argument's.

@@ -1,0 +1,332 @@
+"""Decode of JSON formats by arrays and by machine code, beside the bare parse by pyarrow.json.
+
+    python -m bench.cdc.decode [--messages N] [--repeat N] [--case NAME] [--profile]
+
+Prints for each case the messages a second of the bare parse of the same bytes, and of both
+decoders. Goals of decode time ÷ parse time for Debezium: ≤ 1.35 by arrays, ≤ 0.5 by machine code.
+Other formats have a goal of 0.8 µs by machine code, Debezium's changelog input 0.6. The
+last column is the time of arrays ÷ that of a decode which does not look for unknown and missing
+columns. Debezium's messages have about 420 bytes; one core, whose processor's time counts, so that
+other work beside it matters little. Continuous integration prints a short run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import cProfile
+import json
+import pstats
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from bench.cdc.dialect_messages import PARSED, dialect_values
+from bench.goal import Goal
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.cdc.json_records.decoder_choice import (
+    ARRAYS,
+    AUTO,
+    COMPILED,
+    DECODER,
+    compiled_columns,
+)
+from stream_app.cdc.message_format import FormatSetup
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.message_format_registry import message_format
+from stream_app.model.schema.data_type import parse_columns
+
+COLUMNS = (
+    "id BIGINT NOT NULL, customer STRING, amount DECIMAL(12,2), updated_at TIMESTAMP(6), "
+    "dt STRING NOT NULL"
+)
+GOAL = 1.35
+GOAL_COMPILED = 0.5
+GOAL_MICROS = 0.8
+GOAL_MICROS_OF_DEBEZIUM = 0.6
+BLIND = {"unknown-columns": "ignore", "missing-columns": "ignore"}
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    updates: float = 0.6
+    deletes: float = 0.05
+    keep_update_before: bool = True
+    decimals: str = "precise"
+    enveloped: bool = False
+    flat: bool = False
+    format: str = "debezium-json"
+    options: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_of_dialect(self) -> bool:
+        """Whether the format is another than Debezium's, with a goal of its own."""
+        return self.format in PARSED
+
+
+CASES = (
+    Case("changelog input"),
+    Case("no changelog", keep_update_before=False),
+    Case("inserts only", updates=0, deletes=0),
+    Case("decimal strings", decimals="string", options={"decimal.handling.mode": "string"}),
+    Case("schema envelope", enveloped=True),
+    Case("flattened inserts", updates=0, deletes=0, flat=True),
+    *(Case(name, format=name) for name in PARSED),
+)
+
+
+def shop_values(case: Case, count: int) -> list[bytes]:
+    """Change events of a shop's orders, always the same for the same case."""
+    if case.is_of_dialect:
+        return dialect_values(case.format, count)
+    rng = random.Random(7)
+    schema = json.dumps(_schema(case), separators=(",", ":"))
+    return [_event(case, rng, number, schema) for number in range(count)]
+
+
+def _event(case: Case, rng: random.Random, number: int, schema: str) -> bytes:
+    draw = rng.random()
+    before, after = _row(case, rng, number), _row(case, rng, number)
+    if case.flat:
+        return json.dumps(after | {"__op": "c"}, separators=(",", ":")).encode()
+    op = "u" if draw < case.updates else "d" if draw < case.updates + case.deletes else "c"
+    source = {
+        "version": "3.7.0.Final",
+        "connector": "postgresql",
+        "name": "shop",
+        "ts_ms": 1795232574158,
+        "snapshot": "false",
+        "db": "shop",
+        "schema": "public",
+        "table": "orders",
+        "txId": 744 + number,
+        "lsn": 22327040 + number,
+    }
+    event = {
+        "before": None if op == "c" else before,
+        "after": None if op == "d" else after,
+        "source": source,
+        "op": op,
+        "ts_ms": 1795232574433,
+    }
+    text = json.dumps(event, separators=(",", ":"))
+    return (f'{{"schema":{schema},"payload":{text}}}' if case.enveloped else text).encode()
+
+
+def _row(case: Case, rng: random.Random, number: int) -> dict[str, object]:
+    cents = rng.randrange(-(10**9), 10**10)
+    raw = cents.to_bytes((cents.bit_length() + 8) // 8, "big", signed=True)
+    as_text = f"{cents // 100}.{cents % 100:02}"
+    return {
+        "id": number,
+        "customer": f"customer-{rng.randrange(99999):05}",
+        "amount": base64.b64encode(raw).decode() if case.decimals == "precise" else as_text,
+        "updated_at": 1709251199123456 + rng.randrange(10**12),
+        "dt": f"2024-03-{rng.randrange(1, 29):02}",
+    }
+
+
+def _schema(case: Case) -> dict[str, object]:
+    decimal: dict[str, object] = {"type": "string"}
+    if case.decimals == "precise":
+        name = "org.apache.kafka.connect.data.Decimal"
+        decimal = {"type": "bytes", "name": name, "parameters": {"scale": "2"}}
+    fields = [
+        {"type": "int64", "field": "id"},
+        {"type": "string", "field": "customer"},
+        {**decimal, "field": "amount"},
+        {"type": "int64", "name": "io.debezium.time.MicroTimestamp", "field": "updated_at"},
+        {"type": "string", "field": "dt"},
+    ]
+    images = [{"type": "struct", "fields": fields, "field": name} for name in ("before", "after")]
+    return {"type": "struct", "fields": images, "name": "shop.public.orders.Envelope"}
+
+
+def messages_of(values: list[bytes]) -> pa.RecordBatch:
+    count = len(values)
+    columns = [
+        pa.array(["shop.public.orders"] * count),
+        pa.array([0] * count, pa.int32()),
+        pa.array(range(count), pa.int64()),
+        pa.nulls(count, pa.timestamp("us", "UTC")),
+        pa.nulls(count, pa.binary()),
+        pa.array(values, pa.binary()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=MESSAGE_SCHEMA)
+
+
+def parse_only(values: pa.Array, name: str = "debezium-json") -> Callable[[], pa.Table]:
+    """The limit: all values, joined beforehand, parsed into the same columns."""
+    lines = pc.binary_join_element_wise(values, b"\n", b"").buffers()[2]
+    if name in PARSED:
+        return _parse(lines, PARSED[name])
+    row = pa.struct(
+        [
+            ("id", pa.int64()),
+            ("customer", pa.string()),
+            ("amount", pa.string()),
+            ("updated_at", pa.int64()),
+            ("dt", pa.string()),
+        ]
+    )
+    if values[0].as_py().startswith(b'{"id"'):
+        return _parse(lines, pa.schema([*row, ("__op", pa.string())]))
+    inner = [("before", row), ("after", row), ("op", pa.string())]
+    enveloped = values[0].as_py().startswith(b'{"schema"')
+    schema = pa.schema([("payload", pa.struct(inner))] if enveloped else inner)
+    return _parse(lines, schema)
+
+
+def _parse(lines: pa.Buffer, schema: pa.Schema) -> Callable[[], pa.Table]:
+    return lambda: pj.read_json(
+        pa.BufferReader(lines),
+        read_options=pj.ReadOptions(use_threads=False, block_size=len(lines) + 1),
+        parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+    )
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Seconds of the processor, the least of several turns.
+
+    Attributes:
+        compiled: None: the extra `compiled` is missing.
+    """
+
+    case: Case
+    messages: int
+    size: float
+    parsed: float
+    arrays: float
+    blindly: float
+    compiled: float | None
+
+    @property
+    def ratio(self) -> float:
+        return self.arrays / self.parsed
+
+    @property
+    def compiled_ratio(self) -> float | None:
+        return None if self.compiled is None else self.compiled / self.parsed
+
+    @property
+    def micros(self) -> float | None:
+        """What machine code takes for a message."""
+        return None if self.compiled is None else self.compiled / self.messages * 1e6
+
+    def markdown(self) -> str:
+        compiled = "– | – | –"
+        if self.compiled is not None:
+            compiled = (
+                f"{self.messages / self.compiled / 1e3:,.0f} | {self.compiled / self.parsed:.2f} "
+                f"| {self.compiled / self.messages * 1e6:.2f}"
+            )
+        return (
+            f"| {self.case.name} | {self.size / self.messages:.0f} "
+            f"| {self.messages / self.parsed / 1e3:,.0f} "
+            f"| {self.messages / self.arrays / 1e3:,.0f} | {self.ratio:.2f} "
+            f"| {compiled} | {self.arrays / self.blindly:.2f} |"
+        )
+
+
+def measure(case: Case, count: int, repeat: int, *, profile: bool = False) -> Measured:
+    """Both decoders beside the parse, in turns."""
+    messages = messages_of(shop_values(case, count))
+    columns = parse_columns(COLUMNS)
+    kinds: list[dict[str, str]] = [{DECODER: ARRAYS}, {DECODER: ARRAYS, **BLIND}]
+    if compiled_columns(AUTO) is not None:
+        kinds.append({DECODER: COMPILED})
+    decoders = [
+        message_format(
+            case.format,
+            FormatSetup(
+                columns=columns,
+                arrow_schema=arrow_schema(columns),
+                primary_keys=("dt", "id"),
+                options=case.options | more,
+                keep_update_before=case.keep_update_before,
+            ),
+        )
+        for more in kinds
+    ]
+    parse = parse_only(messages.column("value"), case.format)
+    for decoder in decoders:
+        assert decoder.decode(messages).bad.num_rows == 0
+    # Alternately, so that a busy machine slows all.
+    arms: list[Callable[[], object]] = [
+        parse,
+        *(partial(decoder.decode, messages) for decoder in decoders),
+    ]
+    times = [[seconds(work) for work in arms] for _ in range(repeat)]
+    if profile:
+        profiler = cProfile.Profile()
+        profiler.runcall(decoders[-1].decode, messages)
+        pstats.Stats(profiler).sort_stats("tottime").print_stats(22)
+    parsed, arrays, blindly, *compiled = (min(seconds) for seconds in zip(*times, strict=True))
+    size = messages.column("value").nbytes
+    return Measured(case, count, size, parsed, arrays, blindly, *compiled or [None])
+
+
+def lines(count: int, repeat: int, names: Sequence[str] = ()) -> Iterator[str]:
+    """The table of `docs/performance.md`."""
+    pa.set_cpu_count(1)
+    yield (
+        "| messages | bytes each | parse, k/s | arrays, k/s | ÷ parse "
+        "| compiled, k/s | ÷ parse | µs each | arrays ÷ blind |"
+    )
+    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    for case in CASES:
+        if not names or case.name in names:
+            yield measure(case, count, repeat).markdown()
+    yield (
+        f"Goals of Debezium: arrays ÷ parse ≤ {GOAL}, compiled ÷ parse ≤ {GOAL_COMPILED}, "
+        f"of other formats ≤ {GOAL_MICROS} µs. "
+        "Blind: a decode that looks for no unknown columns."
+    )
+
+
+def goals(count: int, repeat: int) -> Iterator[Goal]:
+    """Both decoders beside the parse, and what machine code takes for a message."""
+    pa.set_cpu_count(1)
+    for case in CASES:
+        measured = measure(case, count, repeat)
+        if not case.is_of_dialect:
+            if not case.flat:
+                yield Goal(f"decode by arrays ÷ parse, {case.name}", measured.ratio, GOAL)
+            name = f"decode by machine code ÷ parse, {case.name}"
+            yield Goal(name, measured.compiled_ratio, GOAL_COMPILED)
+        if case.is_of_dialect or case == CASES[0]:
+            bound = GOAL_MICROS if case.is_of_dialect else GOAL_MICROS_OF_DEBEZIUM
+            yield Goal(f"decode, µs a message, {case.name}", measured.micros, bound)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--messages", type=int, default=100_000)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--case", choices=[case.name for case in CASES])
+    parser.add_argument("--profile", action="store_true")
+    given = parser.parse_args()
+    if given.profile:
+        for case in CASES:
+            if given.case in (None, case.name):
+                measure(case, given.messages, given.repeat, profile=True)
+    for line in lines(given.messages, given.repeat, [given.case] if given.case else []):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

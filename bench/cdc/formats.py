@@ -1,0 +1,300 @@
+"""Decode of every format: messages a second of one core, beside the goal of 300,000.
+
+    python -m bench.cdc.formats [--messages N] [--repeat N] [--format NAME] [--bytes N] [--profile]
+
+Messages are changes of a shop's orders, with a changelog: 35 % inserts, 60 % updates, 5 % deletes.
+They have about 400 bytes, by format; --bytes makes the mean the same for all. Times are the best
+of the repeats, in processor time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import datetime
+import json
+import pstats
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import fastavro
+
+from bench.cdc.decode import messages_of
+from bench.goal import Goal
+from stream_app.cdc.message_format import FormatSetup
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.message_format_registry import message_format
+from stream_app.model.schema.data_type import parse_columns
+from tests.support.brokers.schema_registry import encoded, schema_registry
+
+COLUMNS = (
+    "id BIGINT NOT NULL, customer STRING, amount DECIMAL(12,2), updated_at TIMESTAMP(6), "
+    "dt STRING NOT NULL, note STRING"
+)
+GOAL = 300_000
+GOALS_MICROS = {"debezium-avro": 0.4, "debezium-bson": 1.5}
+Row = dict[str, Any]
+
+
+def a_row(rng: random.Random, number: int, letters: int = 40) -> Row:
+    """Half of the rows have a note of so many letters."""
+    cents = rng.randrange(-(10**9), 10**10)
+    return {
+        "id": number,
+        "customer": f"customer-{rng.randrange(99999):05}",
+        "amount": cents / 100,
+        "updated_at": f"2024-02-29 23:59:{rng.randrange(60):02}.{rng.randrange(10**6):06}",
+        "dt": f"2024-03-{rng.randrange(1, 29):02}",
+        "note": rng.choice([None, "x" * letters]),
+    }
+
+
+def changed(rng: random.Random, row: Row) -> Row:
+    """An older version of a row: its amount and its time, at times its note."""
+    letters = len(row["note"]) if row["note"] is not None else 40
+    older = a_row(rng, row["id"], letters)
+    names = ["amount", "updated_at", *(["note"] if rng.random() < 0.1 else [])]
+    return {**row, **{name: older[name] for name in names}}
+
+
+def differing(older: Row, row: Row) -> Row:
+    return {name: value for name, value in older.items() if value != row[name]}
+
+
+def texts(row: Row) -> Row:
+    return {name: None if value is None else str(value) for name, value in row.items()}
+
+
+def debezium(op: str, older: Row, row: Row) -> Row:
+    source = {"version": "3.7.0.Final", "connector": "mysql", "db": "shop", "table": "orders"}
+    images = {"before": None if op == "c" else older, "after": None if op == "d" else row}
+    return {**images, "source": source, "op": op, "ts_ms": 1795232574433}
+
+
+def mongodb(op: str, older: Row, row: Row) -> Row:
+    """Documents as texts of extended JSON."""
+    message = debezium(op, extended(older), extended(row))
+    source = {**message.pop("source"), "connector": "mongodb", "collection": "orders"}
+    texts = {
+        name: None if message[name] is None else json.dumps(message[name])
+        for name in ("before", "after")
+    }
+    return {**message, **texts, "source": source}
+
+
+def extended(row: Row) -> Row:
+    at = datetime.datetime.fromisoformat(row["updated_at"]).replace(tzinfo=datetime.UTC)
+    return {
+        **row,
+        "_id": {"$oid": "67ab25755c0d5ac87eb8c632"},
+        "id": {"$numberLong": str(row["id"])},
+        "updated_at": {"$date": int(1000 * at.timestamp())},
+    }
+
+
+def canal(op: str, older: Row, row: Row) -> Row:
+    kind = {"c": "INSERT", "u": "UPDATE", "d": "DELETE"}[op]
+    types = {"customer": "text", "dt": "date"} | {"id": "bigint", "amount": "decimal(12,2)"}
+    return {
+        "data": [texts(row)],
+        "database": "shop",
+        "es": 1709251201000,
+        "id": 2,
+        "isDdl": False,
+        "mysqlType": types,
+        "old": [texts(differing(older, row))] if op == "u" else None,
+        "pkNames": ["id"],
+        "table": "orders",
+        "type": kind,
+    }
+
+
+def maxwell(op: str, older: Row, row: Row) -> Row:
+    kind = {"c": "insert", "u": "update", "d": "delete"}[op]
+    head = {"database": "shop", "table": "orders", "type": kind, "ts": 1795232609, "xid": 329}
+    message: Row = {**head, "position": "binlog.000001:125871", "server_id": 1, "data": row}
+    return {**message, "old": differing(older, row)} if op == "u" else message
+
+
+def ogg(op: str, older: Row, row: Row) -> Row:
+    head = {"table": "SHOP.ORDERS", "op_type": {"c": "I", "u": "U", "d": "D"}[op]}
+    message: Row = {**head, "op_ts": "2024-02-29 23:59:12.123456", "pos": "00000000000000001776"}
+    if op != "c":
+        message["before"] = older
+    return message if op == "d" else {**message, "after": row}
+
+
+def dms(op: str, older: Row, row: Row) -> Row:
+    old = {f"BI_{name}": value for name, value in older.items()} if op == "u" else {}
+    operation = {"c": "insert", "u": "update", "d": "delete"}[op]
+    metadata = {"timestamp": "2024-10-27T12:39:03.210671Z", "record-type": "data"}
+    table = {"operation": operation, "schema-name": "shop", "table-name": "orders"}
+    return {"data": {**row, **old}, "metadata": {**metadata, **table}}
+
+
+def avro_image(row: Row) -> Row:
+    """A row as Connect's AvroConverter has it: numbers of cents, microseconds."""
+    cents = round(row["amount"] * 100)
+    at = datetime.datetime.fromisoformat(row["updated_at"]).replace(tzinfo=datetime.UTC)
+    epoch = datetime.datetime.fromtimestamp(0, datetime.UTC)
+    raw = cents.to_bytes((cents.bit_length() + 8) // 8, "big", signed=True)
+    return {**row, "amount": raw, "updated_at": (at - epoch) // datetime.timedelta(microseconds=1)}
+
+
+def avro_schema() -> Any:
+    connect = "org.apache.kafka.connect.data."
+    decimal = {"type": "bytes", "connect.name": f"{connect}Decimal"}
+    stamp = {"type": "long", "connect.name": "io.debezium.time.MicroTimestamp"}
+    types = {
+        "id": "long",
+        "customer": ["null", "string"],
+        "amount": ["null", {**decimal, "connect.parameters": {"scale": "2"}}],
+        "updated_at": ["null", stamp],
+        "dt": "string",
+        "note": ["null", "string"],
+    }
+    row = {"type": "record", "name": "Value", "fields": _fields(types)}
+    names = ("version", "connector", "db", "table")
+    source = {"type": "record", "name": "Source", "fields": _fields(dict.fromkeys(names, "string"))}
+    images = {"before": ["null", row], "after": ["null", "Value"]}
+    rest = {"source": source, "op": "string", "ts_ms": ["null", "long"]}
+    return {"type": "record", "name": "Envelope", "fields": _fields({**images, **rest})}
+
+
+def _fields(types: Row) -> list[Row]:
+    return [{"name": name, "type": type_name} for name, type_name in types.items()]
+
+
+def plain(op: str, older: Row, row: Row) -> Row:
+    del op, older
+    return {**row, "more": "y" * 180}
+
+
+@dataclass(frozen=True)
+class Arm:
+    name: str
+    message: Callable[[str, Row, Row], Row]
+    options: tuple[tuple[str, str], ...] = ()
+
+
+ARMS = (
+    Arm(
+        "debezium-json",
+        debezium,
+        (("decimal.handling.mode", "double"), ("time.precision.mode", "isostring")),
+    ),
+    Arm("debezium-avro", debezium),
+    Arm(
+        "debezium-bson",
+        mongodb,
+        (
+            ("replica-identity", "full"),
+            ("time.precision.mode", "isostring"),
+        ),
+    ),
+    Arm("canal-json", canal),
+    Arm("maxwell-json", maxwell),
+    Arm("ogg-json", ogg),
+    Arm("aws-dms-json", dms),
+    Arm("json", plain),
+)
+
+
+def letters_for(arm: Arm, size: int) -> int:
+    """Letters of a note with which the mean message has so many bytes, or 0 where it is larger."""
+    sizes = [sum(map(len, values_of(arm, 2000, letters))) / 2000 for letters in (0, 100)]
+    return max(0, round((size - sizes[0]) * 100 / (sizes[1] - sizes[0])))
+
+
+def values_of(arm: Arm, count: int, letters: int = 40) -> list[bytes]:
+    rng = random.Random(7)
+    schema = fastavro.parse_schema(avro_schema())
+    values = []
+    for number in range(count):
+        draw = rng.random()
+        op = "u" if draw < 0.6 else "d" if draw < 0.65 else "c"
+        row = a_row(rng, number, letters)
+        older = changed(rng, row)
+        if arm.name == "debezium-avro":
+            older, row = avro_image(older), avro_image(row)
+            values.append(encoded(1, schema, arm.message(op, older, row)))
+        else:
+            message = arm.message(op, older, row)
+            values.append(json.dumps(message, separators=(",", ":")).encode())
+    return values
+
+
+def measure(
+    arm: Arm, count: int, repeat: int, size: int | None = None, *, profile: bool = False
+) -> tuple[float, float]:
+    """Seconds of the processor for a message, and its bytes."""
+    values = values_of(arm, count, 40 if size is None else letters_for(arm, size))
+    with schema_registry() as registry:
+        registry.schemas[1] = {"schema": json.dumps(avro_schema())}
+        url = {"schema.registry.url": registry.url} if arm.name == "debezium-avro" else {}
+        return _measure(arm, url, values, repeat, profile=profile)
+
+
+def _measure(
+    arm: Arm, url: dict[str, str], values: list[bytes], repeat: int, *, profile: bool
+) -> tuple[float, float]:
+    messages = messages_of(values)
+    columns = parse_columns(COLUMNS)
+    decoder = message_format(
+        arm.name,
+        FormatSetup(
+            columns=columns,
+            arrow_schema=arrow_schema(columns),
+            primary_keys=("id",),
+            options=dict(arm.options) | url,
+            keep_update_before=True,
+        ),
+    )
+    decoded = decoder.decode(messages)
+    assert decoded.bad.num_rows == 0, decoded.bad.slice(0, 1).to_pylist()
+    times = []
+    for _ in range(repeat):
+        start = time.process_time()
+        decoder.decode(messages)
+        times.append(time.process_time() - start)
+    if profile:
+        profiler = cProfile.Profile()
+        profiler.runcall(decoder.decode, messages)
+        pstats.Stats(profiler).sort_stats("tottime").print_stats(22)
+    return min(times) / len(values), messages.column("value").nbytes / len(values)
+
+
+def goals(count: int, repeat: int) -> Iterator[Goal]:
+    """The formats that `bench.cdc.decode` has not."""
+    for arm in ARMS:
+        if arm.name in GOALS_MICROS:
+            seconds, _ = measure(arm, count, repeat)
+            name = f"decode, µs a message, {arm.name}"
+            yield Goal(name, 1e6 * seconds, GOALS_MICROS[arm.name])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--messages", type=int, default=100_000)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--format", choices=[arm.name for arm in ARMS])
+    parser.add_argument("--bytes", type=int, help="the mean size of messages, of every format")
+    parser.add_argument("--profile", action="store_true")
+    given = parser.parse_args()
+    for arm in ARMS:
+        if given.format in (None, arm.name):
+            seconds, size = measure(
+                arm, given.messages, given.repeat, given.bytes, profile=given.profile
+            )
+            print(
+                f"{arm.name:14} {size:5.0f} B  {1e-3 / seconds:5.0f} k/s  "
+                f"{1e-6 * size / seconds:4.0f} MB/s"
+            )
+    print(f"goal: {GOAL:,} messages of 400 bytes a second and core")
+
+
+if __name__ == "__main__":
+    main()

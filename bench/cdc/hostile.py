@@ -1,0 +1,79 @@
+"""Decode of messages that nobody should send, at one size and at sixteen times as much.
+
+    python -m bench.cdc.hostile
+
+Prints for each kind the nanoseconds a byte at both sizes and their ratio: about 1 where the time is
+linear in the bytes, 16 where it is their square. A ratio above the goal is marked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from bench.goal import Goal
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.cdc.message_format import FormatSetup
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.message_format_registry import message_format
+from stream_app.model.schema.data_type import parse_columns
+from tests.support.messages.growing_messages import GROWING, Growing
+
+TIMES = 16
+GOAL = 3.0
+_RUNS = 3
+
+
+def lines(runs: int = _RUNS) -> Iterator[str]:
+    """A table in Markdown."""
+    yield f"| messages | ns a byte | {TIMES} times as much | ratio |"
+    yield "| --- | ---: | ---: | ---: |"
+    for kind, few, many in measure(runs):
+        mark = "" if many <= GOAL * few else f" (goal {GOAL})"
+        yield f"| {kind} | {few:.0f} | {many:.0f} | {many / few:.2f}{mark} |"
+
+
+def measure(runs: int) -> Iterator[tuple[str, float, float]]:
+    """Of each kind the nanoseconds a byte at both sizes."""
+    for kind, growing in GROWING.items():
+        few, many = (
+            min(_nanoseconds(growing, growing.size * times) for _ in range(runs))
+            for times in (1, TIMES)
+        )
+        yield kind, few, many
+
+
+def goals(runs: int) -> Iterator[Goal]:
+    """The worst kind."""
+    ratio, kind = max((many / few, kind) for kind, few, many in measure(runs))
+    yield Goal(f"hostile messages, {TIMES} times as much, worst of all: {kind}", ratio, GOAL)
+
+
+def _nanoseconds(growing: Growing, size: int) -> float:
+    columns = parse_columns(growing.columns)
+    decoder = message_format(
+        "debezium-json",
+        FormatSetup(
+            columns=columns,
+            arrow_schema=arrow_schema(columns),
+            primary_keys=("id",),
+            options=growing.options,
+            keep_update_before=True,
+        ),
+    )
+    values = [value.encode() for value in growing.values(size)]
+    rows = [
+        {"topic": "t", "partition": 0, "offset": at, "value": value}
+        for at, value in enumerate(values)
+    ]
+    batch = pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
+    began = time.process_time_ns()
+    decoder.decode(batch)
+    return (time.process_time_ns() - began) / sum(map(len, values))
+
+
+if __name__ == "__main__":
+    for line in lines():
+        print(line, flush=True)

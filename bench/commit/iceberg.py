@@ -1,0 +1,195 @@
+"""What metadata for Iceberg's readers costs, beside the same work without it.
+
+    python -m bench.commit.iceberg [--rows N] [--epochs N]
+
+epochs    sort, merge, write and commit an epoch of changes, and the compactions that are due; also
+          with each version in an Iceberg REST catalog, whose server's time does not count
+commits   of made-up files, in a table of 2,000 live files and 300 snapshots; each replaces four
+
+One process, one core, in turns with the one and the other. The times are the processor's. Decoding
+is left out, so a job's ratio is lower. About a minute. Goal of an epoch: ≤ 1.15.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from bench.commit.commits import BUCKETS, DAY, made_file
+from bench.commit.commits import new_table as new_made_up_table
+from bench.compact.compaction import random_rows
+from stream_app.format.binary_row import serialize_row
+from stream_app.model.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import new_table_schema
+from stream_app.table.commit.commit_history import CommitHistory
+from stream_app.table.commit.file_store_commit import FileStoreCommit
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.kinds.registry import bucket_writer
+from stream_app.table.opening import create_or_open
+from stream_app.table.write.bucket_writer import flushed_files
+from tests.support.tables.small_table import CompactHere
+from tests.testbed.servers.iceberg_rest import IcebergRest
+
+ROWS, EPOCHS = 250_000, 12
+SNAPSHOTS, FILES, COMMITS = 300, 2_000, 40
+ICEBERG = {"metadata.iceberg.storage": "table-location"}
+_COLUMNS = "k0 BIGINT, v0 STRING, v1 INT, v2 DOUBLE, v3 STRING, v4 BIGINT, v5 INT, v6 DOUBLE"
+_VECTORS = {
+    "deletion-vectors.enabled": "true",
+    "deletion-vectors.bitmap64": "true",
+    "metadata.iceberg.format-version": "3",
+}
+_TABLES: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
+    "append": ((), {"bucket": "-1"}),
+    "keyed, deletion vectors": (("k0",), {"bucket": "1", **_VECTORS}),
+    "keyed": (("k0",), {"bucket": "1", "full-compaction.delta-commits": "4"}),
+}
+_ALONE = serialize_row([], ())
+
+
+@dataclass(slots=True)
+class Epochs:
+    """Writes epochs of one table."""
+
+    table: FileStoreTable
+    rows: int
+    _rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(17))
+    _commit: StreamTableCommit = field(init=False)
+    _epoch: int = 0
+
+    def __post_init__(self) -> None:
+        self._commit = StreamTableCommit(self.table, "bench", CompactHere(self.table))
+
+    def step(self) -> float:
+        """Seconds of the processor that an epoch takes with its compactions."""
+        batch = random_rows(self._rng, self.table, self.rows, 4 * self.rows)
+        began = time.process_time()
+        first = self._commit.follow_and_wait()
+        writer = bucket_writer(self.table, _ALONE, 0, next_sequence_number=first)
+        writer.write(batch)
+        change = flushed_files(writer, _ALONE, 0)
+        self._commit.commit_epoch(self._epoch, [change], basis=self._commit.index.basis)
+        self._commit.drain()
+        self._epoch += 1
+        return time.process_time() - began
+
+
+@dataclass(slots=True)
+class Replacements:
+    """Commits in a table whose files are made up: each replaces one in each of four buckets."""
+
+    table: FileStoreTable
+    _rng: random.Random = field(default_factory=lambda: random.Random(1))
+    _files: dict[tuple[bytes, int], DataFileMeta] = field(default_factory=dict)
+    _commit: FileStoreCommit = field(init=False)
+    _epoch: int = 0
+
+    def __post_init__(self) -> None:
+        self._commit = FileStoreCommit(self.table, CommitHistory(self.table, "bench", None))
+        for number in range(FILES // BUCKETS):
+            day = serialize_row([f"day {number:05}"], DAY)
+            self._replace([(day, bucket) for bucket in range(BUCKETS)])
+        for _ in range(SNAPSHOTS):
+            self.step()
+
+    def step(self) -> float:
+        """Seconds of the processor that a commit takes."""
+        places = self._rng.sample(list(self._files), 4)
+        began = time.process_time()
+        self._replace(places)
+        return time.process_time() - began
+
+    def _replace(self, places: list[tuple[bytes, int]]) -> None:
+        changes = []
+        for place in places:
+            file = made_file(self._epoch, 5, (0, 10**12), self._rng)
+            older = (self._files[place],) if place in self._files else ()
+            changes.append(
+                BucketChange(partition=place[0], bucket=place[1], removed=older, added=(file,))
+            )
+            self._files[place] = file
+        committable = ManifestCommittable(identifier=self._epoch, changes=tuple(changes))
+        outcome = self._commit.commit_compactions(committable)
+        assert outcome.conflict is None, outcome.conflict
+        self._epoch += 1
+
+
+def new_table(folder: Path, name: str, chosen: Mapping[str, str]) -> FileStoreTable:
+    """An empty table of a kind of `_TABLES`, in a folder of its own."""
+    keys, options = _TABLES[name]
+    schema = new_table_schema(
+        columns=parse_columns(_COLUMNS),
+        primary_keys=keys,
+        partition_keys=(),
+        options={**options, **chosen},
+        time_millis=1,
+    )
+    location = tempfile.mkdtemp(prefix="iceberg-", dir=folder)
+    return create_or_open(f"{location}/bench.db/t", schema)
+
+
+def _compared(name: str, plain: Callable[[], float], iceberg: Callable[[], float], n: int) -> str:
+    """A line; means, because what is due only now and then counts too.
+
+    The first step of each, which loads libraries and registers the table, does not count.
+    """
+    times: dict[Callable[[], float], list[float]] = {plain: [], iceberg: []}
+    for step in times:
+        step()
+    for turn in range(n):
+        for step in (plain, iceberg) if turn % 2 else (iceberg, plain):
+            times[step].append(1000 * step())
+    without, with_it = (statistics.mean(of_one) for of_one in times.values())
+    return f"| {name} | {without:,.1f} | {with_it:,.1f} | {with_it / without:.2f} |"
+
+
+def lines(folder: Path, rows: int = ROWS, epochs: int = EPOCHS) -> Iterator[str]:
+    pa.set_cpu_count(1)
+    yield "| work | processor without, ms | with, ms | ratio |"
+    yield "| --- | ---: | ---: | ---: |"
+    for name in _TABLES:
+        steps = [Epochs(new_table(folder, name, chosen), rows).step for chosen in ({}, ICEBERG)]
+        yield _compared(f"epoch, {name}", steps[0], steps[1], epochs)
+    with closing(IcebergRest()) as server:
+        for number, name in enumerate(_TABLES):
+            rest = {
+                "metadata.iceberg.storage": "rest-catalog",
+                "metadata.iceberg.rest.uri": server.uri,
+                "metadata.iceberg.table": f"t{number}",
+            }
+            steps = [Epochs(new_table(folder, name, chosen), rows).step for chosen in ({}, rest)]
+            yield _compared(f"epoch, {name}, REST catalog", steps[0], steps[1], epochs)
+    options = {"num-levels": "6"}
+    loads = [
+        Replacements(new_made_up_table(folder, {**options, **chosen})) for chosen in ({}, ICEBERG)
+    ]
+    yield _compared(
+        f"commit, {FILES:,} files, {SNAPSHOTS} snapshots", loads[0].step, loads[1].step, COMMITS
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.commit.iceberg")
+    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--epochs", type=int, default=EPOCHS)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
+        for line in lines(Path(folder), args.rows, args.epochs):
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

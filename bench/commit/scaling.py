@@ -1,0 +1,385 @@
+"""What the driver does for a table of ten thousand buckets: memory, commits, requests, sizes.
+
+    python -m bench.commit.scaling [--buckets N] [--files N] [--epochs N]
+
+Snapshots and manifests are real, data files are made up. The job's own `StreamTableCommit` opens
+the table and commits epochs that touch each bucket; compactions are decided by the job and end at
+once. A second part simulates one bucket of 10 GB for its write amplification. docs/scaling.md has
+the figures, and what follows from them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import multiprocessing
+import os
+import pickle
+import random
+import resource
+import statistics
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from bench.commit.commits import COLUMNS, made_file
+from bench.compact.compaction_simulation import FRESHNESS, MB, Load, simulated_bucket
+from bench.goal import Goal
+from stream_app.cdc.message_format import FormatSetup
+from stream_app.clock import SystemClock
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.format.binary_row import serialize_row
+from stream_app.message_format_registry import message_format
+from stream_app.model.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.compact_request import CompactRequest, CompactUnit
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.schema.table_schema import new_table_schema
+from stream_app.spark.compact_jobs import SparkCompactions
+from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, TablePlan
+from stream_app.spark.session import start_session
+from stream_app.table.commit.commit_history import CommitHistory
+from stream_app.table.commit.file_store_commit import FileStoreCommit
+from stream_app.table.compact.coordinator import bucket_managers
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_commit import EpochCommit, StreamTableCommit
+from stream_app.table.opening import create_or_open, open_table
+from stream_app.table.versions.file_store_scan import FileStoreScan
+from tests.support.files.counting_file_io import CountingFileIO
+from tests.support.tables.small_table import small_table
+
+BUCKETS = 10_000
+FILES = 20
+"""Of each bucket when the job opens the table."""
+EPOCHS = 12
+KEYS = 10**12
+TOP_LEVEL = 5
+PARTITION = serialize_row(["day 00000"], COLUMNS.types[:1])
+FLUSH_BYTES = 400_000
+_BUCKET_BYTES = 10_000 * MB
+_WEEK_OF_MINUTES = 10_080
+_COMPACTIONS = 300
+
+
+@dataclass
+class MadeFiles:
+    """Metadata of files that are nowhere, one after the other."""
+
+    rng: random.Random
+    number: int = 0
+
+    def flushed(self) -> DataFileMeta:
+        """Of level 0, with keys of all kinds."""
+        return replace(self._file(0, (0, KEYS)), file_size=FLUSH_BYTES)
+
+    def bucket(self, files: int) -> tuple[DataFileMeta, ...]:
+        """A run of the highest level."""
+        step = KEYS // files
+        return tuple(
+            self._file(TOP_LEVEL, (place * step, (place + 1) * step - 1)) for place in range(files)
+        )
+
+    def compacted(self, request: CompactRequest) -> DataFileMeta:
+        """One file in the place of a unit."""
+        size = sum(file.file_size for file in request.unit.files)
+        made = self._file(request.unit.output_level, (0, KEYS))
+        return replace(made, file_size=size)
+
+    def _file(self, level: int, keys: tuple[int, int]) -> DataFileMeta:
+        self.number += 1
+        return made_file(self.number, level, keys, self.rng)
+
+
+@dataclass
+class EndsAtOnce:
+    """Implements `CompactExecutor`."""
+
+    files: MadeFiles
+    request_bytes: list[int] = field(default_factory=list)
+
+    def submit(self, request: CompactRequest) -> Future[BucketChange]:
+        """The change is there when the next epoch is committed."""
+        self.request_bytes.append(len(pickle.dumps(request)))
+        future: Future[BucketChange] = Future()
+        added = (self.files.compacted(request),)
+        future.set_result(request.change(removed=request.unit.files, added=added))
+        return future
+
+
+def build(location: str, buckets: int, files: int) -> None:
+    """A table whose buckets hold a run of the highest level each."""
+    schema = new_table_schema(
+        columns=COLUMNS,
+        primary_keys=("dt", "k"),
+        partition_keys=("dt",),
+        options={"bucket": str(buckets), "changelog-producer": "input"},
+        time_millis=1_767_225_600_000,
+    )
+    table = create_or_open(location, schema, SystemClock())
+    made = MadeFiles(random.Random(1))
+    commit = FileStoreCommit(table, CommitHistory(table, "filled", None))
+    changes = [
+        BucketChange(partition=PARTITION, bucket=number, added=made.bucket(files))
+        for number in range(buckets)
+    ]
+    commit.commit_appends(ManifestCommittable(identifier=0, changes=tuple(changes)))
+
+
+@dataclass(frozen=True, slots=True)
+class EpochCost:
+    """Of one epoch on the driver, without Spark's part."""
+
+    processor_s: float
+    requests: Mapping[str, int]
+    bytes_read: int
+    compactions: int
+
+
+def epochs(
+    commit: StreamTableCommit, made: MadeFiles, touched: Sequence[Sequence[int]], first: int = 0
+) -> Iterator[EpochCost]:
+    """Commit epochs that touch these buckets each, from the first one on."""
+    io = commit.table.file_io
+    assert isinstance(io, CountingFileIO)
+    for epoch, buckets in enumerate(touched, first):
+        changes = [
+            BucketChange(
+                partition=PARTITION,
+                bucket=number,
+                added=(made.flushed(),),
+                changelog=(made.flushed(),),
+            )
+            for number in buckets
+        ]
+        io.asked.clear()
+        io.read.clear()
+        began = time.process_time()
+        commit.follow_and_wait()
+        done: EpochCommit = commit.commit_epoch(epoch, changes)
+        spent = time.process_time() - began
+        kinds = Counter(operation for operation, _ in io.asked)
+        yield EpochCost(spent, kinds, sum(io.read.values()), len(done.compactions))
+
+
+def plan_bytes(table: FileStoreTable) -> int:
+    """Of an epoch's plan, as each task of it gets it."""
+    setup = FormatSetup(
+        columns=table.schema.fields,
+        arrow_schema=arrow_schema(table.schema.fields),
+        primary_keys=table.schema.primary_keys,
+        options={},
+        keep_update_before=True,
+    )
+    one = TablePlan(table=table, message_format=message_format("debezium-json", setup))
+    return len(pickle.dumps(EpochPlan(tables=(one,), shape=EpochShape(tasks=1))))
+
+
+def built(folder: Path, buckets: int, files: int) -> FileStoreTable:
+    """The table, which counts what is asked of it."""
+    location = f"{folder}/bench.db/t"
+    # In a process of its own, so that this one's memory is the job's.
+    builder = multiprocessing.get_context("spawn").Process(
+        target=build, args=(location, buckets, files)
+    )
+    builder.start()
+    builder.join()
+    assert builder.exitcode == 0
+    opened = open_table(location)
+    return FileStoreTable(opened.location, opened.schema, CountingFileIO(), opened.clock)
+
+
+def held_bytes(folder: Path, buckets: int, files: int) -> float:
+    """Of a file, what the driver holds once an epoch has touched the table."""
+    table, made = built(folder, buckets, files), MadeFiles(random.Random(2), number=10**7)
+    memory = _resident()
+    commit = StreamTableCommit(table, "bench", EndsAtOnce(made))
+    list(epochs(commit, made, [range(buckets // 100)]))
+    gc.collect()
+    return (_resident() - memory) / (buckets * files)
+
+
+def driver_lines(folder: Path, buckets: int, files: int, count: int) -> Iterator[str]:
+    """What the driver holds and does."""
+    table = built(folder, buckets, files)
+    live = buckets * files
+    latest = table.snapshots.latest()
+    assert latest is not None
+    manifests = FileStoreScan(table).manifests(latest)
+    stored = sum(manifest.file_size for manifest in manifests)
+    yield f"table: {buckets:,} buckets, {live:,} files, {len(manifests)} manifests"
+    yield f"manifests: {stored / live:.0f} B a file"
+    made = MadeFiles(random.Random(2), number=10 * live)
+    executor = EndsAtOnce(made)
+    memory, began = _resident(), time.process_time()
+    commit = StreamTableCommit(table, "bench", executor)
+    yield f"opening the table: {1e6 * (time.process_time() - began) / live:.1f} µs a file"
+    rng = random.Random(3)
+    few = [sorted(rng.sample(range(buckets), buckets // 100)) for _ in range(count)]
+    begun, *rest = epochs(commit, made, few)
+    gc.collect()
+    held = _resident() - memory
+    yield f"first epoch: {1e6 * begun.processor_s / live:.1f} µs a file of the table"
+    yield f"held then: {held / live:.0f} B a file, {held / buckets / 1000:.1f} kB a bucket"
+    yield f"epoch of a hundredth of the buckets: {_median(rest):.3f} s of the processor"
+    costs = list(epochs(commit, made, [range(buckets)] * count, count))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    yield f"most memory of the process: {peak / 1e6:.0f} MB"
+    yield from _epoch_lines(costs, buckets)
+    change = BucketChange(
+        partition=PARTITION, bucket=1, added=(made.flushed(),), changelog=(made.flushed(),)
+    )
+    yield f"result of a bucket: {len(pickle.dumps(change))} B"
+    yield f"request of a compaction: {statistics.median(executor.request_bytes):.0f} B"
+    yield f"plan of an epoch: {plan_bytes(table)} B"
+
+
+def _median(costs: Sequence[EpochCost]) -> float:
+    return statistics.median(cost.processor_s for cost in costs)
+
+
+def _epoch_lines(costs: Sequence[EpochCost], buckets: int) -> Iterator[str]:
+    work = [cost.processor_s for cost in costs]
+    yield (
+        f"epoch of all buckets: {_median(costs):.2f} s of the processor, "
+        f"longest {max(work):.2f} s; {1e6 * statistics.mean(work) / buckets:.0f} µs a bucket"
+    )
+    asked = [sum(cost.requests.values()) for cost in costs]
+    yield (
+        f"requests of an epoch: {statistics.mean(asked):.1f}, most {max(asked)} "
+        f"({', '.join(f'{key} {number}' for key, number in sorted(costs[-1].requests.items()))})"
+    )
+    compactions = statistics.mean(cost.compactions for cost in costs)
+    yield f"compactions of an epoch: {compactions:,.0f}, {compactions / buckets:.3f} a bucket"
+    yield f"read of the table: {statistics.mean(cost.bytes_read for cost in costs) / 1e6:.2f} MB"
+
+
+def _resident() -> int:
+    """Bytes of this process in memory."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
+    return pages * resource.getpagesize()
+
+
+def amplification(
+    options: Mapping[str, object], flushes: int, freshness: int | None = None
+) -> tuple[float, float]:
+    """(bytes written for each flushed byte, compactions for each flush) of a bucket of 10 GB."""
+    updates = Load("updates", FLUSH_BYTES, key_bytes=_BUCKET_BYTES, interval_s=60.0)
+    with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
+        bucket = simulated_bucket(Path(folder), updates, options)
+        if freshness is not None:
+            bucket.coordinator.adapt(freshness)
+        bucket.model.load = replace(updates, flush_bytes=10 * _BUCKET_BYTES)
+        bucket.flush()  # the bucket as it is when the simulation begins
+        bucket.model.load = updates
+        flushed, written = bucket.flushed, bucket.executor.bytes_written
+        begun = bucket.executor.reasons.total()
+        for _ in range(flushes):
+            bucket.flush()
+        new = bucket.flushed - flushed
+        rewritten = bucket.executor.bytes_written - written
+        compactions = bucket.executor.reasons.total() - begun
+    return 1 + rewritten / new, compactions / flushes
+
+
+def compaction_line(folder: Path) -> str:
+    """What one small compaction costs."""
+    own, shared = compaction_ms(folder)
+    return (
+        f"a small compaction: {own:.1f} ms of the driver's and the executor's JVM as a Spark job "
+        f"of its own, {shared:.2f} ms in a shared one"
+    )
+
+
+def goals(folder: Path, buckets: int, files: int) -> Iterator[Goal]:
+    """A small compaction in a shared job, and what the driver holds."""
+    yield Goal("a small compaction in a shared Spark job, ms", compaction_ms(folder)[1], 1)
+    yield Goal("held by the driver, kB a file", held_bytes(folder, buckets, files) / 1000, 0.3)
+
+
+def compaction_ms(folder: Path) -> tuple[float, float]:
+    """Of one small compaction as a Spark job of its own, and in a job that many share."""
+    spark = start_session("scaling", {"spark.master": "local[1]"})
+    gateway: Any = spark.sparkContext
+    java = gateway._gateway.proc.pid
+    made = small_table(folder / "small", "k BIGINT, v STRING", ("k",), bucket=str(_COMPACTIONS))
+    for text in ("old", "new"):
+        rows = ({"k": key, "v": text} for key in range(20 * _COMPACTIONS))
+        made.commit(*(("+I", row) for row in rows))
+    requests = [
+        CompactRequest(
+            partition=partition,
+            bucket=bucket,
+            unit=CompactUnit(5, tuple(manager.levels.all_files()), "bench"),
+            drop_deletes=True,
+            max_level=5,
+        )
+        for (partition, bucket), manager in bucket_managers(
+            made.table, made.table.snapshots.latest()
+        ).items()
+    ]
+    compactions = SparkCompactions(spark, 1)
+
+    def alone() -> None:
+        for request in requests:
+            compactions.submit(made.table, request).result()
+
+    def together() -> None:
+        for future in [compactions.submit(made.table, request) for request in requests]:
+            future.result()
+
+    def cost_ms(work: Callable[[], None]) -> float:
+        before = _processor_s(java) + time.process_time()
+        work()
+        return 1000 * (_processor_s(java) + time.process_time() - before) / len(requests)
+
+    alone()
+    costs = [(cost_ms(alone), cost_ms(together)) for _ in range(3)]
+    compactions.close()
+    spark.stop()
+    own, shared = (statistics.median(one) for one in zip(*costs, strict=True))
+    return own, shared
+
+
+def _processor_s(process: int) -> float:
+    """Of a process and none of those that it has started."""
+    words = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def lines(folder: Path, buckets: int, files: int, count: int) -> Iterator[str]:
+    """All figures of docs/scaling.md that are measured."""
+    yield from driver_lines(folder, buckets, files, count)
+    yield compaction_line(folder)
+    for trigger in (5, 10, 20):
+        options = {"num-sorted-run.compaction-trigger": trigger}
+        factor, compactions = amplification(options, _WEEK_OF_MINUTES)
+        yield (
+            f"a bucket of 10 GB, a week, trigger {trigger}: "
+            f"writes × {factor:.1f}, {compactions:.2f} compactions a flush"
+        )
+    for levels in (6, 21):
+        options = {"num-levels": levels}
+        factor, compactions = amplification(options, _WEEK_OF_MINUTES, FRESHNESS)
+        yield (
+            f"a bucket of 10 GB, a week, compaction-policy = auto, {levels} levels: "
+            f"writes × {factor:.1f}, {compactions:.2f} compactions a flush"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.commit.scaling")
+    parser.add_argument("--buckets", type=int, default=BUCKETS)
+    parser.add_argument("--files", type=int, default=FILES)
+    parser.add_argument("--epochs", type=int, default=EPOCHS)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
+        for line in lines(Path(folder), args.buckets, args.files, args.epochs):
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,232 @@
+"""Compaction beside decoding and encoding the same files without a merge: keys, columns, runs.
+
+    python -m bench.compact.compaction [--cells N] [--repeats N] [--profile KEY-COLUMNS-RUNS]
+
+One bucket with some sorted runs that overlap everywhere, a part of whose keys is in several of
+them. In one process, in turns, one core; ratios of medians, of the processor's time and of the
+clock's. About four minutes. Goal: ≤ 1.25.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import pstats
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bench.goal import Goal
+from bench.shop.shop_changes import fresh_folder
+from bench.steps import encode, file_rows, in_turns
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.format.binary_row import serialize_row
+from stream_app.model.compact_request import CompactRequest, CompactUnit
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import VALUE_KIND, new_table_schema
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.registry import bucket_writer, compact_bucket
+from stream_app.table.opening import create_or_open
+from stream_app.table.write.bucket_writer import flushed_files
+
+GOAL = 1.25
+CELLS = 6_000_000
+"""Values of all runs together: rows × columns."""
+KEYS = {"int": "BIGINT", "string": "STRING", "composite": "STRING, INT"}
+COLUMNS = (10, 100)
+RUNS = (2, 5, 20)
+BUCKET = (serialize_row((), ()), 0)
+_VALUE_TYPES = ("BIGINT", "DOUBLE", "STRING", "INT", "TIMESTAMP(6)")
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is merged; `columns` counts the key's."""
+
+    key: str
+    columns: int
+    runs: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.key}-{self.columns}-{self.runs}"
+
+
+CASES = tuple(Case(*chosen) for chosen in product(KEYS, COLUMNS, RUNS))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Median seconds of a case: of the processor and of the clock."""
+
+    case: Case
+    rows: int
+    bytes: int
+    cpu_s: float
+    limit_cpu_s: float
+    wall_s: float
+    limit_wall_s: float
+
+    def markdown(self) -> str:
+        case = self.case
+        cells = (
+            case.key,
+            case.columns,
+            case.runs,
+            f"{self.rows / self.wall_s / 1e3:,.0f}",
+            f"{self.bytes / self.wall_s / 1e6:,.0f}",
+            f"{self.cpu_s / self.limit_cpu_s:.2f}",
+            f"{self.wall_s / self.limit_wall_s:.2f}",
+        )
+        return f"| {' | '.join(map(str, cells))} |"
+
+
+def a_table(folder: Path, case: Case) -> FileStoreTable:
+    keys = [f"k{number} {kind}" for number, kind in enumerate(KEYS[case.key].split(", "))]
+    values = [
+        f"v{number} {_VALUE_TYPES[number % len(_VALUE_TYPES)]}"
+        for number in range(case.columns - len(keys))
+    ]
+    schema = new_table_schema(
+        columns=parse_columns(", ".join([*keys, *values])),
+        primary_keys=tuple(name.split()[0] for name in keys),
+        partition_keys=(),
+        options={"bucket": "1"},
+        time_millis=1,
+    )
+    return create_or_open(fresh_folder(folder, case.name), schema)
+
+
+def random_rows(
+    rng: np.random.Generator, table: FileStoreTable, rows: int, ids: int
+) -> pa.RecordBatch:
+    """Inserts in no order; the key's columns say a number below `ids` in their types."""
+    schema = table.schema
+    fields = arrow_schema(schema.fields)
+    numbers = rng.integers(0, ids, rows)
+    columns: list[pa.Array] = [pa.array(np.zeros(rows, np.int8))]
+    for field in fields:
+        is_key = field.name in schema.primary_keys
+        values = numbers if is_key else rng.integers(0, 1_000_000, rows)
+        if is_key and len(schema.primary_keys) > 1:
+            values = numbers // 100 if field.name == "k0" else numbers % 100
+        if pa.types.is_string(field.type):
+            text = pa.array(values).cast(pa.string())
+            column = pc.binary_join_element_wise("customer-", text, "")
+        else:
+            column = pa.array(values).cast(
+                pa.int64() if pa.types.is_timestamp(field.type) else field.type
+            )
+        columns.append(column.cast(field.type))
+    return pa.RecordBatch.from_arrays(columns, names=[VALUE_KIND, *fields.names])
+
+
+def sorted_runs(
+    table: FileStoreTable, runs: int, batches: Iterator[Iterable[pa.RecordBatch]]
+) -> tuple[DataFileMeta, ...]:
+    """Write each element as a level-0 file, the oldest first."""
+    files: list[DataFileMeta] = []
+    for run in range(runs):
+        writer = bucket_writer(table, *BUCKET, next_sequence_number=run * 10**9)
+        for batch in next(batches):
+            writer.write(batch)
+        files += flushed_files(writer, *BUCKET).added
+    return tuple(files)
+
+
+def full_compaction(files: tuple[DataFileMeta, ...]) -> CompactRequest:
+    return CompactRequest(
+        partition=BUCKET[0],
+        bucket=BUCKET[1],
+        unit=CompactUnit(5, files, "bench"),
+        drop_deletes=True,
+        max_level=5,
+    )
+
+
+def prepared(folder: Path, case: Case, cells: int) -> tuple[FileStoreTable, CompactRequest]:
+    table = a_table(folder, case)
+    rng = np.random.default_rng(17)
+    rows = cells // case.columns // case.runs
+    batches = ([random_rows(rng, table, rows, 4 * rows)] for _ in range(case.runs))
+    return table, full_compaction(sorted_runs(table, case.runs, batches))
+
+
+def measure(folder: Path, cells: int, repeats: int) -> Iterator[Measured]:
+    pa.set_cpu_count(1)
+    for case in CASES:
+        table, request = prepared(folder, case, cells)
+        yield _measure(folder, table, request, case, repeats)
+
+
+def _measure(
+    folder: Path, table: FileStoreTable, request: CompactRequest, case: Case, repeats: int
+) -> Measured:
+    files = request.unit.files
+    outputs = [file_rows(table, BUCKET, file) for file in compact_bucket(table, request).added]
+
+    def limit() -> None:
+        for file in files:
+            file_rows(table, BUCKET, file)
+        for rows in outputs:
+            encode(table, rows, folder)
+
+    ours, without = in_turns(repeats, lambda: compact_bucket(table, request), limit)
+    return Measured(
+        case,
+        sum(file.row_count for file in files),
+        sum(file.file_size for file in files),
+        ours.cpu_s,
+        without.cpu_s,
+        ours.wall_s,
+        without.wall_s,
+    )
+
+
+def lines(folder: Path, cells: int = CELLS, repeats: int = 3) -> Iterator[str]:
+    yield "| key | columns | runs | k rows/s | MB/s | processor's time ÷ limit | clock's |"
+    yield f"| --- |{' ---: |' * 6}"
+    for measured in measure(folder, cells, repeats):
+        yield measured.markdown()
+
+
+def goals(folder: Path, cells: int = CELLS, repeats: int = 3) -> Iterator[Goal]:
+    """Each case, by the processor's time."""
+    for measured in measure(folder, cells, repeats):
+        ratio = measured.cpu_s / measured.limit_cpu_s
+        yield Goal(f"compaction ÷ decode and encode, {measured.case.name}", ratio, GOAL)
+
+
+def profile(folder: Path, name: str, cells: int) -> None:
+    pa.set_cpu_count(1)
+    case = next(case for case in CASES if case.name == name)
+    table, request = prepared(folder, case, cells)
+    compact_bucket(table, request)
+    profiler = cProfile.Profile()
+    profiler.runcall(compact_bucket, table, request)
+    pstats.Stats(profiler).sort_stats("tottime").print_stats(25)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.compact.compaction")
+    parser.add_argument("--cells", type=int, default=CELLS, help="rows × columns of all runs")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--profile", metavar="KEY-COLUMNS-RUNS", help="for example int-10-20")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
+        if args.profile:
+            profile(Path(folder), args.profile, args.cells)
+            return
+        for line in lines(Path(folder), args.cells, args.repeats):
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,398 @@
+"""Thousands of flushes into one bucket without a byte of data: what compaction costs, and what for.
+
+    python -m bench.compact.compaction_simulation [--flushes N] [--set KEY=VALUE …]
+
+The job's own `CompactCoordinator` decides, from a table's real options; its real `CompactTask` runs
+over real metadata. Sizes come from a model of the keys, and time is simulated: epochs come at a
+fixed pace, a compaction takes as long as its input at a given rate and runs beside them, and an
+epoch waits where the job would wait.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+
+from bench.compact.compaction_outcome import HEAD, Outcome
+from bench.goal import Goal
+from stream_app.clock import Clock
+from stream_app.format.binary_row import key_order, serialize_row
+from stream_app.mergetree.compact.compact_task import CompactTask
+from stream_app.mergetree.compact.universal_compaction import UniversalCompaction
+from stream_app.mergetree.file_access import WrittenFiles
+from stream_app.mergetree.interval_partition import Section
+from stream_app.model.bucket_change import BucketChange
+from stream_app.model.compact_request import CompactRequest
+from stream_app.model.data_file_meta import EMPTY_STATS, DataFileMeta
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import new_table_schema
+from stream_app.planning.compact.compaction_policy import BucketShape, FixedRules, choose_rules
+from stream_app.planning.compact.policy_simulation import merged_size
+from stream_app.table.compact.report import FinishedCompaction
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.registry import kind_of
+from stream_app.table.opening import create_or_open
+
+MB = 1 << 20
+KEYS = 10**12
+"""Keys are 0 to this; a file that holds keys of all kinds covers them all."""
+BUCKET = (serialize_row((), ()), 0)
+WARM_UP = 100
+"""Flushes after which space is looked at: the first few files are all of the table."""
+TRIGGERS = (3, 5, 10)
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a flush brings.
+
+    Attributes:
+        flush_bytes: of changes; of rows, when no key is in it twice.
+        key_bytes: of the rows of all keys there are; None: every row has a new key.
+        in_order: keys ascend with time, so that flushes do not overlap.
+        interval_s: from one flush to the next.
+        compaction_rate: bytes of input that a compaction takes in a second.
+    """
+
+    name: str
+    flush_bytes: int = MB
+    key_bytes: int | None = None
+    in_order: bool = False
+    interval_s: float = 5.0
+    compaction_rate: float = 60.0 * MB
+
+    def merged_size(self, written: float, share: float = 1.0) -> int:
+        """Bytes that are left of changes once each key has one row.
+
+        Args:
+            written: bytes of changes, of keys in no order.
+            share: of all keys, that the changes are of.
+        """
+        return merged_size(written, None if self.key_bytes is None else self.key_bytes * share)
+
+
+INSERTS = Load("inserts")
+UPDATES = Load("updates", key_bytes=1000 * MB)
+ASCENDING = Load("inserts in key order", in_order=True)
+LOADS = {load.name: load for load in (INSERTS, UPDATES, ASCENDING)}
+FLUSHES = 10_000
+LEVELS: tuple[Mapping[str, object], ...] = ({}, {"num-levels": 11}, {"num-levels": 18})
+FRESHNESS = 20
+"""The default of ``compaction-freshness``."""
+
+
+@dataclass
+class SimulatedClock(Clock):
+    """The table's clock: local midnight at the start."""
+
+    seconds: float = field(default_factory=lambda: datetime(2026, 1, 5).astimezone().timestamp())
+
+    def now_ms(self) -> int:
+        return int(self.seconds * 1000)
+
+    def steady_seconds(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+@dataclass
+class SizeModel:
+    """Stands for the rewriter: makes files of the right sizes with nothing in them."""
+
+    load: Load
+    target_size: int
+    written: dict[str, float] = field(default_factory=dict)
+    """Bytes of changes that went into each file."""
+
+    def flushed(self, number: int) -> DataFileMeta:
+        first, last = (number * 1000, number * 1000 + 999) if self.load.in_order else (0, KEYS - 1)
+        size = self.load.merged_size(self.load.flush_bytes)
+        return self._file(0, size, self.load.flush_bytes, (first, last), (number, number))
+
+    def rewrite(
+        self, sections: Sequence[Section], *, output_level: int, drop_deletes: bool
+    ) -> WrittenFiles:
+        del drop_deletes  # the model has none
+        before = tuple(file for section in sections for run in section for file in run.files)
+        ends = [(key_in(file.min_key), key_in(file.max_key)) for file in before]
+        first, last = min(low for low, _ in ends), max(high for _, high in ends)
+        written = sum(self.written[file.file_name] for file in before)
+        ages = [file.max_sequence_number for file in before]
+        share = 1.0 if self.load.in_order else (last - first + 1) / KEYS
+        size = self.load.merged_size(written, share)
+        after = []
+        for start in range(0, size, self.target_size):
+            end = min(size, start + self.target_size)
+            keys = [first + (last - first + 1) * place // size for place in (start, end)]
+            part = (end - start) / size
+            after.append(
+                self._file(
+                    output_level,
+                    end - start,
+                    written * part,
+                    (keys[0], max(keys[0], keys[1] - 1)),
+                    (min(ages), max(ages)),
+                )
+            )
+        return WrittenFiles(tuple(after))
+
+    def upgrade(self, file: DataFileMeta, output_level: int) -> WrittenFiles:
+        return WrittenFiles((file.upgraded(output_level),))
+
+    def _file(
+        self,
+        level: int,
+        size: int,
+        written: float,
+        keys: tuple[int, int],
+        sequence: tuple[int, int],
+    ) -> DataFileMeta:
+        name = f"data-{len(self.written)}.parquet"
+        self.written[name] = written
+        return DataFileMeta(
+            file_name=name,
+            file_size=size,
+            row_count=1,
+            min_key=_row_of(keys[0]),
+            max_key=_row_of(keys[1]),
+            key_stats=EMPTY_STATS,
+            value_stats=EMPTY_STATS,
+            min_sequence_number=sequence[0],
+            max_sequence_number=sequence[1],
+            schema_id=0,
+            level=level,
+            delete_row_count=0,
+        )
+
+
+_KEY_TYPES = parse_columns("k BIGINT NOT NULL").types
+
+
+@cache
+def _row_of(key: int) -> bytes:
+    return serialize_row((key,), _KEY_TYPES)
+
+
+def key_in(row: bytes) -> int:
+    """The one BIGINT of a BinaryRow."""
+    return key_order(_KEY_TYPES)(row)[0]
+
+
+@dataclass
+class SimulatedExecutor:
+    """Compactions that end when the clock has come so far."""
+
+    table: FileStoreTable
+    model: SizeModel
+    clock: SimulatedClock
+    running: list[tuple[float, BucketChange, Future[BucketChange]]] = field(default_factory=list)
+    reasons: Counter[str] = field(default_factory=Counter)
+    bytes_written: int = 0
+
+    def submit(self, request: CompactRequest) -> Future[BucketChange]:
+        task = CompactTask(
+            request=request,
+            rewriter=self.model,  # type: ignore[arg-type]
+            key_of=self.table.key_of,
+            min_file_size=self.table.schema.compaction_file_size,
+        )
+        result = task.run()
+        stays = {file.file_name for file in result.added}
+        taken = sum(file.file_size for file in result.removed if file.file_name not in stays)
+        self.reasons[request.unit.reason] += 1
+        self.bytes_written += sum(file.file_size for file in result.written)
+        future: Future[BucketChange] = Future()
+        ends = self.clock.seconds + taken / self.model.load.compaction_rate
+        self.running.append((ends, result, future))
+        return future
+
+    def advance(self, seconds: float) -> None:
+        """Go on to this time."""
+        self.clock.seconds = max(self.clock.seconds, seconds)
+        for ends, result, future in self.running:
+            if ends <= self.clock.seconds:
+                future.set_result(result)
+        self.running = [one for one in self.running if not one[2].done()]
+
+    def wait(self) -> None:
+        """Go on to the end of the compaction that ends first."""
+        self.advance(min(ends for ends, _, _ in self.running))
+
+
+def simulate(
+    load: Load,
+    options: Mapping[str, object],
+    flushes: int,
+    *,
+    start_hour: int = 0,
+    freshness: int | None = None,
+) -> Outcome:
+    """Flush into one bucket of a table with these options.
+
+    Args:
+        freshness: the job chooses its rules within so many sorted runs; None: the options do.
+
+    Raises:
+        UsageError: an option is wrong.
+    """
+    with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
+        bucket = simulated_bucket(Path(folder), load, options, start_hour=start_hour)
+        if freshness is not None:
+            bucket.coordinator.adapt(freshness)
+        for _ in range(flushes):
+            bucket.flush()
+        return bucket.outcome()
+
+
+def simulated_bucket(
+    folder: Path, load: Load, options: Mapping[str, object], *, start_hour: int = 0
+) -> Simulation:
+    """A bucket of a new table, which lies in `folder` and stays empty."""
+    clock = SimulatedClock()
+    clock.sleep(start_hour * 3600)
+    schema = new_table_schema(
+        columns=parse_columns("k BIGINT NOT NULL, v STRING"),
+        primary_keys=("k",),
+        partition_keys=(),
+        options={"bucket": "1", **{key: str(value).lower() for key, value in options.items()}},
+        time_millis=1,
+    )
+    return Simulation(create_or_open(f"{folder}/bench.db/t", schema, clock), load, clock)
+
+
+class Simulation:
+    """One run; the steps are those of `table.job.stream_commit`."""
+
+    def __init__(self, table: FileStoreTable, load: Load, clock: SimulatedClock) -> None:
+        self.load = load
+        self.model = SizeModel(load, table.schema.target_file_size)
+        self.executor = SimulatedExecutor(table, self.model, clock)
+        self.coordinator = kind_of(table.schema).compactions(table, self.executor)
+        self.coordinator.restore([BUCKET], None)
+        self.live: dict[str, DataFileMeta] = {}
+        self.started = clock.seconds
+        self.flushed = 0
+        self.waits: list[float] = []
+        self.runs: list[int] = []
+        self.space: list[float] = []
+
+    def flush(self) -> None:
+        """One epoch: wait when it must, commit a file and what has finished, begin what is due."""
+        number = len(self.waits)
+        self.executor.advance(self.started + number * self.load.interval_s)
+        self.waits.append(self._back_pressure())
+        file = self.model.flushed(number)
+        self.flushed += file.file_size
+        finished = self.coordinator.finished()
+        self.coordinator.add_new_files(
+            [BucketChange(partition=BUCKET[0], bucket=BUCKET[1], added=(file,))]
+        )
+        self.live[file.file_name] = file
+        self.runs.append(self.coordinator.back_pressure.sorted_runs()[BUCKET])
+        merged = self.load.merged_size((number + 1) * self.load.flush_bytes)
+        self.space.append(sum(live.file_size for live in self.live.values()) / merged)
+        self._apply(finished)
+        self.coordinator.trigger()
+
+    def outcome(self) -> Outcome:
+        """What the flushes so far have cost."""
+        space = self.space[WARM_UP:] or self.space
+        return Outcome(
+            flushes=len(self.waits),
+            write_amplification=1 + self.executor.bytes_written / self.flushed,
+            space_max=max(space),
+            space_mean=sum(space) / len(space),
+            runs_max=max(self.runs),
+            runs_mean=sum(self.runs) / len(self.runs),
+            compactions=self.executor.reasons.total(),
+            waited=sum(1 for wait in self.waits if wait),
+            waited_s_max=max(self.waits),
+            files=len(self.live),
+            reasons=dict(self.executor.reasons),
+        )
+
+    def _back_pressure(self) -> float:
+        """Seconds that the epoch waited."""
+        began = self.executor.clock.seconds
+        while self.coordinator.back_pressure.over_stop_trigger():
+            self.coordinator.trigger()
+            if self.coordinator.is_idle():
+                break
+            if not self.coordinator.finished():
+                self.executor.wait()
+            self._apply(self.coordinator.finished())
+            self.coordinator.trigger()
+        return self.executor.clock.seconds - began
+
+    def _apply(self, finished: Sequence[FinishedCompaction]) -> None:
+        self.coordinator.apply(finished)
+        for compaction in finished:
+            for file in compaction.change.removed:
+                del self.live[file.file_name]
+            self.live.update({file.file_name: file for file in compaction.change.added})
+
+
+def lines(flushes: int, options: Mapping[str, object]) -> Iterator[str]:
+    """Each load with each trigger."""
+    yield from HEAD
+    for load in LOADS.values():
+        for trigger in TRIGGERS:
+            settings = {"num-sorted-run.compaction-trigger": trigger, **options}
+            text = ", ".join(f"`{key}` = {value}" for key, value in settings.items())
+            yield simulate(load, settings, flushes).markdown(load.name, text)
+        for added in LEVELS:
+            chosen = simulate(load, {**added, **options}, flushes, freshness=FRESHNESS)
+            levels = "".join(f", `{key}` = {value}" for key, value in added.items())
+            yield chosen.markdown(load.name, f"`compaction-policy` = auto{levels}")
+    yield from decision_lines()
+
+
+def goals(flushes: int) -> Iterator[Goal]:
+    """Of each load, bytes that the job's own choice writes ÷ those of the best trigger."""
+    for load in LOADS.values():
+        options = [{"num-sorted-run.compaction-trigger": trigger} for trigger in TRIGGERS]
+        best = min(simulate(load, fixed, flushes).write_amplification for fixed in options)
+        chosen = simulate(load, {}, flushes, freshness=FRESHNESS).write_amplification
+        name = f"compaction-policy = auto, writes ÷ the best trigger's, {load.name}"
+        yield Goal(name, chosen / best, 1.3)
+
+
+def decision_lines() -> Iterator[str]:
+    """What a choice costs: of shapes that no bucket had before, and of known ones."""
+    rules, took = UniversalCompaction(), list[float]()
+    shapes = [
+        BucketShape(size=MB << power, flush=MB, level=5, num_levels=6) for power in range(4, 16)
+    ]
+    for _ in range(2):
+        for shape in shapes:
+            begun = time.process_time()
+            choose_rules(shape, rules, FixedRules(), FRESHNESS)
+            took.append(1000 * (time.process_time() - begun))
+    first, again = took[: len(shapes)], took[len(shapes) :]
+    yield (
+        f"a choice: {min(first):.0f} to {max(first):.0f} ms of the processor for a shape that is "
+        f"not known, {max(again):.2f} ms for a known one"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.compact.compaction_simulation")
+    parser.add_argument("--flushes", type=int, default=FLUSHES)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    args = parser.parse_args()
+    for line in lines(args.flushes, dict(pair.split("=", 1) for pair in args.set)):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""What local copies of data files spare look-ups: small epochs of random keys on a large table.
+
+    python -m bench.compact.lookup_copies [--rows N] [--epochs N] [--changes N] [--delay-ms N]
+
+For each kind of table, on local disk and on a store whose requests take a while, the time of an
+epoch without copies (``lookup.cache-max-disk-size`` = 0) over the time with them. Epochs take
+turns, so a busy machine slows both. The first epoch, which makes the copies, is told by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import binascii
+import multiprocessing
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from bench.compact.changelogs import PARTITION, CompactHere
+from stream_app.clock import SystemClock
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import VALUE_KIND, new_table_schema
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.kinds.registry import bucket_writer
+from stream_app.table.opening import create_or_open
+from stream_app.table.write.bucket_writer import flushed_files
+from tests.support.servers.s3_server import running_server
+
+KINDS: Mapping[str, Mapping[str, str]] = {
+    "lookup": {"changelog-producer": "lookup"},
+    "deletion vectors": {"deletion-vectors.enabled": "true"},
+}
+COLUMNS: Mapping[str, str] = {
+    "BIGINT": "k BIGINT NOT NULL, v STRING, w STRING, n BIGINT",
+    "STRING": "k STRING NOT NULL, v STRING, w STRING, n BIGINT",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Where a bucket is, and what a client needs."""
+
+    bucket: str
+    options: Mapping[str, str]
+
+
+@dataclass
+class Arm:
+    """One table; seconds of each epoch: of the clock, and of the processor."""
+
+    table: FileStoreTable
+    clock_s: list[float] = field(default_factory=list)
+    processor_s: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._commit = StreamTableCommit(self.table, "bench", CompactHere(self.table))
+
+    def load(self, keys: np.ndarray) -> None:
+        self._write(0, keys)
+        self._commit.compact_whole()
+
+    def epoch(self, epoch: int, keys: np.ndarray) -> None:
+        begun = time.monotonic(), time.process_time()
+        self._write(epoch, keys)
+        self._commit.drain()
+        self.clock_s.append(time.monotonic() - begun[0])
+        self.processor_s.append(time.process_time() - begun[1])
+
+    def _write(self, epoch: int, keys: np.ndarray) -> None:
+        """A number or its digits as the key, two texts that do not compress well, a number."""
+        fields = arrow_schema(self.table.schema.fields)
+        kind = RowKind.UPDATE_AFTER if epoch else RowKind.INSERT
+        v, w = (_texts(len(keys), 2 * epoch + column) for column in (0, 1))
+        is_text = pa.types.is_string(fields[0].type)
+        key = pa.array(np.char.zfill(keys.astype(str), 12)).cast(pa.string()) if is_text else keys
+        kinds = pa.array(np.full(len(keys), int(kind), np.int8))
+        columns = [kinds, pa.array(key), v, w, pa.array(keys)]
+        number = self._commit.follow_and_wait()
+        writer = bucket_writer(self.table, PARTITION, 0, next_sequence_number=number)
+        writer.write(pa.RecordBatch.from_arrays(columns, [VALUE_KIND, *fields.names]))
+        self._commit.commit_epoch(epoch, [flushed_files(writer, PARTITION, 0)])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--changes", type=int, default=500)
+    parser.add_argument("--delay-ms", type=int, default=20)
+    given = parser.parse_args()
+    print("| store | table | key | changes | first epoch | clock | processor | copies, bytes |")
+    print("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |")
+    with _store(given.delay_ms) as s3, tempfile.TemporaryDirectory() as folder:
+        os.environ["TMPDIR"] = tempfile.tempdir = folder
+        for store in ("local disk", f"S3, {given.delay_ms} ms"):
+            for kind, columns in ((kind, key) for kind in KINDS for key in COLUMNS):
+                cells = _measured(given, store, kind, columns, s3, Path(folder))
+                print(f"| {store} | {kind} | {columns} | {given.changes} | {cells} |", flush=True)
+
+
+def _measured(
+    given: argparse.Namespace,
+    store: str,
+    kind: str,
+    columns: str,
+    s3: Store,
+    folder: Path,
+) -> str:
+    name = f"{kind}-{columns}".replace(" ", "-")
+    arms = []
+    for most in ("0", "10 gb"):
+        options = {"bucket": "1", "lookup.cache-max-disk-size": most, **KINDS[kind]}
+        schema = new_table_schema(
+            columns=parse_columns(COLUMNS[columns]),
+            primary_keys=("k",), partition_keys=(), options=options, time_millis=0,
+        )  # fmt: skip
+        place = f"{name}-{most[0]}"
+        path = f"{s3.bucket}/{place}" if store.startswith("S3") else str(folder / place)
+        table = create_or_open(path, schema, SystemClock(), file_io_options=s3.options)
+        arms.append(Arm(table))
+    random = np.random.default_rng(0)
+    for arm in arms:
+        arm.load(np.arange(given.rows))
+    for epoch in range(1, given.epochs + 1):
+        keys = random.integers(0, given.rows, given.changes)
+        for arm in arms:
+            arm.epoch(epoch, keys)
+    without, with_ = arms
+    size = sum(path.stat().st_size for path in (folder.glob("stream_app-*/lookup/*/*/*")))
+    first = with_.processor_s[0] / without.processor_s[0]
+    clock, processor = (
+        _middle(getattr(without, clock)[1:]) / _middle(getattr(with_, clock)[1:])
+        for clock in ("clock_s", "processor_s")
+    )
+    return f"{first:.2f} | {clock:.2f} | {processor:.2f} | {size:,}"
+
+
+def _middle(seconds: Sequence[float]) -> float:
+    return float(np.median(seconds))
+
+
+def _texts(count: int, seed: int) -> pa.Array:
+    """32 digits each, which do not compress below a half."""
+    digits = pa.py_buffer(binascii.hexlify(np.random.default_rng(seed).bytes(count * 16)))
+    fixed = pa.Array.from_buffers(pa.binary(32), count, [None, digits])
+    return fixed.cast(pa.binary()).cast(pa.string())
+
+
+@contextmanager
+def _store(delay_ms: int) -> Iterator[Store]:
+    """A store in a process of its own, whose work is not counted."""
+    ours, theirs = multiprocessing.get_context("spawn").Pipe()
+    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs, delay_ms))
+    process.start()
+    yield ours.recv()
+    ours.send(None)
+    process.join()
+
+
+def _serve(connection: Connection, delay_ms: int) -> None:
+    with running_server() as server:
+        bucket = f"s3://{server.new_bucket()}"
+        server.before = lambda _method, _path: time.sleep(delay_ms / 1000)
+        connection.send(Store(bucket, server.options))
+        connection.recv()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""A figure of a bench beside the bound that it is to keep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A ratio, seconds or microseconds, as its name says.
+
+    Attributes:
+        measured: None: it could not be measured here, which misses the goal.
+    """
+
+    name: str
+    measured: float | None
+    bound: float
+    at_least: bool = False
+
+    @property
+    def is_met(self) -> bool:
+        if self.measured is None:
+            return False
+        return self.measured >= self.bound if self.at_least else self.measured <= self.bound
+
+    def line(self) -> str:
+        sign = "≥" if self.at_least else "≤"
+        measured = "not measured" if self.measured is None else f"{self.measured:.3g}"
+        verdict = "met" if self.is_met else "missed"
+        return f"| {self.name} | {measured} | {sign} {self.bound:g} | {verdict} |"

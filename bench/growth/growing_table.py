@@ -1,0 +1,200 @@
+"""A table of some size, into which epochs of changes are written, committed and compacted.
+
+The job's own `TableJob` runs in this process, with the writers of its tasks and with its upkeep;
+there is no Spark, no broker and no decoding. Seconds are those of the processor.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from bench.growth.changed_rows import COLUMNS, KEYS, OLD_KEYS, partition_rows, random_changes
+from bench.shop.shop_changes import fresh_folder
+from stream_app.clock import SystemClock
+from stream_app.model.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.compact_request import CompactRequest
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import VALUE_KIND, new_table_schema
+from stream_app.table.commit.commit_history import CommitHistory
+from stream_app.table.commit.file_store_commit import FileStoreCommit
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.table_job import TableJob
+from stream_app.table.kinds.registry import (
+    bucket_assigner,
+    bucket_writer,
+    compact_bucket,
+    table_write,
+)
+from stream_app.table.opening import create_or_open
+from stream_app.table.write.bucket_writer import BucketWriter, flushed_files
+
+BUCKETS = 2
+_CHANGELOG = {"changelog-producer": "input"}
+_TOP_LEVEL = 5
+_UPDATE_AFTER = 2
+
+
+@dataclass(frozen=True)
+class EpochCost:
+    """Seconds of the processor: of writing files, of compactions, and of all else on the driver."""
+
+    write_s: float
+    compact_s: float
+    commit_s: float
+
+    @property
+    def seconds(self) -> float:
+        return self.write_s + self.compact_s + self.commit_s
+
+
+@dataclass
+class TimedCompactions:
+    """Implements `CompactExecutor`: in the caller."""
+
+    table: FileStoreTable
+    seconds: float = 0.0
+
+    def submit(self, request: CompactRequest) -> Future[BucketChange]:
+        """The change is there at once; the next epoch publishes it."""
+        began = time.process_time()
+        future: Future[BucketChange] = Future()
+        future.set_result(compact_bucket(self.table, request))
+        self.seconds += time.process_time() - began
+        return future
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a table is before the first epoch.
+
+    Attributes:
+        keys: of each partition that changes.
+        changed: partitions that each epoch changes.
+        old: further partitions, which stay as they are.
+        snapshots: that the table has, and keeps.
+    """
+
+    keys: int
+    changed: int = 1
+    old: int = 0
+    snapshots: int = 0
+
+
+@dataclass
+class GrowingTable:
+    """A table and the job that writes it.
+
+    Attributes:
+        changes: of an epoch.
+    """
+
+    folder: Path
+    size: Size
+    changes: int
+    table: FileStoreTable = field(init=False)
+    _job: TableJob = field(init=False)
+    _compactions: TimedCompactions = field(init=False)
+    _rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
+    _epoch: int = 0
+
+    def __post_init__(self) -> None:
+        kept = {
+            "snapshot.num-retained.min": str(self.size.snapshots),
+            "snapshot.num-retained.max": str(self.size.snapshots),
+        }
+        schema = new_table_schema(
+            columns=parse_columns(COLUMNS),
+            primary_keys=KEYS,
+            partition_keys=("p",),
+            options={
+                "bucket": str(BUCKETS),
+                **_CHANGELOG,
+                **(kept if self.size.snapshots else {}),
+            },
+            time_millis=1,
+        )
+        name = f"{self.size.keys}-{self.size.changed}-{self.size.old}-{self.size.snapshots}"
+        self.table = create_or_open(fresh_folder(self.folder, name), schema, SystemClock())
+        self._compactions = TimedCompactions(self.table)
+        self._load()
+        self._job = TableJob(self.table, lambda _: self._compactions)
+        self._job.open("bench")
+        while self._job.committer.state.history.known_id < self.size.snapshots:
+            self._commit([random_changes(self._rng, 1, range(1), self.size.keys)])
+
+    def epoch(self) -> EpochCost:
+        """Write, commit and compact an epoch of random changes."""
+        changed = range(self.size.changed)
+        return self._commit([random_changes(self._rng, self.changes, changed, self.size.keys)])
+
+    def _commit(self, batches: Iterable[pa.RecordBatch]) -> EpochCost:
+        began, compacted = time.process_time(), self._compactions.seconds
+        first = self._job.follow_and_wait()
+        followed = time.process_time()
+        written = _written(self.table, batches, first)
+        wrote = time.process_time()
+        self._job.committer.commit_epoch(self._epoch, written)
+        self._job.upkeep.after_commit()
+        ended, compact_s = time.process_time(), self._compactions.seconds - compacted
+        self._epoch += 1
+        write_s = wrote - followed
+        return EpochCost(write_s, compact_s, ended - began - write_s - compact_s)
+
+    def _load(self) -> None:
+        """Commit the table's first rows, as one run of the highest level in each bucket."""
+        options = {
+            key: value for key, value in self.table.schema.options.items() if key not in _CHANGELOG
+        }
+        quiet = replace(self.table, schema=replace(self.table.schema, options=options))
+        loaded = []
+        old = range(self.size.changed, self.size.changed + self.size.old)
+        for partitions, keys in ((range(self.size.changed), self.size.keys), (old, OLD_KEYS)):
+            for partition in partitions:
+                for change in _loaded(quiet, partition_rows(self._rng, partition, keys)):
+                    files = tuple(file.upgraded(_TOP_LEVEL) for file in change.added)
+                    loaded.append(replace(change, added=files))
+        commit = FileStoreCommit(self.table, CommitHistory(self.table, "filled", None))
+        commit.commit_appends(ManifestCommittable(identifier=0, changes=tuple(loaded)))
+
+
+def _loaded(table: FileStoreTable, batches: Iterable[pa.RecordBatch]) -> Iterator[BucketChange]:
+    """Files of a partition's rows; all its buckets are written at once, within their buffers."""
+    assigner = bucket_assigner(table)
+    writers: dict[BucketId, BucketWriter] = {}
+    for batch in batches:
+        for partition, bucket, part in assigner.assign(_as_changes(batch)):
+            where = partition, bucket
+            if where not in writers:
+                writers[where] = bucket_writer(table, *where, next_sequence_number=0)
+            writers[where].write(part)
+    for where, writer in writers.items():
+        yield flushed_files(writer, *where)
+
+
+def _as_changes(rows: pa.RecordBatch) -> pa.RecordBatch:
+    kinds = pa.array(np.full(rows.num_rows, _UPDATE_AFTER, np.int8))
+    return rows.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), kinds)
+
+
+def _written(
+    table: FileStoreTable, batches: Iterable[pa.RecordBatch], first: int
+) -> list[BucketChange]:
+    """What one task writes of an epoch, bucket after bucket."""
+    assigner = bucket_assigner(table)
+    parts: dict[BucketId, list[pa.RecordBatch]] = {}
+    for batch in batches:
+        for partition, bucket, part in assigner.assign(_as_changes(batch)):
+            parts.setdefault((partition, bucket), []).append(part)
+    with table_write(table, next_sequence_number=first) as task:
+        for where, blocks in parts.items():
+            for block in blocks:
+                task.write(where, block)
+        return task.prepare_commit()

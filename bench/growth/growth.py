@@ -1,0 +1,258 @@
+"""What an epoch of changes costs as rows, partitions, snapshots, and tables of a job grow.
+
+    ./run.sh bench growth
+    python -m bench.growth.growth [--axis NAME …] [--rows N] [--partitions N] [--snapshots N]
+        [--tables N] [--delta PYTHON] [--svg FOLDER]
+
+An axis has tables of several sizes, by tens up to the given one; all else is equal. Their epochs
+take turns. Seconds are the processor's: of the driver and of its tasks, which
+`bench.growth.growing_table` runs in this process, compactions included. Goal: the last point of an
+axis costs 1.1 × the first at most. Where partitions or tables grow, the epoch changes the same one
+of them; `all partitions` changes each of up to a tenth as many, has files for each, and no goal.
+
+Beside it Paimon Rust writes the same tables by pypaimon-rust, and compacts nothing. With `--delta`,
+the Python of an environment with deltalake and NumPy, Delta's MERGE has tables of its own, up to
+`DELTA_KEYS` rows. Neither is asked for snapshots or tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from bench.goal import Goal
+from bench.growth.curves import curves
+from bench.growth.growing_table import EpochCost, GrowingTable, Size
+from bench.jobs.databases import DatabaseJob
+from bench.process_time import run_metered
+from tests.support.judges.own_environment import python_of
+from tests.support.judges.pypaimon_reader import LOCK_LIST
+
+GOAL = 1.1
+CHANGES = 250_000
+KEYS = 1_000_000
+"""Rows of the changed partitions, where other things than rows grow."""
+WARM_UP, EPOCHS = 1, 15
+"""Three rounds of the five flushes after which a bucket is compacted."""
+EPOCHS_OF_OTHERS = 4
+DELTA_KEYS = 10_000_000
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The largest point of each axis, and the changes of an epoch."""
+
+    rows: int = 100_000_000
+    partitions: int = 1_000
+    snapshots: int = 10_000
+    tables: int = 1_000
+    changes: int = CHANGES
+    keys: int = KEYS
+
+    def smaller(self) -> Bounds:
+        """A tenth of everything."""
+        tenths = (self.rows, self.partitions, self.snapshots, self.tables, self.changes, self.keys)
+        return Bounds(*(number // 10 for number in tenths))
+
+
+@dataclass
+class Axis:
+    """What grows, and what an epoch costs at each of its points.
+
+    Attributes:
+        has_goal: whether the last point is held against the first.
+        epochs: of each point, makes one and tells its cost.
+        others: mean seconds of other writers, at the first points or at all.
+    """
+
+    name: str
+    points: Sequence[int]
+    epochs: Sequence[Callable[[], EpochCost]]
+    has_goal: bool = True
+    costs: list[EpochCost] = field(default_factory=list)
+    others: dict[str, list[float]] = field(default_factory=dict)
+
+    @property
+    def ratio(self) -> float:
+        """The last point's seconds ÷ the first one's."""
+        return self.costs[-1].seconds / self.costs[0].seconds
+
+    def measure(self) -> None:
+        """Let the points take turns; keep the mean of each."""
+        seen: list[list[EpochCost]] = [[] for _ in self.points]
+        for _ in range(WARM_UP + EPOCHS):
+            for costs, epoch in zip(seen, self.epochs, strict=True):
+                costs.append(epoch())
+        self.costs = [_mean(costs[WARM_UP:]) for costs in seen]
+
+    def lines(self) -> Iterator[str]:
+        first = self.costs[0].seconds
+        for place, (point, cost) in enumerate(zip(self.points, self.costs, strict=True)):
+            others = [self.others.get(name, [])[place : place + 1] for name in OTHERS]
+            cells = (
+                self.name,
+                f"{point:,}",
+                *(f"{part:.3f}" for part in (cost.write_s, cost.compact_s, cost.commit_s)),
+                f"{cost.seconds:.3f}",
+                f"{cost.seconds / first:.2f}",
+                *("".join(f"{seconds:.2f}" for seconds in other) for other in others),
+            )
+            yield f"| {' | '.join(cells)} |"
+
+    def picture(self) -> str:
+        """Its curves as SVG."""
+        ours = {"stream_app": [cost.seconds for cost in self.costs]}
+        title = "Processor seconds of an epoch of changes"
+        return curves(title, self.name, self.points, ours | self.others)
+
+
+OTHERS = {"Paimon Rust": "rust", "Delta MERGE": "delta"}
+OF_ONE_TABLE = ("rows", "partitions", "all partitions", "snapshots")
+AXES = (*OF_ONE_TABLE, "tables")
+
+
+def measure(
+    folder: Path, bounds: Bounds, names: Sequence[str] = AXES, delta: Path | None = None
+) -> Iterator[Axis]:
+    """One axis after the other."""
+    pa.set_cpu_count(1)
+    GrowingTable(folder / "warm-up", Size(bounds.keys // 10), bounds.changes).epoch()
+    for name in names:
+        with tempfile.TemporaryDirectory(dir=folder) as place:
+            if name in OF_ONE_TABLE:
+                yield _axis_of_one_table(name, Path(place), bounds, delta)
+            else:
+                yield _tables_axis(Path(place), bounds)
+
+
+def _axis_of_one_table(name: str, folder: Path, bounds: Bounds, delta: Path | None) -> Axis:
+    points, size_of = _sizes(name, bounds)
+    tables = [GrowingTable(folder, size_of(point), bounds.changes) for point in points]
+    epochs = [table.epoch for table in tables]
+    axis = Axis(name, points, epochs, has_goal=name != "all partitions")
+    axis.measure()
+    if name != "snapshots":
+        rust = python_of("pypaimon", LOCK_LIST)
+        axis.others["Paimon Rust"] = _others(rust, "rust", tables)
+    if name != "snapshots" and delta is not None:
+        small = [table for table in tables if table.size.keys <= DELTA_KEYS]
+        axis.others["Delta MERGE"] = _others(delta, "delta", small)
+    return axis
+
+
+def _sizes(name: str, bounds: Bounds) -> tuple[Sequence[int], Callable[[int], Size]]:
+    """The points of an axis, and the table at each."""
+    keys = bounds.keys
+    if name == "rows":
+        return _tens(keys, bounds.rows), Size
+    if name == "partitions":
+        return _tens(1, bounds.partitions), lambda point: Size(keys, old=point - 1)
+    if name == "all partitions":
+        return _tens(1, bounds.partitions // 10), lambda point: Size(keys // point, changed=point)
+    return _tens(10, bounds.snapshots), lambda point: Size(keys, snapshots=point)
+
+
+def _tens(first: int, last: int) -> list[int]:
+    """Powers of ten of the first, up to the last."""
+    points = [first]
+    while points[-1] * 10 <= last:
+        points.append(points[-1] * 10)
+    return points
+
+
+def _tables_axis(folder: Path, bounds: Bounds) -> Axis:
+    """Jobs of so many tables, of which one changes; its messages are decoded too."""
+
+    def epochs(tables: int) -> Callable[[], EpochCost]:
+        place = folder / f"database-{tables}"
+        job = DatabaseJob(place, tables, 1, bounds.changes, moves=False)
+        numbers = iter(range(1_000_000))
+        return lambda: EpochCost(0.0, 0.0, job.epoch(next(numbers)))
+
+    points = _tens(1, bounds.tables)
+    axis = Axis("tables", points, [epochs(tables) for tables in points])
+    axis.measure()
+    return axis
+
+
+def _others(python: Path, name: str, tables: Sequence[GrowingTable]) -> list[float]:
+    wanted = [
+        {
+            "path": table.table.location,
+            "keys": table.size.keys,
+            "changed": table.size.changed,
+            "old": table.size.old,
+            "changes": table.changes,
+            "epochs": EPOCHS_OF_OTHERS,
+        }
+        for table in tables
+    ]
+    command = [str(python), "-m", "bench.growth.other_writers", name, json.dumps(wanted)]
+    means: list[float] = json.loads(run_metered(command)[0])
+    return means
+
+
+def _mean(costs: Sequence[EpochCost]) -> EpochCost:
+    return EpochCost(
+        statistics.mean(cost.write_s for cost in costs),
+        statistics.mean(cost.compact_s for cost in costs),
+        statistics.mean(cost.commit_s for cost in costs),
+    )
+
+
+def lines(
+    folder: Path,
+    bounds: Bounds,
+    names: Sequence[str] = AXES,
+    delta: Path | None = None,
+    svg: Path | None = None,
+) -> Iterator[str]:
+    """A table for docs/performance.md, and a picture for each axis."""
+    yield (
+        f"| {bounds.changes:,} changes: what grows | to | write, s | compactions, s "
+        f"| the rest, s | an epoch, s | ÷ first | {' | '.join(f'{name}, s' for name in OTHERS)} |"
+    )
+    yield f"| --- |{' ---: |' * (6 + len(OTHERS))}"
+    missed = []
+    for axis in measure(folder, bounds, names, delta):
+        yield from axis.lines()
+        if axis.has_goal and axis.ratio > GOAL:
+            missed.append(f"{axis.name} {axis.ratio:.2f}")
+        if svg is not None:
+            path = svg / f"growth-{axis.name.replace(' ', '-')}.svg"
+            path.write_text(axis.picture(), encoding="utf-8")
+    yield f"goal: the last point ≤ {GOAL} × the first; missed: {', '.join(missed) or 'none'}"
+
+
+def goals(folder: Path, bounds: Bounds) -> Iterator[Goal]:
+    """The ratio of each axis."""
+    for axis in measure(folder, bounds):
+        if axis.has_goal:
+            name = f"an epoch with {axis.points[-1]:,} {axis.name} ÷ with {axis.points[0]:,}"
+            yield Goal(name, axis.ratio, GOAL)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.growth.growth")
+    whole = Bounds()
+    for name in ("rows", "partitions", "snapshots", "tables", "changes", "keys"):
+        parser.add_argument(f"--{name}", type=int, default=getattr(whole, name))
+    parser.add_argument("--axis", nargs="+", choices=AXES, default=AXES)
+    parser.add_argument("--delta", type=Path, metavar="PYTHON")
+    parser.add_argument("--svg", type=Path, metavar="FOLDER", help="where pictures are written")
+    given = vars(parser.parse_args())
+    names, delta, svg = given.pop("axis"), given.pop("delta"), given.pop("svg")
+    with tempfile.TemporaryDirectory(prefix="stream_app-growth-") as folder:
+        for line in lines(Path(folder), Bounds(**given), names, delta, svg):
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""Paimon Rust's writer and Delta's MERGE on tables of several sizes, for `bench.growth.growth`.
+
+    python -m bench.growth.other_writers rust|delta JSON
+
+JSON is a list of tables: where one lies, its keys, its changed and its old partitions, the changes
+of an epoch, and how many epochs there are. Prints, as JSON, the mean seconds of the processor of an
+epoch for each; tables take turns. Rust writes into tables that lie there already, and
+compacts nothing. Delta's tables are made here. Runs in a Python environment of its own, which needs
+NumPy, Arrow and pypaimon-rust or deltalake.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from bench.growth.changed_rows import OLD_KEYS, partition_rows, random_changes
+
+Write = Callable[[pa.RecordBatch], object]
+
+
+def rust(table: Mapping[str, Any]) -> Write:
+    from pypaimon_rust.datafusion import PaimonCatalog
+
+    place = Path(table["path"])
+    catalog = PaimonCatalog({"warehouse": str(place.parents[1])})
+    builder = catalog.get_table(f"{place.parent.stem}.{place.name}").new_stream_write_builder()
+    epochs = iter(range(1_000_000))
+
+    def write(changes: pa.RecordBatch) -> None:
+        epoch = next(epochs)
+        writer = builder.new_write()
+        writer.write_arrow(changes)
+        builder.new_commit().commit(epoch, writer.prepare_commit(False, epoch))
+
+    return write
+
+
+def delta(table: Mapping[str, Any]) -> Write:
+    from deltalake import DeltaTable, write_deltalake
+
+    place = f"{table['path']}-delta"
+    rng = np.random.default_rng(1)
+    sizes = [table["keys"]] * table["changed"] + [OLD_KEYS] * table["old"]
+    batches = (rows for part, keys in enumerate(sizes) for rows in partition_rows(rng, part, keys))
+    schema = random_changes(rng, 1, range(1), 1).schema
+    loaded = pa.RecordBatchReader.from_batches(schema, batches)
+    write_deltalake(place, loaded, partition_by=["p"])
+
+    def write(changes: pa.RecordBatch) -> None:
+        merge = DeltaTable(place).merge(
+            changes, "old.p = new.p AND old.k = new.k", source_alias="new", target_alias="old"
+        )
+        merge.when_matched_update_all().when_not_matched_insert_all().execute()
+
+    return write
+
+
+def _distinct(changes: pa.RecordBatch) -> pa.RecordBatch:
+    """One change of each key: a MERGE refuses two."""
+    keys = changes.column("k").to_numpy() * 10_000 + changes.column("p").to_numpy()
+    return changes.take(pa.array(np.unique(keys, return_index=True)[1]))
+
+
+def main() -> None:
+    name, text = sys.argv[1:]
+    tables = json.loads(text)
+    rng = np.random.default_rng(11)
+    writers = [{"rust": rust, "delta": delta}[name](table) for table in tables]
+    seconds: list[list[float]] = [[] for _ in tables]
+    for _ in range(tables[0]["epochs"]):
+        for table, write, spent in zip(tables, writers, seconds, strict=True):
+            partitions = range(table["changed"])
+            changes = _distinct(random_changes(rng, table["changes"], partitions, table["keys"]))
+            began = time.process_time()
+            write(changes)
+            spent.append(time.process_time() - began)
+    print(json.dumps([statistics.mean(spent[1:]) for spent in seconds]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,330 @@
+"""A job of 1,000 tables of which 50 change in an epoch: what a changed and an idle table cost.
+
+    python -m bench.jobs.databases [--tables N] [--changed N] [--rows N] [--epochs N]
+
+The job's own driver, splitter, tasks and commits run in this process, without Spark and without a
+broker; plans are pickled for each task as Spark does it. Each line is a job: the same rows in one
+table, in as many tables as change, and in those among many idle ones. Times are seconds of the
+processor in an epoch; the driver's are those without the tasks'. `look` is a look for finished
+compactions and upkeep between two epochs. Goals: 50 changed tables ≤ 1.5 × the same rows in one, an
+idle table ≤ 0.01 ms; with 10,000 tables, of which 500 change, ≤ 5 s on the driver and a plan of
+1 MB at most.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+from pyspark import cloudpickle
+
+from bench.goal import Goal
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.sync_config import SyncConfig
+from stream_app.app.config.tables_of_job import WholeDatabase
+from stream_app.app.tables.database_tables import DatabaseTables
+from stream_app.app.tables.table_pipeline import job_pipeline
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.clock import SystemClock
+from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape
+from stream_app.spark.epoch.epoch_runner import EpochOutput, RoutedEpoch
+from stream_app.spark.ingest.epoch_committer import EpochCommitter
+from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.ingest.epoch_rounds import EpochRounds
+from stream_app.spark.ingest.epoch_tables import HoldingTables
+from stream_app.spark.ingest.job_state import JobStateFile
+from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
+from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
+from stream_app.spark.job_folder import Folder
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.table_job import IdleReport, TableJob
+from tests.support.engines.epoch_in_caller import EpochHere, Parts
+from tests.support.messages.database_topic import creates
+from tests.support.tables.small_table import CompactHere
+
+TABLES, CHANGED, ROWS, EPOCHS = 1000, 50, 20_000, 7
+_TASKS = 2
+"""That read, and as many that write: each gets the plan."""
+
+
+T = TypeVar("T")
+
+
+class Silent:
+    """Implements `TableListener`."""
+
+    def opened(self, table: FileStoreTable, topics: Collection[str]) -> None:
+        """Nobody listens."""
+
+    def epoch(self, report: EpochReport) -> None:
+        """Nobody listens."""
+
+    def idle_commit(self, report: IdleReport) -> None:
+        """Nobody listens."""
+
+
+@dataclass
+class Shipped(EpochHere):
+    """Tasks in this process that get their plan as Spark's do.
+
+    Attributes:
+        plan_bytes: of the last plan.
+        plan_s: seconds of the processor for pickling it and for unpickling it in each task.
+        task_s: of all tasks so far, without their plans.
+    """
+
+    plan_bytes: int = 0
+    plan_s: list[float] = field(default_factory=list)
+    task_s: float = 0.0
+
+    def route(self, epoch: int, messages: Parts, plan: EpochPlan) -> RoutedEpoch:
+        shipped = self._shipped(plan)
+        routed = self._timed(lambda: EpochHere.route(self, epoch, messages, shipped))
+
+        def write(plan: EpochPlan) -> EpochOutput:
+            ready = self._shipped(plan)
+            return self._timed(lambda: routed.write(ready))
+
+        return RoutedEpoch(routed.messages, write)
+
+    def _timed(self, work: Callable[[], T]) -> T:
+        began = time.process_time()
+        done = work()
+        self.task_s += time.process_time() - began
+        return done
+
+    def _shipped(self, plan: EpochPlan) -> EpochPlan:
+        began = time.process_time()
+        data = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
+        for _ in range(_TASKS):
+            shipped: EpochPlan = cloudpickle.loads(data)
+        self.plan_bytes = len(data)
+        self.plan_s.append(time.process_time() - began)
+        return shipped
+
+
+@dataclass
+class DatabaseJob:
+    """A job of a database with tables that change and tables that are idle.
+
+    Attributes:
+        moves: each epoch changes other tables, and adds rows; else all change the same rows.
+    """
+
+    folder: Path
+    tables: int
+    changed: int
+    rows: int
+    moves: bool = True
+    runner: Shipped = field(default_factory=Shipped)
+    batch: EpochCommitter[Parts] = field(init=False)
+    _sent: int = 0
+    _parts: list[pa.RecordBatch] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._spark("metadata", '{"id": "bench"}')
+        sync = SyncConfig(warehouse=str(self.folder / "warehouse"), options={"bucket": "1"})
+        database = WholeDatabase(source=SourceConfig(), sync=sync)
+        checkpoint = Folder(str(self.folder / "checkpoint"), LocalFileIO())
+        state = JobStateFile(checkpoint)
+
+        def feed_of(name: str, table: FileStoreTable) -> TableFeed:
+            return TableFeed(
+                name=name,
+                job=TableJob(table, CompactHere),
+                format_of=lambda seen: job_pipeline(database, seen),
+                quarantine=QuarantineWriter(None, 0),
+                listener=Silent(),
+            )
+
+        made = DatabaseTables(
+            tables=database, state=state, clock=SystemClock(),
+            feed_of=feed_of, quarantine=lambda *_: None,
+        )  # fmt: skip
+        feeds = list(made.feeds(self._messages(range(self.tables), 1)).feeds)
+        tables = HoldingTables(
+            feeds,
+            epoch_log=EpochLog(checkpoint, goes_back=False),
+            state_file=state,
+            now_ms=SystemClock().now_ms,
+        )
+        self.batch = EpochCommitter(
+            EpochRounds(
+                tables=tables,
+                shape=EpochShape(tasks=_TASKS, splitter=made.splitter(feeds), isolates=True),
+                runner=self.runner,
+                clock=SystemClock(),
+                newcomers=made,
+            )
+        )
+
+    def _messages(self, tables: Sequence[int], rows: int) -> pa.Table:
+        sent = [
+            message
+            for table in tables
+            for message in creates(f"shop.t{table}", range(self._sent, self._sent + rows))
+        ]
+        self._sent += rows
+        return pa.Table.from_pydict(
+            {
+                "topic": ["shop"] * len(sent),
+                "partition": [0] * len(sent),
+                "offset": range(len(sent)),
+                "timestamp": [0] * len(sent),
+                "key": [key for key, _ in sent],
+                "value": [value for _, value in sent],
+            },
+            schema=MESSAGE_SCHEMA,
+        )
+
+    def epoch(self, number: int) -> float:
+        """Seconds of the processor."""
+        first = number * self.changed if self.moves else 0
+        changed = [(first + number) % self.tables for number in range(self.changed)]
+        if self.moves or not self._parts:
+            messages = self._messages(changed, self.rows // self.changed)
+            self._parts = messages.combine_chunks().to_batches()
+        end = json.dumps({"shop": {"0": number}})
+        self._spark(f"offsets/{number}", f"v1\n{{}}\n{end}")
+        began = time.process_time()
+        self.batch(self._parts, number)
+        return time.process_time() - began
+
+    def _spark(self, name: str, text: str) -> None:
+        """Write a file that Spark has in a checkpoint."""
+        path = self.folder / "checkpoint" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def look(self) -> float:
+        """Seconds of the processor for a look between epochs."""
+        began = time.process_time()
+        self.batch.while_idle()
+        return time.process_time() - began
+
+
+def memory_mb() -> float:
+    """Resident memory of this process, at most so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+@dataclass(frozen=True)
+class DatabaseCost:
+    """Of a job's epochs, the medians of seconds of the processor.
+
+    Attributes:
+        driver_s: of `epoch_s` what is not the tasks'.
+        plan_s: of an epoch's two plans.
+        plan_bytes: of the last plan.
+    """
+
+    tables: int
+    changed: int
+    epoch_s: float
+    driver_s: float
+    plan_s: float
+    plan_bytes: int
+    look_s: float
+
+    def line(self) -> str:
+        return (
+            f"{self.tables:>6} tables, {self.changed:>4} change: {self.epoch_s:7.3f} s an epoch, "
+            f"{self.driver_s:.3f} s of it the driver's; the plan {self.plan_s:6.3f} s "
+            f"({self.plan_bytes / 1e6:.2f} MB), look {self.look_s:.4f} s, "
+            f"memory so far {memory_mb():.0f} MB"
+        )
+
+
+def measured(
+    folder: Path, *, tables: int, changed: int, rows: int, epochs: int, moves: bool = True
+) -> DatabaseCost:
+    """Let a job have its epochs; the first two do not count."""
+    job = DatabaseJob(folder, tables, changed, rows, moves)
+    seconds, driver = [], []
+    for number in range(epochs):
+        tasks = job.runner.task_s
+        seconds.append(job.epoch(number))
+        driver.append(seconds[-1] - (job.runner.task_s - tasks))
+    return DatabaseCost(
+        tables,
+        changed,
+        statistics.median(seconds[2:]),
+        statistics.median(driver[2:]),
+        2 * statistics.median(job.runner.plan_s[4:]),
+        job.runner.plan_bytes,
+        statistics.median(job.look() for _ in range(5)),
+    )
+
+
+def measure(
+    folder: Path, *, tables: int, changed: int, rows: int, epochs: int
+) -> Iterator[DatabaseCost]:
+    """The same rows in one table, in those that change, and in these among idle ones."""
+    jobs = {"one": (1, 1), "some": (changed, changed), "many": (tables, changed)}
+    for name, (all_tables, its) in jobs.items():
+        yield measured(folder / name, tables=all_tables, changed=its, rows=rows, epochs=epochs)
+
+
+def _idle_ms(few: DatabaseCost, many: DatabaseCost) -> float:
+    """What one more idle table costs an epoch."""
+    return 1000 * (many.epoch_s - few.epoch_s) / max(1, many.tables - few.tables)
+
+
+def lines(folder: Path, *, tables: int, changed: int, rows: int, epochs: int) -> Iterator[str]:
+    """One job after the other, and what follows from them."""
+    costs = []
+    for cost in measure(folder, tables=tables, changed=changed, rows=rows, epochs=epochs):
+        costs.append(cost)
+        yield cost.line()
+    one, some, many = costs
+    yield (
+        f"{rows} rows in {changed} tables cost {some.epoch_s / one.epoch_s:.2f} × those in one; "
+        f"among {tables} tables {many.epoch_s / one.epoch_s:.2f} ×. A changed table costs "
+        f"{1000 * (some.epoch_s - one.epoch_s) / max(1, changed - 1):.1f} ms an epoch, an idle one "
+        f"{_idle_ms(some, many):.2f} ms"
+    )
+
+
+def goals(folder: Path, *, tables: int, rows: int, epochs: int) -> Iterator[Goal]:
+    """Of changed tables, of idle ones, and of many tables, of which a twentieth change."""
+    one, some = (
+        measured(folder / f"of-{count}", tables=count, changed=count, rows=rows, epochs=epochs)
+        for count in (1, CHANGED)
+    )
+    yield Goal(f"{CHANGED} changed tables ÷ one", some.epoch_s / one.epoch_s, 1.5)
+    few, many = (
+        measured(folder / f"idle-{count}", tables=count, changed=1, rows=10, epochs=20, moves=False)
+        for count in (1, TABLES)
+    )
+    yield Goal("an idle table, ms an epoch", _idle_ms(few, many), 0.01)
+    changed = tables // 20
+    most = measured(folder / "most", tables=tables, changed=changed, rows=rows, epochs=epochs)
+    name = f"{tables:,} tables, {changed:,} change"
+    yield Goal(f"{name}: processor of the driver, s an epoch", most.driver_s, 5)
+    yield Goal(f"{name}: the plan, MB", most.plan_bytes / 1e6, 1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="what tables cost an epoch")
+    parser.add_argument("--tables", type=int, default=TABLES)
+    parser.add_argument("--changed", type=int, default=CHANGED)
+    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--epochs", type=int, default=EPOCHS)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as name:
+        for line in lines(Path(name), **vars(args)):
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

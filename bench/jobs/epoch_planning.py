@@ -1,0 +1,214 @@
+"""What it costs to plan an epoch: three ways to cut a topic into epochs, without reading it.
+
+    python -m bench.jobs.epoch_planning [--epochs N] [--idle-seconds N] [--runs N]
+
+`spark` is Spark's Kafka source, `python` a streaming data source of PySpark that plans by the job's
+own questions to the brokers, `own` is the job's `topic_stream`. Each gives its epochs to a sink
+that does nothing. Read: the milliseconds of the processor for an epoch of three messages, and for a
+look that finds none, of Spark and all Python processes together, without the broker's.
+Results are in docs/adr/0027-the-job-plans-its-epochs.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+from bench.jobs.spark_baseline import bench_session
+from bench.process_time import ProcessorMeter
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
+from stream_app.app.tables.job_folders import hadoop_settings
+from stream_app.clock import SystemClock
+from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.kafka.client_options import client_options
+from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
+from stream_app.kafka.librdkafka import library
+from stream_app.kafka.next_offsets import next_end
+from stream_app.kafka.offset_ranges import OffsetRange
+from stream_app.model.job_epoch import Offsets
+from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.job_folder import Folder
+from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
+from stream_app.spark.stream.kafka_source import KafkaSource
+from stream_app.spark.stream.topic_stream import EpochRules, JobGroup, TopicStream
+from tests.support.brokers.kafka_broker import new_topic, produce
+
+PARTITIONS = 3
+_WAIT_S = 600.0
+_IDLE_TRIGGER_S = 0.1
+Stop = Callable[[], object]
+
+
+def offsets_of(bootstrap: str, topic: str) -> ClusterOffsets:
+    options = client_options(bootstrap, {}, library().features).options
+    return ClusterOffsets(options, topics=(topic,))
+
+
+class PlannedTopic(DataSource):
+    """A source whose epochs PySpark's planning process cuts; options: bootstrap, topic."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self.options = dict(options)
+
+    @classmethod
+    def name(cls) -> str:
+        return "planned_topic"
+
+    def schema(self) -> str:
+        return "value BINARY"
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802, ARG002
+        return PlannedTopicReader(self.options["bootstrap"], self.options["topic"])
+
+
+class PlannedTopicReader(DataSourceStreamReader):
+    """Limits an epoch by what it remembers: 4.0 and 4.1 know no limits."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._cluster = offsets_of(bootstrap, topic)
+        self._at: Offsets | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        return dict(self._cluster.offsets_at(OffsetEnd.OLDEST))
+
+    def latestOffset(self) -> dict[str, Any]:  # type: ignore[override, unused-ignore]  # noqa: N802
+        begin = self._at or self._cluster.offsets_at(OffsetEnd.OLDEST)
+        self._at = next_end(begin, self._cluster.offsets_at(OffsetEnd.NEWEST), 1)
+        return dict(self._at)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        return [InputPartition((start, end))]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:  # noqa: ARG002
+        raise AssertionError("nobody reads")
+
+
+def by_spark(messages: DataFrame, folder: Path, seconds: float) -> EpochCounter:
+    counter = EpochCounter()
+    writer = messages.writeStream.foreachBatch(lambda _, epoch: counter(epoch))
+    writer = writer.option("checkpointLocation", f"file://{folder}")
+    query = writer.trigger(processingTime=f"{int(seconds * 1000)} milliseconds").start()
+    counter.stop = query.stop
+    return counter
+
+
+def by_the_job(
+    spark: SparkSession, bootstrap: str, topic: str, folder: Path, seconds: float
+) -> EpochCounter:
+    counter = EpochCounter()
+    checkpoint = Folder(*file_io_of(str(folder), {}))
+
+    def give(_: Sequence[OffsetRange], epoch: int) -> int:
+        counter(epoch)
+        return 1
+
+    stream = TopicStream(
+        rules=EpochRules(limit=1, trigger_s=seconds),
+        source=offsets_of(bootstrap, topic),
+        epoch_log=EpochLog(checkpoint, goes_back=True),
+        writer=EpochLogWriter(checkpoint),
+        give=give,
+        failure=lambda: None,
+        jobs=JobGroup(spark, "bench"),
+        clock=SystemClock(),
+    )
+    stream.start()
+    counter.stop = stream.stop
+    return counter
+
+
+class EpochCounter:
+    """A sink that counts."""
+
+    def __init__(self) -> None:
+        self.stop: Stop = lambda: None
+        self._epochs = 0
+        self._changed = threading.Condition()
+
+    def __call__(self, _: int) -> None:
+        with self._changed:
+            self._epochs += 1
+            self._changed.notify_all()
+
+    def wait_for(self, epochs: int) -> None:
+        with self._changed:
+            assert self._changed.wait_for(lambda: self._epochs >= epochs, _WAIT_S)
+
+
+def measure(epochs: int, idle_s: float, runs: int, folder: Path) -> Iterator[str]:
+    spark = bench_session(2, **hadoop_settings(str(folder), {}, {}))
+    spark.dataSource.register(PlannedTopic)
+    taken: dict[str, list[tuple[float, float]]] = {}
+    with (
+        EmbeddedBroker(folder / "kafka") as broker,
+        ProcessorMeter(os.getpid(), without=broker.pid) as meter,
+    ):
+        topic = new_topic(broker, partitions=PARTITIONS)
+        for partition in range(PARTITIONS):  # of each an epoch takes a message
+            produce(broker, topic, [(None, b"v")] * (epochs + 1), partition=partition)
+        source = KafkaSource(
+            bootstrap_servers=broker.bootstrap, topics=(topic,), max_offsets_per_trigger=1
+        )
+        options = {"bootstrap": broker.bootstrap, "topic": topic}
+        planned = spark.readStream.format("planned_topic").options(**options).load()
+        ways: dict[str, Callable[[Path, float], EpochCounter]] = {
+            "spark": lambda at, s: by_spark(source.read_stream(spark), at, s),
+            "python": lambda at, s: by_spark(planned, at, s),
+            "own": lambda at, s: by_the_job(spark, broker.bootstrap, topic, at, s),
+        }
+        for run in range(runs + 1):
+            for name, way in ways.items():
+                place = folder / f"{name}-{run}"
+                full = _full(way(place, 0.0), epochs, meter)
+                idle = _idle(way(place, _IDLE_TRIGGER_S), idle_s, meter)
+                if run:  # the first one warms up
+                    taken.setdefault(name, []).append((full, idle))
+    spark.stop()
+    yield "| plans epochs | ms of the processor for an epoch | for a look that finds nothing |"
+    yield "| --- | --- | --- |"
+    for name, times in taken.items():
+        full, idle = (statistics.median(column) * 1000 for column in zip(*times, strict=True))
+        yield f"| {name} | {full:.1f} | {idle:.1f} |"
+
+
+def _full(counter: EpochCounter, epochs: int, meter: ProcessorMeter) -> float:
+    counter.wait_for(2)
+    before = meter.seconds()
+    counter.wait_for(epochs)
+    used = meter.seconds() - before
+    counter.stop()
+    return used / (epochs - 2)
+
+
+def _idle(counter: EpochCounter, seconds: float, meter: ProcessorMeter) -> float:
+    time.sleep(2.0)  # the begin is another cost
+    before = meter.seconds()
+    time.sleep(seconds)
+    used = meter.seconds() - before
+    counter.stop()
+    return used / (seconds / _IDLE_TRIGGER_S)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.jobs.epoch_planning")
+    parser.add_argument("--epochs", type=int, default=150)
+    parser.add_argument("--idle-seconds", type=float, default=10.0)
+    parser.add_argument("--runs", type=int, default=3)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
+        for line in measure(args.epochs, args.idle_seconds, args.runs, Path(folder)):
+            print(line)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,253 @@
+"""How old a message is when its rows are committed: a steady stream, the real job and broker.
+
+    ./run.sh bench freshness
+    python -m bench.jobs.freshness [--rate N] [--seconds N] [--trigger TEXT]
+
+A process sends changes of the shop's orders at a steady rate, each with the moment of its sending
+as its stamp. The job has two cores, changelog input and compaction. A message's age is the time
+from its stamp to the end of the commit that has it; the ages of a warm-up are left out. Broker and
+sender share the machine, so `load` tells what else it had to do. Goals: median ≤ 0.2 s, 99th
+percentile ≤ 0.4 s, no more snapshots of compactions than of epochs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.parquet as pq
+from confluent_kafka import Consumer, Producer, TopicPartition
+from kafka.admin import KafkaAdminClient, NewTopic
+
+from bench.goal import Goal
+from bench.jobs.ingest import write_conf
+from bench.process_time import ProcessorMeter
+from bench.shop.shop_topic import PARTITIONS, TOPIC, write_messages
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
+
+RATE, SECONDS, TRIGGER = 10_000, 60, "0 seconds"
+WARM_UP_S = 20
+EPOCH_MAX = 250_000
+_PULSE_S = 0.01
+_READY_S = 120.0
+_GOALS = (0.2, 0.4)
+
+
+@dataclass(frozen=True)
+class Freshness:
+    """Of one run.
+
+    Attributes:
+        ages: of measured messages, in seconds.
+        epochs: messages of each one in the measured time.
+        appends, compacts: snapshots by kind in the measured time.
+        processor_s: of the job in the measured time.
+        load: what the machine had to do in the last minute, broker and sender included.
+    """
+
+    ages: npt.NDArray[np.float64]
+    epochs: Sequence[int]
+    appends: int
+    compacts: int
+    processor_s: float
+    load: float
+
+    @property
+    def quantiles(self) -> tuple[float, float]:
+        """Median and 99th percentile."""
+        return float(np.quantile(self.ages, 0.5)), float(np.quantile(self.ages, 0.99))
+
+    def lines(self) -> Iterator[str]:
+        median, late = self.quantiles
+        yield (
+            f"{len(self.ages):,} messages in {len(self.epochs)} epochs: median {median:.2f} s "
+            f"(goal {_GOALS[0]}), 99th percentile {late:.2f} s (goal {_GOALS[1]}), "
+            f"longest {self.ages.max():.2f} s"
+        )
+        yield (
+            f"snapshots: {self.appends} of epochs, {self.compacts} of compactions; processor of "
+            f"the job {1e6 * self.processor_s / len(self.ages):.1f} µs a message; "
+            f"load of the machine {self.load:.1f}"
+        )
+
+
+def measure(folder: Path, rate: int, seconds: int, trigger: str) -> Freshness:
+    """Start broker and job, send, and compare stamps with commits."""
+    messages, job_folder = folder / "messages.parquet", folder / "fresh"
+    write_messages(messages, rate * (WARM_UP_S + seconds))
+    job_folder.mkdir()
+    with EmbeddedBroker(folder / "fresh-kafka") as broker:
+        admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+        admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)])
+        admin.close()
+        events = job_folder / "events.jsonl"
+        conf = write_conf(
+            {
+                "bootstrap": broker.bootstrap,
+                "folder": str(job_folder),
+                "epoch": EPOCH_MAX,
+                "trigger": trigger,
+            }
+        )
+        command = [sys.executable, "-P", "-m", "stream_app", "ingest"]
+        with (
+            (job_folder / "log.txt").open("wb") as log,
+            subprocess.Popen(
+                [*command, "--conf", str(conf), "--events", str(events)], stdout=log, stderr=log
+            ) as job,
+            ProcessorMeter(job.pid) as meter,
+        ):
+            try:
+                _wait_for(events, "started", job, job_folder / "log.txt")
+                sending = json.dumps([broker.bootstrap, str(messages), rate])
+                subprocess.run(
+                    [sys.executable, "-m", "bench.jobs.freshness", "--send", sending], check=True
+                )
+                now, load = time.monotonic(), os.getloadavg()[0]
+                processor_s = meter.timeline().between(now - seconds, now)
+                stamps = _stamps(broker.bootstrap)
+                _wait_for_offsets(events, {part: len(its) for part, its in stamps.items()}, job)
+            finally:
+                job.send_signal(signal.SIGTERM)
+                job.wait()
+    return _compared(stamps, _events(events), seconds, processor_s, load)
+
+
+def _compared(
+    stamps: Mapping[int, npt.NDArray[np.int64]],
+    events: Sequence[Mapping[str, Any]],
+    seconds: int,
+    processor_s: float,
+    load: float,
+) -> Freshness:
+    """Look each message's commit up, by its offset.
+
+    Args:
+        stamps: of all messages of a partition, in milliseconds, int64 [n].
+    """
+    began = max(int(its[-1]) for its in stamps.values()) - 1000 * seconds
+    epochs = {event["epoch"]: event for event in events if event["event"] == "epoch"}
+    ends = [
+        (event["end_offsets"][TOPIC], epochs[event["epoch"]]["time_ms"])
+        for event in events
+        if event["event"] == "progress" and event["epoch"] in epochs
+    ]
+    ages = []
+    for partition, its in stamps.items():
+        offsets = np.array([end.get(str(partition), 0) for end, _ in ends])
+        commits = np.array([time_ms for _, time_ms in ends])
+        at = np.searchsorted(offsets, np.arange(len(its)), side="right")
+        ages.append((commits[at] - its)[its >= began] / 1000)
+    measured = [event for event in events if event["time_ms"] >= began]
+    kinds = [snapshot["kind"] for event in measured for snapshot in event.get("snapshots", ())]
+    return Freshness(
+        np.concatenate(ages),
+        [event["messages"] for event in measured if event["event"] == "epoch"],
+        kinds.count("APPEND"),
+        kinds.count("COMPACT"),
+        processor_s,
+        load,
+    )
+
+
+def send(bootstrap: str, messages: str, rate: int) -> None:
+    """Send all messages, a few at each pulse."""
+    table = pq.read_table(messages)
+    keys, values = (table.column(name).to_pylist() for name in ("key", "value"))
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 2})
+    began, sent = time.perf_counter(), 0
+    while sent < len(values):
+        due = min(len(values), int((time.perf_counter() - began + _PULSE_S) * rate))
+        for at in range(sent, due):
+            producer.produce(TOPIC, values[at], keys[at])
+        sent = due
+        producer.poll(0)
+        time.sleep(max(0.0, sent / rate - (time.perf_counter() - began)))
+    producer.flush()
+
+
+def _stamps(bootstrap: str) -> dict[int, npt.NDArray[np.int64]]:
+    """The stamps of all messages by partition, as the broker has them."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "stamps"})
+    stamps = {}
+    for partition in range(PARTITIONS):
+        place = TopicPartition(TOPIC, partition, 0)
+        _, end = consumer.get_watermark_offsets(place)
+        consumer.assign([place])
+        its: list[int] = []
+        while len(its) < end:
+            its += [message.timestamp()[1] for message in consumer.consume(10_000, 1.0)]
+        stamps[partition] = np.array(its)
+    consumer.close()
+    return stamps
+
+
+def _events(path: Path) -> list[dict[str, Any]]:
+    """Whole lines alone: the job may be writing one."""
+    text = path.read_text() if path.exists() else ""
+    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+
+def _wait_for(events: Path, name: str, job: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + _READY_S
+    while not any(event["event"] == name for event in _events(events)):
+        if job.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"the job has not {name}:\n{log.read_text()[-4000:]}")
+        time.sleep(0.1)
+
+
+def _wait_for_offsets(events: Path, ends: Mapping[int, int], job: subprocess.Popen[bytes]) -> None:
+    """Until the job has committed all messages."""
+    deadline = time.monotonic() + _READY_S
+    wanted = {str(partition): end for partition, end in ends.items()}
+    while True:
+        progress = [event for event in _events(events) if event["event"] == "progress"]
+        if progress and progress[-1]["end_offsets"].get(TOPIC) == wanted:
+            return
+        if job.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"the job has not committed all: {progress[-1:]}, not {wanted}")
+        time.sleep(0.5)
+
+
+def lines(folder: Path, rate: int = RATE, seconds: int = SECONDS) -> Iterator[str]:
+    yield f"{rate:,} messages a second for {seconds} s, trigger {TRIGGER}"
+    yield from measure(folder, rate, seconds, TRIGGER).lines()
+
+
+def goals(folder: Path, rate: int = RATE, seconds: int = SECONDS) -> Iterator[Goal]:
+    """Both quantiles, and the snapshots of compactions ÷ those of epochs."""
+    measured = measure(folder, rate, seconds, TRIGGER)
+    for name, age, bound in zip(("median", "99th"), measured.quantiles, _GOALS, strict=True):
+        yield Goal(f"age at the commit, {rate:,} messages/s, {name}, s", age, bound)
+    yield Goal("snapshots of compactions ÷ of epochs", measured.compacts / measured.appends, 1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.jobs.freshness")
+    parser.add_argument("--rate", type=int, default=RATE)
+    parser.add_argument("--seconds", type=int, default=SECONDS)
+    parser.add_argument("--trigger", default=TRIGGER)
+    parser.add_argument("--send", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.send:
+        send(*json.loads(args.send))
+        return
+    with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
+        for line in measure(Path(folder), args.rate, args.seconds, args.trigger).lines():
+            print(line)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""The first stage of an epoch, Kafka → decoded → routed, piece by piece on real Spark.
+
+    python -m bench.jobs.route [--messages N] [--epoch N] [--runs N] [--only A,B] [--set KEY=VALUE]
+
+Each line adds one thing to the line above it: Spark reads the topic; the bytes reach Python;
+pyarrow.json parses them (the limit of decoding); they are decoded; they are routed and shuffled.
+`from_json` is Spark alone. Beside the rate stand the processor's seconds for a million messages, of
+Spark and its Python workers, without the broker: they hardly depend on what else the machine does.
+
+`--set spark.…=…` and `--set kafka.…=…` try another setting.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+from pyspark.sql import DataFrame
+
+from bench.jobs.spark_baseline import (
+    Epoch,
+    bench_session,
+    drain,
+    from_json_epoch,
+    source_of,
+    to_noop,
+)
+from bench.process_time import ProcessorMeter
+from bench.shop.shop_changes import fresh_folder, shop_format, shop_schema
+from bench.shop.shop_topic import TOPIC, fill_topic, write_messages
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
+from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, TablePlan
+from stream_app.spark.epoch.frame_epochs import route_blocks
+from stream_app.table.opening import create_or_open
+
+CORES = 2
+_COUNT = "n LONG"
+_ROW = pa.struct(
+    [
+        ("id", pa.int64()),
+        ("customer", pa.string()),
+        ("amount", pa.string()),
+        ("status", pa.string()),
+        ("updated_at", pa.int64()),
+        ("dt", pa.string()),
+    ]
+)
+_MESSAGE = pa.schema([("before", _ROW), ("after", _ROW), ("op", pa.string())])
+
+
+def _counted(count: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([count], pa.int64())], ["n"])
+
+
+def _bytes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield _counted(sum(batch.num_rows for batch in batches))
+
+
+def _parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    count = 0
+    options = pj.ParseOptions(_MESSAGE, unexpected_field_behavior="ignore")
+    for batch in batches:
+        data = pc.binary_join_element_wise(batch.column("value"), b"\n", b"").buffers()[2]
+        read = pj.ReadOptions(use_threads=False, block_size=data.size + 1)
+        count += pj.read_json(pa.BufferReader(data), read, options).num_rows
+    yield _counted(count)
+
+
+def pieces(plan: EpochPlan) -> dict[str, Epoch]:
+    decode_format = plan.table(0).message_format
+
+    def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield _counted(sum(decode_format.decode(batch).changes.rows.num_rows for batch in batches))
+
+    def routed(messages: DataFrame, _: int) -> None:
+        to_noop(route_blocks(messages, plan))
+
+    return {
+        "from_json": from_json_epoch,
+        "read": lambda messages, _: to_noop(messages),
+        "bytes": lambda messages, _: to_noop(messages.mapInArrow(_bytes, _COUNT)),
+        "parse": lambda messages, _: to_noop(messages.mapInArrow(_parse, _COUNT)),
+        "decode": lambda messages, _: to_noop(messages.mapInArrow(decode, _COUNT)),
+        "route": routed,
+    }
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Medians over the runs: seconds of the clock, and of the processor."""
+
+    name: str
+    messages: int
+    size: int
+    clock: float
+    processor: float
+
+    def line(self) -> str:
+        return (
+            f"{self.name:10} {self.messages / self.clock / 1e3:6.0f} k/s "
+            f"{self.size / self.clock / 1e6:5.0f} MB/s   processor "
+            f"{self.processor / self.messages * 1e6:5.2f} s per million"
+        )
+
+
+def measure(
+    messages: int, epoch: int, runs: int, only: list[str], settings: dict[str, str]
+) -> Iterator[Piece]:
+    kafka = {k.removeprefix("kafka."): v for k, v in settings.items() if k.startswith("kafka.")}
+    user = {k: v for k, v in settings.items() if k.startswith("spark.")}
+    buckets = settings.get("buckets", "2")
+    schema = shop_schema(bucket=buckets)
+    with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
+        table = create_or_open(fresh_folder(Path(folder), "table"), schema)
+        part = TablePlan(table=table, message_format=shop_format(schema))
+        plan = EpochPlan(tables=(part,), shape=EpochShape(tasks=CORES))
+        chosen = {name: piece for name, piece in pieces(plan).items() if not only or name in only}
+        file = Path(folder) / "messages.parquet"
+        size = write_messages(file, messages)
+        with (
+            EmbeddedBroker(Path(folder) / "kafka") as broker,
+            ProcessorMeter(os.getpid(), without=broker.pid) as meter,
+        ):
+            spark = bench_session(CORES, **user)
+            fill_topic(spark, broker, file)
+            taken: dict[str, list[tuple[float, float]]] = {name: [] for name in chosen}
+            for run in range(runs + 1):
+                for name, piece in chosen.items():
+                    source = source_of(broker.bootstrap, TOPIC, epoch, **kafka)
+                    before = meter.seconds()
+                    timing = drain(source.read_stream(spark), piece)
+                    used = meter.seconds() - before
+                    if run:  # the first one warms up
+                        taken[name].append((timing.seconds, used))
+            spark.stop()
+    for name, times in taken.items():
+        clock, processor = (statistics.median(column) for column in zip(*times, strict=True))
+        yield Piece(name, messages, size, clock, processor)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.jobs.route")
+    parser.add_argument("--messages", type=int, default=1_000_000)
+    parser.add_argument("--epoch", type=int, default=250_000)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    args = parser.parse_args()
+    settings = dict(setting.split("=", 1) for setting in args.set)
+    only = args.only.split(",") if args.only else []
+    measured = {}
+    for piece in measure(args.messages, args.epoch, args.runs, only, settings):
+        measured[piece.name] = piece
+        print(piece.line(), flush=True)
+    if {"decode", "route", "from_json", "parse", "bytes"} <= measured.keys():
+        spent = {name: piece.processor for name, piece in measured.items()}
+        print(f"route ÷ decode {spent['route'] / spent['decode']:.2f} of the processor's time")
+        alone = measured["from_json"].clock / measured["route"].clock
+        print(f"route ÷ from_json {alone:.2f} of the rate")
+        parsing = spent["parse"] - spent["bytes"]
+        print(f"all but parsing: {1 - parsing / spent['route']:.0%} of the stage")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""The job beside Paimon's own streaming sink for Spark: the same epochs of the same files.
+
+    python -m bench.jobs.spark_sink --python PYTHON --jars JARS
+        [--rows N] [--epochs N] [--changes N]
+
+PYTHON is that of an environment with PySpark 4.0; JARS are Paimon's connector for Spark 4.0 and
+what it needs, parted by commas. Both have two cores, two buckets, and one file of messages an
+epoch. For each kind of table: seconds of the clock and of the processor, sink ÷ job. Start, load
+and the first small epochs are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.goal import Goal
+from bench.process_time import run_metered
+from stream_app.table.opening import open_table
+from tests.support.jobs.table_writer import read_rows
+
+CORES = 2
+COLUMNS = "k BIGINT NOT NULL, v STRING, w STRING, n BIGINT"
+ROW = "k BIGINT, v STRING, w STRING, n BIGINT"
+WARM = 4
+"""Epochs that are not counted: the load, and small ones in which code gets compiled."""
+KINDS: Mapping[str, Mapping[str, str]] = {
+    "none": {},
+    "input": {"changelog-producer": "input"},
+    "lookup": {"changelog-producer": "lookup"},
+    "deletion vectors": {"deletion-vectors.enabled": "true"},
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.jobs.spark_sink")
+    parser.add_argument("--python")
+    parser.add_argument("--jars")
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--changes", type=int, default=20_000)
+    parser.add_argument("--kinds", nargs="*", default=list(KINDS))
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.worker:
+        print(json.dumps(_ours(json.loads(given.worker))))
+        return
+    with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as name:
+        folder = Path(name)
+        _write_messages(folder, given.rows, given.epochs, given.changes)
+        print(f"{given.epochs} epochs of {given.changes:,} random keys on {given.rows:,} rows")
+        for kind in given.kinds:
+            _compare(kind, folder, given.python, given.jars)
+
+
+def goals(folder: Path, python: str | None, jars: str | None, changes: int) -> Iterator[Goal]:
+    """By the clock, with changelog input; not measured without the sink's Python and jars."""
+    name, bound = "ingest ÷ Paimon's sink for Spark, by the clock", 4.5
+    if python is None or jars is None:
+        yield Goal(f"{name} (needs --sink-python and --sink-jars)", None, bound, at_least=True)
+        return
+    _write_messages(folder, 1_000_000, 8, changes)
+    yield Goal(name, _compare("input", folder, python, jars), bound, at_least=True)
+
+
+def _compare(kind: str, folder: Path, python: str, jars: str) -> float:
+    """Seconds of the clock, sink ÷ job."""
+    job = {
+        "options": {"bucket": "2", **KINDS[kind]}, "cores": CORES, "columns": COLUMNS, "row": ROW,
+        "first": str(folder / "first"), "rest": str(folder / "rest"), "jars": jars,
+    }  # fmt: skip
+    place = kind.replace(" ", "-")
+    theirs = _run([python, "-m", "bench.jobs.spark_sink_peer"], job, folder / f"{place}-sink")
+    ours = _run([sys.executable, "-m", "bench.jobs.spark_sink", "--worker"], job, folder / place)
+    assert (ours["rows"], ours["total"]) == (theirs["rows"], theirs["total"]), "the same table"
+    (processor, clock), (our_processor, our_clock) = theirs["seconds"], ours["seconds"]
+    print(
+        f"{kind:18} sink: {clock:6.1f} s, processor {processor:6.1f} s; job: {our_clock:6.1f} s, "
+        f"processor {our_processor:6.1f} s; sink / job: {clock / our_clock:5.2f}, "
+        f"processor {processor / our_processor:5.2f}",
+        flush=True,
+    )
+    return float(clock / our_clock)
+
+
+def _run(command: Sequence[str], job: dict[str, Any], folder: Path) -> dict[str, Any]:
+    folder.mkdir()
+    given = json.dumps({**job, "folder": str(folder)})
+    said, used = run_metered([*command, given])
+    result: dict[str, Any] = json.loads(said.strip().splitlines()[-1])
+    begin, end = result["between"]
+    return {**result, "seconds": (used.between(begin, end), end - begin)}
+
+
+def _write_messages(folder: Path, rows: int, epochs: int, changes: int) -> None:
+    """A file an epoch; the first has all keys."""
+    random = np.random.default_rng(0)
+    offset = 0
+    for epoch in range(WARM + epochs):
+        keys = np.arange(rows) if epoch == 0 else random.choice(rows, changes, replace=False)
+        path = folder / ("first" if epoch < WARM else "rest") / f"{epoch:04}.jsonl"
+        path.parent.mkdir(exist_ok=True)
+        digits = random.bytes(32 * len(keys)).hex()
+        with path.open("w") as file:
+            for at, key in enumerate(keys.tolist()):
+                texts = digits[64 * at : 64 * at + 32], digits[64 * at + 32 : 64 * at + 64]
+                value = json.dumps({"k": key, "v": texts[0], "w": texts[1], "n": epoch})
+                line = {"topic": "t", "partition": 0, "offset": offset, "key": None, "value": value}
+                file.write(json.dumps(line) + "\n")
+                offset += 1
+        time.sleep(0.02)  # sources read files in the order of their times
+
+
+def _ours(job: dict[str, Any]) -> dict[str, Any]:
+    """The job in this process; a thread looks at the clock when the first epochs are committed."""
+    from stream_app.app.config.app_config import load_config
+    from stream_app.app.launch.jars import installed_spark_version, spark_kafka_jars
+    from stream_app.app.submit import ingest_program
+    from stream_app.app.submit.job_parts import job_parts
+    from stream_app.clock import SystemClock
+    from stream_app.spark.session import launch_settings, start_session
+
+    folder = Path(job["folder"])
+    source = folder / "source"
+    source.mkdir()
+    for part in ("first", "rest"):
+        for file in sorted(Path(job[part]).iterdir()):
+            (source / file.name).hardlink_to(file)
+    settings = {"spark.master": f"local[{job['cores']}]", "spark.driver.memory": "2g"}
+    launch = launch_settings(settings, jars=spark_kafka_jars(installed_spark_version()))
+    start_session("bench", settings, launch)
+    conf, events = _conf(job, folder, source, settings), folder / "events.jsonl"
+    began: list[float] = []
+    watch = threading.Thread(target=_watch, args=(events, began), daemon=True)
+    watch.start()
+    ingest_program.run(job_parts(load_config(conf, [], {}), events), SystemClock())
+    between = began[0], time.monotonic()
+    rows = read_rows(open_table(str(folder / "warehouse/db.db/t")))
+    return {"between": between, "rows": len(rows), "total": sum(row["n"] for row in rows)}
+
+
+def _conf(job: dict[str, Any], folder: Path, source: Path, settings: Mapping[str, str]) -> Path:
+    sections = {
+        "source": {
+            "kind": "files", "path": str(source), "max-files-per-trigger": 1, "format": "json",
+        },
+        "table": {
+            "warehouse": str(folder / "warehouse"), "database": "db", "name": "t",
+            "columns": job["columns"], "primary-keys": ["k"],
+        },
+        "table.options": job["options"],
+        "stream": {"checkpoint": str(folder / "checkpoint"), "trigger": "availableNow"},
+        "spark": settings,
+    }  # fmt: skip
+    lines = []
+    for section, values in sections.items():
+        lines.append(f"[{section}]")
+        lines += [f"{json.dumps(key)} = {json.dumps(value)}" for key, value in values.items()]
+    conf = folder / "job.toml"
+    conf.write_text("\n".join(lines) + "\n")
+    return conf
+
+
+def _watch(events: Path, began: list[float]) -> None:
+    """Note the clock when `WARM` epochs are committed."""
+    while True:
+        if events.exists() and events.read_text().count('"event": "epoch"') >= WARM:
+            began.append(time.monotonic())
+            return
+        time.sleep(0.02)
+
+
+if __name__ == "__main__":
+    main()

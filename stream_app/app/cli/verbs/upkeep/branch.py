@@ -1,0 +1,146 @@
+"""``stream-app branch``: lists, creates and deletes branches, and lets the table follow one."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from stream_app.app.cli.arguments.table import named_table
+from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments, run_upkeep
+from stream_app.app.text.listing import counted, time_text
+from stream_app.errors import UsageError
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.upkeep.branches import (
+    BranchFacts,
+    FastForwardPlan,
+    branch_facts,
+    create_branch,
+    delete_branch,
+    fast_forward,
+    named_branch,
+    plan_branch,
+    plan_fast_forward,
+)
+from stream_app.table.upkeep.upkeep_refusals import check_expirable, check_publishes_safely
+
+DESCRIPTION = "List, create and delete branches of a table, or make the table follow one."
+EPILOG = """\
+A branch has snapshots, schemas and tags of its own, and shares the table's other files. Every verb
+takes it as TABLE$branch_NAME, and a job of one table writes it by the key `branch`. In a shell, put
+the name in single quotes.
+
+fast-forward makes the main branch what the branch is. It deletes the main branch's snapshots and
+tags behind the one at which the branch began, for good; stop the table's writers first. What a
+deleted branch leaves are orphans (stream-app remove-orphan-files). Versions of a branch do not
+expire.
+
+examples:
+  stream-app create-tag warehouse/shop.db/orders before
+  stream-app branch create warehouse/shop.db/orders try-out --tag before
+  stream-app read 'warehouse/shop.db/orders$branch_try-out' --limit 10
+  stream-app branch fast-forward warehouse/shop.db/orders try-out --dry-run
+  stream-app branch list warehouse/shop.db/orders"""
+
+_ACTIONS = ("list", "create", "delete", "fast-forward")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    parser.add_argument("action", choices=_ACTIONS, metavar="list|create|delete|fast-forward")
+    add_upkeep_arguments(parser)
+    parser.add_argument("name", nargs="?", metavar="NAME", help="of the branch; not for list")
+    parser.add_argument(
+        "--tag", metavar="TAG", help="create: the branch begins at this tag; else without rows"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the action.
+
+    Raises:
+        UsageError: wrong arguments, no such branch or tag, or a name that is taken.
+        UnsupportedTableError: its versions are others than those in its folder.
+        StorageError: two makers of the same branch could both win.
+    """
+    if (args.action == "list") != (args.name is None):
+        raise UsageError(
+            f"{args.action} takes {'no name' if args.name else 'the name of a branch'}",
+            fix="write stream-app branch list TABLE, or branch create TABLE NAME",
+        )
+    if args.tag is not None and args.action != "create":
+        raise UsageError(f"{args.action} takes no --tag", fix="leave it out")
+    table = named_table(args.table)
+    if args.action == "list":
+        for line in _listing(table):
+            print(line)
+        return 0
+    check_expirable(table)
+    check_publishes_safely(table)
+    match args.action:
+        case "create":
+            return _create(args, table)
+        case "delete":
+            return _delete(args, table)
+        case _:
+            plan = plan_fast_forward(table, args.name)
+            return run_upkeep(
+                args, _forward_lines(plan), lambda: _forwarded(table, plan, args.name)
+            )
+
+
+def _listing(table: FileStoreTable) -> Iterator[str]:
+    facts = list(branch_facts(table))
+    for one in facts:
+        yield f"{one.name}: {_versions(one)}"
+    if not facts:
+        yield "the table has no branches"
+
+
+def _versions(branch: BranchFacts) -> str:
+    if branch.earliest is None or branch.latest is None:
+        return "no snapshot yet"
+    return (
+        f"snapshots {branch.earliest.snapshot_id} to {branch.latest.snapshot_id}, the newest of "
+        f"{time_text(branch.latest.time_millis)}"
+    )
+
+
+def _create(args: argparse.Namespace, table: FileStoreTable) -> int:
+    tag = plan_branch(table, args.name, args.tag)
+    begin = "without rows" if tag is None else f"at tag {tag.name!r}, {_snapshot(tag.snapshot)}"
+
+    def do() -> Iterator[str]:
+        create_branch(table, args.name, tag)
+        yield f"created branch {args.name!r}"
+
+    return run_upkeep(args, [f"branch {args.name!r} begins {begin}"], do)
+
+
+def _delete(args: argparse.Namespace, table: FileStoreTable) -> int:
+    branch = named_branch(table, args.name)
+    count = len(branch.snapshots.ids())
+
+    def do() -> Iterator[str]:
+        delete_branch(table, args.name)
+        yield f"deleted branch {args.name!r}; its files go by: stream-app remove-orphan-files"
+
+    return run_upkeep(args, [f"branch {args.name!r} goes, with {counted(count, 'snapshot')}"], do)
+
+
+def _forward_lines(plan: FastForwardPlan) -> Iterator[str]:
+    if plan.rollback is not None and plan.rollback.numbers.snapshots:
+        going = plan.rollback.numbers.snapshots
+        yield f"snapshots {going[-1]} to {going[0]} of the main branch go"
+    if plan.rollback is not None and plan.rollback.numbers.tags:
+        yield f"  tags that go: {', '.join(plan.rollback.numbers.tags)}"
+    yield f"the main branch gets {_snapshot(plan.snapshots[-1])} of the branch"
+
+
+def _forwarded(table: FileStoreTable, plan: FastForwardPlan, name: str) -> Iterator[str]:
+    fast_forward(table, plan)
+    yield f"the main branch is at {_snapshot(plan.snapshots[-1])}, as branch {name!r}"
+
+
+def _snapshot(snapshot: Snapshot) -> str:
+    return f"snapshot {snapshot.snapshot_id} of {time_text(snapshot.time_millis)}"

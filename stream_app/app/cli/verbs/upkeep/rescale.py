@@ -1,0 +1,123 @@
+"""``stream-app rescale``: gives partitions another number of buckets."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from stream_app.app.cli.arguments.table import named_table
+from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments, run_upkeep
+from stream_app.app.ops.inspect.files import BucketChoice
+from stream_app.app.text.listing import counted, size_text
+from stream_app.errors import UsageError
+from stream_app.planning.buckets.rescale_plan import PlannedRescale, planned_rescales
+from stream_app.planning.schema.schema_changes import SetOption
+from stream_app.table.compact.compacted_buckets import parse_partition
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_for_writing
+from stream_app.table.rescale.rescale import check_rescalable, rescale_partition
+from stream_app.table.schema.alter import alter_table, next_schema
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+AUTO = "auto"
+DESCRIPTION = "Give a table, or some of its partitions, another number of buckets."
+EPILOG = """\
+Each partition is written anew in one OVERWRITE snapshot, which changes no row. Running jobs
+continue: they route further rows by the new number. For a whole table the option 'bucket' changes
+too, so that new partitions and other engines take the number. --buckets auto gives each partition
+the number by which a bucket has about 1 GB; without --buckets it is the table's option.
+
+examples:
+  stream-app rescale warehouse/shop.db/orders --buckets auto --dry-run
+  stream-app rescale warehouse/shop.db/orders --buckets 8
+  stream-app rescale warehouse/shop.db/orders --partition dt=2026-01-01 --buckets 16"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    add_upkeep_arguments(parser)
+    parser.add_argument(
+        "--partition",
+        metavar="K=V,…",
+        action="append",
+        default=[],
+        help="only this partition, or a group of them by some of its columns; may be repeated",
+    )
+    parser.add_argument(
+        "--buckets", metavar="N|auto", help="how many a partition gets; default: option 'bucket'"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Rescale the partitions.
+
+    Raises:
+        UsageError: the number is none, or something else than partition columns is named.
+        UnsupportedTableError: stream_app cannot write the table, or it has no number of buckets.
+        CommitError: other writers won every race; earlier partitions are rescaled.
+    """
+    table = open_for_writing(named_table(args.table))
+    check_rescalable(table)
+    wanted = wanted_buckets(args.buckets, table)
+    choice = BucketChoice(partitions=tuple(map(parse_partition, args.partition)))
+    choice.check(table, without_partitions="leave --partition out")
+    live = FileStoreScan(table).live(table.snapshots.latest())
+    plan = planned_rescales(choice.admitted(table, live), wanted)
+    option = None if args.partition else new_option(table, plan, wanted)
+
+    def result_lines() -> Iterator[str]:
+        target = table
+        if option is not None:
+            target = replace(table, schema=alter_table(table, [option]))
+            yield f"the table has schema {target.schema.schema_id}"
+        for planned in plan:
+            snapshot = rescale_partition(target, planned)
+            yield f"rescaled {_name(table, planned)} in snapshot {snapshot.snapshot_id}"
+
+    is_empty = not plan and option is None
+    return run_upkeep(args, _plan_lines(table, plan, option), result_lines, is_empty=is_empty)
+
+
+def wanted_buckets(text: str | None, table: FileStoreTable) -> int | None:
+    """The number of the argument; None: each partition gets its own.
+
+    Raises:
+        UsageError: it is no number.
+    """
+    if text is None:
+        return table.options.bucket
+    if text == AUTO:
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"--buckets {text} is no number of buckets", fix="give 1, 2, …, or auto")
+    return int(text)
+
+
+def new_option(
+    table: FileStoreTable, plan: Sequence[PlannedRescale], wanted: int | None
+) -> SetOption | None:
+    """The change of the option ``bucket`` when a whole table is rescaled; None: it stays."""
+    if wanted is None and not table.schema.partition_keys and plan:
+        wanted = plan[0].after
+    if wanted is None:
+        return None
+    option = SetOption("bucket", str(wanted))
+    is_same = next_schema(table, [option]).schema_id == table.schema.schema_id
+    return None if is_same else option
+
+
+def _plan_lines(
+    table: FileStoreTable, plan: Sequence[PlannedRescale], option: SetOption | None
+) -> Iterator[str]:
+    if option is not None:
+        yield f"option 'bucket': {table.options.bucket} → {option.value}"
+    if not plan:
+        yield "all partitions have their number of buckets"
+    for one in plan:
+        files = f"{counted(one.files, 'file')}, {size_text(one.bytes)}"
+        yield f"{_name(table, one)}: {one.before} → {counted(one.after, 'bucket')} ({files})"
+
+
+def _name(table: FileStoreTable, planned: PlannedRescale) -> str:
+    return table.paths.partition(planned.partition) or "the table"

@@ -1,0 +1,120 @@
+"""Section ``[expectations.NAME]``: conditions that rows of the job's tables must meet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from stream_app.app.config import values
+from stream_app.app.config.values import Setting, WrongValueError
+from stream_app.cdc.steps.expectations import Expectation, ExpectationAction
+from stream_app.errors import UsageError
+from stream_app.model.near_names import unknown_name
+from stream_app.model.schema.data_type import RowType
+from stream_app.predicate.parser import check_grammar, named_columns, parse_predicate
+
+CONDITION, ACTION, TABLES = "condition", "action", "tables"
+KEYS_OF_ONE: Mapping[str, Callable[[Setting], str]] = {
+    CONDITION: values.text,
+    ACTION: values.one_of(*(action.value for action in ExpectationAction)),
+    TABLES: values.regular_expression,
+}
+"""Keys of ``[expectations.NAME]``."""
+
+
+def of_one_expectation(setting: Setting, key: str) -> str:
+    """Convert a value of a key ``NAME.condition``, ``NAME.action`` or ``NAME.tables``.
+
+    Raises:
+        WrongValueError: there is no such key, or the value does not fit it.
+    """
+    _, dot, rest = key.rpartition(".")
+    if not dot:
+        raise WrongValueError("must be a table, such as [expectations.positive-amount]")
+    if rest not in KEYS_OF_ONE:
+        problem = unknown_name("key", rest, KEYS_OF_ONE)
+        raise WrongValueError(f"{problem}; known: {', '.join(KEYS_OF_ONE)}")
+    return KEYS_OF_ONE[rest](setting)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectationsConfig:
+    """Section ``[expectations]``.
+
+    Attributes:
+        settings: ``NAME.condition``, ``NAME.action`` and ``NAME.tables`` of each expectation.
+    """
+
+    settings: Mapping[str, str] = values.key_family("")
+
+    @property
+    def all(self) -> Sequence[Expectation]:
+        """The expectations that have a condition."""
+        return [
+            Expectation(
+                name=name,
+                condition=condition,
+                action=ExpectationAction(self.settings.get(f"{name}.{ACTION}", "quarantine")),
+                tables=self.settings.get(f"{name}.{TABLES}"),
+            )
+            for name in self._names
+            if (condition := self.settings.get(f"{name}.{CONDITION}")) is not None
+        ]
+
+    def of_table(self, name: str, columns: RowType) -> Sequence[Expectation]:
+        """The expectations of one table among many.
+
+        Raises:
+            UsageError: an expectation names the table, and does not fit its columns.
+        """
+        return [one for one in self.all if _applies(one, name, columns)]
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Problems that do not depend on tables: (key, problem)."""
+        for name in self._names:
+            if f"{name}.{CONDITION}" not in self.settings:
+                yield f"expectations.{name}.{CONDITION}", "is missing: such as 'amount > 0'"
+        for expectation in self.all:
+            try:
+                check_grammar(expectation.condition)
+            except UsageError as error:
+                key = f"expectations.{expectation.name}.{CONDITION}"
+                yield key, f"{error.what} ({error.fix})"
+
+    @property
+    def _names(self) -> Sequence[str]:
+        return list(dict.fromkeys(key.rpartition(".")[0] for key in self.settings))
+
+
+def _applies(expectation: Expectation, name: str, columns: RowType) -> bool:
+    """Whether an expectation is one of the table `name`.
+
+    Raises:
+        UsageError: it names the table, and does not fit its columns.
+    """
+    pattern = expectation.tables
+    if pattern is None:
+        if not set(named_columns(expectation.condition)).issubset(columns.names):
+            return False
+    elif re.fullmatch(pattern, name) is None:
+        return False
+    check_columns(expectation, name, columns)
+    return True
+
+
+def check_columns(expectation: Expectation, name: str, columns: RowType) -> None:
+    """Check that the table `name` has an expectation's columns, in types that it compares.
+
+    Raises:
+        UsageError: it has not.
+    """
+    key = f"expectations.{expectation.name}"
+    try:
+        parse_predicate(expectation.condition, columns)
+    except UsageError as error:
+        raise UsageError(
+            error.what,
+            where=f"{key}.{CONDITION}, for the table {name}",
+            fix=f"{error.fix}; or choose the tables with {key}.{TABLES}",
+        ) from None

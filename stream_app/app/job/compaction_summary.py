@@ -1,0 +1,66 @@
+"""Totals of a run of ``stream-app compact``, and their text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from stream_app.app.text.listing import size_text
+from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.table.compact.report import CompactionReport
+
+
+@dataclass(slots=True)
+class CompactionSummary:
+    """Totals of a run so far; sizes in bytes."""
+
+    runs_before: dict[object, int] = field(default_factory=dict)
+    units: int = 0
+    files_in: int = 0
+    files_out: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    level0_bytes: int = 0
+    upgraded: int = 0
+
+    def add(self, report: CompactionReport) -> None:
+        """Count a finished unit."""
+        self.units += 1
+        self.files_in += report.files_in
+        self.files_out += report.files_out
+        self.bytes_in += report.bytes_in
+        self.bytes_out += report.bytes_out
+        self.upgraded += report.upgraded
+
+    def add_level0(self, entries: Iterable[ManifestEntry]) -> None:
+        """Count the bytes of level 0 among files that compactions may read."""
+        level0 = (entry.file for entry in entries if entry.file.level == 0)
+        self.level0_bytes += sum(file.file_size for file in level0)
+
+    def text(self, runs: dict[object, int], dropped: int, seconds: float) -> str:
+        """Formats the totals as two or three lines.
+
+        Args:
+            runs: sorted runs of each bucket afterwards.
+        """
+        before, after = self.runs_before.values(), runs.values()
+        lines = [
+            f"{self.units} compactions in {seconds:.1f} s: {self.files_in} files "
+            f"({size_text(self.bytes_in)}) → {self.files_out} files "
+            f"({size_text(self.bytes_out)}), {self.upgraded} files moved up as they are",
+        ]
+        if runs:
+            lines.append(
+                f"sorted runs of {len(runs)} buckets: {sum(before)} → {sum(after)}, at most "
+                f"{max(before)} → {max(after)} in one"
+            )
+        if self.level0_bytes:
+            amplification = self.bytes_out / self.level0_bytes
+            lines.append(
+                f"write amplification: {amplification:.2f} (written, for each byte of level 0)"
+            )
+        if dropped:
+            lines.append(
+                f"dropped: {dropped} compactions, because another writer had changed the bucket"
+            )
+        return "\n".join(lines)

@@ -1,0 +1,138 @@
+"""Makes the feeds of a job: a feed joins a table with its job, its format and its quarantine.
+
+Called by `job_rounds`: for the only table, or for each table of a whole database.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from stream_app.app.config.stream_config import NonInsertRecords, RepeatedRecords, StreamConfig
+from stream_app.app.config.tables_of_job import JobTables
+from stream_app.app.observe.events.event_log import EventLog
+from stream_app.app.tables.table_pipeline import job_pipeline, row_settings
+from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
+from stream_app.spark.ingest.broken_expectations import BrokenExpectations
+from stream_app.spark.ingest.job_state import ONLY_TABLE, JobStateFile
+from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
+from stream_app.spark.ingest.schema_evolution import SchemaEvolution
+from stream_app.spark.ingest.source_table_check import SourceTableCheck
+from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.job_folder import Folder
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.table_job import TableJob
+
+
+@dataclass(slots=True, kw_only=True)
+class JobFeeds:
+    """Makes feeds, and closes them.
+
+    Attributes:
+        state_file: the job's state.
+        open_folder: opens a folder, such as the quarantine's.
+        of_no_table: number of messages that were quarantined without a table.
+        stopping: whether the job shall end.
+    """
+
+    tables: JobTables
+    stream: StreamConfig
+    state_file: JobStateFile
+    open_folder: Callable[[str], Folder]
+    compactions: SparkCompactions
+    stopping: Callable[[], bool]
+    events: EventLog
+    of_no_table: int = field(init=False, default=0)
+    _jobs: list[TableJob] = field(init=False, default_factory=list)
+    _unassigned: QuarantineWriter | None = field(init=False, default=None)
+
+    def only(self, table: FileStoreTable) -> TableFeed:
+        """The feed of a job of one table."""
+        takes_all = self.tables.source.merge_shards
+        sources = None if takes_all else SourceTableCheck(self.state_file)
+        return self._feed(ONLY_TABLE, table, self.events, sources)
+
+    def of_table(self, name: str, table: FileStoreTable) -> TableFeed:
+        """The feed of one table of a database; the source table decides its messages."""
+        return self._feed(name, table, self.events.of_table(name))
+
+    def quarantine(self, epoch: int, messages: pa.Table) -> None:
+        """Keep messages that belong to no table.
+
+        Args:
+            messages: the messages, in columns of `BAD_RECORD_SCHEMA`.
+
+        Raises:
+            BadRecordsError: the run has exceeded the limit.
+        """
+        if self._unassigned is None:
+            self._unassigned = self._quarantine_writer("")
+        self.of_no_table += messages.num_rows
+        if (kept := self._unassigned.write(epoch, messages)) is not None:
+            self.events.unassigned(epoch, kept)
+
+    def idle_expectations(self) -> Sequence[str]:
+        """The expectations that judge no table so far."""
+        judging = {
+            one.name
+            for job in self._jobs
+            for one in self.tables.expectations_of(job.table.name, job.table.schema.fields)
+        }
+        return [one.name for one in self.tables.expectations.all if one.name not in judging]
+
+    def close(self) -> None:
+        """Wait for upkeep that runs beside the job."""
+        for job in self._jobs:
+            job.close()
+
+    def _feed(
+        self,
+        name: str,
+        table: FileStoreTable,
+        events: EventLog,
+        sources: SourceTableCheck | None = None,
+    ) -> TableFeed:
+        if self.events.metrics is not None:
+            table = table.counted(self.events.metrics.store.requests)
+        executor_of = functools.partial(SparkCompactExecutor, self.compactions)
+        takes_repeats = self.stream.repeated_records is RepeatedRecords.STORE
+        job = TableJob(
+            table,
+            executor_of,
+            self.stopping,
+            takes_repeats,
+            freshness=self.stream.policy_freshness,
+        )
+        rules = row_settings(self.tables, table).evolution
+        self._jobs.append(job)
+        events.watch(job)
+        events.history.watch(events.table or "", job)
+        return TableFeed(
+            name=name,
+            job=job,
+            format_of=lambda seen: job_pipeline(
+                self.tables,
+                seen,
+                choice=None if sources is None else sources.choice,
+                restores=True,
+                quarantines=self.stream.non_insert_records is NonInsertRecords.QUARANTINE,
+            ),
+            sources=sources,
+            quarantine=self._quarantine_writer(name),
+            listener=events,
+            expectations=BrokenExpectations(table.label),
+            evolution=None
+            if rules is None
+            else SchemaEvolution(rules, self.tables.full_name(name), self.tables.full_key),
+        )
+
+    def _quarantine_writer(self, name: str) -> QuarantineWriter:
+        quarantine, limit = self.stream.quarantine, self.stream.max_bad_records
+        if quarantine is None:
+            return QuarantineWriter(None, limit)
+        return QuarantineWriter(
+            self.open_folder(self.tables.quarantine_of(quarantine, name)), limit
+        )

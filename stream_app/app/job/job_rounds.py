@@ -1,0 +1,68 @@
+"""Makes the tables of a job, and the `EpochRounds` that bring epochs into them.
+
+Called by `ingest_job`. A job of one table ends with its table's error. In a job of a whole database
+each table fails alone, and further tables come with their messages.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stream_app.app.config.source_config import SourceKind
+from stream_app.app.config.tables_of_job import WholeDatabase
+from stream_app.app.job.job_checks import CheckedJob
+from stream_app.app.job.job_feeds import JobFeeds
+from stream_app.app.tables.database_tables import DatabaseTables
+from stream_app.clock import Clock
+from stream_app.spark.epoch.driver_epochs import DriverEpochs
+from stream_app.spark.epoch.epoch_plan import EpochShape
+from stream_app.spark.epoch.frame_epochs import FrameEpochs
+from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.ingest.epoch_rounds import EpochRounds
+from stream_app.spark.ingest.epoch_tables import HoldingTables, StoppingTables
+from stream_app.spark.ingest.table_feed import TableFeed
+
+
+def job_rounds(
+    checked: CheckedJob,
+    feeds: JobFeeds,
+    runner: FrameEpochs | DriverEpochs,
+    epoch_log: EpochLog,
+    clock: Clock,
+) -> EpochRounds[Any]:
+    """The tables of the job, and the rounds that bring epochs into them."""
+    tables = feeds.tables
+    shape = EpochShape(
+        tasks=feeds.stream.write_parallelism or runner.spark.sparkContext.defaultParallelism,
+        sort_messages=tables.source.kind is SourceKind.FILES,
+        isolates=isinstance(tables, WholeDatabase),
+    )
+    newcomers, known = None, list[TableFeed]()
+    if checked.table is not None:
+        known = [feeds.only(checked.table)]
+    elif isinstance(tables, WholeDatabase):
+        newcomers = DatabaseTables(
+            tables=tables,
+            state=checked.state_file,
+            clock=clock,
+            feed_of=feeds.of_table,
+            quarantine=feeds.quarantine,
+        )
+        # A table that cannot be created now is tried again with its first message.
+        known = [*newcomers.known_feeds(), *newcomers.feeds(checked.first_messages).feeds]
+        held = frozenset(checked.state_file.state.held)
+        shape = shape.with_splitter(newcomers.splitter(known, held))
+    epoch_tables = (StoppingTables if newcomers is None else HoldingTables)(
+        known,
+        epoch_log=epoch_log,
+        state_file=checked.state_file,
+        now_ms=clock.now_ms,
+        on_change=feeds.events.held,
+    )
+    return EpochRounds(
+        tables=epoch_tables,
+        shape=shape,
+        runner=runner,
+        clock=clock,
+        newcomers=newcomers,
+    )

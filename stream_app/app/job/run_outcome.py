@@ -1,0 +1,44 @@
+"""Decides whether a run that ended without an error was successful.
+
+Called by `ingest_job` when the stream has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stream_app.errors import NoGoodRecordError, TablesHeldError
+from stream_app.spark.epoch.decode_counts import DecodeCounts
+from stream_app.spark.ingest.held_table import HeldTable
+
+
+def check_none_held(held: Mapping[str, HeldTable]) -> None:
+    """Fail a run whose tables lack changes, which must not look successful.
+
+    Raises:
+        TablesHeldError: names the tables, with the reasons.
+    """
+    if held:
+        raise TablesHeldError(
+            f"{len(held)} of the job's tables are held back; the others have all changes: "
+            + "".join(f"\n  {name}: {table.reason}" for name, table in sorted(held.items())),
+            fix="remove these causes, and start the job again: each table continues where it was",
+        )
+
+
+def check_not_all_bad(totals: DecodeCounts, of_no_table: int, quarantine: str | None) -> None:
+    """Fail a run that read messages and stored none, which must not look successful.
+
+    Args:
+        of_no_table: number of messages that were quarantined without a table.
+
+    Raises:
+        NoGoodRecordError: no message was good.
+    """
+    bad = totals.bad + of_no_table
+    if bad and totals.bad == totals.messages - totals.skipped:
+        raise NoGoodRecordError(
+            f"all {bad} records of this run are bad; none is in the table",
+            where=f"stream.quarantine: {quarantine}",
+            fix="remove the causes that are named there, and start a job with a new checkpoint",
+        )

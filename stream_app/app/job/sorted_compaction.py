@@ -1,0 +1,76 @@
+"""Sorts the rows of a table's partitions, for ``stream-app compact --order-strategy``.
+
+Called by compact_job. Each partition is a request of its own and a COMPACT snapshot of its own. So
+rows that writers append meanwhile stay, and streaming readers see no change. Paimon overwrites the
+partitions instead, with the rows of the moment at which it began.
+
+Source: Paimon `spark/procedure/CompactProcedure.java#sortCompactUnAwareBucketTable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import as_completed
+
+from stream_app.app.tables.compaction_order import CompactionOrder
+from stream_app.app.text.listing import counted, size_text
+from stream_app.errors import CompactionError, StreamAppError
+from stream_app.mergetree.compact.compact_executor import CompactExecutor
+from stream_app.model.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.compact_request import CompactRequest
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from stream_app.table.commit.batch_commit import batch_committer
+from stream_app.table.compact.append_task import sorted_requests
+
+
+def planned_sorting(job: CompactionOrder) -> list[CompactRequest]:
+    """The partitions that are sorted.
+
+    Raises:
+        UsageError, UnsupportedTableError: as `sorted_requests`.
+    """
+    assert job.order is not None, "the caller knows that there is an order"
+    snapshot = job.table.snapshots.latest()
+    buckets = job.choice.buckets(job.table, snapshot)
+    return sorted_requests(job.table, snapshot, job.order, buckets)
+
+
+def sort_partitions(job: CompactionOrder, executor: CompactExecutor) -> Iterator[str]:
+    """Sort the partitions and commit each when it is ready; a line tells of each.
+
+    Raises:
+        CompactionError: some partitions could not be sorted; the others are.
+    """
+    table, requests = job.table, planned_sorting(job)
+    committer, failures = batch_committer(table), []
+    futures = {executor.submit(request): request for request in requests}
+    for future in as_completed(futures):
+        request = futures[future]
+        name = table.paths.partition(request.partition) or "the table"
+        try:
+            change = future.result()
+        except (StreamAppError, OSError) as error:
+            failures.append(f"{name}: {error}")
+            continue
+        committable = ManifestCommittable(identifier=BATCH_COMMIT_IDENTIFIER, changes=(change,))
+        outcome = committer.commit_compactions(committable)
+        if outcome.conflict:
+            table.discard([change])
+            yield f"{name}: dropped, because another writer was faster: {outcome.conflict}"
+        else:
+            yield f"{name}: {_sizes(change)}, {request.unit.reason}"
+    yield f"{counted(len(requests) - len(failures), 'partition')} done"
+    if failures:
+        raise CompactionError(
+            f"{counted(len(failures), 'partition')} could not be sorted: " + "; ".join(failures),
+            where=table.location,
+            fix="mend the cause, and repeat the command",
+        )
+
+
+def _sizes(change: BucketChange) -> str:
+    before, after = (
+        f"{counted(len(files), 'file')} ({size_text(sum(file.file_size for file in files))})"
+        for files in (change.removed, change.added)
+    )
+    return f"{before} → {after}"

@@ -1,0 +1,77 @@
+"""Warns of settings that concern no table of the job.
+
+A ``[sync.tables.NAME]`` without messages is a likely misspelling, and so is an expectation whose
+columns no table has. The job warns of them once in a run, when it first reaches the end of its
+topics: until then a table may still appear. Called by `ingest_job`, between epochs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TypeVar
+
+from stream_app.planning.sync.named_tables import nearest_table
+from stream_app.spark.ingest.job_state import JobStateFile, JobWarning
+
+_SHOWN_MAX = 20
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class UnusedSettings:
+    """Checks once in a run.
+
+    Attributes:
+        named: the tables with settings of their own.
+        idle_expectations: names the expectations that judge no table.
+        state: has the tables that the job has seen, and keeps the warnings.
+        lock: that of the state's writers; while an epoch has it, the check waits for the next time.
+    """
+
+    named: Sequence[str]
+    idle_expectations: Callable[[], Sequence[str]]
+    state: JobStateFile
+    lock: Lock
+    _is_done: bool = field(init=False, default=False)
+
+    def behind(self, first: Callable[[_T], None]) -> Callable[[_T], None]:
+        """Call `first`, and then check."""
+
+        def call(progress: _T) -> None:
+            first(progress)
+            self.check()
+
+        return call
+
+    def check(self) -> None:
+        """Log a warning for each such setting, and remember it."""
+        if self._is_done or not self.lock.acquire(blocking=False):
+            return
+        try:
+            self._is_done = True
+            known = sorted(set(self.state.state.origins.values()))
+            unseen = [name for name in self.named if name not in known] if known else []
+            self.state.warn(_warning(name, known) for name in unseen)
+            self.state.warn(map(_idle, self.idle_expectations() if known else ()))
+        finally:
+            self.lock.release()
+
+
+def _warning(name: str, known: Sequence[str]) -> JobWarning:
+    near = nearest_table(name, known)
+    meant = f"rename it to [sync.tables.{near}]; " if near else ""
+    more = "" if len(known) <= _SHOWN_MAX else f" and {len(known) - _SHOWN_MAX} more"
+    return JobWarning(
+        what=f"[sync.tables.{name}] does nothing so far: no message belongs to a table of that "
+        "name",
+        fix=f"{meant}the tables are {', '.join(known[:_SHOWN_MAX])}{more}",
+    )
+
+
+def _idle(expectation: str) -> JobWarning:
+    return JobWarning(
+        what=f"the expectation {expectation!r} judges no row so far: no table has its columns",
+        fix=f"correct expectations.{expectation}",
+    )

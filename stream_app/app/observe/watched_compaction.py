@@ -1,0 +1,94 @@
+"""Joins the observers of ``stream-app compact``, as configured: numbers, notices, signs of life.
+
+Opened by `compact_job`, which reports its table and Spark once both run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry
+from pyspark.sql import SparkSession
+
+from stream_app.app.config.secrets import Secrets
+from stream_app.app.observe.metrics.collectors import (
+    StoreCollector,
+    TablesCollector,
+    callback_numbers,
+    compaction_numbers,
+    expiry_numbers,
+)
+from stream_app.app.observe.metrics.endpoint import serving
+from stream_app.app.observe.metrics.jvm_metrics import JvmCollector
+from stream_app.app.observe.monitoring.listener import Listeners
+from stream_app.app.observe.monitoring.signs_of_life import SignsOfLife, signs_of_life
+from stream_app.app.observe.monitoring.watchers import watchers
+from stream_app.app.tables.compaction_order import CompactionOrder
+from stream_app.fileio.counted_file_io import StoreRequests
+from stream_app.table.job.table_job import TableJob
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedCompaction:
+    """The observers of a job that compacts a table.
+
+    Attributes:
+        registry: receives metrics of the compactions.
+        signs: receive the current activity.
+        listeners: receive the commits.
+        store: the numbers of requests to the store.
+        jvm: the numbers of Spark's JVM.
+    """
+
+    registry: CollectorRegistry
+    signs: SignsOfLife
+    listeners: Listeners
+    store: StoreCollector
+    jvm: JvmCollector
+
+    @property
+    def requests(self) -> StoreRequests:
+        """Counts the requests of the job's table."""
+        return self.store.requests
+
+    def collect(self, work: TableJob, spark: SparkSession) -> None:
+        """Begin to collect metrics of an open table, and of Spark."""
+        label = work.table.label
+        compacted, expired = TablesCollector(compaction_numbers), TablesCollector(expiry_numbers)
+        callbacks = TablesCollector(callback_numbers)
+        compacted.add(label, work.compaction_metrics)
+        expired.add(label, work.upkeep.metrics)
+        callbacks.add(label, work.callback_problems)
+        self.jvm.attach(spark)
+        for collector in (compacted, expired, callbacks, self.store, self.jvm):
+            self.registry.register(collector)
+
+
+@contextmanager
+def watched_compaction(job: CompactionOrder, secrets: Secrets) -> Iterator[WatchedCompaction]:
+    """Watch the job within the block.
+
+    Args:
+        secrets: texts that no observer may show.
+
+    Raises:
+        UsageError: the port is taken, or a package is missing.
+    """
+    registry, clock, label = CollectorRegistry(), job.table.clock, job.table.label
+    stream = job.stream
+    with (
+        serving(registry, job.metrics_port, None, stream.metrics_address),
+        watchers(
+            stream,
+            f"compact {label}",
+            clock,
+            hide=secrets.hide,
+            ends_by_itself=not job.follow,
+        ) as listeners,
+        signs_of_life(clock) as signs,
+    ):
+        yield WatchedCompaction(
+            registry, signs, listeners, StoreCollector(label), JvmCollector(label)
+        )

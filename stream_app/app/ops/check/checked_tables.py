@@ -1,0 +1,116 @@
+"""Finds the folders of a job's tables and the messages of each, for `check`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from stream_app.app.config.tables_of_job import TablesOfJob, WholeDatabase
+from stream_app.app.tables.job_folders import checkpoint_of, not_begun
+from stream_app.app.tables.refused_tables import refused_tables
+from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice
+from stream_app.errors import UsageError
+from stream_app.model.schema.origin import Origin
+from stream_app.planning.sync.assignment import Assignment
+from stream_app.spark.epoch.epoch_plan import AllToOneTable, MessageSplitter
+from stream_app.spark.epoch.origin_splitter import OriginSplitter
+from stream_app.spark.ingest.job_state import JobWarning, read_state, state_of
+from stream_app.spark.job_folder import Folder
+from stream_app.table.file_store_table import FileStoreTable
+
+
+def paths_of(tables: TablesOfJob, *, needs_one: bool = True) -> Sequence[str]:
+    """The folders of a job's tables, by name.
+
+    Raises:
+        UsageError: the job has met no table yet, or only Spark reads its checkpoint.
+    """
+    paths = tables.paths(_met(tables))
+    if not paths and needs_one:
+        is_begun = read_state(_checkpoint(tables)) is not None
+        raise UsageError(
+            "the job has met no table yet" if is_begun else not_begun(tables.checkpoint),
+            where=tables.checkpoint,
+            fix="run the job first, or name a table's folder",
+        )
+    return list(paths.values())
+
+
+def refused_sources(tables: TablesOfJob) -> Mapping[Origin, str]:
+    """The reason for each source table that the job should store but does not.
+
+    Raises:
+        UsageError: only Spark reads the checkpoint.
+    """
+    if not tables.is_of_many:
+        return {}
+    return refused_tables(state_of(_checkpoint(tables)), tables.rules)
+
+
+def warnings_of(tables: TablesOfJob) -> Sequence[JobWarning]:
+    """The job's warnings from its checkpoint; empty if only Spark can read the checkpoint."""
+    try:
+        return state_of(_checkpoint(tables)).warnings
+    except UsageError:
+        return ()
+
+
+def choice_of(tables: TablesOfJob | None) -> SourceChoice:
+    """The records that a job of one table takes, by its checkpoint; all without a checkpoint."""
+    if tables is None or tables.is_of_many or tables.source.merge_shards:
+        return EVERY_SOURCE
+    try:
+        folder = _checkpoint(tables)
+    except UsageError:  # only Spark reaches it
+        return EVERY_SOURCE
+    known = state_of(folder).source_tables_of()
+    if not known:
+        return EVERY_SOURCE
+    names = frozenset(name for names_of_topic in known.values() for name in names_of_topic if name)
+    others = frozenset((topic, "") for topic in tables.source.topics if topic not in known)
+    return SourceChoice(own=names, others=others)
+
+
+def splitter_of(job: TablesOfJob | None, *tables: FileStoreTable) -> MessageSplitter:
+    """Make a splitter that gives each table its messages, by the table's index.
+
+    Messages of a source table that the job refused for its name belong to no table.
+
+    Raises:
+        UsageError: only the checkpoint could name these source tables, and it cannot be read.
+    """
+    if not isinstance(job, WholeDatabase):
+        return AllToOneTable()
+    names = [table.name for table in tables]
+    origins: Mapping[Origin, str] = {}
+    if job.rules.may_collide:  # else the names tell it, and the checkpoint may be gone
+        origins = state_of(_checkpoint(job)).origins
+        for name in sorted(set(names) - set(origins.values())):
+            raise UsageError(
+                f"the checkpoint does not tell which source tables the table {name!r} has: with "
+                "merge-shards = false or case-sensitive = false two of them may have its name",
+                where=job.checkpoint,
+                fix="give the configuration with the checkpoint of the table's job",
+            )
+    return splitter_for(job, names, origins)
+
+
+def splitter_for(
+    tables: WholeDatabase, names: Sequence[str], origins: Mapping[Origin, str]
+) -> MessageSplitter:
+    """Make a splitter that gives each table its messages, by the index of its name.
+
+    Args:
+        origins: source table → the job's table, as far as known.
+    """
+    indexes = {name: index for index, name in enumerate(names)}
+    assignment = Assignment(rules=tables.rules, indexes=indexes, taken=origins)
+    return OriginSplitter(tables.reader.origins, assignment)
+
+
+def _met(tables: TablesOfJob) -> Iterator[str]:
+    """The tables that the checkpoint names. It is read only if a job of many asks for them."""
+    yield from state_of(_checkpoint(tables)).origins.values()
+
+
+def _checkpoint(tables: TablesOfJob) -> Folder:
+    return checkpoint_of(tables, fix="name a table's folder")

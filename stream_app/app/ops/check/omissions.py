@@ -1,0 +1,157 @@
+"""Collects what a comparison with the source could not compare, as findings with numbers.
+
+`source_replay` and `topic_messages` fill it while they read the topics. Uncompared rows may be
+wrong, so a check that left something out does not report a clean table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from stream_app.cdc.bad_reasons import reason_counts
+from stream_app.cdc.change_batch import DecodedBatch
+from stream_app.cdc.column_drift import Column, DriftKind
+from stream_app.cdc.message_format import Format
+from stream_app.kafka.offset_ranges import KafkaPartition
+from stream_app.model.finding import Finding, FindingKind
+from stream_app.spark.epoch.decode_counts import RecordSighting
+
+_FIX_COLUMNS = {
+    DriftKind.UNKNOWN: "add the column to the table and let a job with a new checkpoint read the "
+    "topic again",
+    DriftKind.MISSING: "give the table's column the name that the source has",
+    DriftKind.CUT: "give the column a finer type, or make the table anew with STRING or BIGINT",
+}
+
+
+@dataclass(slots=True)
+class Omissions:
+    """Gathers the parts that a comparison has left out, in the order of their discovery.
+
+    Attributes:
+        where: the table.
+        message_format: the message format of the source.
+        key_names: the fields of the messages' keys, by topic; of the first key of each.
+        has_gaps: whether the topics have lost their oldest messages.
+        is_other_topic: whether a topic was recreated since the table's job has read it.
+    """
+
+    where: str
+    message_format: Format
+    key_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    has_gaps: bool = False
+    is_other_topic: bool = False
+    _findings: list[Finding] = field(init=False, default_factory=list)
+    _reasons: Counter[str] = field(init=False, default_factory=Counter)
+    _first_bad: str = field(init=False, default="")
+    _columns: dict[Column, RecordSighting] = field(init=False, default_factory=dict)
+
+    def add(self, what: str, fix: str, where: str = "") -> None:
+        """Add another omission, in words."""
+        self._findings.append(_finding(what, where or self.where, fix))
+
+    def add_gap(self, place: KafkaPartition, begin: int) -> None:
+        """See `LostOffsets.add_gap`."""
+        self.has_gaps = True
+        self.add(
+            f"the first {begin} offsets of {_slashed(place)} are gone and were not compared; "
+            f"rows that differ may be older ones",
+            "compare while the topic still has all records (its retention.ms)",
+        )
+
+    def add_early_end(self, place: KafkaPartition, last: int, end: int) -> None:
+        """See `LostOffsets.add_early_end`."""
+        self.is_other_topic = True
+        self.add(
+            f"{_slashed(place)} ends at {last}, and the table has read up to {end}: the topic "
+            f"was recreated, and its older records were not compared",
+            "give the table's job a new checkpoint",
+        )
+
+    def add_batch(self, messages: pa.RecordBatch, decoded: DecodedBatch) -> None:
+        """Count a batch of messages and its results."""
+        self._see_key(messages)
+        if decoded.bad.num_rows:
+            self.add_bad(decoded.bad)
+        for column, sighting in decoded.columns.items():
+            place = _place(messages, sighting.first)
+            seen = RecordSighting(sighting.records, *place)
+            known = self._columns.get(column)
+            self._columns[column] = seen if known is None else known.plus(seen)
+
+    def add_bad(self, bad: pa.RecordBatch) -> None:
+        """Count bad records, of `BAD_RECORD_SCHEMA`; at least one."""
+        self._reasons.update(reason_counts(bad.column("reason").to_pylist()))
+        reason = bad.column("reason")[0].as_py()
+        self._first_bad = self._first_bad or f"{_shown(*_place(bad, 0))}: {reason}"
+
+    @property
+    def bad(self) -> tuple[int, str]:
+        """The number of bad records, with the place and reason of the first."""
+        return self._reasons.total(), self._first_bad
+
+    def findings(self) -> Iterator[Finding]:
+        """The findings about all omissions."""
+        yield from self._findings
+        if self._reasons:
+            kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self._reasons.items()))
+            yield _finding(
+                f"bad records of the source, which were not compared: {self._reasons.total()} "
+                f"({kinds}); the first is {self._first_bad}",
+                self.where,
+                "correct the source or the configuration; the job has these records in its "
+                "quarantine",
+            )
+        for (kind, name), seen in sorted(self._columns.items(), key=lambda item: item[1].place):
+            what = {
+                DriftKind.UNKNOWN: f"column {name!r} of the source is not in the table, so it was "
+                "not compared",
+                DriftKind.MISSING: f"column {name!r} of the table is missing in messages, so it "
+                "was compared with null",
+                DriftKind.CUT: f"column {name!r} cuts off digits of the source's times, so it was "
+                "compared with what is left of them",
+            }[kind]
+            counted = f"; such records: {seen.records}, the first is {_shown(*seen.place)}"
+            ignore = f"set {self.message_format.full_key(kind.option)} = 'ignore'"
+            yield _finding(what + counted, self.where, f"{_FIX_COLUMNS[kind]}; or {ignore}")
+
+    def _see_key(self, messages: pa.RecordBatch) -> None:
+        topic = messages.column("topic")[0].as_py()
+        keys = messages.column("key")
+        if topic not in self.key_names and keys.null_count < len(keys):
+            self.key_names[topic] = _key_names(keys.drop_null()[0].as_py())
+
+
+def _finding(what: str, where: str, fix: str) -> Finding:
+    return Finding(kind=FindingKind.NOT_COMPARED, what=what, where=where, fix=fix)
+
+
+def _slashed(place: KafkaPartition) -> str:
+    return "{}/{}".format(*place)
+
+
+def _place(messages: pa.RecordBatch, at: int) -> tuple[str, int, int]:
+    topic, partition, offset = (
+        messages.column(name)[at].as_py() for name in ("topic", "partition", "offset")
+    )
+    return topic, partition, offset
+
+
+def _shown(topic: str, partition: int, offset: int) -> str:
+    return f"topic {topic}, partition {partition}, offset {offset}"
+
+
+def _key_names(key: bytes) -> tuple[str, ...]:
+    """The names of the fields of a message's key, with or without the schema envelope."""
+    try:
+        document = json.loads(key)
+    except (ValueError, RecursionError):
+        return ()
+    if isinstance(document, dict) and document.keys() == {"schema", "payload"}:
+        document = document["payload"]
+    return tuple(document) if isinstance(document, dict) else ()

@@ -1,0 +1,137 @@
+"""Checks a job's broker: that it answers, the rights to describe and read topics, its clock.
+
+It fetches the newest record of each topic, and looks at its format. Nothing is committed, and no
+consumer group is needed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from stream_app.app.config.source_config import SourceConfig, SourceKind
+from stream_app.app.ops.doctor.observation import (
+    Observation,
+    clock_observations,
+    good_observation,
+    problem,
+    warning,
+)
+from stream_app.app.source.broker_connection import (
+    BrokerConnection,
+    TopicInfo,
+    uncheckable_settings,
+)
+from stream_app.app.source.topic_messages import looked_at
+from stream_app.app.tables.first_messages import other_format
+from stream_app.clock import Clock
+from stream_app.errors import SourceError, StreamAppError, WrongSourceError
+from stream_app.kafka.offset_ranges import OffsetRange
+
+_NAMES_MAX = 5
+
+Places = Mapping[tuple[str, int], int]
+"""(topic, Kafka partition) → offset."""
+
+
+@dataclass(slots=True)
+class Broker:
+    """Facts from the broker, which are compared with the checkpoint.
+
+    Attributes:
+        topics: the job's topics; empty until it was asked.
+        begins: the offset of the oldest record of each partition.
+        timeout_s: for connecting, and for each request.
+    """
+
+    source: SourceConfig
+    clock: Clock
+    timeout_s: float
+    topics: Mapping[str, TopicInfo] = field(default_factory=dict)
+    begins: Places = field(default_factory=dict)
+
+    def observations(self) -> Iterator[Observation]:
+        """All observations of the broker; none if the source is a folder.
+
+        Raises:
+            SourceError: no broker answers, or a topic is missing or may not be described.
+        """
+        source = self.source
+        if source.kind is not SourceKind.KAFKA:
+            return
+        if settings := uncheckable_settings(source.kafka_options):
+            what = f"not asked, because of {', '.join(settings)}"
+            yield warning("broker", what, "start the job, and read its log")
+            return
+        with BrokerConnection(
+            source.bootstrap_servers, source.kafka_options, timeout_s=self.timeout_s
+        ) as connection:
+            self.topics = connection.topics(source.topics, pattern=source.topic_pattern)
+            ends = connection.end_offsets(self.topics)
+            self.begins = connection.begin_offsets(self.topics)
+            times: Places = {}
+            with contextlib.suppress(SourceError):  # brokers before 3.0 do not report them
+                times = connection.newest_times(self.topics)
+        records = sum(ends[place] - self.begins.get(place, 0) for place in ends)
+        yield good_observation(
+            "broker",
+            f"{source.bootstrap_servers}: {len(self.topics)} topics, {len(ends)} partitions, "
+            f"about {records:,} messages",
+        )
+        yield from self._rights(ends)
+        if times:
+            newest = max(times.values())
+            what = "the newest message"
+            yield from clock_observations("broker", what, newest, self.clock, may_be_behind=True)
+
+    def _rights(self, ends: Places) -> Iterator[Observation]:
+        """Read the newest record of the fullest partition of each topic."""
+        ranges = [
+            OffsetRange(topic, partition, max(self.begins.get((topic, partition), 0), end - 1), end)
+            for (topic, partition), end in ends.items()
+            if partition == self._fullest(topic, ends)
+        ]
+        try:
+            batches = self._read(ranges)
+        except WrongSourceError as error:
+            if names := self._denied(ranges):
+                yield problem(
+                    "broker",
+                    f"{_some(names)} may not be read by this user (Read is not allowed)",
+                    "allow Read on these topics for the user of source.kafka",
+                )
+            else:
+                yield problem("broker", error.what, error.fix)
+        except StreamAppError as error:
+            yield problem("broker", f"no record can be fetched ({error.what})", error.fix)
+        else:
+            yield good_observation("broker", "the topics may be described and read")
+            if (notice := other_format(self.source.format, batches)) is not None:
+                yield warning("broker", notice.what, notice.fix)
+
+    def _fullest(self, topic: str, ends: Places) -> int:
+        return max(
+            range(self.topics[topic].partitions),
+            key=lambda partition: ends.get((topic, partition), 0),
+        )
+
+    def _denied(self, ranges: Sequence[OffsetRange]) -> list[str]:
+        """The topics from which not even one record can be read."""
+        names = []
+        for one_record in ranges:
+            try:
+                self._read([one_record])
+            except WrongSourceError:
+                names.append(one_record.topic)
+        return sorted(names)
+
+    def _read(self, ranges: Sequence[OffsetRange]) -> Sequence[pa.RecordBatch]:
+        return list(looked_at(self.source, ranges))
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMES_MAX} more" if len(names) > _NAMES_MAX else ""
+    return f"topic {', '.join(names[:_NAMES_MAX])}{more}"

@@ -1,0 +1,190 @@
+"""Checks whether a job's tables can be opened and written, and whether source columns lose values.
+
+Reads a few messages from both ends of each topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import pyarrow as pa
+
+from stream_app.app.config.tables_of_job import SingleTable, TablesOfJob
+from stream_app.app.ops.doctor.observation import (
+    Observation,
+    good_observation,
+    guarded_observations,
+    problem,
+    warning,
+)
+from stream_app.app.source.broker_connection import TopicInfo
+from stream_app.app.tables.first_messages import (
+    first_messages,
+    in_one_table,
+    read_alone,
+    seen_tables,
+)
+from stream_app.app.tables.job_catalog import open_job_table
+from stream_app.cdc.column_drift import INEXACT
+from stream_app.cdc.source_tables import of_each_origin
+from stream_app.cdc.steps.lowered_decode import Describe, LoweredDescription
+from stream_app.errors import StreamAppError, TableNotFoundError
+from stream_app.model.schema.origin import Origin
+from stream_app.model.schema.source_table import SourceTable
+from stream_app.planning.sync.column_remarks import (
+    TableRemark,
+    remarks_of_existing,
+    remarks_of_new,
+)
+from stream_app.planning.sync.partition_roots import PUBLISH_FIX, partition_roots, root_warning
+from stream_app.spark.ingest.job_state import state_of
+from stream_app.spark.job_folder import Folder
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.iceberg.reader_lag import LAG_FIX, reader_lag
+from stream_app.table.opening import open_for_writing
+from stream_app.table.versions.file_presence import FilePresence
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+
+def newest_snapshot(table: FileStoreTable) -> Iterator[Observation]:
+    """Problems of the files that the newest snapshot names; reads manifests and lists folders.
+
+    Raises:
+        CorruptFileError: a snapshot or a manifest cannot be read.
+    """
+    latest = table.snapshots.latest()
+    if latest is None:
+        return
+    presence = FilePresence(table)
+    findings = [
+        finding
+        for entry in FileStoreScan(table).iterate_live(latest)
+        for finding in presence.findings(
+            table.bucket_files(entry.partition, entry.bucket).path(entry.file),
+            entry.file.file_size,
+        )
+    ]
+    if findings:
+        first = findings[0]
+        more = f", and {len(findings) - 1} more" if len(findings) > 1 else ""
+        yield problem(
+            "table",
+            f"{first.what}{more} ({first.where}), which snapshot {latest.snapshot_id} needs",
+            f"{first.fix}; stream-app check {table.location} lists all",
+        )
+
+
+def iceberg_readers(table: FileStoreTable, name: str = "") -> Iterator[Observation]:
+    """The lag of Iceberg's readers, by the catalog that the table's options name.
+
+    An error is a warning: the job runs, and publishes later.
+    """
+    of = f"{name}: " if name else ""
+    try:
+        lag = reader_lag(table)
+    except StreamAppError as error:
+        where = f" ({error.where})" if error.where else ""
+        yield warning("iceberg", f"{of}{error.what}{where}", error.fix)
+        return
+    if lag is not None and lag.is_behind:
+        yield warning("iceberg", f"{of}{lag.text}", LAG_FIX)
+    elif lag is not None:
+        yield good_observation("iceberg", f"{of}{lag.text}")
+
+
+def tables_of_database(tables: TablesOfJob, paths: Mapping[str, str]) -> Iterator[Observation]:
+    """Each table that a job of a whole database has met, by its name.
+
+    Args:
+        paths: the folder of each.
+    """
+    bad = 0
+    for path in paths.values():
+
+        def observations(path: str = path) -> Iterator[Observation]:
+            try:
+                table = open_job_table(tables, path)
+            except TableNotFoundError:  # a new one, which is made with its first rows
+                return
+            open_for_writing(table)
+            yield from newest_snapshot(table)
+            yield from iceberg_readers(table, table.name)
+
+        for seen in guarded_observations("table", observations):
+            bad += seen.part == "table"
+            yield seen
+    if not bad:
+        verdict = (
+            "tables are made from the messages" if not paths else f"all {len(paths)} are sound"
+        )
+        yield good_observation("table", verdict)
+
+
+def refused_sources_warnings(reasons: Mapping[Origin, str]) -> Iterator[Observation]:
+    """The source tables that are not stored."""
+    for origin, why in reasons.items():
+        fix = "remove this cause, and replay its records (stream-app quarantine replay)"
+        yield warning("table", f"nothing of {origin} is stored: {why}", fix)
+
+
+def held_tables(checkpoint: Folder) -> Iterator[Observation]:
+    """The tables that an error holds back."""
+    state = state_of(checkpoint)
+    for name, held in sorted(state.held.items()):
+        if held.has_failed:
+            [reason, *_] = held.reason.splitlines() or [""]
+            fix = f"stream-app status --table {name} tells all; stream-app resume lets the job try"
+            yield warning("table", f"{name} is held back: {reason}", fix)
+
+
+_PART = "columns"
+
+
+def columns_of_source(
+    tables: TablesOfJob, topics: Mapping[str, TopicInfo]
+) -> Iterator[Observation]:
+    """Remarks on the columns of each table's messages; none if the broker was not asked."""
+    if not topics:
+        return
+    messages = in_one_table(first_messages(tables.source, topics))
+    parts = dict(of_each_origin(tables.reader.origins, messages))
+    is_quiet = True
+    for origin, part in parts.items():
+        for remark in _remarks(tables, origin, part):
+            is_quiet = False
+            remedy = remark.remedy(tables.full_key)
+            yield warning(_PART, f"{origin}: {remark.text()}", remedy)
+    for root, leaves in partition_roots(seen_tables(parts)).items():
+        is_quiet = False
+        yield warning(_PART, root_warning(root, leaves), PUBLISH_FIX)
+    if parts and is_quiet:
+        yield good_observation(_PART, f"some messages of {len(parts)} source tables lose nothing")
+
+
+def _remarks(tables: TablesOfJob, origin: Origin, part: pa.RecordBatch) -> Iterable[TableRemark]:
+    location, reader, options = tables.target(origin), tables.reader, tables.mapping_options
+    if location is None:
+        return
+    describe: Describe = reader.describe
+    if tables.lowers_names:
+        describe = LoweredDescription(describe)
+    description = describe(part, options)
+    if description is not None:
+        yield from _beside_table(tables, location, description)
+    yield from read_alone(reader, part, options)
+
+
+def _beside_table(
+    tables: TablesOfJob, location: str, description: SourceTable
+) -> Iterable[TableRemark]:
+    try:
+        table = open_job_table(tables, location)
+    except TableNotFoundError:
+        if not isinstance(tables, SingleTable):
+            return remarks_of_new(description.columns)
+        columns = tables.table.columns
+        ids = frozenset(field.field_id for field in columns)
+        return remarks_of_existing(description, columns, ids, inexact=INEXACT)
+    first = table.schemas.schema(min(table.schemas.ids()))
+    ids = frozenset(field.field_id for field in first.fields)
+    return remarks_of_existing(description, table.schema.fields, ids, inexact=INEXACT)

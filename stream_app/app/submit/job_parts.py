@@ -1,0 +1,53 @@
+"""Takes the configuration of an ingest job apart, into what its parts need.
+
+Called by `ingest_program`, once. No part below gets the whole configuration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from stream_app.app.cli.arguments.shown_job import shown_job
+from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.secrets import Secrets
+from stream_app.app.config.stream_config import StreamConfig
+from stream_app.app.config.tables_of_job import JobTables
+from stream_app.app.job.job_session import JobSession
+from stream_app.app.web.job_site import ShownJob
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobParts:
+    """The parts of a configuration, one for each part of an ingest job.
+
+    Attributes:
+        tables: what the job writes, and the source of the messages.
+        stream: when epochs begin, where bad records go, and what reports them.
+        session: what Spark is started with.
+        shown: what the page shows.
+        secrets: texts that no output may show.
+        events_file: gets a JSON line for each epoch and commit; None: there is none.
+    """
+
+    tables: JobTables
+    stream: StreamConfig
+    session: JobSession
+    shown: ShownJob
+    secrets: Secrets = field(repr=False)
+    events_file: Path | None
+
+
+def job_parts(config: AppConfig, events_file: Path | None = None) -> JobParts:
+    """Take the configuration apart."""
+    tables = config.tables
+    return JobParts(
+        tables=tables,
+        stream=config.stream,
+        session=JobSession(
+            tables.name, config.stream.checkpoint, config.tables.file_system, config.spark
+        ),
+        shown=shown_job(config),
+        secrets=config.secrets,
+        events_file=events_file,
+    )

@@ -1,0 +1,64 @@
+"""Counts the records that wait in a job's quarantine, for its pages, in a thread of its own.
+
+A page asks often, and a count reads a whole folder. So a page waits for a new count for a moment
+only, and shows the last one until then.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+from stream_app.app.config.tables_of_job import JobTables
+from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch
+from stream_app.app.ops.quarantine.quarantine_folder import open_quarantine
+from stream_app.app.web.table_parts import QUARANTINED_READ
+from stream_app.clock import Clock
+from stream_app.fileio.file_io_registry import can_open
+
+_COUNT_S = 1.0
+"""Seconds for which a page waits for a new count of the quarantine."""
+
+
+class WaitingRecords:
+    """The count of a job's bad records, by table. Any thread may ask.
+
+    Args:
+        folder: of the quarantine; None: the job has none.
+    """
+
+    def __init__(self, tables: JobTables, folder: str | None, clock: Clock) -> None:
+        self._tables, self._clock = tables, clock
+        self._counts: Mapping[str, int] | None = {} if folder is None else None
+        self._until = float("-inf")
+        self._counting = threading.Lock()
+        self._watch: QuarantineWatch | None = None
+        if folder is not None and can_open(folder):
+            quarantine = open_quarantine(folder, tables.file_system)
+            self._watch = QuarantineWatch(quarantine, clock, self._counted, most=QUARANTINED_READ)
+
+    def by_table(self) -> Mapping[str, int] | None:
+        """The last count by a table's full name; None: none has ended yet.
+
+        It counts again when that is due. A slow count continues in its thread.
+        """
+        is_due = self._clock.steady_seconds() >= self._until
+        if self._watch is not None and is_due and self._counting.acquire(blocking=False):
+            thread = threading.Thread(target=self._count, args=(self._watch,), daemon=True)
+            thread.start()
+            thread.join(_COUNT_S)
+        return self._counts
+
+    def count_anew(self) -> None:
+        """Let the next question count again: records have been replayed."""
+        self._until = float("-inf")
+
+    def _count(self, watch: QuarantineWatch) -> None:
+        try:
+            self._until = watch.count_records() + self._clock.steady_seconds()
+        finally:
+            self._counting.release()
+
+    def _counted(self, waiting: Mapping[str, int]) -> None:
+        full_name = self._tables.full_name
+        self._counts = {full_name(own): count for own, count in waiting.items() if count}

@@ -1,0 +1,116 @@
+"""Finds the columns that the names in an image mean, and marks names and columns of drift.
+
+Called by `image_parser`. Names are expected in the order of the image that was looked at when the
+shape was learnt. Another order is searched for, which a message may ask for as often as it has
+bytes; so hostile ones take linear time. An image that has a column twice is declined.
+"""
+
+from __future__ import annotations
+
+from stream_app.cdc.compiled.cell_values import ImageTables
+from stream_app.cdc.compiled.json_bytes import QUOTE, SPACE
+from stream_app.cdc.compiled.json_tokens import DECLINED, blank_end, name_end
+from stream_app.cdc.compiled.machine_code import (
+    byte_at,
+    compiled,
+    number_at,
+    put_number,
+    word_at,
+)
+
+UNKNOWN = -1
+"""The column of a name that the table does not have."""
+
+
+@compiled
+def mark_of(number: int) -> int:
+    """A large number, such that different sets of columns almost never have equal sums."""
+    number = (number + 1) * 0x1E3779B97F4A7C15
+    number = (number ^ (number >> 29)) * 0x3F58476D1CE4E5B9
+    return number ^ (number >> 32)
+
+
+@compiled
+def mark_of_unknown(place: int, end: int, column: int) -> int:
+    """The mark of a name that the table does not have: by its entry if it has one."""
+    if column != UNKNOWN:
+        return mark_of(column)
+    place = blank_end(place, end)
+    end = name_end(place)
+    number = end - place
+    for at in range(place, end):
+        number = (number ^ byte_at(at)) * 0x100000001B3
+    return mark_of(number)
+
+
+@compiled
+def column_of(
+    place: int, span: tuple[int, int, int], tables: ImageTables, stamp: int
+) -> tuple[int, int, int, int]:
+    """Parse a name, and note that the image has its column.
+
+    Args:
+        span: where the tail begins, how many searches are left, and the entry to expect.
+
+    Returns:
+        The place of the value, or `DECLINED`; the column, or a negative number; the entry to
+        expect next; and how many searches are left. Of an unknown name the number is `UNKNOWN`
+        less than that of its entry, or `UNKNOWN` without one.
+    """
+    last, steps, expected = span
+    if byte_at(place) != QUOTE:
+        place = blank_end(place, last)
+    behind, entry, steps = _column_end(place, (last, steps), tables, expected)
+    if behind < 0 or behind >= last:
+        return DECLINED, UNKNOWN, 0, 0
+    if byte_at(behind) <= SPACE:
+        behind = blank_end(behind, last)
+    column = UNKNOWN
+    if entry >= 0:
+        column = number_at(tables.columns + 8 * entry)
+        expected = entry + 1 if entry + 1 < tables.name_count else 0
+        if column == UNKNOWN:
+            column = UNKNOWN - 1 - entry
+    if column >= 0:
+        if number_at(tables.seen + 8 * column) == stamp:
+            return DECLINED, UNKNOWN, 0, 0
+        put_number(tables.seen, column, stamp)
+    return behind, column, expected, steps
+
+
+@compiled
+def _column_end(
+    place: int, span: tuple[int, int], tables: ImageTables, expected: int
+) -> tuple[int, int, int]:
+    """Find the column of a name; returns the place behind the colon, its entry or -1, and searches
+    left.
+    """
+    last, steps = span
+    entry, searched = expected, 1
+    behind = _named(place, last, tables, entry)
+    while behind < 0 and searched < tables.name_count:
+        if steps == 0:
+            return DECLINED, 0, 0
+        steps, searched = steps - 1, searched + 1
+        entry = entry + 1 if entry + 1 < tables.name_count else 0
+        behind = _named(place, last, tables, entry)
+    if behind < 0:
+        return name_end(place), -1, steps
+    return behind, entry, steps
+
+
+@compiled
+def _named(place: int, last: int, tables: ImageTables, entry: int) -> int:
+    """The place behind the expected name and its colon; `DECLINED` if another name stands there."""
+    start, end = number_at(tables.starts + 8 * entry), number_at(tables.starts + 8 * (entry + 1))
+    length = number_at(tables.lengths + 8 * entry)
+    if end == start or place + length > last:
+        return DECLINED
+    at = place
+    for word in range(start, end - 1):
+        if word_at(at) != word_at(tables.words + 8 * word):
+            return DECLINED
+        at += 8
+    if word_at(at) & word_at(tables.masks + 8 * entry) != word_at(tables.words + 8 * (end - 1)):
+        return DECLINED
+    return place + length

@@ -1,0 +1,198 @@
+"""Parses decimals of JSON; a part of `cell_values`.
+
+A decimal of 18 digits at most is an int64, its unscaled value. A wide one of up to 38 digits has
+two, of which the first is the lower half of its bits.
+"""
+
+from __future__ import annotations
+
+from stream_app.cdc.compiled.json_bytes import (
+    LARGE_A,
+    LARGE_Z,
+    MINUS,
+    NINE,
+    PADDING,
+    PLUS,
+    POINT,
+    QUOTE,
+    SLASH,
+    SMALL,
+    SMALL_A,
+    SMALL_E,
+    SMALL_Z,
+    ZERO,
+)
+from stream_app.cdc.compiled.json_tokens import DECLINED
+from stream_app.cdc.compiled.machine_code import byte_at, compiled
+
+DIGITS_MAX, _WIDE_DIGITS_MAX = 18, 38
+_LETTERS_MAX, _WIDE_LETTERS_MAX = 10, 22
+_HALF = 0xFFFFFFFF
+
+
+@compiled
+def decimal(place: int, scale: int) -> tuple[int, int]:
+    """Parse a number of at most 18 digits without exponent; returns it unscaled, in the column's
+    scale, and the place behind it.
+    """
+    begin = place + (byte_at(place) == MINUS)
+    end, fraction = _decimal_end(begin, scale, DIGITS_MAX)
+    value = 0
+    for at in range(begin, end):
+        if byte_at(at) != POINT:
+            value = value * 10 + byte_at(at) - ZERO
+    for _ in range(scale - fraction):
+        value *= 10
+    return -value if begin > place else value, end
+
+
+@compiled
+def _decimal_end(place: int, scale: int, most: int) -> tuple[int, int]:
+    """The place behind digits and a fraction, or `DECLINED`; and its fractional digits.
+
+    Args:
+        most: how many digits there may be in the scale.
+    """
+    begin = place
+    while ZERO <= byte_at(place) <= NINE and place - begin <= most:
+        place += 1
+    whole = place - begin
+    if whole == 0 or (byte_at(begin) == ZERO and whole > 1):
+        return DECLINED, scale
+    fraction = 0
+    if byte_at(place) == POINT:
+        place += 1
+        while ZERO <= byte_at(place) <= NINE and whole + fraction <= most:
+            place, fraction = place + 1, fraction + 1
+        if fraction == 0:
+            return DECLINED, scale
+    if fraction > scale or whole + scale > most or byte_at(place) | SMALL == SMALL_E:
+        return DECLINED, scale
+    return place, fraction
+
+
+@compiled
+def quoted_decimal(place: int, scale: int) -> tuple[int, int]:
+    """Parse a decimal in quotes, as `decimal` does without them."""
+    if byte_at(place) != QUOTE:
+        return 0, DECLINED
+    value, end = decimal(place + 1, scale)
+    return value, end + 1 if end > 0 and byte_at(end) == QUOTE else DECLINED
+
+
+@compiled
+def base64(place: int) -> tuple[int, int]:
+    """Parse base64 of a number of 1 to 7 bytes in shortest two's complement, with its padding."""
+    if byte_at(place) != QUOTE:
+        return 0, DECLINED
+    place += 1
+    begin, bits = place, 0
+    six = _six_bits(byte_at(place))
+    while six >= 0 and place - begin <= _LETTERS_MAX:
+        bits = bits << 6 | six
+        place += 1
+        six = _six_bits(byte_at(place))
+    letters = place - begin
+    count, unused = 6 * letters >> 3, 6 * letters & 7
+    place = _padding_end(place, letters)
+    if letters > _LETTERS_MAX or place < 0 or bits & ((1 << unused) - 1):
+        return 0, DECLINED
+    bits >>= unused
+    if count > 1 and bits >> (8 * count - 9) in (0, 0x1FF):  # a byte more than the number needs
+        return 0, DECLINED
+    shift = 64 - 8 * count
+    return bits << shift >> shift, place
+
+
+@compiled
+def wide_decimal(place: int, scale: int) -> tuple[int, int, int]:
+    """Parse a number of at most 38 digits, as `decimal` does; returns its halves and the place."""
+    begin = place + (byte_at(place) == MINUS)
+    end, fraction = _decimal_end(begin, scale, _WIDE_DIGITS_MAX)
+    low, high = 0, 0
+    for at in range(begin, end):
+        if byte_at(at) != POINT:
+            low, high = _tenfold(low, high, byte_at(at) - ZERO)
+    for _ in range(scale - fraction):
+        low, high = _tenfold(low, high, 0)
+    if begin > place:
+        low, high = -low, ~high + (low == 0)
+    return low, high, end
+
+
+@compiled
+def _tenfold(low: int, high: int, digit: int) -> tuple[int, int]:
+    """Ten times a number of two halves, and a digit."""
+    first = (low & _HALF) * 10 + digit
+    second = (low >> 32 & _HALF) * 10 + (first >> 32)
+    return second << 32 | first & _HALF, high * 10 + (second >> 32)
+
+
+@compiled
+def wide_base64(place: int) -> tuple[int, int, int]:
+    """Parse base64 of 1 to 16 bytes, as `base64` does; returns the halves and the place."""
+    if byte_at(place) != QUOTE:
+        return 0, 0, DECLINED
+    place += 1
+    begin, low, high = place, 0, 0
+    six = _six_bits(byte_at(place))
+    # The bits of the last letters do not fit, but for those that are used.
+    while six >= 0 and place - begin <= _WIDE_LETTERS_MAX:
+        place += 1
+        six = _six_bits(byte_at(place))
+    letters = place - begin
+    count, unused = 6 * letters >> 3, 6 * letters & 7
+    end = _padding_end(place, letters)
+    if letters > _WIDE_LETTERS_MAX or end < 0 or _six_bits(byte_at(place - 1)) & (1 << unused) - 1:
+        return 0, 0, DECLINED
+    for at in range(begin, place):
+        six, bits = _six_bits(byte_at(at)), 6
+        if at == place - 1:
+            six, bits = six >> unused, 6 - unused
+        high = high << bits | low >> 64 - bits & (1 << bits) - 1
+        low = low << bits | six
+    if count <= 8:
+        low = low << 64 - 8 * count >> 64 - 8 * count
+        high = low >> 63
+    else:
+        high = high << 128 - 8 * count >> 128 - 8 * count
+    if _is_longer(low, high, count):
+        return 0, 0, DECLINED
+    return low, high, end
+
+
+@compiled
+def _is_longer(low: int, high: int, count: int) -> bool:
+    """Whether a number has a byte more than it needs."""
+    if count < 9:
+        return count > 1 and low >> 8 * count - 9 in (0, -1)
+    if count == 9:
+        return high == low >> 63
+    return high >> 8 * count - 73 in (0, -1)
+
+
+@compiled
+def _padding_end(place: int, letters: int) -> int:
+    """The place behind the padding and the quote that end a text of `letters`, or `DECLINED`."""
+    pads = -letters & 3
+    if letters == 0 or pads == 3:
+        return DECLINED
+    for _ in range(pads):
+        if byte_at(place) != PADDING:
+            return DECLINED
+        place += 1
+    return place + 1 if byte_at(place) == QUOTE else DECLINED
+
+
+@compiled
+def _six_bits(letter: int) -> int:
+    """The six bits of a base64 letter; negative for other bytes."""
+    if SMALL_A <= letter <= SMALL_Z:
+        return letter - SMALL_A + 26
+    if LARGE_A <= letter <= LARGE_Z:
+        return letter - LARGE_A
+    if ZERO <= letter <= NINE:
+        return letter - ZERO + 52
+    if letter == PLUS:
+        return 62
+    return 63 if letter == SLASH else -1

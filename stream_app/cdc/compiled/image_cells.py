@@ -1,0 +1,102 @@
+"""The cells of parsed images → Arrow columns.
+
+Called by `image_columns`, which makes the cells, has them filled by machine code, and asks for the
+columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stream_app.arrow_buffers import Bools, Bytes, Int32s, Int64s
+from stream_app.cdc.compiled.cell_values import (
+    NULL,
+    NUMBER_TEXT,
+    TEXT,
+    TRUTH,
+    VALUE,
+    WHOLE,
+    WIDE,
+    copy_texts,
+)
+
+_WORD = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ImageCells:
+    """The arrays whose addresses `ImageTables` holds; each is [c, s] or [c]."""
+
+    numbers: npt.NDArray[np.int64]
+    highs: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int32]
+    valid: Bytes
+    seen: Int64s
+
+    @classmethod
+    def for_columns(cls, columns: int, width: int) -> ImageCells:
+        """Empty cells of `width` images for each column."""
+        shape = columns, width
+        return cls(
+            np.empty(shape, np.int64),
+            np.empty(shape, np.int64),
+            np.empty(shape, np.int32),
+            np.empty(shape, np.uint8),
+            np.zeros(columns, np.int64),
+        )
+
+    def bits(self, at: int, images: int) -> pa.Buffer | None:
+        """Which cells of a column are valid; None: all."""
+        valid = self.valid[at, :images] == VALUE
+        return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+    def nulls(self, images: int) -> list[Int64s]:
+        """The images that have null, for each column."""
+        return [np.flatnonzero(valid[:images] == NULL) for valid in self.valid]
+
+    def inner(
+        self, at: int, images: int, target: pa.DataType, columns: Sequence[pa.Array]
+    ) -> pa.Array:
+        """The column of an object or of a list, of its own columns."""
+        valid = self.bits(at, images)
+        if pa.types.is_struct(target):
+            return pa.Array.from_buffers(target, images, [valid], children=columns)
+        offsets = np.zeros(images + 1, np.int32)
+        np.cumsum(self.numbers[at, :images], out=offsets[1:])
+        rows = pa.Array.from_buffers(target.value_type, int(offsets[-1]), [None], children=columns)
+        buffers = [valid, pa.py_buffer(offsets)]
+        return pa.Array.from_buffers(target, images, buffers, children=[rows])
+
+    def column(self, at: int, images: int, kind: int, target: pa.DataType) -> pa.Array:
+        """A column of the first images, whose cells are of this kind: an array of the type."""
+        valid, numbers = self.valid[at, :images] == VALUE, self.numbers[at, :images]
+        bits = self.bits(at, images)
+        if kind in (TEXT, NUMBER_TEXT):
+            lengths = self.lengths[at, :images]
+            if bits is not None:
+                lengths = np.where(valid, lengths, 0)
+            texts = _texts(numbers, lengths, valid, bits)
+            return texts if kind == TEXT else texts.cast(target)
+        if kind == TRUTH:
+            truths = pa.py_buffer(np.packbits(numbers != 0, bitorder="little"))
+            return pa.Array.from_buffers(target, images, [bits, truths])
+        if kind >= WIDE:
+            numbers = np.stack([numbers, np.where(valid, self.highs[at, :images], 0)], axis=1)
+        elif kind != WHOLE:
+            numbers = np.stack([numbers, numbers >> 63], axis=1)
+        return pa.Array.from_buffers(target, images, [bits, pa.py_buffer(numbers)])
+
+
+def _texts(places: Int64s, lengths: Int32s, valid: Bools, bits: pa.Buffer | None) -> pa.Array:
+    offsets = np.zeros(len(places) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    size = int(offsets[-1])
+    out = np.empty(size + _WORD, np.uint8)
+    copy_texts(places, lengths, valid, out.ctypes.data)
+    buffers = [bits, pa.py_buffer(offsets), pa.py_buffer(out[:size])]
+    return pa.Array.from_buffers(pa.string(), len(places), buffers)

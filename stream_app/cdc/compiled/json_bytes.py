@@ -1,0 +1,37 @@
+"""The bytes of JSON by their names; machine code has them as constants.
+
+Source: RFC 8259, for what each means; RFC 4648 for the letters of base64.
+"""
+
+QUOTE = ord('"')
+BACKSLASH = ord("\\")
+SLASH = ord("/")
+COMMA = ord(",")
+COLON = ord(":")
+OBJECT_BEGIN, OBJECT_END = ord("{"), ord("}")
+ARRAY_BEGIN, ARRAY_END = ord("["), ord("]")
+
+MINUS, PLUS, POINT = ord("-"), ord("+"), ord(".")
+ZERO, NINE = ord("0"), ord("9")
+LARGE_A, LARGE_Z = ord("A"), ord("Z")
+SMALL_A, SMALL_E, SMALL_F, SMALL_Z = b"aefz"
+PADDING = ord("=")
+SMALL = ord("a") ^ ord("A")
+"""The bit that a small letter has and its large one lacks."""
+
+NULL_BEGIN, TRUE_BEGIN, FALSE_BEGIN = ord("n"), ord("t"), ord("f")
+"""How each word begins; nothing else does."""
+
+ESCAPED_BACKSPACE, ESCAPED_FORM_FEED = ord("b"), ord("f")
+ESCAPED_LINE_FEED, ESCAPED_RETURN, ESCAPED_TAB = ord("n"), ord("r"), ord("t")
+"""Letters behind a backslash."""
+ESCAPED_CODE = ord("u")
+"""Behind a backslash: four hexadecimal digits follow."""
+BACKSPACE, TAB, LINE_FEED, FORM_FEED, RETURN = b"\b\t\n\f\r"
+"""What they mean."""
+SPACE = ord(" ")
+
+CONTINUATION_MASK, CONTINUATION = 0xC0, 0x80
+"""The upper two bits of each byte of UTF-8 behind the first one of its character."""
+ASCII_END = 0x80
+"""The least byte that is no character itself."""

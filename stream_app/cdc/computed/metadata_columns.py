@@ -1,0 +1,71 @@
+"""Declares metadata columns: a message's place in Kafka, and facts about its source.
+
+Source: Paimon `flink/action/cdc/CdcMetadataConverter.java`, `kafka/KafkaMetadataConverter.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.arrow_buffers import values_at
+from stream_app.cdc.computed.functions import STRING
+from stream_app.cdc.message_format import SourceReader
+from stream_app.model.schema.data_type import DataType, TypeRoot
+
+_TIME = DataType(root=TypeRoot.TIMESTAMP_LTZ, precision=3)
+_MILLIS = pa.timestamp("ms", "UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """A metadata column.
+
+    Attributes:
+        read: messages, columns of `MESSAGE_SCHEMA` → the column [n].
+        is_stable: whether all changes of one row have the same value, so that it may be in a key.
+        needs_time: whether the messages must have the time of a change.
+    """
+
+    data_type: DataType
+    read: Callable[[pa.RecordBatch, SourceReader], pa.Array]
+    is_stable: bool = False
+    needs_time: bool = False
+
+
+def _kafka(name: str, messages: pa.RecordBatch, _: SourceReader) -> pa.Array:
+    return messages.column(name)
+
+
+def _timestamp(messages: pa.RecordBatch, _: SourceReader) -> pa.Array:
+    millis = messages.column("timestamp").cast(_MILLIS, safe=False)
+    # Kafka counts -1 where a message has no time.
+    unknown = pc.less(millis.view(pa.int64()), 0)
+    return pc.if_else(unknown, pa.scalar(None, _MILLIS), millis)
+
+
+def _origin(field: str, messages: pa.RecordBatch, reader: SourceReader) -> pa.Array:
+    origins = reader.origins(messages)
+    names = pa.array([getattr(table, field) or None for table in origins.tables], pa.string())
+    return values_at(names, origins.codes)
+
+
+def _op_ts(messages: pa.RecordBatch, reader: SourceReader) -> pa.Array:
+    assert reader.change_times is not None, "it was asked before"
+    return reader.change_times(messages)
+
+
+METADATA: Mapping[str, Metadata] = {
+    "database_name": Metadata(STRING.not_null(), partial(_origin, "database"), is_stable=True),
+    "table_name": Metadata(STRING.not_null(), partial(_origin, "table"), is_stable=True),
+    "schema_name": Metadata(STRING.not_null(), partial(_origin, "schema"), is_stable=True),
+    "op_ts": Metadata(_TIME.not_null(), _op_ts, needs_time=True),
+    "topic": Metadata(STRING, partial(_kafka, "topic"), is_stable=True),
+    "partition": Metadata(DataType(root=TypeRoot.INT), partial(_kafka, "partition")),
+    "offset": Metadata(DataType(root=TypeRoot.BIGINT), partial(_kafka, "offset")),
+    "timestamp": Metadata(_TIME, _timestamp),
+}

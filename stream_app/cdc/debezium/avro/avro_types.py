@@ -1,0 +1,235 @@
+"""Parses an Avro schema into a tree with resolved names, and describes its columns.
+
+Source: Apache Avro's specification, "Names" and "Schema Declaration"; for the attributes
+``connect.name`` and ``connect.parameters`` Confluent's `AvroData.java`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from stream_app.cdc.debezium.schema import ConnectField
+from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.source_types.connect import CONNECT, DECIMAL, TIME
+
+_PRIMITIVES = frozenset(["null", "boolean", "int", "long", "float", "double", "bytes", "string"])
+_LITERALS = {"int": "int32", "long": "int64", "enum": "string", "fixed": "bytes"}
+_SMALL_INTEGERS = frozenset({"int8", "int16"})
+_LOGICAL = {
+    "date": CONNECT + "Date",
+    "time-millis": CONNECT + "Time",
+    "time-micros": TIME + "MicroTime",
+    "timestamp-millis": CONNECT + "Timestamp",
+    "timestamp-micros": TIME + "MicroTimestamp",
+    "timestamp-nanos": TIME + "NanoTimestamp",
+    "local-timestamp-millis": CONNECT + "Timestamp",
+    "local-timestamp-micros": TIME + "MicroTimestamp",
+    "local-timestamp-nanos": TIME + "NanoTimestamp",
+}
+"""Logical types of Avro → the semantic type that counts alike, where Connect names none."""
+_DIGITS_MAX = 38
+"""Connect's converter declares 64 digits where the source gives no number of them."""
+_DEPTH_MAX = 64
+"""Readers call themselves at each level of a schema."""
+_TYPES_MAX = 100_000
+"""Types in a schema, each use of a name counted: names that use names make 2^n of n."""
+
+
+_TOO_DEEP = f"has a schema of more than {_DEPTH_MAX} levels, or one that holds itself"
+_SHOWN_MAX = 160
+
+
+@dataclass(slots=True, eq=False)
+class AvroType:
+    """An Avro type.
+
+    Attributes:
+        kind: ``record``, ``union``, ``long`` and so on.
+        attributes: the attributes of its declaration.
+        fields: the fields of a record, in the order of the bytes.
+        branches: the branches of a union.
+        items: the items of an array or a map.
+    """
+
+    kind: str
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    fields: tuple[tuple[str, AvroType], ...] = ()
+    branches: tuple[AvroType, ...] = ()
+    items: AvroType | None = None
+
+    @property
+    def symbols(self) -> list[str]:
+        """The symbols of an enum."""
+        return [str(symbol) for symbol in self.attributes["symbols"]]
+
+    @property
+    def size(self) -> int:
+        """The size of a fixed, in bytes."""
+        return int(self.attributes["size"])
+
+    @property
+    def docs(self) -> Mapping[str, str]:
+        """The comments of a record's fields."""
+        declared = self.attributes.get("fields", ())
+        return {column["name"]: str(column["doc"]) for column in declared if column.get("doc")}
+
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """The defaults of a record's fields, without those that are null."""
+        declared = self.attributes.get("fields", ())
+        defaults = {column["name"]: column.get("default") for column in declared}
+        return {name: value for name, value in defaults.items() if value is not None}
+
+    def field(self, name: str) -> AvroType | None:
+        """A field of a record."""
+        return dict(self.fields).get(name)
+
+    def without_null(self) -> AvroType:
+        """The only branch of a union beside null; else the type itself."""
+        others = [branch for branch in self.branches if branch.kind != "null"]
+        return others[0] if len(others) == 1 else self
+
+
+def parse_schema(text: str) -> AvroType:
+    """The type of a schema.
+
+    Raises:
+        UnreadableRecordError: it is no schema of Avro, or one by which a few bytes could hold a
+            value without bounds.
+    """
+    root = _type_or_problem(text)
+    if isinstance(root, str):
+        raise UnreadableRecordError(root)
+    return root
+
+
+@lru_cache(maxsize=256)
+def _type_or_problem(text: str) -> AvroType | str:
+    try:
+        root = _parsed(json.loads(text), "", {})
+        _check(root, 0, [0])
+    except UnreadableRecordError as problem:
+        return str(problem)
+    except RecursionError:
+        return _TOO_DEEP
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return f"has a schema that is not Avro's: {type(error).__name__}: {error}"[:_SHOWN_MAX]
+    return root
+
+
+def _check(declared: AvroType, depth: int, types: list[int]) -> bool:
+    """Check what readers rely on; returns whether every value of the type has at least one byte.
+
+    Args:
+        types: the number of types so far.
+
+    Raises:
+        UnreadableRecordError: messages of the schema cannot be read within bounds.
+        ValueError, TypeError, KeyError, AttributeError: it is no schema.
+    """
+    types[0] += 1
+    if types[0] > _TYPES_MAX:
+        raise UnreadableRecordError(f"has a schema of more than {_TYPES_MAX} types")
+    if depth > _DEPTH_MAX:  # so is one that holds itself
+        raise UnreadableRecordError(_TOO_DEEP)
+    connect_field(declared)
+    if declared.kind == "enum":
+        [*map(_text, declared.attributes["symbols"])]
+    if declared.kind == "fixed":
+        if declared.size < 0:
+            raise ValueError("the size of a fixed is negative")
+        return declared.size > 0
+    inner = [_check(one, depth + 1, types) for _, one in declared.fields]
+    for branch in declared.branches:
+        _check(branch, depth + 1, types)
+    if declared.items is not None:
+        has_bytes = _check(declared.items, depth + 1, types)
+        if declared.kind == "array" and not has_bytes:
+            raise UnreadableRecordError("has a schema with an array of items without bytes")
+    return any(inner) if declared.kind == "record" else declared.kind != "null"
+
+
+def _parsed(schema: Any, namespace: str, names: dict[str, AvroType]) -> AvroType:
+    if isinstance(schema, list):
+        branches = tuple(_parsed(branch, namespace, names) for branch in schema)
+        return AvroType("union", branches=branches)
+    if isinstance(schema, str):
+        if schema in _PRIMITIVES:
+            return AvroType(schema)
+        return names[_full(schema, namespace)]
+    kind = schema["type"]
+    if not isinstance(kind, str):
+        return _parsed(kind, namespace, names)
+    if kind in ("record", "enum", "fixed"):
+        namespace = schema.get("namespace", namespace)
+        declared = AvroType(kind, schema)
+        full = _full(schema["name"], namespace)
+        names[full] = declared
+        inner = full.rpartition(".")[0]
+        declared.fields = tuple(
+            (_text(column["name"]), _parsed(column["type"], inner, names))
+            for column in schema.get("fields", ())
+        )
+        return declared
+    if kind in ("array", "map"):
+        items = schema["items" if kind == "array" else "values"]
+        return AvroType(kind, schema, items=_parsed(items, namespace, names))
+    if kind in _PRIMITIVES:
+        return AvroType(kind, schema)
+    return names[_full(kind, namespace)]
+
+
+def _text(name: object) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"{name!r} is no name")
+    return name
+
+
+def _full(name: str, namespace: str) -> str:
+    return name if "." in name or not namespace else f"{namespace}.{name}"
+
+
+def connect_field(declared: AvroType, comment: str = "") -> ConnectField:
+    """The description of a column's type, in the terms of Kafka Connect.
+
+    Args:
+        comment: the comment of the field that has the type.
+    """
+    inner = declared.without_null()
+    attributes = inner.attributes
+    semantic = str(attributes.get("connect.name", ""))
+    parameters = {
+        str(key): str(one) for key, one in attributes.get("connect.parameters", {}).items()
+    }
+    if attributes.get("logicalType") == "decimal" and semantic in ("", DECIMAL):
+        semantic = DECIMAL
+        parameters.setdefault("scale", str(attributes.get("scale", 0)))
+        if isinstance(digits := attributes.get("precision"), int) and digits <= _DIGITS_MAX:
+            parameters.setdefault("connect.decimal.precision", str(digits))
+    semantic = semantic or _LOGICAL.get(str(attributes.get("logicalType")), "")
+    literal = str(attributes.get("connect.type"))
+    if literal not in _SMALL_INTEGERS:
+        literal = _LITERALS.get(inner.kind, inner.kind)
+    comment = comment or str(attributes.get("connect.doc", ""))
+    return ConnectField(literal, semantic, parameters, declared is not inner, comment)
+
+
+def raw_schema(text: str) -> Any:
+    """The schema without logical types, for a reader that returns values as they were written."""
+    return _without_logic(json.loads(text))
+
+
+def _without_logic(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_without_logic(part) for part in schema]
+    if isinstance(schema, dict):
+        return {
+            name: _without_logic(part) if name not in ("symbols", "aliases", "default") else part
+            for name, part in schema.items()
+            if name != "logicalType"
+        }
+    return schema

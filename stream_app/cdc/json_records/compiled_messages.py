@@ -1,0 +1,97 @@
+"""Messages of a dialect → columns, by machine code: what `json_lines.parse_objects` gives for them.
+
+Called by `dialect_format` before other ways. Messages that the machine code declines stay for
+those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.arrow_buffers import Int64s, bytes_of, offsets_of
+from stream_app.cdc.json_records.decoder import SAMPLE_ROWS
+from stream_app.cdc.json_records.layout_choice import LayoutChoice, objects_in
+from stream_app.cdc.json_records.message_fields import ParsedFields
+from stream_app.cdc.json_records.record_shapes import RecordShape
+
+if TYPE_CHECKING:
+    from stream_app.cdc.compiled.image_columns import ImageLayout
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledMessages:
+    """The m messages that machine code has parsed.
+
+    Attributes:
+        rows: int64 [m]; their positions among the values.
+        columns: for each field an array [m].
+        nulls: see `dialect.ParsedMessages`.
+        drift: int64 [m]; see `image_columns.ParsedRows`.
+    """
+
+    rows: Int64s
+    columns: list[pa.Array]
+    nulls: Mapping[str, Sequence[Int64s]]
+    drift: Int64s
+
+
+def parse_messages(
+    values: pa.Array, shape: RecordShape, fields: ParsedFields | None, choice: LayoutChoice
+) -> CompiledMessages | None:
+    """Parse the values that machine code takes; None: it takes too few, or none of this shape.
+
+    Args:
+        values: binary [n] without nulls.
+        fields: of messages of this shape; None: no parser takes them.
+    """
+    layout = choice.layout_of(shape, partial(_layout_of, values, fields, choice.parser))
+    if layout is None or fields is None:
+        return None
+    parsed = layout.parse_rows(bytes_of(values), offsets_of(values).astype(np.int64))
+    if not choice.took_most(None if parsed is None else parsed.parsed):
+        return None
+    assert parsed is not None
+    rows = np.flatnonzero(parsed.parsed)
+    nulls = dict(zip([*fields.objects, *fields.lists], parsed.nulls, strict=True))
+    return CompiledMessages(rows, list(parsed.columns), nulls, parsed.drift[rows])
+
+
+def _layout_of(
+    values: pa.Array, fields: ParsedFields | None, parser: type[ImageLayout]
+) -> ImageLayout | None:
+    if fields is None:
+        return None
+    return _made(fields, objects_in(values.slice(0, SAMPLE_ROWS).to_pylist()), parser)
+
+
+def _made(
+    fields: ParsedFields, documents: Sequence[dict[str, Any]], parser: type[ImageLayout]
+) -> ImageLayout | None:
+    """The layout for these fields, in the order of the documents."""
+    inner: dict[str, ImageLayout] = {}
+    for name, of in (*fields.objects.items(), *fields.lists.items()):
+        values = [document.get(name) for document in documents]
+        if name in fields.lists:
+            values = [one for value in values if isinstance(value, list) for one in value]
+        layout = None
+        if not of.objects and not of.lists:
+            layout = _made(of, [value for value in values if isinstance(value, dict)], parser)
+        if layout is None:
+            return None
+        inner[name] = layout
+    order = dict.fromkeys(name for document in documents for name in document)
+    return parser.for_columns(
+        fields.readings,
+        fields.kinds,
+        list(order),
+        reads_base64=False,
+        objects={name: inner[name] for name in fields.objects},
+        lists={name: inner[name] for name in fields.lists},
+        is_partial=fields.is_partial,
+    )

@@ -1,0 +1,76 @@
+"""Chooses the layout with which machine code parses messages of a shape, and how long it rests.
+
+Called by the compiled ways of Debezium's records and of the dialects' messages. Each makes the
+layouts of its own shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+
+from stream_app.arrow_buffers import Bools
+from stream_app.cdc.json_records.record_shapes import RecordShape
+
+if TYPE_CHECKING:
+    from stream_app.cdc.compiled.image_columns import ImageLayout
+
+_REST_SLICES = 16
+
+
+@dataclass(slots=True)
+class LayoutChoice:
+    """The layout of the last shape.
+
+    Attributes:
+        parser: makes layouts.
+    """
+
+    parser: type[ImageLayout]
+    _shape: RecordShape | None = field(default=None, init=False)
+    _layout: ImageLayout | None = field(default=None, init=False)
+    _rests: int = field(default=0, init=False)
+
+    def layout_of(
+        self, shape: RecordShape, make: Callable[[], ImageLayout | None]
+    ) -> ImageLayout | None:
+        """The layout for a slice of messages; None: machine code cannot parse it, or rests.
+
+        Args:
+            make: makes the layout of this shape, if it is another than the last one.
+        """
+        if shape is not self._shape:
+            # The shape comes last: when `make` fails, the next slice asks again.
+            self._layout, self._rests, self._shape = make(), 0, shape
+        if self._rests:
+            self._rests -= 1
+            return None
+        return self._layout
+
+    def took_most(self, parsed: Bools | None) -> bool:
+        """Whether most messages of a slice were parsed; else other ways take the next slices.
+
+        Args:
+            parsed: bool [n]; None: the slice was declined as a whole.
+        """
+        if parsed is not None and 2 * np.count_nonzero(parsed) >= len(parsed):
+            return True
+        self._rests = _REST_SLICES
+        return False
+
+
+def objects_in(values: Iterable[bytes]) -> list[dict[str, Any]]:
+    """The JSON objects among the values: a sample may have anything else."""
+    documents = []
+    for value in values:
+        try:
+            document = orjson.loads(value)
+        except orjson.JSONDecodeError:  # also of a number that no double holds
+            continue
+        if isinstance(document, dict):
+            documents.append(document)
+    return documents

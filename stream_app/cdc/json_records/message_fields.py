@@ -1,0 +1,71 @@
+"""The fields of messages that a dialect parses, and their columns.
+
+A dialect makes them for a table; both parsers read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import pyarrow as pa
+
+from stream_app.cdc.columns.column_reading import (
+    ColumnReading,
+    Encoding,
+    JsonKind,
+    row_fields,
+)
+from stream_app.model.schema.data_type import STRING
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedFields:
+    """The fields of a message, or of an object in it.
+
+    Attributes:
+        readings, kinds: of the fields with plain values.
+        objects: the fields with an object each, by name.
+        lists: those with a list of objects.
+        is_partial: an object may lack some, which is no drift.
+    """
+
+    readings: Sequence[ColumnReading]
+    kinds: Sequence[JsonKind]
+    objects: Mapping[str, ParsedFields] = field(default_factory=dict)
+    lists: Mapping[str, ParsedFields] = field(default_factory=dict)
+    is_partial: bool = False
+
+    @classmethod
+    def of_texts(cls, *names: str, **objects: ParsedFields) -> Self:
+        """Plain fields that hold text, beside objects."""
+        readings = [text_reading(name) for name in names]
+        return cls(readings, [JsonKind.STRING] * len(names), objects)
+
+    def schema(self) -> pa.Schema:
+        """The columns of the parse: plain fields, objects, then lists."""
+        return pa.schema(
+            [
+                *row_fields(self.readings, self.kinds),
+                *((name, inner.struct()) for name, inner in self.objects.items()),
+                *((name, pa.list_(inner.struct())) for name, inner in self.lists.items()),
+            ]
+        )
+
+    def struct(self) -> pa.DataType:
+        """The type of an object with these fields."""
+        return pa.struct(list(self.schema()))
+
+
+def text_reading(name: str) -> ColumnReading:
+    """The reading of a field that holds text."""
+    return ColumnReading(
+        name=name,
+        data_type=STRING,
+        arrow_type=pa.string(),
+        encoding=Encoding.TEXT,
+        scale=0,
+        required=False,
+        is_key=False,
+    )

@@ -1,0 +1,86 @@
+"""Looks at a few messages of each topic: which tables they tell of, and what their rows lack.
+
+Called by `dialect_format` for a dialect without options. It only reports: what becomes of a record
+is decided by the format, one by one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from stream_app.cdc.change_batch import message_place
+from stream_app.cdc.json_records.dialect import Change, Dialect, Table, read_message
+from stream_app.cdc.message_format import FormatSetup, Notice
+from stream_app.cdc.rows.record_images import RecordImages, UnreadableRecordError
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Implements `message_format.SourceSurvey`.
+
+    Attributes:
+        seen: for each topic its records that mean rows, with their places.
+    """
+
+    keys: frozenset[str]
+    seen: Mapping[str, list[tuple[str, Change]]] = field(default_factory=dict)
+
+    def tables(self) -> Counter[tuple[str, str]]:
+        """Topic and name of a source table → its messages with rows."""
+        return Counter(
+            (topic, change.table) for topic, changes in self.seen.items() for _, change in changes
+        )
+
+    def notices(self) -> Iterator[Notice]:
+        """A notice for each topic in which a row lacks a part of the primary key."""
+        for changes in self.seen.values():
+            notice = next(filter(None, (self._lacking(*record) for record in changes)), None)
+            if notice is not None:
+                yield notice
+
+    def _lacking(self, where: str, change: Change) -> Notice | None:
+        for record in change.records:
+            lacking = sorted(name for name in self.keys if not _has(record, name))
+            if lacking:
+                return Notice(
+                    what=f"a record lacks {', '.join(lacking)} of the primary key, and becomes a "
+                    "bad record",
+                    where=where,
+                    fix="make columns that every message has the table's primary key; names are "
+                    "compared with upper and lower case",
+                )
+        return None
+
+
+def _has(record: RecordImages, name: str) -> bool:
+    return all(name in image for image in (record.before, record.after) if image is not None)
+
+
+def survey(dialect: Dialect, setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Survey:
+    """Look at a few messages of each topic."""
+    table = Table(
+        readings=(),
+        columns=frozenset(setup.columns.names),
+        keys=frozenset(setup.primary_keys),
+        reads_tables=True,
+    )
+    seen = {topic: _changes(dialect, batch, table) for topic, batch in messages.items()}
+    return Survey(table.keys, {topic: changes for topic, changes in seen.items() if changes})
+
+
+def _changes(dialect: Dialect, messages: pa.RecordBatch, table: Table) -> list[tuple[str, Change]]:
+    changes = []
+    for at, message in enumerate(messages.select(["key", "value"]).to_pylist()):
+        if message["value"] is None:
+            continue
+        try:
+            change = read_message(dialect, message["value"], message["key"], table)
+        except UnreadableRecordError:
+            continue
+        if isinstance(change, Change):
+            changes.append((message_place(messages, at), change))
+    return changes

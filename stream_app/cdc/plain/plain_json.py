@@ -1,0 +1,191 @@
+"""Plain rows of JSON → row changes: the format ``json``.
+
+Each message is an insert of its row; in a table with a primary key that is an upsert. Columns that
+the value lacks can be read from the message's key.
+
+Source: Paimon `format/json/JsonRecordParser.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.arrow_buffers import Bools, valid_of
+from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
+from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread, parse_objects
+from stream_app.cdc.columns.nesting import deep_ones
+from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
+from stream_app.cdc.json_records.description import untyped
+from stream_app.cdc.json_records.dialect import (
+    Change,
+    Dialect,
+    DocumentImages,
+    NoRow,
+    Parsed,
+    ParsedMessages,
+    Table,
+    Truncate,
+)
+from stream_app.cdc.json_records.dialect_format import DialectFormat
+from stream_app.cdc.json_records.documents import image_of, load_document
+from stream_app.cdc.json_records.message_fields import ParsedFields
+from stream_app.cdc.json_records.options import (
+    COLUMN_OPTIONS,
+    COLUMNS,
+    ENCODING_OPTION,
+    CheckedOptions,
+    texts_and_numbers,
+)
+from stream_app.cdc.rows.images import Images
+from stream_app.cdc.rows.record_images import NULL_CELL, Image, RecordImages, UnreadableRecordError
+from stream_app.cdc.rows.row_assembly import CREATE
+from stream_app.cdc.source_tables import Origins, origins_of
+from stream_app.errors import UsageError
+from stream_app.model.options.option import Option
+from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.schema.source_table import SourceTable
+
+_KEY_COLUMNS = "key-columns"
+_OPTIONS = (
+    Option(
+        _KEY_COLUMNS,
+        COLUMNS,
+        frozenset(),
+        "Columns that are read from the message's key, a JSON object, where the value does not "
+        "have them; comma separated.",
+    ),
+    *COLUMN_OPTIONS,
+    ENCODING_OPTION,
+    DECODER_OPTION,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainDialect(Dialect):
+    """The dialect of plain rows, which have no types."""
+
+    key_columns: frozenset[str] = frozenset()
+
+    def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
+        """See `dialect.Dialect`."""
+        row = {**dict.fromkeys(self.key_columns), **document} if self.key_columns else document
+        return DocumentImages((), (row,), len(document), is_flat=True)
+
+    def described(
+        self, document: dict[str, Any], key: Any, _options: MappingOptions
+    ) -> SourceTable | None:
+        """See `dialect.Dialect`."""
+        return untyped(document, list(key) if isinstance(key, dict) else ())
+
+    def fields(self, table: Table, kinds: Sequence[JsonKind]) -> ParsedFields:
+        """See `dialect.Dialect`."""
+        return ParsedFields(table.readings, kinds)
+
+    def parsed(self, messages: ParsedMessages, table: Table, kinds: Sequence[JsonKind]) -> Parsed:
+        """See `dialect.Dialect`."""
+        values, keys, columns = messages.values, messages.keys, messages.columns
+        row = row_fields(table.readings, kinds)
+        odd: Bools = np.ones(len(values), np.bool_)
+        for column in columns:
+            odd &= ~valid_of(column)
+        if keys is not None:
+            of_keys = [field for field in row if field.name in self.key_columns]
+            odd |= self._add_from_keys(keys, of_keys, columns, [field.name for field in row])
+        images = Images(
+            ops=np.full(len(values), CREATE, np.uint8),
+            has_before=np.zeros(len(values), np.bool_),
+            has_after=np.ones(len(values), np.bool_),
+            kinds=kinds,
+            before=[pa.nulls(len(values), column.type) for column in columns],
+            after=columns,
+            suspects=odd,
+            tables=(pa.nulls(len(values), pa.string()),) if table.reads_tables else (),
+        )
+        return Parsed(images)
+
+    def _add_from_keys(
+        self, keys: pa.Array, fields: list[pa.Field], columns: list[pa.Array], names: list[str]
+    ) -> Bools:
+        """Fill columns from keys; returns where a key cannot be read here."""
+        odd = ~(looks_like_object(keys.fill_null(b"")) & valid_of(keys))
+        odd |= deep_ones(keys.fill_null(b""))
+        odd |= may_be_misread(keys.fill_null(b""), has_decimals=True)
+        lacking: Bools = np.zeros(len(keys), np.bool_)
+        for field in fields:
+            lacking |= ~valid_of(columns[names.index(field.name)])
+        readable = pc.if_else(pa.array(odd), pa.scalar(b"{}", pa.binary()), keys)
+        parsed = parse_objects(readable, pa.schema(fields))
+        if parsed is None:
+            return lacking
+        for field, column in zip(fields, parsed, strict=True):
+            place = names.index(field.name)
+            columns[place] = pc.coalesce(columns[place], column)
+        return odd & lacking
+
+    def read(
+        self, document: dict[str, Any], key: bytes | None, table: Table
+    ) -> Change | Truncate | NoRow:
+        """See `dialect.Dialect`."""
+        row = image_of(document, "record", table.columns) or {}
+        whole = {**row}
+        lacking = {
+            name for name in self.key_columns if row.get(name, NULL_CELL)[0] is JsonKind.NULL
+        }
+        if lacking and key is not None:
+            cells = _key_image(key, frozenset(lacking))
+            whole |= {name: cell for name, cell in cells.items() if cell[0] is not JsonKind.NULL}
+        if not row:
+            raise UnreadableRecordError("has no column of the table")
+        return Change((RecordImages("c", None, whole),))
+
+
+def _key_image(key: bytes, columns: frozenset[str]) -> Image:
+    try:
+        document = load_document(key)
+    except UnreadableRecordError as problem:
+        raise UnreadableRecordError(f"has a key that {problem}") from None
+    if not isinstance(document, dict):
+        raise UnreadableRecordError("has a key that is no JSON object")
+    return image_of(document, "key", columns) or {}
+
+
+def _origins(messages: pa.RecordBatch) -> Origins:
+    """The topic's name: a plain row does not name its table."""
+    none = pa.nulls(messages.num_rows, pa.string())
+    is_row = messages.column("value").is_valid()
+    topic = pc.if_else(is_row, messages.column("topic").cast(pa.string()), None)
+    return origins_of(none, none, topic, {})
+
+
+def _check_keys(checked: CheckedOptions, columns: RowType) -> None:
+    unknown = checked.values[_KEY_COLUMNS].difference(columns.names)
+    if unknown and columns.names:  # without columns a job reads many tables
+        raise UsageError(
+            f"options of json are wrong: {_KEY_COLUMNS} names {', '.join(sorted(unknown))}, which "
+            "the table does not have",
+            where=f"source.{PLAIN_JSON.section}",
+            fix=f"the table's columns are {', '.join(columns.names)}",
+        )
+
+
+PLAIN_JSON = DialectFormat(
+    name="json",
+    tells_changes=False,
+    section="json",
+    introduction='for example `json."key-columns" = "id"`. '
+    "[Other formats](formats.md#plain-rows) tells how "
+    "the messages are read.",
+    options=_OPTIONS,
+    dialect=lambda options: PlainDialect(options.values[_KEY_COLUMNS]),
+    encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
+    origins=_origins,
+    check_together=_check_keys,
+).declared()

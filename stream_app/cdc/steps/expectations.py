@@ -1,0 +1,104 @@
+"""Judges the rows that messages bring by the conditions of ``[expectations]``.
+
+The newest state of a row is judged: +I and +U. Where a condition is not true, the expectation's
+action decides::
+
+    drop         the change is left out, and the table keeps the row that it has
+    quarantine   the record goes to the quarantine, and the table keeps the row that it has
+    hold, fail   the driver raises an error before the epoch is committed
+
+A delete is never judged. The messages that the table does not take were left out before.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.arrow_buffers import Bools
+from stream_app.cdc.change_batch import ROW_KIND, DecodedBatch, Violation
+from stream_app.cdc.column_drift import Sighting
+from stream_app.cdc.computed.change_filter import passing_rows
+from stream_app.model.row_kind import RowKind
+
+
+class ExpectationAction(enum.Enum):
+    """The treatment of a row for which a condition is not true."""
+
+    DROP = "drop"
+    QUARANTINE = "quarantine"
+    HOLD = "hold"
+    """The table is held; a job of one table ends."""
+    FAIL = "fail"
+    """The job ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """A condition that rows must meet: ``[expectations.NAME]``.
+
+    Attributes:
+        condition: in the language of filters.
+        tables: a regular expression of whole table names; None: each table with the columns.
+    """
+
+    name: str
+    condition: str
+    action: ExpectationAction = ExpectationAction.QUARANTINE
+    tables: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectationStep:
+    """Implements `pipeline.Step`.
+
+    Attributes:
+        judged: each expectation of the table, with its condition over the rows' columns.
+    """
+
+    judged: Sequence[tuple[Expectation, pc.Expression]]
+
+    def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+        """See `Step`."""
+        for expectation, condition in self.judged:
+            rows = decoded.changes.rows
+            kinds = rows.column(ROW_KIND).to_numpy()
+            is_newest = (kinds == RowKind.INSERT) | (kinds == RowKind.UPDATE_AFTER)
+            broken = is_newest & ~passing_rows(rows, condition)
+            if broken.any():
+                decoded = _treated(decoded, messages, expectation, broken)
+        return decoded
+
+
+def _treated(
+    decoded: DecodedBatch, messages: pa.RecordBatch, expectation: Expectation, broken: Bools
+) -> DecodedBatch:
+    """The batch after the expectation's action on its broken rows, bool [n]."""
+    index = decoded.changes.message_index
+    at = np.unique(index[broken])
+    violation = Violation(expectation.name, expectation.action.value)
+    seen = Sighting(len(at), int(at[0]))
+    decoded = replace(decoded, violations={**decoded.violations, violation: seen})
+    match expectation.action:
+        case ExpectationAction.QUARANTINE:
+            reason = f"breaks the expectation {expectation.name!r}: {expectation.condition}"
+            return decoded.quarantining(messages, dict.fromkeys(at.tolist(), reason))
+        case ExpectationAction.DROP:
+            kept = decoded.changes.where(~_with_before_images(decoded, broken))
+            emptied = len(np.unique(index)) - len(np.unique(kept.message_index))
+            return replace(decoded, changes=kept, skipped=decoded.skipped + emptied)
+        case ExpectationAction.HOLD | ExpectationAction.FAIL:
+            return decoded
+
+
+def _with_before_images(decoded: DecodedBatch, rows: Bools) -> Bools:
+    """The given rows, and the -U row directly before each of them."""
+    kinds = decoded.changes.rows.column(ROW_KIND).to_numpy()
+    chosen = rows.copy()
+    chosen[:-1] |= rows[1:] & (kinds[:-1] == RowKind.UPDATE_BEFORE)
+    return chosen

@@ -1,0 +1,199 @@
+"""Draws the demo's panels: progress while it runs; at its end the proof, and commands to try."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from stream_app.demo.proof import TableSide
+from stream_app.errors import TableNotFoundError
+from stream_app.model.snapshot import SOURCE_END_PROPERTY, CommitKind, Snapshot
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_table
+
+
+@dataclass
+class TableProgress:
+    """The progress of a table, by its snapshots.
+
+    Attributes:
+        read: messages of all topics up to the end of `epoch`.
+        epoch: the newest that brought the table a change.
+        schema_id: the newest snapshot's.
+        latest: number of the newest snapshot that was read.
+        snapshots: how many of each kind there are.
+    """
+
+    location: str
+    read: int = 0
+    epoch: int | None = None
+    latest: int = 0
+    schema_id: int = 0
+    snapshots: Counter[str] = field(default_factory=Counter)
+    _table: FileStoreTable | None = field(init=False, default=None)
+
+    def read_snapshots(self) -> None:
+        """Read the snapshots that were committed since the last call."""
+        try:
+            self._table = self._table or open_table(self.location)
+        except TableNotFoundError:
+            return  # the job has yet to make it
+        snapshots = self._table.snapshots
+        for number in range(self.latest + 1, (snapshots.latest_id() or 0) + 1):
+            self.latest = number
+            try:
+                self._take(snapshots.snapshot(number))
+            except FileNotFoundError:
+                continue  # expired, in a long demo
+
+    def _take(self, snapshot: Snapshot) -> None:
+        self.snapshots[snapshot.commit_kind.value] += 1
+        self.schema_id = snapshot.schema_id
+        end = (snapshot.properties or {}).get(SOURCE_END_PROPERTY)
+        if snapshot.commit_kind is CommitKind.APPEND and end:
+            self.epoch = snapshot.commit_identifier
+            self.read = messages_before(end)
+
+
+def messages_before(source_end: str) -> int:
+    """The number of messages before an epoch's end offsets; topics begin at offset 0."""
+    return sum(
+        offset
+        for line in source_end.splitlines()
+        for partitions in json.loads(line).values()
+        for offset in partitions.values()
+    )
+
+
+WIDTH = 78
+
+
+@dataclass(slots=True)
+class DemoState:
+    """The content of the live panel."""
+
+    records: int
+    tables: Mapping[str, TableProgress]
+    sent: int = 0
+    seconds: float = 0.0
+    run: int = 0
+    waiting: str = field(default="")
+
+    def advance(self, *, sent: int, seconds: float, run: int) -> None:
+        """Update the numbers of the producer and the job, and read the tables' new snapshots."""
+        for table in self.tables.values():
+            table.read_snapshots()
+        self.sent, self.seconds, self.run = sent, seconds, run
+
+    def wait_until(self, waiting: str) -> None:
+        """Show the event that the demo waits for; empty: it waits for none."""
+        self.waiting = waiting
+
+    @property
+    def newest(self) -> TableProgress:
+        """The table with the newest epoch; an epoch without changes for a table makes no snapshot
+        of it.
+        """
+        return max(
+            self.tables.values(), key=lambda table: -1 if table.epoch is None else table.epoch
+        )
+
+
+def live_panel(state: DemoState) -> Panel:
+    """Draw the progress of producer and job."""
+    newest = state.newest
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", justify="right")
+    grid.add_column()
+    grid.add_row("sent", _bar(state.sent, state.records, "cyan"))
+    grid.add_row("in tables", _bar(newest.read, state.records, "green"))
+    for name, table in state.tables.items():
+        grid.add_row(name, _table_text(table))
+    return Panel(
+        grid,
+        title=f"run {state.run} of the job, {state.seconds:.0f} s",
+        subtitle=f"watching {state.waiting}" if state.waiting else None,
+        width=WIDTH,
+        border_style="blue" if state.waiting else "dim",
+    )
+
+
+def _bar(done: int, total: int, style: str) -> RenderableType:
+    row = Table.grid(padding=(0, 1))
+    row.add_row(ProgressBar(total, done, width=34, complete_style=style), f"{done:,} of {total:,}")
+    return row
+
+
+def _table_text(table: TableProgress) -> Text:
+    if table.epoch is None:
+        return Text("…", style="dim")
+    appends, compacts = table.snapshots["APPEND"], table.snapshots["COMPACT"]
+    return Text.assemble(
+        f"epoch {table.epoch:<3}  {appends:3} APPEND  ",
+        (f"{compacts:3} COMPACT  ", "magenta" if compacts else ""),
+        (f"schema {table.schema_id}", "bold" if table.schema_id else ""),
+    )
+
+
+def proof_panel(sides: Mapping[str, Sequence[TableSide]], *, seconds: float) -> Panel:
+    """Draw for each table its source, its files and, with a catalog, PyIceberg's result."""
+    columns = ["in the shop's memory", "read from the files"]
+    if has_iceberg := any(len(of_table) > len(columns) for of_table in sides.values()):
+        columns = ["shop's memory", "files", "PyIceberg"]
+    grid = Table.grid(padding=(0, 2 if has_iceberg else 3))
+    grid.add_row("", "rows", *columns, style="dim")
+    for name, (source, *others) in sides.items():
+        rows = f"{source.rows:,}"
+        for there in others:
+            rows += f", table {there.rows:,}" if there.rows != source.rows else ""
+        checksums = (side.checksum for side in (source, *others))
+        style = "" if are_equal(sides[name]) else "bold red"
+        grid.add_row(name, rows, *checksums, style=style)
+    equal = all(map(are_equal, sides.values()))
+    verdict = (
+        "equal: killed, altered, and nothing is lost and nothing is twice"
+        if equal
+        else "NOT EQUAL: please report this"
+    )
+    return Panel(
+        Group(grid, Text(verdict, style="bold green" if equal else "bold red")),
+        title=f"proof after {seconds:.0f} s: checksums of all columns",
+        width=WIDTH,
+        border_style="green" if equal else "red",
+    )
+
+
+def are_equal(sides: Sequence[TableSide]) -> bool:
+    """Whether all sides of a table have the same count and checksum."""
+    return all(side == sides[0] for side in sides)
+
+
+def program() -> str:
+    """The command by which the user has started the demo: ``stream-app`` or ``./run.sh``."""
+    return "stream-app" if Path(sys.argv[0]).name == "stream-app" else "./run.sh"
+
+
+def next_steps(warehouse: Path) -> Text:
+    """Commands to try next; print them without wrapping, so that users can copy them."""
+    if warehouse.is_relative_to(Path.cwd()):
+        warehouse = warehouse.relative_to(Path.cwd())
+    orders, customers = (
+        shlex.quote(str(warehouse / "demo.db" / name)) for name in ("orders", "customers")
+    )
+    return Text(
+        "try next:\n"
+        f"  {program()} read {orders} --where 'total > 1000000' --limit 5\n"
+        f"  {program()} changelog {orders} --from 1 --format jsonl | head\n"
+        f"  {program()} inspect {customers} schemas"
+    )

@@ -1,0 +1,95 @@
+"""Builds the indexes of one data file, and puts them into its metadata or into a file beside it.
+
+Called by rolling_file_writer with the rows of each row group. Deletes and older versions are
+indexed, too: readers ask an index about all rows of the file.
+
+Source: Paimon `io/DataFileIndexWriter.java`, `io/DataFilePathFactory.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from stream_app.fileio.file_io import FileIO
+from stream_app.format.file_index.container import Bodies, encode_file_index, javas_order
+from stream_app.format.file_index.index_kind import IndexBuilder
+from stream_app.format.file_index.registry import FILE_INDEX_KINDS
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.file_index.indexed_columns import (
+    IndexedColumn,
+    can_index,
+    indexed_columns,
+)
+from stream_app.model.options.file_index_options import FILE_INDEX_IN_MANIFEST_THRESHOLD
+from stream_app.model.schema.table_schema import TableSchema
+
+INDEX_SUFFIX = ".index"
+
+
+@dataclass(slots=True)
+class FileIndexWriter:
+    """The indexes of one data file.
+
+    Attributes:
+        builders: by column and kind, in the order of the file.
+        threshold: a longer index becomes a file.
+    """
+
+    file_io: FileIO
+    path: str
+    builders: dict[tuple[str, str], IndexBuilder]
+    threshold: int
+
+    def add(self, rows: pa.Table) -> None:
+        """Add the next rows of the file."""
+        for (column, _), builder in self.builders.items():
+            for values in rows.column(column).chunks:
+                builder.add(values)
+
+    def put_into(self, file: DataFileMeta) -> DataFileMeta:
+        """The file's metadata with its index, which may be a file now."""
+        bodies: Bodies = {}
+        for (column, kind), builder in self.builders.items():
+            if (body := builder.body()) is not None:
+                bodies.setdefault(column, {})[kind] = body
+        if not bodies:
+            return file
+        index = encode_file_index(bodies)
+        if len(index) <= self.threshold:
+            return replace(file, embedded_index=index)
+        self.file_io.write_bytes(self.path, index)
+        return replace(file, extra_files=(*file.extra_files, self.path.rpartition("/")[2]))
+
+
+def written_indexes(schema: TableSchema) -> tuple[IndexedColumn, ...]:
+    """The indexes that new data files of a table have, in Java's order.
+
+    An index of a column that is not there, or of a type that has none, is left out. Paimon refuses
+    to write such a table, and readers do without.
+    """
+    columns = {column.name: column.data_type for column in schema.fields}
+    indexes = {
+        (index.column, index.kind): index
+        for index in indexed_columns(schema.options)
+        if index.column in columns and can_index(index.kind, columns[index.column])
+    }
+    return tuple(indexes[pair] for pair in javas_order(tuple(indexes)))
+
+
+def file_index_writer(
+    file_io: FileIO, data_path: str, schema: TableSchema, indexes: Sequence[IndexedColumn]
+) -> FileIndexWriter | None:
+    """The writer of a data file's indexes; None: it has none."""
+    if not indexes:
+        return None
+    builders = {
+        (index.column, index.kind): FILE_INDEX_KINDS[index.kind].builder(
+            schema.fields.field(index.column).data_type, index.settings
+        )
+        for index in indexes
+    }
+    threshold = schema.core_options[FILE_INDEX_IN_MANIFEST_THRESHOLD]
+    return FileIndexWriter(file_io, f"{data_path}{INDEX_SUFFIX}", builders, threshold)

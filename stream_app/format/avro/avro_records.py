@@ -1,0 +1,163 @@
+"""Builds Avro schemas of manifests, and decodes metadata records in any of Paimon's formats.
+
+``manifest.format`` says how manifests, manifest lists and index manifests are written; stream_app
+writes Avro alone. The first bytes of a file show its format. Paimon's Java readers take branch 0 of
+a union for null without looking, and know records by the names that its own converter gives them.
+
+Source: Paimon `format/avro/AvroSchemaConverter.java`, `format/FileFormat.java#manifestFormat`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import orc
+
+from stream_app.errors import CorruptFileError, UnsupportedTableError
+from stream_app.format.avro.avro_container import read_records
+
+AvroField = dict[str, object]
+Way = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+"""The functions that encode and decode a value."""
+
+
+def required(name: str, avro_type: object) -> AvroField:
+    """A field that is never null."""
+    return {"name": name, "type": avro_type}
+
+
+def optional(name: str, avro_type: object) -> AvroField:
+    """A field that may be null."""
+    return {"name": name, "type": ["null", avro_type], "default": None}
+
+
+def manifest_schema(fields: list[AvroField]) -> dict[str, object]:
+    """The schema of a file with such records."""
+    namespace = "org.apache.paimon.avro.generated"
+    return {"type": "record", "name": "record", "namespace": namespace, "fields": fields}
+
+
+def _list_or_none(values: tuple[Any, ...] | None) -> list[Any] | None:
+    return None if values is None else list(values)
+
+
+def _tuple_or_none(values: list[Any] | None) -> tuple[Any, ...] | None:
+    return None if values is None else tuple(values)
+
+
+LIST: Way = (list, lambda values: tuple(values or ()))
+OPTIONAL_LIST: Way = (_list_or_none, _tuple_or_none)
+_AS_IT_IS: Way = (lambda value: value, lambda value: value)
+
+
+class RecordCodec:
+    """Turns values of a class into records, and back.
+
+    A value has its field's name in lower case, without the underscore before it.
+
+    Attributes:
+        known: the names of the fields.
+    """
+
+    def __init__(
+        self,
+        fields: Sequence[AvroField],
+        *,
+        names: Mapping[str, str] | None = None,
+        ways: Mapping[str, Way] | None = None,
+    ) -> None:
+        """Arrange the fields of a record.
+
+        Args:
+            names: by its field, a value that has another name.
+            ways: by its field, a value that is not stored as it is.
+        """
+        places = {str(field["name"]): field for field in fields}
+        self.known = frozenset(places)
+        self._places = [
+            (
+                name,
+                (names or {}).get(name, name[1:].lower()),
+                "default" in field or name in (ways or {}),
+                *(ways or {}).get(name, _AS_IT_IS),
+            )
+            for name, field in places.items()
+        ]
+
+    def record(self, value: object) -> dict[str, Any]:
+        """The record of a value."""
+        return {field: encode(getattr(value, name)) for field, name, _, encode, _ in self._places}
+
+    def values(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of a record, by name.
+
+        Raises:
+            KeyError: a required field is missing.
+        """
+        return {
+            name: decode(record.get(field) if may_lack else record[field])
+            for field, name, may_lack, _, decode in self._places
+        }
+
+
+_PARQUET, _ORC = b"PAR1", b"ORC"
+
+
+def read_metadata(data: bytes) -> list[dict[str, Any]]:
+    """Decode all records; a time is in milliseconds, or a datetime in UTC for Avro's logical type.
+
+    Raises:
+        CorruptFileError: the bytes are no complete file of these formats.
+    """
+    if not data.startswith((_PARQUET, _ORC)):
+        return read_records(data)
+    try:
+        source = pa.BufferReader(data)
+        is_parquet = data.startswith(_PARQUET)
+        table = pq.read_table(source) if is_parquet else orc.ORCFile(source).read()
+        for unit in ("ms", None):
+            table = table.cast(pa.schema([_with_times_as(unit, field) for field in table.schema]))
+        records: list[dict[str, Any]] = table.to_pylist()
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise CorruptFileError(
+            f"not a readable file of {len(data)} bytes: {error}",
+            fix="compare the file's size with the one in its snapshot or manifest list; restore "
+            "the table from a backup or roll back to a tag",
+        ) from error
+    return records
+
+
+def unknown_fields(record: Mapping[str, Any], known: Collection[str]) -> tuple[str, ...]:
+    """The fields of a record that have a value, other than those that the reader knows."""
+    if len(record) <= len(known) and all(name in known for name in record):
+        return ()
+    return tuple(
+        name for name, value in record.items() if name not in known and value not in (None, [], {})
+    )
+
+
+def check_known(unknown: Collection[str], where: str) -> None:
+    """Refuse to rewrite metadata if that would drop fields of a later Paimon version.
+
+    Raises:
+        UnsupportedTableError: there is something.
+    """
+    if unknown:
+        raise UnsupportedTableError(
+            f"metadata has fields that stream_app does not know: {', '.join(unknown)}; a commit "
+            "would lose them",
+            where=where,
+            fix="write the table with the engine that made it, or with a newer stream_app",
+        )
+
+
+def _with_times_as(unit: str | None, field: pa.Field) -> pa.Field:
+    """The field with timestamps of a unit; None: plain numbers."""
+    if pa.types.is_struct(field.type):
+        return field.with_type(pa.struct([_with_times_as(unit, one) for one in field.type]))
+    if pa.types.is_timestamp(field.type):
+        return field.with_type(pa.int64() if unit is None else pa.timestamp(unit))
+    return field

@@ -1,0 +1,86 @@
+"""Places of rows on curves through several columns: Morton's, which is Z-order, and Hilbert's.
+
+A column's value becomes a word of 64 bits that compares as the value does. Of a text its first
+eight bytes count, and a null comes first. A curve's place has as many words as there are columns.
+
+Source: Paimon `sort/zorder/ZIndexer.java`, `sort/zorder/ZOrderByteUtils.java`; Skilling,
+"Programming the Hilbert curve", 2004.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.format.binary_row_columns import Words, text_words
+from stream_app.format.file_index.index_values import index_numbers, sort_keys
+from stream_app.model.schema.data_type import BINARY_ROOTS, STRING_ROOTS, DataType, TypeRoot
+
+_BITS = 64
+_SIGN = np.uint64(1 << 63)
+_PREFIXES = np.array([0, *((1 << _BITS) - (1 << 8 * (8 - n)) for n in range(1, 9))], np.uint64)
+"""Keeps the first 0 to 8 bytes of a big-endian word."""
+
+
+def ordered_words(values: pa.Array, data_type: DataType) -> Words:
+    """The words of a column's values: uint64 [n].
+
+    A DECIMAL of more than 18 digits counts by its upper 64 bits.
+    """
+    words = np.zeros(len(values), dtype=np.uint64)
+    valid = pc.is_valid(values).to_numpy(zero_copy_only=False)
+    there = values.drop_null()
+    if data_type.root in STRING_ROOTS | BINARY_ROOTS:
+        text = text_words(there)
+        prefix = text.words_at[text.starts].byteswap()
+        words[valid] = prefix & _PREFIXES[np.minimum(text.lengths, 8)]
+    elif data_type.root is TypeRoot.DECIMAL:
+        halves = np.frombuffer(there.buffers()[1], dtype=np.uint64).reshape(-1, 2)
+        upper = int(data_type.precision > 18)
+        words[valid] = halves[there.offset : there.offset + len(there), upper] ^ _SIGN
+    else:
+        numbers = sort_keys(index_numbers(there, data_type), data_type)
+        words[valid] = numbers.astype(np.int64).view(np.uint64) ^ _SIGN
+    return words
+
+
+def z_order(columns: Sequence[Words]) -> list[Words]:
+    """The places on Morton's curve: the columns' bits, one of each in turn.
+
+    Two rows of two columns of two bits, 10 and 01, and 11 and 00, have the places 1001 and 1010.
+
+    Args:
+        columns: uint64 [n] each.
+
+    Returns:
+        As many uint64 [n], the most significant first.
+    """
+    places = [np.zeros_like(column) for column in columns]
+    for bit in range(_BITS * len(columns)):
+        place, column = places[bit // _BITS], columns[bit % len(columns)]
+        ones = column >> np.uint64(_BITS - 1 - bit // len(columns)) & np.uint64(1)
+        place |= ones << np.uint64(_BITS - 1 - bit % _BITS)
+    return places
+
+
+def hilbert_order(columns: Sequence[Words]) -> list[Words]:
+    """The places on Hilbert's curve; the arguments and the result are those of `z_order`."""
+    axes = [column.copy() for column in columns]
+    for bit in reversed(range(1, _BITS)):
+        below = np.uint64((1 << bit) - 1)
+        for place in range(len(axes)):
+            is_set = (axes[place] >> np.uint64(bit) & np.uint64(1)).astype(bool)
+            swapped = np.where(is_set, np.uint64(0), (axes[0] ^ axes[place]) & below)
+            axes[0] ^= np.where(is_set, below, swapped)
+            if place:
+                axes[place] ^= swapped
+    for place in range(1, len(axes)):
+        axes[place] ^= axes[place - 1]
+    turn = np.zeros_like(axes[0])
+    for bit in reversed(range(1, _BITS)):
+        is_set = (axes[-1] >> np.uint64(bit) & np.uint64(1)).astype(bool)
+        turn ^= np.where(is_set, np.uint64((1 << bit) - 1), np.uint64(0))
+    return z_order([axis ^ turn for axis in axes])

@@ -1,0 +1,132 @@
+"""The index ``bsi``: the values of a column of numbers, bit by bit.
+
+A version byte, the number of rows, and two parts, each behind a byte that tells whether it is
+there. The parts are the rows from zero on, and those below, by their distance from zero. A part has
+a version byte, its least and greatest number, the bitmap of its rows, the number of its slices, and
+the slices. Java always writes 0 as the least number.
+
+Source: Paimon `fileindex/bsi/BitSliceIndexBitmapFileIndex.java`,
+`utils/BitSliceIndexRoaringBitmap.java`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap
+
+from stream_app.format.arrow_schema import arrow_type
+from stream_app.format.file_index.bit_slices import BitSlices
+from stream_app.format.file_index.index_kind import FileIndexKind, IndexComparison, IndexTest
+from stream_app.format.file_index.index_values import index_numbers, loses_digits
+from stream_app.format.file_index.roaring import Rows, all_rows, bitmap_bytes, read_bitmap
+from stream_app.model.schema.data_type import DataType
+
+_HEAD = struct.Struct(">bi")
+_PART = struct.Struct(">bqq")
+_VERSION = 1
+_LEAST = -(2**63)
+"""It has no distance from zero in 64 bits."""
+_MIRRORED = {
+    IndexComparison.LESS: IndexComparison.GREATER,
+    IndexComparison.AT_MOST: IndexComparison.AT_LEAST,
+    IndexComparison.GREATER: IndexComparison.LESS,
+    IndexComparison.AT_LEAST: IndexComparison.AT_MOST,
+}
+
+
+class _BitSlicedBuilder:
+    def __init__(self, data_type: DataType, settings: Mapping[str, str]) -> None:
+        del settings  # this kind has none
+        self._data_type = data_type
+        self._chunks: list[pa.Array] = []
+
+    def add(self, values: pa.Array) -> None:
+        self._chunks.append(values)
+
+    def body(self) -> bytes | None:
+        """The index; None: the least BIGINT is among the values."""
+        column = pa.chunked_array(self._chunks, arrow_type(self._data_type)).combine_chunks()
+        valid = pc.is_valid(column).to_numpy(zero_copy_only=False)
+        rows = np.flatnonzero(valid).astype(np.uint32)
+        numbers = index_numbers(column.drop_null(), self._data_type).astype(np.int64)
+        if (numbers == _LEAST).any():
+            return None
+        below = numbers < 0
+        return b"".join(
+            [
+                _HEAD.pack(_VERSION, len(column)),
+                *_part(rows[~below], numbers[~below]),
+                *_part(rows[below], -numbers[below]),
+            ]
+        )
+
+
+def _part(rows: Rows, numbers: npt.NDArray[np.int64]) -> list[bytes]:
+    if not len(rows):
+        return [b"\0"]
+    most = int(numbers.max())
+    slices = BitSlices.of_numbers(rows, numbers, most.bit_length())
+    return [
+        b"\1",
+        _PART.pack(_VERSION, 0, most),
+        bitmap_bytes(slices.there),
+        struct.pack(">i", len(slices.slices)),
+        *map(bitmap_bytes, slices.slices),
+    ]
+
+
+class _BitSlicedReader:
+    def __init__(self, body: bytes, data_type: DataType) -> None:
+        self._data_type = data_type
+        version, self._row_count = _HEAD.unpack_from(body)
+        if version != _VERSION:
+            raise ValueError(f"a bsi index of version {version}")
+        (self._least_above, self._above), at = _read_part(body, _HEAD.size)
+        (self._least_below, self._below), _ = _read_part(body, at)
+
+    def rows(self, test: IndexTest) -> BitMap | None:
+        """The rows that pass; it knows each row's value."""
+        there = self._above.there | self._below.there
+        if test.comparison is IndexComparison.NULL:
+            return all_rows(self._row_count) - there
+        if test.comparison is IndexComparison.NOT_NULL:
+            return there
+        numbers = index_numbers(test.values, self._data_type).tolist()
+        if test.comparison in (IndexComparison.ONE_OF, IndexComparison.NONE_OF):
+            rows = BitMap()
+            for number in numbers:
+                rows |= self._compared(IndexComparison.ONE_OF, number)
+            if test.comparison is IndexComparison.ONE_OF:
+                return rows
+            return None if loses_digits(self._data_type) else there - rows
+        if loses_digits(self._data_type):
+            return None
+        return self._compared(test.comparison, numbers[0])
+
+    def _compared(self, comparison: IndexComparison, number: int) -> BitMap:
+        above = self._above.rows(comparison, number - self._least_above)
+        mirrored = _MIRRORED.get(comparison, comparison)
+        return above | self._below.rows(mirrored, -number - self._least_below)
+
+
+def _read_part(data: bytes, at: int) -> tuple[tuple[int, BitSlices], int]:
+    """The least number and the slices of a part, and the position behind it."""
+    if not data[at]:
+        return (0, BitSlices(BitMap(), ())), at + 1
+    _, least, _ = _PART.unpack_from(data, at + 1)
+    there, at = read_bitmap(data, at + 1 + _PART.size)
+    (count,) = struct.unpack_from(">i", data, at)
+    slices, at = [], at + 4
+    for _ in range(count):
+        one, at = read_bitmap(data, at)
+        slices.append(one)
+    return (least, BitSlices(there, slices)), at
+
+
+BIT_SLICED = FileIndexKind("bsi", _BitSlicedBuilder, _BitSlicedReader)

@@ -1,0 +1,71 @@
+"""A number for each of some rows, as one bitmap for each bit: compares all rows with a number.
+
+Used by `bit_sliced_index`, whose numbers are values, and by `range_bitmap`, whose numbers are
+places among the sorted values.
+
+Source: O'Neil and Quass, "Improved query performance with variant indexes", 1997; Paimon
+`utils/BitSliceIndexRoaringBitmap.java`, `fileindex/rangebitmap/BitSliceIndexBitmap.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap
+
+from stream_app.format.file_index.index_kind import IndexComparison
+from stream_app.format.file_index.roaring import Rows, bitmap_of
+
+
+@dataclass(frozen=True, slots=True)
+class BitSlices:
+    """The numbers of some rows.
+
+    Attributes:
+        there: the rows that have a number.
+        slices: the rows whose number has the bit 0, 1, 2 …
+    """
+
+    there: BitMap
+    slices: Sequence[BitMap]
+
+    @classmethod
+    def of_numbers(cls, rows: Rows, numbers: npt.NDArray[np.int64], bits: int) -> BitSlices:
+        """The slices of numbers, none of which is below zero.
+
+        Args:
+            rows, numbers: uint32 [n], int64 [n].
+            bits: how many slices there are.
+        """
+        slices = [bitmap_of(rows[(numbers >> bit & 1).astype(bool)]) for bit in range(bits)]
+        return cls(bitmap_of(rows), slices)
+
+    def rows(self, comparison: IndexComparison, number: int) -> BitMap:
+        """The rows whose number compares so."""
+        if number < 0 or number >> len(self.slices):
+            is_all = comparison in (
+                (IndexComparison.GREATER, IndexComparison.AT_LEAST)
+                if number < 0
+                else (IndexComparison.LESS, IndexComparison.AT_MOST)
+            )
+            return self.there if is_all or comparison is IndexComparison.NONE_OF else BitMap()
+        less, greater, equal = BitMap(), BitMap(), self.there
+        for bit in reversed(range(len(self.slices))):
+            if number >> bit & 1:
+                less |= equal - self.slices[bit]
+                equal = equal & self.slices[bit]
+            else:
+                greater |= equal & self.slices[bit]
+                equal = equal - self.slices[bit]
+        answers = {
+            IndexComparison.ONE_OF: equal,
+            IndexComparison.NONE_OF: less | greater,
+            IndexComparison.LESS: less,
+            IndexComparison.AT_MOST: less | equal,
+            IndexComparison.GREATER: greater,
+            IndexComparison.AT_LEAST: greater | equal,
+        }
+        return answers[comparison]

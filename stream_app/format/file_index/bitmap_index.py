@@ -1,0 +1,236 @@
+"""The index ``bitmap``: the rows of each value, so that it excludes single rows, too.
+
+A version byte, a head that lists the values, and the bitmaps of rows. The head has the number of
+rows, of values, and where the bitmap of nulls is. Version 1 lists values as they come out of Java's
+hash map. Version 2 sorts them into blocks, whose first values stand before the blocks. An offset
+below zero is ``-1 - row``: the value has that row alone, and no bitmap.
+
+Settings are ``version``, and ``index-block-size`` of version 2.
+
+Source: Paimon `fileindex/bitmap/BitmapFileIndex.java`, `BitmapFileIndexMeta.java`,
+`BitmapFileIndexMetaV2.java`.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap
+
+from stream_app.format.arrow_schema import arrow_type
+from stream_app.format.file_index.index_kind import FileIndexKind, IndexComparison, IndexTest
+from stream_app.format.file_index.index_values import (
+    DistinctValues,
+    Key,
+    ValueCodec,
+    fixed_bytes,
+    loses_digits,
+)
+from stream_app.format.file_index.java_hash_order import hash_order
+from stream_app.format.file_index.roaring import all_rows, bitmap_bytes, bitmap_of, read_bitmap
+from stream_app.model.options.option import parse_memory_size
+from stream_app.model.schema.data_type import DataType
+
+_SORTED_VERSION = 2
+_BLOCK_SIZE = "16 kb"
+_COUNTS = struct.Struct(">ii?")
+_INT = struct.Struct(">i")
+_NO_LENGTH = -1
+
+Ints = npt.NDArray[np.int64]
+
+
+class _BitmapBuilder:
+    def __init__(self, data_type: DataType, settings: Mapping[str, str]) -> None:
+        self._data_type = data_type
+        self._version = int(settings.get("version", _SORTED_VERSION))
+        self._block_size = parse_memory_size(settings.get("index-block-size", _BLOCK_SIZE))
+        self._chunks: list[pa.Array] = []
+
+    def add(self, values: pa.Array) -> None:
+        self._chunks.append(values)
+
+    def body(self) -> bytes | None:
+        """The index; None: a value does not fit into a block."""
+        column = pa.chunked_array(self._chunks, arrow_type(self._data_type)).combine_chunks()
+        values = DistinctValues.of_column(column, self._data_type)
+        bitmaps = _placed_bitmaps(values)
+        head = struct.pack(">b", self._version)
+        head += _COUNTS.pack(len(column), len(values.values), bool(bitmaps.null_rows))
+        if bitmaps.null_rows:
+            head += _INT.pack(bitmaps.null_offset)
+        if self._version < _SORTED_VERSION:
+            order = hash_order(values.java_hashes(), computed=True)
+            entries = _joined(values.encoded(), bitmaps.offsets)
+            return head + _concatenated(entries, order) + bitmaps.body
+        if bitmaps.null_rows:
+            head += _INT.pack(len(bitmaps.null_bitmap))
+        blocks = self._blocks(values, bitmaps)
+        return None if blocks is None else head + blocks + bitmaps.body
+
+    def _blocks(self, values: DistinctValues, bitmaps: _PlacedBitmaps) -> bytes | None:
+        """The blocks of sorted values, behind the first value of each and where it begins."""
+        order, encoded = values.order(), values.encoded()
+        entries = _joined(encoded, bitmaps.offsets, bitmaps.lengths)
+        sizes = pc.binary_length(entries).to_numpy().astype(np.int64)[order]
+        if len(sizes) and int(sizes.max()) > self._block_size - 4:
+            return None
+        ends = np.cumsum(sizes)
+        starts = [0] if len(sizes) else []
+        while starts and starts[-1] < len(sizes):
+            room = self._block_size - 4 + int(ends[starts[-1]]) - int(sizes[starts[-1]])
+            starts.append(int(np.searchsorted(ends, room, side="right")))
+        blocks = [
+            _INT.pack(stop - start) + _concatenated(entries, order[start:stop])
+            for start, stop in pairwise(starts)
+        ]
+        parts, offset = [_INT.pack(len(blocks))], 0
+        for start, block in zip(starts, blocks, strict=False):
+            parts += [encoded[int(order[start])].as_py(), _INT.pack(offset)]
+            offset += len(block)
+        return b"".join([*parts, _INT.pack(offset), *blocks])
+
+
+@dataclass(frozen=True, slots=True)
+class _PlacedBitmaps:
+    """The bitmaps of all values, and where each stands in the body.
+
+    Attributes:
+        null_rows: number of rows without a value.
+        null_bitmap: in the body only of several such rows.
+        offsets, lengths: int64 [values].
+    """
+
+    null_rows: int
+    null_offset: int
+    null_bitmap: bytes
+    offsets: Ints
+    lengths: Ints
+    body: bytes
+
+
+def _placed_bitmaps(values: DistinctValues) -> _PlacedBitmaps:
+    rows, starts = values.rows_by_value()
+    counts = np.diff(starts)
+    offsets = -1 - rows[np.minimum(starts[:-1], max(len(rows) - 1, 0))].astype(np.int64)
+    lengths = np.full(len(counts), _NO_LENGTH, dtype=np.int64)
+    nulls = np.flatnonzero(values.codes < 0).astype(np.uint32)
+    null_bitmap = bitmap_bytes(bitmap_of(nulls))
+    parts = [null_bitmap] if len(nulls) > 1 else []
+    offset = sum(map(len, parts))
+    order = hash_order(values.java_hashes(), computed=True)
+    for place in order[counts[order] > 1].tolist():  # each has a bitmap of its own
+        part = bitmap_bytes(bitmap_of(rows[starts[place] : starts[place + 1]]))
+        offsets[place], lengths[place] = offset, len(part)
+        parts.append(part)
+        offset += len(part)
+    null_offset = -1 - int(nulls[0]) if len(nulls) == 1 else 0
+    return _PlacedBitmaps(len(nulls), null_offset, null_bitmap, offsets, lengths, b"".join(parts))
+
+
+def _joined(encoded: pa.Array, *numbers: Ints) -> pa.Array:
+    """Each value's bytes with numbers behind: binary [n]."""
+    columns = np.column_stack([column.astype(">i4") for column in numbers]).astype(">i4")
+    return pc.binary_join_element_wise(encoded, fixed_bytes(columns), b"")
+
+
+def _concatenated(entries: pa.Array, order: Ints) -> bytes:
+    taken = entries.take(pa.array(order))
+    _, bounds, data = taken.buffers()
+    ends = np.frombuffer(bounds, dtype=np.int32)[taken.offset : taken.offset + len(taken) + 1]
+    return b"" if data is None or not len(taken) else data.to_pybytes()[ends[0] : ends[-1]]
+
+
+@dataclass(slots=True)
+class _BitmapReader:
+    """Looks values up; of version 2 it reads the block alone that may have a value."""
+
+    body: bytes
+    data_type: DataType
+    _codec: ValueCodec = field(init=False)
+    _row_count: int = field(init=False)
+    _null_offset: int | None = field(init=False, default=None)
+    _blocks: list[tuple[Key, int]] = field(init=False, default_factory=list)
+    _offsets: dict[Key, int] = field(init=False, default_factory=dict)
+    _bitmaps_at: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._codec = ValueCodec.of_type(self.data_type)
+        version = self.body[0]
+        if version not in (1, _SORTED_VERSION):
+            raise ValueError(f"a bitmap index of version {version}")
+        self._row_count, values, has_null = _COUNTS.unpack_from(self.body, 1)
+        at = 1 + _COUNTS.size
+        if has_null:
+            self._null_offset, at = self._int(at)
+        if version == 1:
+            for key, offset, end in self._entries(at, values, numbers=1):
+                self._offsets[key], at = offset, end
+            self._bitmaps_at = at
+            return
+        at += _INT.size if has_null else 0
+        blocks, at = self._int(at)
+        for key, offset, end in self._entries(at, blocks, numbers=1):
+            self._blocks.append((key, offset))
+            at = end
+        size, at = self._int(at)
+        self._blocks = [(key, at + offset) for key, offset in self._blocks]
+        self._bitmaps_at = at + size
+
+    def rows(self, test: IndexTest) -> BitMap | None:
+        """The rows of values, of other values, or without one; it says nothing of an order."""
+        nulls = BitMap() if self._null_offset is None else self._bitmap(self._null_offset)
+        match test.comparison:
+            case IndexComparison.ONE_OF:
+                return self._rows_of(test.values)
+            case IndexComparison.NONE_OF if not loses_digits(self.data_type):
+                return all_rows(self._row_count) - nulls - self._rows_of(test.values)
+            case IndexComparison.NULL:
+                return nulls
+            case IndexComparison.NOT_NULL:
+                return all_rows(self._row_count) - nulls
+            case _:
+                return None
+
+    def _rows_of(self, values: pa.Array) -> BitMap:
+        rows = BitMap()
+        for key in self._codec.keys(values):
+            if (offset := self._offset(key)) is not None:
+                rows |= self._bitmap(offset)
+        return rows
+
+    def _offset(self, key: Key) -> int | None:
+        place = bisect_right(self._blocks, key, key=lambda block: block[0]) - 1
+        if place >= 0:
+            count, at = self._int(self._blocks[place][1])
+            for value, offset, _ in self._entries(at, count, numbers=2):
+                if value == key:
+                    return offset
+        return self._offsets.get(key)
+
+    def _entries(self, at: int, count: int, *, numbers: int) -> Iterator[tuple[Key, int, int]]:
+        """The entries from a position on: value, offset, and the position behind."""
+        for _ in range(count):
+            key, at = self._codec.read(self.body, at)
+            offset, _ = self._int(at)
+            at += numbers * _INT.size
+            yield key, offset, at
+
+    def _bitmap(self, offset: int) -> BitMap:
+        if offset < 0:
+            return BitMap([-1 - offset])
+        return read_bitmap(self.body, self._bitmaps_at + offset)[0]
+
+    def _int(self, at: int) -> tuple[int, int]:
+        return _INT.unpack_from(self.body, at)[0], at + _INT.size
+
+
+BITMAP = FileIndexKind("bitmap", _BitmapBuilder, _BitmapReader)

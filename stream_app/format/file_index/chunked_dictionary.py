@@ -1,0 +1,111 @@
+"""The sorted values of an index ``range-bitmap``, in chunks found by their first values.
+
+A value's code is its place among all. A chunk has its first value in its head, and the others
+behind all heads, where texts follow their offsets. The dictionary's own head has its length, a
+version byte, the number of chunks, and the bytes of the heads' offsets and of the heads.
+
+Source: Paimon `fileindex/rangebitmap/dictionary/chunked/ChunkedDictionary.java`,
+`FixedLengthChunk.java`, `VariableLengthChunk.java`.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.format.file_index.index_values import Key, ValueCodec
+
+_HEAD = struct.Struct(">ibiii")
+_VERSION = 1
+_CHUNK = struct.Struct(">iiiii")
+
+
+def encode_dictionary(values: pa.Array, codec: ValueCodec, chunk_size: int) -> bytes:
+    """The dictionary of sorted values.
+
+    Args:
+        values: the bytes of different values in ascending order: binary [n].
+        chunk_size: bytes of a chunk's values besides its first, and of their offsets.
+    """
+    sizes = pc.binary_length(values).to_numpy().astype(np.int64)
+    ends = np.cumsum(sizes)
+    offsets, heads, bodies = [], [], []
+    head_at = body_at = start = 0
+    while start < len(sizes):
+        stop = _end_of_chunk(ends, start, chunk_size, codec)
+        first, rest = values[start].as_py(), values.slice(start + 1, stop - start - 1)
+        keys = b"".join(rest.to_pylist())
+        if codec.width is None:
+            places = np.cumsum(sizes[start + 1 : stop]) - sizes[start + 1 : stop]
+            keys = places.astype(">i4").tobytes() + keys
+            lengths = 4 * len(rest), len(keys) - 4 * len(rest)
+        else:
+            lengths = len(keys), codec.width
+        head = b"\1" + first + _CHUNK.pack(start, body_at, len(rest), *lengths)
+        offsets.append(struct.pack(">i", head_at))
+        heads.append(head)
+        bodies.append(keys)
+        head_at += len(head)
+        body_at += len(keys)
+        start = stop
+    head = _HEAD.pack(_HEAD.size - 4, _VERSION, len(heads), 4 * len(heads), head_at)
+    return b"".join([head, *offsets, *heads, *bodies])
+
+
+def _end_of_chunk(
+    ends: npt.NDArray[np.int64], start: int, chunk_size: int, codec: ValueCodec
+) -> int:
+    stop = int(np.searchsorted(ends, int(ends[start]) + chunk_size, side="right"))
+    return stop if codec.width is not None else min(stop, start + 1 + chunk_size // 4)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    first: Key
+    code: int
+    offset: int
+    count: int
+    offsets_length: int
+
+
+class ChunkedDictionary:
+    """Finds the codes of values."""
+
+    def __init__(self, data: bytes, at: int, codec: ValueCodec) -> None:
+        head_length, version, count, offsets_length, heads_length = _HEAD.unpack_from(data, at)
+        if version != _VERSION:
+            raise ValueError(f"a dictionary of version {version}")
+        self._data, self._codec = data, codec
+        place = at + 4 + head_length + offsets_length
+        self._keys_at = place + heads_length
+        self._chunks: list[_Chunk] = []
+        for _ in range(count):
+            first, behind = codec.read(data, place + 1)
+            code, offset, keys, length, _ = _CHUNK.unpack_from(data, behind)
+            self._chunks.append(
+                _Chunk(first, code, offset, keys, length if codec.width is None else 0)
+            )
+            place = behind + _CHUNK.size
+
+    def code(self, key: Key) -> tuple[int, bool]:
+        """The number of values that are less than a key, and whether the key is a value."""
+        place = bisect_right(self._chunks, key, key=lambda chunk: chunk.first) - 1
+        if place < 0:
+            return 0, False
+        chunk = self._chunks[place]
+        keys = [chunk.first, *self._others(chunk)]
+        within = bisect_left(keys, key)
+        return chunk.code + within, within < len(keys) and keys[within] == key
+
+    def _others(self, chunk: _Chunk) -> list[Key]:
+        keys, at = [], self._keys_at + chunk.offset + chunk.offsets_length
+        for _ in range(chunk.count):  # a chunk has few: 16 KB by default
+            key, at = self._codec.read(self._data, at)
+            keys.append(key)
+        return keys

@@ -1,0 +1,134 @@
+"""The bytes of a data file's indexes: of each column, by the kind of index.
+
+=================  =================================================================
+head               magic number (8), version (4), length of the head (4)
+                   number of columns (4)
+of each column     name (UTF), number of its indexes (4)
+of each index      kind (UTF), start in the file (4; -1: none), length (4)
+                   number of further bytes of the head (4): 0
+body               the indexes, in the order of the head
+=================  =================================================================
+
+Numbers are big-endian; a UTF is Java's: two bytes of length, and its modified UTF-8.
+
+Source: Paimon `fileindex/FileIndexFormat.java`, `io/DataFileIndexWriter.java`,
+`java.io.DataOutput#writeUTF`.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Mapping, Sequence
+
+from stream_app.format.file_index.java_hash_order import hash_order, name_order, string_hash
+
+Bodies = dict[str, dict[str, bytes | None]]
+"""The bytes of indexes by column and kind; None: Paimon found nothing to index."""
+
+_MAGIC = 1_493_475_289_347_502
+_VERSION = 1
+_START = struct.Struct(">qii")
+_PLACE = struct.Struct(">ii")
+_NO_BODY = -1
+_FALSE_HASH = 1237
+
+
+def encode_file_index(bodies: Mapping[str, Mapping[str, bytes | None]]) -> bytes:
+    """The file of some indexes, which keeps the order of the mappings."""
+    kinds = [kind for by_kind in bodies.values() for kind in by_kind]
+    head_length = _START.size + 4 + 4 + sum(len(_utf(name)) + 4 for name in bodies)
+    head_length += sum(len(_utf(kind)) + _PLACE.size for kind in kinds)
+    head = [_START.pack(_MAGIC, _VERSION, head_length), struct.pack(">i", len(bodies))]
+    body = bytearray()
+    for name, by_kind in bodies.items():
+        head += [_utf(name), struct.pack(">i", len(by_kind))]
+        for kind, data in by_kind.items():
+            start = _NO_BODY if data is None else head_length + len(body)
+            head += [_utf(kind), _PLACE.pack(start, len(data or b""))]
+            body += data or b""
+    return b"".join([*head, struct.pack(">i", 0), bytes(body)])
+
+
+def decode_file_index(data: bytes) -> Bodies:
+    """The indexes of a file.
+
+    Raises:
+        ValueError, struct.error: it is none, or of a later version.
+    """
+    magic, version, head_length = _START.unpack_from(data)
+    if (magic, version) != (_MAGIC, _VERSION):
+        raise ValueError(f"it begins with {magic} and version {version}, not {_MAGIC} and 1")
+    if len(data) < head_length:
+        raise ValueError(f"it has {len(data)} bytes, and its head alone {head_length}")
+    at = _START.size
+    (columns,) = struct.unpack_from(">i", data, at)
+    at += 4
+    bodies: Bodies = {}
+    for _ in range(columns):
+        name, at = _text(data, at)
+        (kinds,) = struct.unpack_from(">i", data, at)
+        at += 4
+        by_kind = bodies.setdefault(name, {})
+        for _ in range(kinds):
+            kind, at = _text(data, at)
+            start, length = _PLACE.unpack_from(data, at)
+            at += _PLACE.size
+            if start != _NO_BODY and len(data) < start + length:
+                raise ValueError(f"the {kind} of {name!r} does not lie within {len(data)} bytes")
+            by_kind[kind] = None if start == _NO_BODY else data[start : start + length]
+    return bodies
+
+
+def javas_order(indexes: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The columns and kinds of indexes in the order in which Java writes them.
+
+    Java holds them in hash maps within hash maps; this goes the same way.
+
+    Args:
+        indexes: column and kind, in the order of the options.
+    """
+    columns = list(dict.fromkeys(column for column, _ in indexes))
+    declared = [
+        columns[place]
+        for place in hash_order([_column_hash(name) for name in columns], computed=True)
+    ]
+    kinds = list(
+        dict.fromkeys(kind for name in declared for column, kind in indexes if column == name)
+    )
+    kinds = name_order(kinds, computed=True)
+    maintained = [
+        (column, kind)
+        for kind in kinds
+        for column in name_order([name for name in declared if (name, kind) in indexes],
+                                 computed=False)
+    ]  # fmt: skip
+    written = name_order(list(dict.fromkeys(name for name, _ in maintained)), computed=True)
+    return [
+        (column, kind)
+        for column in written
+        for kind in name_order([kind for name, kind in maintained if name == column],
+                               computed=False)
+    ]  # fmt: skip
+
+
+def _column_hash(name: str) -> int:
+    """The hash of Java's `FileIndexOptions.Column`: its name, no name of a MAP's key, false."""
+    return (((31 + string_hash(name)) * 31) * 31 + _FALSE_HASH) & 0xFFFFFFFF
+
+
+def _utf(text: str) -> bytes:
+    pairs = re.sub("[\U00010000-\U0010ffff]", _surrogates, text)
+    data = pairs.encode("utf-8", "surrogatepass").replace(b"\0", b"\xc0\x80")
+    return struct.pack(">H", len(data)) + data
+
+
+def _surrogates(match: re.Match[str]) -> str:
+    return "".join(map(chr, struct.unpack(">2H", match[0].encode("utf-16-be"))))
+
+
+def _text(data: bytes, at: int) -> tuple[str, int]:
+    (length,) = struct.unpack_from(">H", data, at)
+    end = at + 2 + length
+    halves = data[at + 2 : end].replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
+    return halves.encode("utf-16", "surrogatepass").decode("utf-16"), end

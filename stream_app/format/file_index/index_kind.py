@@ -1,0 +1,79 @@
+"""The port of a kind of file index: a builder of its bytes, and a reader of them.
+
+Each kind is a module of this folder and a line of `registry`. An index may only exclude rows that
+surely do not pass. So the answer to a test is the set of rows that may pass, or None for any row.
+
+Source: Paimon `fileindex/FileIndexer.java`, `fileindex/FileIndexReader.java`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+from pyroaring import BitMap
+
+from stream_app.model.schema.data_type import DataType
+
+
+class IndexComparison(enum.Enum):
+    """A test of a column's value."""
+
+    ONE_OF = "in"
+    NONE_OF = "not in"
+    LESS = "<"
+    AT_MOST = "<="
+    GREATER = ">"
+    AT_LEAST = ">="
+    NULL = "is null"
+    NOT_NULL = "is not null"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexTest:
+    """A test of one column.
+
+    Attributes:
+        values: in the column's Arrow type, without nulls; one for an order, none for nulls.
+    """
+
+    comparison: IndexComparison
+    values: pa.Array
+
+
+class IndexBuilder(Protocol):
+    """Builds the index of one column of one data file."""
+
+    def add(self, values: pa.Array) -> None:
+        """Add the column's values of the next rows."""
+        ...
+
+    def body(self) -> bytes | None:
+        """The bytes of the index; None: it cannot hold these values."""
+        ...
+
+
+class IndexReader(Protocol):
+    """Reads the index of one column of one data file."""
+
+    def rows(self, test: IndexTest) -> BitMap | None:
+        """The rows that may pass, by their places in the file; None: any may."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FileIndexKind:
+    """One kind of index; `model.file_index` says which types it is for.
+
+    Attributes:
+        name: in options and in files.
+        builder: gets the type and the column's settings, such as ``fpp``.
+        reader: gets the bytes that a builder made.
+    """
+
+    name: str
+    builder: Callable[[DataType, Mapping[str, str]], IndexBuilder]
+    reader: Callable[[bytes, DataType], IndexReader]

@@ -1,0 +1,217 @@
+"""The numbers and bytes by which indexes know the values of a column.
+
+Texts are their bytes. Everything else is a whole number: of a time the milliseconds, or from a
+precision of 4 on the microseconds. Of a decimal it is the digits, and of a float the bits.
+
+Source: Paimon `fileindex/bitmap/BitmapFileIndex.java#getValueMapper`,
+`fileindex/bsi/BitSliceIndexBitmapFileIndex.java#getValueMapper`,
+`fileindex/rangebitmap/dictionary/chunked/KeyFactory.java`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.format.arrow_schema import arrow_type
+from stream_app.format.binary_row_columns import text_words
+from stream_app.format.bucket_hash import murmur_hashes
+from stream_app.model.schema.data_type import (
+    FLOAT_ROOTS,
+    STRING_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataType,
+    TypeRoot,
+)
+
+Numbers = npt.NDArray[np.signedinteger]
+"""The numbers of values, in the width in which Java writes them."""
+
+Key = int | bytes
+"""A value that compares as the column's values do: a number, or the bytes of a text."""
+
+_MICROS = 6
+_TRUE_HASH, _FALSE_HASH = 1231, 1237
+
+
+def is_text(data_type: DataType) -> bool:
+    """Whether indexes know the values by their bytes."""
+    return data_type.root in STRING_ROOTS
+
+
+def loses_digits(data_type: DataType) -> bool:
+    """Whether several values have the same number: times of less than a microsecond."""
+    return data_type.root in TIMESTAMP_ROOTS and data_type.precision > _MICROS
+
+
+def index_numbers(values: pa.Array, data_type: DataType) -> Numbers:
+    """The numbers of values, none of which is null.
+
+    A float has the bits of Java's `floatToIntBits`, which knows one NaN.
+
+    Args:
+        values: of the column's Arrow type; not texts.
+
+    Returns:
+        int8, int16, int32 or int64 [n].
+    """
+    if values.type != arrow_type(data_type):
+        values = values.cast(arrow_type(data_type))
+    root = data_type.root
+    if root is TypeRoot.BOOLEAN:
+        return _numpy(values.cast(pa.int8()))
+    if root is TypeRoot.DECIMAL:
+        halves = np.frombuffer(values.buffers()[1], dtype=np.int64).reshape(-1, 2)
+        return halves[values.offset : values.offset + len(values), 0]
+    if root in FLOAT_ROOTS:
+        floats = _numpy(values)
+        nan = floats.dtype.type(np.nan)
+        return np.where(np.isnan(floats), nan, floats).view(f"i{floats.dtype.itemsize}")
+    if root in TIMESTAMP_ROOTS:
+        numbers = _numpy(values.view(pa.int64()))
+        return np.floor_divide(numbers, 1000) if values.type.unit == "ns" else numbers
+    if root in (TypeRoot.DATE, TypeRoot.TIME):
+        return _numpy(values.view(pa.int32()))
+    return _numpy(values)
+
+
+def sort_keys(numbers: Numbers, data_type: DataType) -> Numbers:
+    """Numbers in the order of the values they stand for, which floats' bits lack below zero."""
+    if data_type.root not in FLOAT_ROOTS:
+        return numbers
+    return np.where(numbers < 0, numbers ^ np.iinfo(numbers.dtype).max, numbers)
+
+
+def text_bytes(values: pa.Array) -> pa.Array:
+    """The bytes of texts."""
+    return values if pa.types.is_binary(values.type) else values.cast(pa.binary())
+
+
+def _numpy(values: pa.Array) -> Numbers:
+    numbers: Numbers = values.to_numpy(zero_copy_only=False)
+    return numbers
+
+
+@dataclass(frozen=True, slots=True)
+class ValueCodec:
+    """The bytes of a type's values in indexes that list them: big-endian, a text after its length.
+
+    Attributes:
+        width: bytes of a number; None: texts.
+    """
+
+    data_type: DataType
+    width: int | None
+
+    @classmethod
+    def of_type(cls, data_type: DataType) -> ValueCodec:
+        """The codec of a type."""
+        return cls(data_type, None if is_text(data_type) else _width(data_type))
+
+    def keys(self, values: pa.Array) -> list[Key]:
+        """The keys of values, none of which is null."""
+        if self.width is None:
+            return text_bytes(values).to_pylist()  # type: ignore[no-any-return]
+        numbers = index_numbers(values, self.data_type)
+        return sort_keys(numbers, self.data_type).tolist()  # type: ignore[no-any-return]
+
+    def read(self, data: bytes, at: int) -> tuple[Key, int]:
+        """The key at a position, and the position behind it."""
+        if self.width is None:
+            start = at + 4
+            end = start + int.from_bytes(data[at:start], "big")
+            return data[start:end], end
+        end = at + self.width
+        number = int.from_bytes(data[at:end], "big", signed=True)
+        if number < 0 and self.data_type.root in FLOAT_ROOTS:
+            number ^= (1 << (8 * self.width - 1)) - 1
+        return number, end
+
+
+def _width(data_type: DataType) -> int:
+    empty = pa.array([], arrow_type(data_type))
+    return 8 if data_type.root is TypeRoot.DECIMAL else index_numbers(empty, data_type).itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctValues:
+    """The different values of a column, in the order of their first rows.
+
+    Attributes:
+        codes: int64 [n], the place of each row's value among them; -1 for null.
+        values: a binary array of texts, or numbers: [m].
+    """
+
+    codec: ValueCodec
+    codes: npt.NDArray[np.int64]
+    values: pa.Array | Numbers
+
+    @classmethod
+    def of_column(cls, values: pa.Array, data_type: DataType) -> DistinctValues:
+        """The different values of a column."""
+        codec = ValueCodec.of_type(data_type)
+        codes = np.full(len(values), -1, dtype=np.int64)
+        valid = np.flatnonzero(pc.is_valid(values).to_numpy(zero_copy_only=False))
+        there = values.drop_null()
+        known = text_bytes(there) if codec.width is None else pa.array(
+            index_numbers(there, data_type)
+        )  # fmt: skip
+        encoded = known.dictionary_encode()
+        codes[valid] = encoded.indices.to_numpy(zero_copy_only=False)
+        distinct = encoded.dictionary
+        return cls(codec, codes, distinct if codec.width is None else _numpy(distinct))
+
+    def order(self) -> npt.NDArray[np.int64]:
+        """The places of the values in ascending order: int64 [m]."""
+        if isinstance(self.values, np.ndarray):
+            return np.argsort(sort_keys(self.values, self.codec.data_type), kind="stable")
+        return pc.array_sort_indices(self.values).to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+
+    def encoded(self) -> pa.Array:
+        """The bytes of each value: binary [m]."""
+        if isinstance(self.values, np.ndarray):
+            width = self.values.itemsize
+            return fixed_bytes(self.values.astype(f">i{width}"))
+        lengths = pc.binary_length(self.values).to_numpy().astype(">i4")
+        return pc.binary_join_element_wise(fixed_bytes(lengths), self.values, b"")
+
+    def java_hashes(self) -> npt.NDArray[np.int32]:
+        """Java's `hashCode` of each value: int32 [m]."""
+        if not isinstance(self.values, np.ndarray):
+            return murmur_hashes(text_words(self.values))
+        if self.codec.data_type.root is TypeRoot.BOOLEAN:
+            return np.where(self.values != 0, _TRUE_HASH, _FALSE_HASH).astype(np.int32)
+        if self.values.itemsize < 8:
+            return self.values.astype(np.int32)
+        bits = self.values.view(np.uint64)
+        return (bits ^ bits >> np.uint64(32)).astype(np.uint32).view(np.int32)
+
+    def rows_by_value(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+        """All rows that have a value, those of a value together and in their order.
+
+        Returns:
+            uint32 [rows], and int64 [m + 1]: where the rows of each value begin.
+        """
+        order = np.argsort(self.codes, kind="stable")
+        nulls = int(np.count_nonzero(self.codes < 0))
+        counts = np.bincount(self.codes[order[nulls:]], minlength=len(self.values))
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return order[nulls:].astype(np.uint32), starts
+
+
+def fixed_bytes(numbers: npt.NDArray[np.generic]) -> pa.Array:
+    """The bytes of the rows of an array, as they are: binary [n].
+
+    Args:
+        numbers: [n], or [n, m].
+    """
+    width = numbers.nbytes // max(len(numbers), 1)
+    data = pa.py_buffer(np.ascontiguousarray(numbers).tobytes())
+    if not len(numbers):
+        return pa.array([], pa.binary())
+    fixed = pa.Array.from_buffers(pa.binary(width), len(numbers), [None, data])
+    return fixed.cast(pa.binary())

@@ -1,0 +1,142 @@
+"""The index ``range-bitmap``: each row's place among the sorted values, bit by bit.
+
+A head, the dictionary of values, and the slices of places. The head has its length, a version byte,
+and the numbers of rows and of values. The least and the greatest value follow, and the length of
+the dictionary. The slices have a head of their own: its length, a version byte, and their number (a
+byte). The length of the bitmap of rows with a value follows, then the offset and length of each
+slice behind that bitmap.
+
+The setting is ``chunk-size``, of the dictionary.
+
+Source: Paimon `fileindex/rangebitmap/RangeBitmapFileIndex.java`, `RangeBitmap.java`,
+`BitSliceIndexBitmap.java`, `dictionary/chunked/KeyFactory.java`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap
+
+from stream_app.format.arrow_schema import arrow_type
+from stream_app.format.file_index.bit_slices import BitSlices
+from stream_app.format.file_index.chunked_dictionary import ChunkedDictionary, encode_dictionary
+from stream_app.format.file_index.index_kind import FileIndexKind, IndexComparison, IndexTest
+from stream_app.format.file_index.index_values import DistinctValues, ValueCodec
+from stream_app.format.file_index.roaring import all_rows, bitmap_bytes, read_bitmap
+from stream_app.model.options.option import parse_memory_size
+from stream_app.model.schema.data_type import DataType, TypeRoot
+
+_VERSION = 1
+_HEAD = struct.Struct(">ibii")
+_SLICES = struct.Struct(">ibbii")
+_PLACE = struct.Struct(">ii")
+_INT = struct.Struct(">i")
+_CHUNK_SIZE = "16 kb"
+_UNCHUNKED = frozenset({TypeRoot.BOOLEAN, TypeRoot.TINYINT, TypeRoot.SMALLINT})
+_BITS_OF_NONE = 64
+"""Slices of a file without a value, as Java counts the bits of -1."""
+
+
+class _RangeBitmapBuilder:
+    def __init__(self, data_type: DataType, settings: Mapping[str, str]) -> None:
+        default = "0 b" if data_type.root in _UNCHUNKED else _CHUNK_SIZE
+        self._data_type = data_type
+        self._chunk_size = parse_memory_size(settings.get("chunk-size", default))
+        self._chunks: list[pa.Array] = []
+
+    def add(self, values: pa.Array) -> None:
+        self._chunks.append(values)
+
+    def body(self) -> bytes:
+        column = pa.chunked_array(self._chunks, arrow_type(self._data_type)).combine_chunks()
+        values = DistinctValues.of_column(column, self._data_type)
+        order = values.order()
+        encoded = values.encoded().take(pa.array(order))
+        dictionary = encode_dictionary(encoded, values.codec, self._chunk_size)
+        bounds = encoded[0].as_py() + encoded[-1].as_py() if len(encoded) else b""
+        head_length = _HEAD.size - 4 + len(bounds) + 4
+        head = _HEAD.pack(head_length, _VERSION, len(column), len(encoded))
+        place_of = np.empty(len(order), dtype=np.int64)
+        place_of[order] = np.arange(len(order))
+        rows = np.flatnonzero(values.codes >= 0)
+        bits = max((len(order) - 1).bit_length(), 1) if len(order) else _BITS_OF_NONE
+        slices = BitSlices.of_numbers(rows.astype(np.uint32), place_of[values.codes[rows]], bits)
+        return b"".join(
+            [head, bounds, _INT.pack(len(dictionary)), dictionary, _slices_bytes(slices)]
+        )
+
+
+def _slices_bytes(slices: BitSlices) -> bytes:
+    there = bitmap_bytes(slices.there)
+    parts = [bitmap_bytes(one) for one in slices.slices]
+    ends = np.cumsum([len(part) for part in parts])
+    places = b"".join(
+        _PLACE.pack(int(end) - len(part), len(part)) for end, part in zip(ends, parts, strict=True)
+    )
+    head_length = _SLICES.size - 4 + len(places)
+    head = _SLICES.pack(head_length, _VERSION, len(parts), len(there), len(places))
+    return b"".join([head, places, there, *parts])
+
+
+class _RangeBitmapReader:
+    def __init__(self, body: bytes, data_type: DataType) -> None:
+        self._codec = ValueCodec.of_type(data_type)
+        head_length, version, self._row_count, _ = _HEAD.unpack_from(body)
+        if version != _VERSION:
+            raise ValueError(f"a range-bitmap index of version {version}")
+        at = 4 + head_length
+        (length,) = _INT.unpack_from(body, at - 4)
+        self._dictionary = ChunkedDictionary(body, at, self._codec)
+        self._slices = _read_slices(body, at + length)
+
+    def rows(self, test: IndexTest) -> BitMap:
+        """The rows that pass; it knows each row's value."""
+        there = self._slices.there
+        match test.comparison:
+            case IndexComparison.NULL:
+                return all_rows(self._row_count) - there
+            case IndexComparison.NOT_NULL:
+                return there
+            case IndexComparison.ONE_OF:
+                return self._rows_of(test.values)
+            case IndexComparison.NONE_OF:
+                return there - self._rows_of(test.values)
+            case comparison:
+                key = self._codec.keys(test.values)[0]
+                return self._ordered(comparison, *self._dictionary.code(key))
+
+    def _ordered(self, comparison: IndexComparison, code: int, is_there: bool) -> BitMap:
+        """The rows whose code compares so with that of a value, which no row may have."""
+        if not is_there and comparison is IndexComparison.AT_MOST:
+            comparison = IndexComparison.LESS
+        if not is_there and comparison is IndexComparison.GREATER:
+            comparison = IndexComparison.AT_LEAST
+        return self._slices.rows(comparison, code)
+
+    def _rows_of(self, values: pa.Array) -> BitMap:
+        rows = BitMap()
+        for key in self._codec.keys(values):
+            code, is_there = self._dictionary.code(key)
+            if is_there:
+                rows |= self._slices.rows(IndexComparison.ONE_OF, code)
+        return rows
+
+
+def _read_slices(data: bytes, at: int) -> BitSlices:
+    head_length, version, count, there_length, _ = _SLICES.unpack_from(data, at)
+    if version != _VERSION:
+        raise ValueError(f"slices of version {version}")
+    places_at, body_at = at + _SLICES.size, at + 4 + head_length
+    there, _ = read_bitmap(data, body_at)
+    slices = [
+        read_bitmap(data, body_at + there_length + offset)[0]
+        for offset, _ in _PLACE.iter_unpack(data[places_at : places_at + _PLACE.size * count])
+    ]
+    return BitSlices(there, slices)
+
+
+RANGE_BITMAP = FileIndexKind("range-bitmap", _RangeBitmapBuilder, _RangeBitmapReader)

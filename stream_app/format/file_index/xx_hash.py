@@ -1,0 +1,95 @@
+"""xxHash64 of many texts at once, with the seed 0.
+
+All texts take one step together, the longest ones first; a text that is at its end drops out.
+
+Source: Yann Collet, "xxHash fast digest algorithm", XXH64.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from stream_app.format.binary_row_columns import Positions, TextWords, Words
+
+Hashes = npt.NDArray[np.uint64]
+
+_P1, _P2, _P3, _P4, _P5 = (
+    np.uint64(prime)
+    for prime in (
+        0x9E3779B185EBCA87,
+        0xC2B2AE3D27D4EB4F,
+        0x165667B19E3779F9,
+        0x85EBCA77C2B2AE63,
+        0x27D4EB2F165667C5,
+    )
+)
+_STRIPE, _WORD, _HALF = 32, 8, 4
+_ALL = 0xFFFFFFFFFFFFFFFF
+
+
+def xx_hashes(texts: TextWords) -> Hashes:
+    """The hash of each text: uint64 [n]."""
+    order = np.argsort(-texts.lengths, kind="stable")
+    starts, lengths = texts.starts[order], texts.lengths[order]
+    long = int(np.count_nonzero(lengths >= _STRIPE))
+    state = np.full(len(order), _P5, dtype=np.uint64)
+    state[:long] = _stripes(texts.words_at, starts[:long], lengths[:long])
+    state += lengths.view(np.uint64)
+    _rest(state, texts.words_at, starts, lengths)
+    state ^= state >> np.uint64(33)
+    state *= _P2
+    state ^= state >> np.uint64(29)
+    state *= _P3
+    state ^= state >> np.uint64(32)
+    hashes = np.empty_like(state)
+    hashes[order] = state
+    return hashes
+
+
+def _stripes(words_at: Words, starts: Positions, lengths: Positions) -> Hashes:
+    """The state after all blocks of 32 bytes, of texts that have one; lengths never rise."""
+    seeds = (int(_P1) + int(_P2), int(_P2), 0, -int(_P1))
+    lanes = [np.full(len(starts), seed & _ALL, dtype=np.uint64) for seed in seeds]
+    counts = lengths // _STRIPE
+    for stripe in range(int(counts[0]) if len(counts) else 0):
+        active = int(np.searchsorted(-counts, -stripe, side="left"))
+        for place, lane in enumerate(lanes):
+            words = words_at[starts[:active] + (stripe * _STRIPE + place * _WORD)]
+            lane[:active] = _round(lane[:active], words)
+    state = sum(
+        (_rotated(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18), strict=True)),
+        start=np.zeros(len(starts), dtype=np.uint64),
+    )
+    for lane in lanes:
+        state ^= _round(np.zeros_like(lane), lane)
+        state = state * _P1 + _P4
+    return state
+
+
+def _rest(state: Hashes, words_at: Words, starts: Positions, lengths: Positions) -> None:
+    """Mix in the last 0 to 31 bytes of each text: words, half a word, single bytes."""
+    at = lengths // _STRIPE * _STRIPE
+    for _ in range(_STRIPE // _WORD - 1):
+        rows = np.flatnonzero(lengths - at >= _WORD)
+        mixed = state[rows] ^ _round(np.uint64(0), words_at[starts[rows] + at[rows]])
+        state[rows] = _rotated(mixed, 27) * _P1 + _P4
+        at[rows] += _WORD
+    rows = np.flatnonzero(lengths - at >= _HALF)
+    halves = words_at[starts[rows] + at[rows]] & np.uint64(0xFFFFFFFF)
+    state[rows] = _rotated(state[rows] ^ halves * _P1, 23) * _P2 + _P3
+    at[rows] += _HALF
+    for _ in range(_HALF - 1):
+        rows = np.flatnonzero(lengths - at >= 1)
+        single = words_at[starts[rows] + at[rows]] & np.uint64(0xFF)
+        state[rows] = _rotated(state[rows] ^ single * _P5, 11) * _P1
+        at[rows] += 1
+
+
+def _round(lane: Hashes | np.uint64, words: Hashes) -> Hashes:
+    mixed: Hashes = _rotated(lane + words * _P2, 31) * _P1
+    return mixed
+
+
+def _rotated(values: Hashes, by: int) -> Hashes:
+    return values << np.uint64(by) | values >> np.uint64(64 - by)

@@ -1,0 +1,144 @@
+"""The registry of CDC formats: the only module that knows them all."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from stream_app.cdc.canal.canal_json import CANAL_JSON
+from stream_app.cdc.change_batch import change_schema
+from stream_app.cdc.column_drift import COLUMN_ALIASES
+from stream_app.cdc.debezium.avro.debezium_avro import debezium_avro
+from stream_app.cdc.debezium.bson.debezium_bson import DEBEZIUM_BSON
+from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
+from stream_app.cdc.dms.dms_json import DMS_JSON
+from stream_app.cdc.json_records.documents import load_document
+from stream_app.cdc.maxwell.maxwell_json import MAXWELL_JSON
+from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat, SourceReader
+from stream_app.cdc.ogg.ogg_json import OGG_JSON
+from stream_app.cdc.pipeline import Pipeline, Step, StepPlace
+from stream_app.cdc.plain.plain_json import PLAIN_JSON
+from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.source_tables import Origins
+from stream_app.cdc.steps.column_aliases import ColumnAliases, parse_aliases, with_names_of_source
+from stream_app.cdc.steps.described_columns import DescribedColumns
+from stream_app.cdc.steps.lowered_decode import Describe, LoweredDecode, LoweredDescription
+from stream_app.errors import UsageError
+from stream_app.kafka.schema_registry import REGISTRIES
+from stream_app.model.near_names import known_names
+
+_DEBEZIUM_AVRO = debezium_avro(REGISTRIES)
+_DEBEZIUM = (DEBEZIUM_JSON, _DEBEZIUM_AVRO, DEBEZIUM_BSON)
+_OTHERS = (CANAL_JSON, MAXWELL_JSON, OGG_JSON, DMS_JSON, PLAIN_JSON)
+FORMATS: dict[str, Format] = {declared.name: declared for declared in (*_DEBEZIUM, *_OTHERS)}
+DEFAULT_FORMAT = DEBEZIUM_JSON.name
+_CONFLUENT_MAGIC = b"\0"
+"""The byte before the number of a registry's schema."""
+
+
+def format_named(name: str) -> Format:
+    """The declaration of a format.
+
+    Raises:
+        UsageError: there is no such format.
+    """
+    if name not in FORMATS:
+        raise UsageError(
+            f"unknown message format {name!r}",
+            where="source.format",
+            fix=known_names(name, FORMATS),
+        )
+    return FORMATS[name]
+
+
+def likely_format(values: Sequence[bytes]) -> str | None:
+    """The format of which these messages have the signs; None: of none.
+
+    A third of them must have signs: heartbeats and markers of transactions have none.
+    """
+    counts = Counter(filter(None, map(_likely_format, values)))
+    name, count = counts.most_common(1)[0] if counts else (None, 0)
+    return name if 3 * count > len(values) else None
+
+
+def is_read_by(signs: str, chosen: str) -> bool:
+    """Whether messages with the signs of one format may be another's: flattened documents."""
+    return (signs, chosen) == (DEBEZIUM_JSON.name, DEBEZIUM_BSON.name)
+
+
+def _likely_format(value: bytes) -> str | None:
+    if value.startswith(_CONFLUENT_MAGIC):
+        return _DEBEZIUM_AVRO.name
+    try:
+        document = load_document(value)
+    except UnreadableRecordError:
+        return None
+    if isinstance(document, dict) and document.keys() == {"schema", "payload"}:
+        document = document["payload"]
+    names = document.keys() if isinstance(document, dict) else set[str]()
+    signs = [
+        (len(fields), declared.name)
+        for declared in FORMATS.values()
+        for fields in declared.signs
+        if fields <= names
+    ]
+    return max(signs)[1] if signs else None
+
+
+def source_reader(name: str, options: Mapping[str, str]) -> SourceReader:
+    """Make the reader of the facts that messages have about their source.
+
+    Raises:
+        UsageError: unknown format, or options that it cannot be made of.
+    """
+    return format_named(name).reader(options)
+
+
+def message_format(name: str, setup: FormatSetup) -> Pipeline:
+    """Make a format, with the steps that are its own options'.
+
+    Raises:
+        UsageError: unknown format or option, or a value that the option does not have.
+    """
+    declared = format_named(name)
+    options = dict(setup.options)
+    aliases = parse_aliases(options.pop(COLUMN_ALIASES, ""))
+    setup = replace(setup, options=options)
+    reading = with_names_of_source(setup, aliases) if aliases else setup
+    steps: dict[StepPlace, Step] = {}
+    if aliases:
+        schema = change_schema(setup.arrow_schema)
+        steps[StepPlace.COLUMN_ALIASES] = ColumnAliases(aliases=aliases, schema=schema)
+    if not setup.traits.lowers_names and setup.mapping is None:
+        return Pipeline(declared.make(reading), steps)
+    describe: Describe = declared.reader(options).describe
+    decoder: MessageFormat
+    if setup.traits.lowers_names:
+        decoder = LoweredDecode(
+            make=functools.partial(_make, name),
+            describe=describe,
+            origins=functools.partial(origins_in, name, options),
+            setup=reading,
+        )
+        describe = LoweredDescription(describe)
+    else:
+        decoder = declared.make(reading)
+    if setup.mapping is not None:
+        steps[StepPlace.DESCRIBED_COLUMNS] = DescribedColumns(
+            describe=describe, options=setup.mapping, columns=setup.columns, aliases=aliases
+        )
+    return Pipeline(decoder, steps)
+
+
+def _make(name: str, setup: FormatSetup) -> MessageFormat:
+    """Can be pickled with a name, which functions of a format need not be."""
+    return format_named(name).make(setup)
+
+
+def origins_in(name: str, options: Mapping[str, str], messages: pa.RecordBatch) -> Origins:
+    """The source table of each message of a format; can be pickled with its arguments."""
+    return source_reader(name, options).origins(messages)

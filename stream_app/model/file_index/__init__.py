@@ -1,0 +1,1 @@
+"""Indexes of data files as the table's options ask for them."""

@@ -1,0 +1,48 @@
+"""Decides how many buckets a partition gets when its postponed rows get their buckets.
+
+Source: Paimon `table/PostponeUtils.java#determineBucketNum`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stream_app.model.options.bucket_options import (
+    POSTPONE_DEFAULT_BUCKET_NUM,
+    POSTPONE_TARGET_ROW_NUM_PER_BUCKET,
+    POSTPONE_TARGET_SIZE_PER_BUCKET,
+)
+from stream_app.model.options.core_options import CoreOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstBucketRules:
+    """The rules for a partition without buckets.
+
+    Attributes:
+        default: the number for each; None: by a target.
+        target_rows: of a bucket; None: by bytes.
+        target_bytes: of a bucket.
+    """
+
+    default: int | None
+    target_rows: int | None
+    target_bytes: int
+
+    @classmethod
+    def of_options(cls, options: CoreOptions) -> FirstBucketRules:
+        """The rules of a table."""
+        return cls(
+            default=options[POSTPONE_DEFAULT_BUCKET_NUM],
+            target_rows=options[POSTPONE_TARGET_ROW_NUM_PER_BUCKET],
+            target_bytes=options[POSTPONE_TARGET_SIZE_PER_BUCKET],
+        )
+
+
+def first_bucket_count(rows: int, size: int, rules: FirstBucketRules) -> int:
+    """The number of buckets of a partition, by its rows and bytes in ``bucket-postpone``."""
+    if rules.default is not None:
+        return rules.default
+    if rules.target_rows is not None:
+        return max(1, -(-rows // rules.target_rows))
+    return max(1, -(-size // rules.target_bytes))

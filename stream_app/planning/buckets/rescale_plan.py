@@ -1,0 +1,100 @@
+"""Decides which partitions get another number of buckets, and which files are split together.
+
+`table.rescale.rescale` does it.
+
+Source: Paimon `flink/action/RescaleAction.java`, which reads and writes a partition whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import gcd
+
+from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.planning.buckets.bucket_advice import BucketSize, bucket_advice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRescale:
+    """A partition, with the number of buckets that it has and the one that it gets.
+
+    Attributes:
+        partition: serialized.
+        files, bytes: of the partition.
+    """
+
+    partition: bytes
+    before: int
+    after: int
+    files: int
+    bytes: int
+
+
+def planned_rescales(live: Iterable[ManifestEntry], wanted: int | None) -> list[PlannedRescale]:
+    """The partitions whose number of buckets changes, in the order of their first files.
+
+    Args:
+        live: files of the partitions that may change; all have buckets by hash.
+        wanted: the number for all of them; None: each gets the one that fits its size.
+    """
+    partitions: dict[bytes, list[ManifestEntry]] = {}
+    for entry in live:
+        partitions.setdefault(entry.partition, []).append(entry)
+    planned = []
+    for partition, entries in partitions.items():
+        before = entries[0].total_buckets
+        after = fitting_count(entries, before) if wanted is None else wanted
+        if any(entry.total_buckets != after for entry in entries):
+            size = sum(entry.file.file_size for entry in entries)
+            planned.append(
+                PlannedRescale(
+                    partition=partition,
+                    before=before,
+                    after=after,
+                    files=len(entries),
+                    bytes=size,
+                )
+            )
+    return planned
+
+
+def fitting_count(entries: Sequence[ManifestEntry], before: int) -> int:
+    """The number of buckets that fits one partition: the present one unless `bucket_advice` knows
+    a better one.
+    """
+    buckets: dict[int, list[ManifestEntry]] = {}
+    for entry in entries:
+        buckets.setdefault(entry.bucket, []).append(entry)
+    sizes = [
+        BucketSize(
+            partition=b"",
+            rows=sum(entry.file.row_count for entry in files),
+            bytes=sum(entry.file.file_size for entry in files),
+        )
+        for files in buckets.values()
+    ]
+    advice = bucket_advice(sizes, buckets=before, width=1, target_rows=1)
+    return before if advice is None else advice.value
+
+
+def split_groups(entries: Iterable[ManifestEntry], buckets: int) -> list[tuple[ManifestEntry, ...]]:
+    """The files of one partition that are split together, because their rows meet in one run.
+
+    1. A file of level 0 is split alone: it stays a run of its own in each bucket.
+    2. A level above 0 is one run in each bucket. The rows of old bucket *b* go to the new buckets
+       *n* with b ≡ n modulo the greatest common divisor of both numbers. So the level's files of
+       the old buckets with the same remainder are merged.
+
+    Args:
+        buckets: the new number.
+    """
+    groups: list[tuple[ManifestEntry, ...]] = []
+    levels: dict[tuple[int, int], list[ManifestEntry]] = {}
+    for entry in entries:
+        if entry.file.level == 0:
+            groups.append((entry,))
+        else:
+            remainder = entry.bucket % gcd(entry.total_buckets, buckets)
+            levels.setdefault((entry.file.level, remainder), []).append(entry)
+    return groups + [tuple(members) for _, members in sorted(levels.items())]

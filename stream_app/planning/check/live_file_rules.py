@@ -1,0 +1,130 @@
+"""Checks the rules among the live files of a version, for `stream-app check`.
+
+Source: Paimon `mergetree/Levels.java`, `operation/commit/ConflictDetection.java`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.data_file_meta import DataFileMeta, KeyOrder
+from stream_app.model.finding import Finding, FindingKind
+from stream_app.model.manifest_entry import FileIdentity, FileKind, ManifestEntry
+
+_COMPACT = "merge the bucket whole, which writes its files anew: stream-app compact --full"
+_ROLL_BACK = "roll the table back to a snapshot or tag before this one: stream-app rollback-to"
+
+
+@dataclass(slots=True)
+class LiveFiles:
+    """Files by bucket.
+
+    Attributes:
+        rows: the number of rows of all files.
+    """
+
+    rows: int = 0
+    _buckets: dict[BucketId, dict[FileIdentity, ManifestEntry]] = field(
+        init=False, default_factory=lambda: defaultdict(dict)
+    )
+    _totals: dict[bytes, Counter[int]] = field(
+        init=False, default_factory=lambda: defaultdict(Counter)
+    )
+
+    def apply(self, delta: Iterable[ManifestEntry]) -> list[ManifestEntry]:
+        """Apply a snapshot's changes; returns impossible ones: added twice, or deleted but not
+        live.
+        """
+        impossible = []
+        delta = list(delta)
+        for entry in delta:
+            if entry.kind is FileKind.ADD:
+                bucket = self._buckets[entry.partition, entry.bucket]
+                if entry.identity in bucket:
+                    impossible.append(entry)
+                    continue
+                bucket[entry.identity] = entry
+                self._count(entry, 1)
+        for entry in delta:
+            if entry.kind is FileKind.DELETE:
+                gone = self._buckets[entry.partition, entry.bucket].pop(entry.identity, None)
+                if gone is None:
+                    impossible.append(entry)
+                else:
+                    self._count(gone, -1)
+        return impossible
+
+    def bucket(self, bucket: BucketId) -> Collection[ManifestEntry]:
+        """The live files of a bucket."""
+        return self._buckets[bucket].values()
+
+    def total_buckets(self, partition: bytes) -> list[int]:
+        """The bucket counts in the partition's files, ascending; at most one is right.
+
+        Files that belong to no bucket, or not yet, are ignored.
+        """
+        totals = self._totals[partition]
+        return sorted(total for total, files in totals.items() if files and total > 0)
+
+    def _count(self, entry: ManifestEntry, sign: int) -> None:
+        self.rows += sign * entry.file.row_count
+        self._totals[entry.partition][entry.total_buckets] += sign
+
+
+def level_findings(
+    files: Sequence[DataFileMeta], key_of: KeyOrder, where: str
+) -> Iterator[Finding]:
+    """Problems of the levels of one bucket of a table with a primary key.
+
+    A level above 0 is one sorted run: no two of its files may share a key. Readers take the first
+    version that they find in a run. A file may lie higher than 'num-levels' says: writers take in
+    as many levels as they find.
+    """
+    levels: dict[int, list[DataFileMeta]] = {}
+    for file in files:
+        if key_of(file.min_key) > key_of(file.max_key):
+            what = f"the least key of {file.file_name} is above its greatest one"
+            yield Finding(kind=FindingKind.KEY_RANGE, what=what, where=where, fix=_ROLL_BACK)
+        if file.level > 0:
+            levels.setdefault(file.level, []).append(file)
+    for level, members in sorted(levels.items()):
+        members.sort(key=lambda file: key_of(file.min_key))
+        for left, right in pairwise(members):
+            if key_of(left.max_key) >= key_of(right.min_key):
+                yield Finding(
+                    kind=FindingKind.LEVELS,
+                    what=f"{left.file_name} and {right.file_name} of level {level} overlap",
+                    where=where,
+                    fix=f"{_ROLL_BACK}; or, if every row is known to be right, {_COMPACT}",
+                )
+
+
+def total_findings(totals: Sequence[int], where: str) -> Iterator[Finding]:
+    """The finding if the files of a partition were written for several numbers of buckets."""
+    if len(totals) > 1:
+        yield Finding(
+            kind=FindingKind.BUCKET,
+            what="the partition has files written for "
+            + " and for ".join(map(str, totals))
+            + " buckets, so keys of the one are looked for in the wrong bucket of the other",
+            where=where,
+            fix=f"overwrite the partition whole (Paimon's rescale), or {_ROLL_BACK}",
+        )
+
+
+def placement_findings(entries: Sequence[ManifestEntry], where: str) -> Iterator[Finding]:
+    """Problems of a bucket's number and of the names of its live files."""
+    for entry in entries:
+        bucket, total = entry.bucket, entry.total_buckets
+        if total > 0 and not 0 <= bucket < total:
+            what = f"{entry.file.file_name} is in bucket {bucket} of {total}"
+            yield Finding(kind=FindingKind.BUCKET, what=what, where=where, fix=_ROLL_BACK)
+    names = Counter(entry.file.file_name for entry in entries)
+    for name, count in sorted(names.items()):
+        if count > 1:
+            what = f"{name} is live {count} times, at different levels"
+            yield Finding(kind=FindingKind.LEVELS, what=what, where=where, fix=_ROLL_BACK)

@@ -1,0 +1,155 @@
+"""Checks the rules between versions of a table, for `stream-app check`.
+
+Sees only numbers and counts; `table.check.metadata_check` reads the files.
+
+Source: Paimon `Snapshot.java`, `utils/SnapshotManager.java`, `utils/HintFileUtils.java`,
+`operation/FileStoreCommitImpl.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from stream_app.model.finding import Finding, FindingKind
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+
+_ROLL_BACK = "roll the table back to an earlier snapshot or a tag: stream-app rollback-to"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordCounts:
+    """The numbers of rows by a version's manifests; None where a manifest could not be read.
+
+    Attributes:
+        total: the number of rows of all live files.
+        delta: the number of added rows, less that of deleted rows.
+        changelog: the number of rows of its changelog files.
+    """
+
+    total: int | None
+    delta: int | None
+    changelog: int | None
+
+
+def count_findings(snapshot: Snapshot, counted: RecordCounts, where: str) -> Iterator[Finding]:
+    """Compare a snapshot's counts with those of its manifests; unknown counts are skipped.
+
+    A wrong count does no harm to rows, but readers plan and users decide by it.
+    """
+    for name, claimed, in_files in (
+        ("totalRecordCount", snapshot.total_record_count, counted.total),
+        ("deltaRecordCount", snapshot.delta_record_count, counted.delta),
+        ("changelogRecordCount", snapshot.changelog_record_count, counted.changelog),
+    ):
+        if None not in (claimed, in_files) and claimed != in_files:
+            number = snapshot.snapshot_id
+            yield Finding(
+                kind=FindingKind.RECORD_COUNT,
+                what=f"snapshot {number} says {name} = {claimed}, its files have {in_files}",
+                where=where,
+                fix="a wrong count loses no rows; the next snapshots continue from it until the "
+                f"table is rolled back before it, so: {_ROLL_BACK}",
+            )
+
+
+def compaction_findings(snapshot: Snapshot, gained: int, where: str) -> Iterator[Finding]:
+    """Problems of a compaction of a table without a key, which must keep the number of rows.
+
+    Args:
+        gained: rows of the files that the snapshot added, less those of the ones it deleted.
+    """
+    if snapshot.commit_kind is CommitKind.COMPACT and gained:
+        did = f"added {gained} rows" if gained > 0 else f"lost {-gained} rows"
+        yield Finding(
+            kind=FindingKind.CHANGELOG,
+            what=f"the compaction of snapshot {snapshot.snapshot_id} has {did}",
+            where=where,
+            fix="roll the table back to a snapshot or tag before the compaction (stream-app "
+            "rollback-to), and let the job write what came since anew",
+        )
+
+
+def chain_findings(
+    numbers: Sequence[int], latest: int | None, earliest: int | None, where: str
+) -> Iterator[Finding]:
+    """Problems of the numbers of existing snapshots, ascending, and of the hints.
+
+    Args:
+        latest, earliest: what the hints say; None when they are absent or unreadable.
+    """
+    for left, right, s, missing in number_gaps(numbers):
+        kept = sum(number >= right for number in numbers)
+        yield Finding(
+            kind=FindingKind.SNAPSHOTS,
+            what=f"snapshot{s} {missing} missing between {left} and {right}",
+            where=where,
+            fix="restore it from a backup; or expire the snapshots before the gap: "
+            f"stream-app expire-snapshots --retain-max {kept}",
+        )
+    yield from hint_findings("snapshot", numbers, (latest, earliest), where)
+
+
+def number_gaps(numbers: Sequence[int]) -> Iterator[tuple[int, int, str, str]]:
+    """The gaps in ascending numbers: both neighbours, the plural's s, and ``5 to 7 are``."""
+    for left, right in pairwise(numbers):
+        if right > left + 2:
+            yield left, right, "s", f"{left + 1} to {right - 1} are"
+        elif right > left + 1:
+            yield left, right, "", f"{left + 1} is"
+
+
+def hint_findings(
+    what: str, numbers: Sequence[int], hints: tuple[int | None, int | None], where: str
+) -> Iterator[Finding]:
+    """Problems of the hints of a folder of numbered files.
+
+    Args:
+        what: the files are, for people.
+        numbers: the numbers of those that are there, ascending.
+        hints: what LATEST and EARLIEST say; None when they are absent or unreadable.
+    """
+    latest, earliest = hints
+    # Paimon believes only what is above 0, and writes -1 when no changelog is left.
+    is_believed = latest is not None and latest > 0 and latest + 1 not in numbers
+    if is_believed and latest not in numbers:
+        newest = numbers[-1] if numbers else "none"
+        yield Finding(
+            kind=FindingKind.HINT,
+            what=f"the hint LATEST says {latest}, but the newest {what} is {newest}",
+            where=f"{where}/LATEST",
+            fix=f"delete the file: Paimon trusts this stale hint unless the next {what} exists, "
+            "and would miss the newest one; without the hint readers list the folder",
+        )
+    if earliest is not None and earliest in numbers[1:]:
+        yield Finding(
+            kind=FindingKind.HINT,
+            what=f"the hint EARLIEST says {earliest}, but {what} {numbers[0]} is there",
+            where=f"{where}/EARLIEST",
+            fix="delete the file: with this stale hint readers and expiry never find the older "
+            f"{what}s; without it they list the folder",
+        )
+
+
+def identity_findings(snapshots: Iterable[Snapshot], where: str) -> Iterator[Finding]:
+    """Findings of epochs that a commit user has committed twice, or out of order."""
+    newest: dict[str, Snapshot] = {}
+    for snapshot in snapshots:
+        if (
+            snapshot.commit_kind is not CommitKind.APPEND
+            or snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
+        ):
+            continue
+        before = newest.get(snapshot.commit_user)
+        if before is not None and snapshot.commit_identifier <= before.commit_identifier:
+            yield Finding(
+                kind=FindingKind.SNAPSHOTS,
+                what=f"snapshot {snapshot.snapshot_id} is commit {snapshot.commit_identifier} "
+                f"of {snapshot.commit_user}, whose commit {before.commit_identifier} is "
+                f"snapshot {before.snapshot_id} already: an epoch may have been written twice",
+                where=f"{where}/snapshot-{snapshot.snapshot_id}",
+                fix="use each checkpoint in one job only; rows of a table with a primary key "
+                f"are right nevertheless, else {_ROLL_BACK}",
+            )
+        newest[snapshot.commit_user] = snapshot

@@ -1,0 +1,42 @@
+"""A job's share of a database's tables, where several jobs share a database.
+
+A hash of a table's name in the warehouse decides. So shards of one table belong to one job, and no
+job needs to know what the others have met.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import dataclass
+from typing import Self
+
+_TEXT = re.compile(r"([1-9]\d{0,3})/([1-9]\d{0,3})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class TableShare:
+    """A job's share: that of job `number` of `jobs`, counted from 1."""
+
+    number: int
+    jobs: int
+
+    @classmethod
+    def parsed(cls, text: str) -> Self | None:
+        """The job's share of a text such as ``3/8``; None: it is none."""
+        match = _TEXT.fullmatch(text)
+        if match is None or int(match[1]) > int(match[2]):
+            return None
+        return cls(int(match[1]), int(match[2]))
+
+    def takes(self, name: str) -> bool:
+        """Whether a table belongs to the job's share, by its name in any case."""
+        return zlib.crc32(name.lower().encode()) % self.jobs == self.number - 1
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is the job's share that also gets the messages which name no table."""
+        return self.number == 1
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.jobs}"

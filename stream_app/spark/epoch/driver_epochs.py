@@ -1,0 +1,160 @@
+"""Small epochs in the driver's own process, by the same task bodies; others by Spark's tasks.
+
+Two Spark jobs cost many times what a few messages cost. So an epoch of few messages is read,
+decoded and written here (docs/adr/0036-small-epochs-in-the-driver.md). Plans are pickled as for a
+task, so both ways do the same with the same values.
+
+Whatever goes wrong here is repeated by Spark's tasks. They have retries, wait for brokers as long
+as it takes, and a stop can cancel them.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from stream_app.kafka.offset_ranges import OffsetRange
+from stream_app.kafka.range_reader import RangeReader
+from stream_app.model.job_epoch import Offsets
+from stream_app.spark.epoch.blocks import Block, BlockKind
+from stream_app.spark.epoch.epoch_plan import EpochPlan
+from stream_app.spark.epoch.epoch_runner import EpochOutput, RoutedEpoch, output_of
+from stream_app.spark.epoch.range_epochs import RangeEpochs
+from stream_app.spark.epoch.route_task import route_in_task
+from stream_app.spark.epoch.write_task import TaskBlock, write_in_task
+from stream_app.spark.task_errors import first_line
+
+_LOG = logging.getLogger(__name__)
+_MOST_BYTES = 16 << 20
+"""Messages of an epoch that the driver holds."""
+_MOST_BLOCKS = 100
+"""Blocks that the driver writes one after another, each to a file or two."""
+_CHANGES = (BlockKind.CHANGES, BlockKind.INCOMPLETE_CHANGES)
+_MESSAGES_OF_A_TABLE = 10
+"""What a further table costs, in messages: each message of a database may be of another one."""
+_LEAVES_AFTER_S = 2.0
+_AHEAD = 16
+"""Partitions that are fetched at once: the next one waits some milliseconds for its first fetch."""
+
+
+class _NotSmallError(Exception):
+    """An epoch of few messages has much to do; Spark's tasks read it again."""
+
+
+@dataclass(slots=True)
+class DriverEpochs:
+    """Implements `epoch_runner.EpochRunner` for ranges of Kafka's offsets.
+
+    Attributes:
+        of_spark: runs the epochs that are not small.
+        most_messages: of an epoch that runs here; 0: none does.
+    """
+
+    of_spark: RangeEpochs
+    most_messages: int
+    overlaps: ClassVar[bool] = True
+    _reading: threading.Lock = field(init=False, default_factory=threading.Lock)
+    _reader: RangeReader | None = field(init=False, default=None)
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session of the other epochs."""
+        return self.of_spark.spark
+
+    def route(self, epoch: int, messages: Sequence[OffsetRange], plan: EpochPlan) -> RoutedEpoch:
+        """See `EpochRunner.route`; the blocks of a small epoch wait in this process."""
+        if not self._is_small(messages, plan):
+            return self.of_spark.route(epoch, messages, plan)
+        try:
+            read, blocks = self._routed_here(messages, plan)
+        except _NotSmallError:
+            return self.of_spark.route(epoch, messages, plan)
+        except Exception as error:
+            _tell_repeated(epoch, error)
+            return self.of_spark.route(epoch, messages, plan)
+
+        def write(ready: EpochPlan) -> EpochOutput:
+            try:
+                return output_of(ready, list(write_in_task(blocks, _as_in_task(ready))))
+            except Exception as error:
+                _tell_repeated(epoch, error)
+                return self.of_spark.route(epoch, messages, plan).write(ready)
+
+        return RoutedEpoch(read, write)
+
+    def between(self, begin: Offsets, end: Offsets) -> Sequence[OffsetRange]:
+        """See `EpochRunner.between`."""
+        return self.of_spark.between(begin, end)
+
+    def warm_up(self, plan: EpochPlan) -> None:
+        """See `RangeEpochs.warm_up`."""
+        self.of_spark.warm_up(plan)
+
+    def close(self) -> None:
+        """Close the connections to the brokers."""
+        with self._reading:
+            if self._reader is not None:
+                self._reader.close()
+                self._reader = None
+
+    def _is_small(self, messages: Sequence[OffsetRange], plan: EpochPlan) -> bool:
+        """Whether an epoch runs here.
+
+        The index of keys of any partition lies on the executors' disks, so its tables do not.
+        """
+        most = self.most_messages
+        if plan.shape.isolates:
+            most //= _MESSAGES_OF_A_TABLE
+        return sum(offsets.size for offsets in messages) <= most and not plan.indexes_all_keys
+
+    def _routed_here(
+        self, messages: Sequence[OffsetRange], plan: EpochPlan
+    ) -> tuple[int, list[TaskBlock]]:
+        """The number of messages, and their blocks in the order in which a task gets them."""
+        counts: list[int] = []
+        # Formats learn from messages, and the reader belongs to one thread at a time.
+        with self._reading, closing(self._read(messages, counts)) as batches:
+            routed = route_in_task(batches, _as_in_task(plan))
+            blocks = sorted(routed, key=lambda block: block.place)
+        if sum(block.kind in _CHANGES for block in blocks) > _MOST_BLOCKS:
+            raise _NotSmallError
+        return sum(counts), [_task_block(block) for block in blocks]
+
+    def _read(
+        self, messages: Sequence[OffsetRange], counts: list[int]
+    ) -> Generator[pa.RecordBatch, None, None]:
+        if self._reader is None:
+            settings = self.of_spark.settings
+            self._reader = RangeReader(
+                replace(settings, ahead=_AHEAD, leaves_after_s=_LEAVES_AFTER_S)
+            )
+        read = 0
+        with closing(self._reader.read(messages)) as batches:
+            for batch in batches:
+                read += batch.nbytes
+                if read > _MOST_BYTES:
+                    raise _NotSmallError
+                counts.append(batch.num_rows)
+                yield batch
+
+
+def _tell_repeated(epoch: int, error: Exception) -> None:
+    _LOG.warning("epoch %d is repeated by Spark's tasks: %s", epoch, first_line(error))
+
+
+def _as_in_task(plan: EpochPlan) -> EpochPlan:
+    """The plan as a task gets it: unpacked tables are cached, and count their own requests."""
+    unpacked: EpochPlan = pickle.loads(pickle.dumps(plan))
+    return unpacked
+
+
+def _task_block(block: Block) -> TaskBlock:
+    return TaskBlock(block.table, block.kind, block.partition, block.bucket, block.data)

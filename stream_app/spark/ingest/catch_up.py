@@ -1,0 +1,128 @@
+"""Tries the held tables of a job again, and brings them up to the newest epoch.
+
+`epoch_committer` calls it under its lock, between two epochs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Generic, NamedTuple
+
+from stream_app.errors import StoppedError
+from stream_app.model.job_epoch import Offsets
+from stream_app.spark.epoch.epoch_runner import Messages
+from stream_app.spark.ingest.epoch_rounds import EpochRounds
+from stream_app.spark.ingest.held_table import HeldTable, with_new_partitions
+from stream_app.spark.ingest.round_commits import SourceEpoch
+from stream_app.spark.ingest.table_feed import TableFeed
+
+_OffsetsKey = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
+
+
+def _key_of(offsets: Offsets) -> _OffsetsKey:
+    """The same for equal offsets."""
+    return tuple((topic, tuple(sorted(offsets[topic].items()))) for topic in sorted(offsets))
+
+
+class _Resuming(NamedTuple):
+    """Tables that resume at the same offsets."""
+
+    begin: Offsets
+    feeds: list[TableFeed]
+
+
+class CatchUp(Generic[Messages]):
+    """Tries held tables again."""
+
+    def __init__(self, rounds: EpochRounds[Messages]) -> None:
+        self._rounds = rounds
+        self._tables = rounds.tables
+
+    def open_all(self) -> None:
+        """Open the tables that are not held, at the start of a run, and make the held ones due."""
+        tables = self._tables
+        tables.await_next()
+        tables.open(tables.ready())
+        tables.held.make_all_due()
+        if self._rounds.newcomers is not None and tables.newest_begun >= 0:
+            known = {feed.name for feed in tables.feeds}
+            for name, waiting in sorted(tables.held.by_name.items()):
+                if name not in known:
+                    self._make(name, waiting, releases=True)
+            self._rounds.skip_held()
+
+    def run(self) -> None:
+        """Bring the tables that are due up to the newest epoch."""
+        tables = self._tables
+        due = {} if tables.newest_begun < 0 else tables.held.due()
+        if self._rounds.newcomers is not None:
+            for name in sorted(due.keys() - {feed.name for feed in tables.feeds}):
+                self._make(name, due[name], releases=False)
+        together: dict[_OffsetsKey, _Resuming] = {}
+        for feed in [feed for feed in tables.feeds if feed.name in due]:
+            begin = self._begin_of(feed, due[feed.name])
+            if begin is not None:
+                together.setdefault(_key_of(begin), _Resuming(begin, [])).feeds.append(feed)
+        for resuming in together.values():
+            self._read_on(resuming.begin, resuming.feeds)
+        if not together:
+            tables.state_file.save()
+
+    def _make(self, name: str, waiting: HeldTable, *, releases: bool) -> None:
+        """Create a table that could not be created before; then it is held like others.
+
+        Args:
+            releases: whether no epoch that leaves out the table's messages has been decoded yet.
+        """
+        tables = self._tables
+        source_end = tables.epoch_log.source_end(tables.newest_begun)
+        end: Offsets = json.loads(source_end)
+        try:
+            messages = self._rounds.runner.between(waiting.begin, end)
+            source = SourceEpoch(tables.newest_begun, messages, source_end)
+            if not self._rounds.create_table(name, source):
+                # The table lacks nothing any more, for instance because the topic has dropped it.
+                tables.held.advance(name, end)
+                if releases:
+                    tables.held.release(name)
+        except StoppedError:
+            raise
+        except Exception as error:
+            tables.hold(name, error)
+        tables.state_file.save()
+
+    def _begin_of(self, feed: TableFeed, waiting: HeldTable) -> Offsets | None:
+        """The offsets at which a table resumes; None if it cannot resume yet."""
+        try:
+            if not feed.job.is_open:
+                self._tables.open([feed])
+            if not feed.job.is_open or feed.job.committer.must_wait():
+                return None
+            if feed.job.last_epoch >= waiting.since_epoch and feed.job.last_source_end:
+                # The commit that seemed to fail is in the table.
+                return with_new_partitions(json.loads(feed.job.last_source_end), waiting.begin)
+        except StoppedError:
+            raise
+        except Exception as error:
+            self._tables.fail(feed, error)
+            return None
+        return waiting.begin
+
+    def _read_on(self, begin: Offsets, feeds: Sequence[TableFeed]) -> None:
+        """Read the messages that the tables lack; release the tables that get them."""
+        tables = self._tables
+        epoch, source_end = tables.newest_begun, tables.epoch_log.source_end(tables.newest_begun)
+        complete: Sequence[TableFeed] = ()
+        try:
+            messages = self._rounds.runner.between(begin, json.loads(source_end))
+            decoded = self._rounds.decode(SourceEpoch(epoch, messages, source_end), feeds)
+            complete = self._rounds.finish(decoded, feeds)
+        except StoppedError:
+            raise
+        except Exception as error:
+            for feed in feeds:
+                tables.fail(feed, error)
+        for feed in complete:
+            tables.held.release(feed.name)
+        tables.finish(complete)

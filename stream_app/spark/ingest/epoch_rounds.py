@@ -1,0 +1,321 @@
+"""Brings the messages of one epoch into tables, in rounds: a Spark job and its commits.
+
+Usually there is one round. Another follows for tables whose plan was outdated when their rows were
+written, and for tables that appear in the messages. Each round reads the messages anew, for those
+tables alone.
+
+Source: Paimon `table/sink/StreamTableCommit.java`, `flink/sink/MultiTableCommittableChannel…`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
+from typing import Generic
+
+from stream_app.clock import Clock
+from stream_app.errors import CommitError, StoppedError
+from stream_app.kafka.offset_ranges import KafkaPartition
+from stream_app.model.schema.origin import Origin
+from stream_app.spark.epoch.decode_counts import DecodeCounts
+from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, TablePlan
+from stream_app.spark.epoch.epoch_runner import EpochOutput, EpochRunner, Messages
+from stream_app.spark.epoch.epoch_seconds import epoch_seconds
+from stream_app.spark.ingest.epoch_tables import EpochTables
+from stream_app.spark.ingest.round_commits import (
+    SOURCE_ORDER,
+    DecodedEpoch,
+    RoundCommits,
+    SourceEpoch,
+    TableResult,
+)
+from stream_app.spark.ingest.table_feed import ArrivedTables, Newcomers, TableFeed
+
+_ROUNDS_MAX = 20
+_RESERVE = 1_000_000
+"""Number of sequence numbers that a further round leaves to other writers.
+
+Without them a writer that commits during each round would outdate each. It still does so for rows
+with values of older rows (`DecodeCounts.restored`).
+"""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Unfinished(Generic[Messages]):
+    """An epoch between two rounds.
+
+    Attributes:
+        lacking: the tables that need another round.
+        newcomers: creates tables that appear; None: all messages are of known tables.
+        first_offsets: tables that their source emptied in this epoch → see `TablePlan`.
+        uncreated: source tables whose messages cannot create their table → why.
+        complete: the tables that have the epoch.
+        rounds: number of finished rounds.
+    """
+
+    decoded: DecodedEpoch[Messages]
+    lacking: list[TableFeed]
+    newcomers: Newcomers | None
+    first_offsets: dict[str, Mapping[KafkaPartition, int]] = field(default_factory=dict)
+    uncreated: dict[Origin, str] = field(default_factory=dict)
+    complete: list[TableFeed] = field(default_factory=list)
+    rounds: int = 0
+
+    @property
+    def is_done(self) -> bool:
+        return not self.lacking and self.newcomers is None
+
+
+class EpochRounds(Generic[Messages]):
+    """Brings epochs into tables, round by round.
+
+    Attributes:
+        newcomers: None: no table may appear.
+        totals: totals of all epochs and tables that this run has committed.
+    """
+
+    def __init__(
+        self,
+        *,
+        tables: EpochTables,
+        shape: EpochShape,
+        runner: EpochRunner[Messages],
+        clock: Clock,
+        newcomers: Newcomers | None = None,
+    ) -> None:
+        self.tables = tables
+        self.shape = shape
+        self.runner = runner
+        self.clock = clock
+        self.newcomers = newcomers
+        self.totals = DecodeCounts()
+
+    def decode(
+        self,
+        source: SourceEpoch[Messages],
+        feeds: Iterable[TableFeed],
+        first_offsets: Mapping[str, Mapping[KafkaPartition, int]] = MappingProxyType({}),
+        shape: EpochShape | None = None,
+    ) -> DecodedEpoch[Messages]:
+        """Read and decode an epoch's messages, and route them, for some of the tables.
+
+        It may run beside `finish` of the epoch before, and fails no table. `finish` fails one that
+        has no plan, and decodes anew what an outdated plan has decoded.
+
+        Args:
+            first_offsets, shape: as in `plan`.
+        """
+        began, began_ms = self.clock.steady_seconds(), self.clock.now_ms()
+        wanted = {feed.name for feed in feeds}
+        # The shape comes first: its splitter must not know more tables than the plan.
+        shape = shape or self.shape
+        planned = partial(self.plan, wanted, first_offsets, shape)
+        plan = planned()
+        try:
+            routed = self.runner.route(source.epoch, source.messages, plan)
+        except Exception:
+            # An expiry may have deleted the key index by which rows are routed.
+            again = planned()
+            if again.bases == plan.bases:
+                raise
+            plan = again
+            routed = self.runner.route(source.epoch, source.messages, plan)
+        return DecodedEpoch(
+            source=source,
+            plan=plan,
+            write=routed.write,
+            read=routed.messages,
+            route_s=self.clock.steady_seconds() - began,
+            began_ms=began_ms,
+        )
+
+    def finish(
+        self,
+        decoded: DecodedEpoch[Messages],
+        feeds: Iterable[TableFeed],
+        newcomers: Newcomers | None = None,
+    ) -> Sequence[TableFeed]:
+        """Commit an epoch round by round; return the tables that got it.
+
+        Args:
+            feeds: the tables that lack the epoch, whether `decode` knew it or not.
+            newcomers: makes tables that appear; None if all messages are of known tables.
+
+        Raises:
+            BaseException: the error of a table, if it ends the job.
+            CommitError: unknown tables appear in each round.
+        """
+        epoch = _Unfinished(decoded=decoded, lacking=list(feeds), newcomers=newcomers)
+        while not epoch.is_done and epoch.rounds < _ROUNDS_MAX:
+            if epoch.rounds:
+                epoch.decoded = self._decoded_again(epoch)
+            output, outdated = self._round(epoch)
+            epoch.lacking = [*outdated, *self._arrived(epoch, output)]
+            epoch.rounds += 1
+        for feed in epoch.lacking:
+            error = CommitError(
+                f"epoch {decoded.epoch} is outdated whenever it is written, {_ROUNDS_MAX} times",
+                where=feed.job.table.location,
+                fix="see which other job commits to the table so often, and stop one of both",
+            )
+            self.tables.fail(feed, error)
+        if epoch.newcomers is not None:
+            raise CommitError(
+                f"unknown tables appear in each of {_ROUNDS_MAX} rounds of epoch {decoded.epoch}",
+                fix="start the job again: it continues with this epoch",
+            )
+        return epoch.complete
+
+    def _round(self, epoch: _Unfinished[Messages]) -> tuple[EpochOutput, list[TableFeed]]:
+        """Write and commit the tables that can be; returns also those that need another round."""
+        decoded, began = epoch.decoded, self.clock.steady_seconds()
+        plan, others = self._ready(epoch)
+        waited = self.clock.steady_seconds()
+        output = decoded.write(plan)
+        times = epoch_seconds(
+            output.slowest,
+            wait_s=waited - began,
+            routing_s=decoded.route_s,
+            writing_s=self.clock.steady_seconds() - waited,
+        )
+        results = []
+        for feed, part, of_table in zip(self.tables.feeds, plan.tables, output.tables, strict=True):
+            feed.job.table.add_store_requests(of_table.counts.requests)
+            if part is not None:
+                results.append(TableResult(feed, part, of_table))
+        commits = RoundCommits(
+            decoded=decoded,
+            times=times,
+            reserve=epoch.rounds * _RESERVE,
+            first_offsets=epoch.first_offsets,
+            clock=self.clock,
+            tables=self.tables,
+        )
+        try:
+            outdated = commits.commit(results)
+        finally:
+            self.totals = self.totals.plus(commits.totals)
+        epoch.complete += commits.complete
+        return output, [*others, *outdated]
+
+    def _arrived(self, epoch: _Unfinished[Messages], output: EpochOutput) -> Sequence[TableFeed]:
+        """Create the tables that have appeared; their next round may bring up more.
+
+        Once a round brings up none, messages without a table are final.
+        """
+        newcomers = epoch.newcomers
+        if newcomers is None:
+            return ()
+        if not output.newcomers.num_rows:
+            if output.unreadable.num_rows:
+                unreadable = output.unreadable.sort_by(SOURCE_ORDER)
+                newcomers.unreadable(epoch.decoded.epoch, unreadable)
+            epoch.newcomers = None
+            return ()
+        arrived = newcomers.feeds(output.newcomers)
+        epoch.uncreated.update(arrived.uncreated)
+        self._open_created(arrived, newcomers)
+        return [feed for feed in arrived.feeds if feed.name not in self.tables.held.by_name]
+
+    def _decoded_again(self, epoch: _Unfinished[Messages]) -> DecodedEpoch[Messages]:
+        """Read and decode the epoch's messages again, for the tables that need another round."""
+        newcomers, uncreated = epoch.newcomers, epoch.uncreated
+        shape = self._shape_of(newcomers, uncreated) if newcomers and uncreated else None
+        return self.decode(epoch.decoded.source, epoch.lacking, epoch.first_offsets, shape)
+
+    def create_table(self, name: str, source: SourceEpoch[Messages]) -> bool:
+        """Create a table that could not be created before; return whether it has messages."""
+        assert self.newcomers is not None, "the job has made tables before"
+        waiting = self.tables.held.by_name.keys() - {name}
+        splitter = self.newcomers.splitter(self.tables.feeds, frozenset(waiting))
+        decoded = self.decode(source, [], shape=self.shape.with_splitter(splitter))
+        arrived = decoded.write(decoded.plan).newcomers
+        if arrived.num_rows:
+            self._open_created(self.newcomers.feeds(arrived, holds=True), self.newcomers)
+        return bool(arrived.num_rows)
+
+    def skip_held(self) -> None:
+        """Make the splitter skip exactly the messages of tables that cannot be created."""
+        if self.newcomers is not None:
+            self.shape = self._shape_of(self.newcomers, {})
+
+    def plan(
+        self,
+        names: Collection[str] | None = None,
+        first_offsets: Mapping[str, Mapping[KafkaPartition, int]] = MappingProxyType({}),
+        shape: EpochShape | None = None,
+    ) -> EpochPlan:
+        """The plan by which messages of some tables are decoded; without names, of all.
+
+        Args:
+            first_offsets: table's name → see `TablePlan.first_offsets`.
+        """
+        plans = (
+            self._plan_of(feed, first_offsets.get(feed.name, {}))
+            if names is None or feed.name in names
+            else None
+            for feed in self.tables.feeds
+        )
+        return EpochPlan(tables=tuple(plans), shape=shape or self.shape)
+
+    def _plan_of(
+        self, feed: TableFeed, first_offsets: Mapping[KafkaPartition, int]
+    ) -> TablePlan | None:
+        """The table's plan for decoding; None: it cannot be made, and `_part` fails the table."""
+        try:
+            return feed.plan().counting_from(first_offsets)
+        except Exception:
+            if not self.tables.decodes_without_plan:
+                raise
+            return None
+
+    def _ready(self, epoch: _Unfinished[Messages]) -> tuple[EpochPlan, list[TableFeed]]:
+        """The plan of the tables that can be written, and the tables whose blocks do not fit."""
+        planned, wanted = epoch.decoded.plan, {feed.name for feed in epoch.lacking}
+        reserve = epoch.rounds * _RESERVE
+        parts: list[TablePlan | None] = []
+        others: list[TableFeed] = []
+        for index, feed in enumerate(self.tables.feeds):
+            routed = planned.tables[index] if index < len(planned.tables) else None
+            part = self._part(feed, reserve) if feed.name in wanted else None
+            if part is not None and (routed is None or _is_outdated(routed, part, feed)):
+                others.append(feed)
+                part = None
+            parts.append(part and routed and part.of_routed(routed))
+        return EpochPlan(tables=tuple(parts), shape=planned.shape), others
+
+    def _part(self, feed: TableFeed, reserve: int) -> TablePlan | None:
+        """The table's part of the plan, once the table takes rows; None: it has failed."""
+        try:
+            return feed.plan(self.tables.wait_for_sequence_number(feed) + reserve)
+        except StoppedError:
+            raise
+        except Exception as error:
+            self.tables.fail(feed, error)
+            return None
+
+    def _open_created(self, arrived: ArrivedTables, newcomers: Newcomers) -> None:
+        """Open the tables that were created, and hold those that could not be created."""
+        known = {feed.name for feed in self.tables.feeds}
+        feeds = [feed for feed in arrived.feeds if feed.name not in known]
+        for name, error in arrived.failed.items():
+            self.tables.hold(name, error)
+        self.tables.add(feeds)
+        self.shape = self._shape_of(newcomers, {})
+        self.tables.open(feeds)
+
+    def _shape_of(self, newcomers: Newcomers, uncreated: Mapping[Origin, str]) -> EpochShape:
+        held = frozenset(self.tables.held.by_name)
+        return self.shape.with_splitter(newcomers.splitter(self.tables.feeds, held, uncreated))
+
+
+def _is_outdated(routed: TablePlan, part: TablePlan, feed: TableFeed) -> bool:
+    """Whether rows must be routed anew: by another format, or by a changed key index.
+
+    A plan for another schema has another format too.
+    """
+    if routed.message_format is not part.message_format:
+        return True
+    return not routed.first_offsets and not feed.job.committer.index.fits(routed.basis)

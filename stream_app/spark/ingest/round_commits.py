@@ -1,0 +1,283 @@
+"""Commits one round of an epoch: the files of the tasks become snapshots of the tables.
+
+Each table is committed by itself; `EpochTables.fail` decides what its error means for the job. Rows
+that do not fit their table at the commit are discarded, and the table needs another round. They
+have another schema, other source tables, too small sequence numbers, or precede a TRUNCATE.
+
+Source: Paimon `table/sink/StreamTableCommit.java`, `flink/sink/MultiTableCommittableChannel…`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Generic
+
+from stream_app.clock import Clock
+from stream_app.errors import ExpectationError, OutdatedRowsError, StoppedError
+from stream_app.kafka.offset_ranges import KafkaPartition
+from stream_app.log_facts import logging_about
+from stream_app.model.snapshot import (
+    SECONDS_PROPERTY,
+    SOURCE_END_PROPERTY,
+    SOURCE_TIME_PROPERTY,
+)
+from stream_app.spark.epoch.decode_counts import DecodeCounts
+from stream_app.spark.epoch.epoch_plan import EpochPlan, TablePlan
+from stream_app.spark.epoch.epoch_runner import Messages, TableOutput, Writing
+from stream_app.spark.epoch.epoch_seconds import EpochSeconds
+from stream_app.spark.ingest.epoch_tables import COMMIT_THREADS, EpochTables
+from stream_app.spark.ingest.quarantine_writer import Quarantined
+from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
+from stream_app.spark.ingest.truncation import first_counting_offsets, partition_counts
+from stream_app.table.compact.metrics import CompactionMetrics
+from stream_app.table.map_in_threads import map_in_threads
+
+_LOG = logging.getLogger(__name__)
+OFFSETS_PROPERTY = "stream_app.offsets"
+"""Key of a snapshot's property: the last offset of each partition that the epoch read, as JSON."""
+SOURCE_ORDER = [("topic", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
+_Outcome = EpochReport | BaseException | None
+"""Result of a table's commit; None: its rows must be written anew."""
+
+
+@dataclass(slots=True)
+class TableResult:
+    """The files and counts that a round has written for one table."""
+
+    feed: TableFeed
+    plan: TablePlan
+    output: TableOutput
+    quarantined: Quarantined | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEpoch(Generic[Messages]):
+    """An epoch of the source.
+
+    Attributes:
+        source_end: where the epoch ends in the source, as JSON.
+    """
+
+    epoch: int
+    messages: Messages
+    source_end: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodedEpoch(Generic[Messages]):
+    """An epoch whose messages are decoded.
+
+    Attributes:
+        source: the epoch as it came.
+        plan: the plan of the tables that its blocks are for.
+        write: writes its blocks.
+        read: number of messages, if the runner knows.
+        route_s: seconds of reading, decoding and routing.
+        began_ms: when reading began, in ms since 1970, UTC.
+    """
+
+    source: SourceEpoch[Messages]
+    plan: EpochPlan
+    write: Writing
+    read: int
+    route_s: float
+    began_ms: int
+
+    @property
+    def epoch(self) -> int:
+        """The number of the epoch."""
+        return self.source.epoch
+
+    @property
+    def source_end(self) -> str:
+        """See `SourceEpoch.source_end`."""
+        return self.source.source_end
+
+
+@dataclass(slots=True, kw_only=True)
+class RoundCommits(Generic[Messages]):
+    """The commits of a round.
+
+    Attributes:
+        times: seconds of the parts before the commits.
+        reserve: how many sequence numbers the rows leave to other writers.
+        first_offsets: first offsets of tables that their source emptied; this round adds some.
+        totals: the totals of the tables that are complete.
+        complete: the tables that have the epoch, some without a snapshot, because it has no rows
+            for them.
+    """
+
+    decoded: DecodedEpoch[Messages]
+    times: EpochSeconds
+    reserve: int
+    first_offsets: dict[str, Mapping[KafkaPartition, int]]
+    clock: Clock
+    tables: EpochTables
+    totals: DecodeCounts = field(default_factory=DecodeCounts)
+    complete: list[TableFeed] = field(default_factory=list)
+
+    def commit(self, results: Sequence[TableResult]) -> list[TableFeed]:
+        """Commit all results; returns the tables whose rows must be written anew.
+
+        Raises:
+            BaseException: the error of a table, if it ends the job.
+        """
+        pending, outdated = list[TableResult](), []
+        for result in results:
+            if self.tables.snapshots_each_epoch or not result.output.is_empty:
+                pending.append(result)
+            else:
+                self._complete(result)
+        try:
+            self._note_sources(pending)
+            for result, outcome in self._outcomes(pending):
+                self.tables.state_file.warn(result.feed.take_warnings())
+                if isinstance(outcome, StoppedError | ExpectationError):
+                    raise outcome
+                if isinstance(outcome, BaseException):
+                    self.tables.fail(result.feed, outcome)
+                elif outcome is None:
+                    outdated.append(result.feed)
+                else:
+                    self._complete(result)
+                    result.feed.listener.epoch(outcome)
+        finally:
+            for result in pending:
+                result.feed.job.table.discard(result.output.changes)
+        return outdated
+
+    def _note_sources(self, results: Sequence[TableResult]) -> None:
+        """Persist new source tables before their rows are committed.
+
+        A feed that chooses among source tables persists its own choice.
+        """
+        seen = {
+            result.feed.name: result.output.counts.tables
+            for result in results
+            if result.feed.sources is None
+        }
+        self.tables.state_file.add_source_tables(seen)
+
+    def _outcomes(self, pending: list[TableResult]) -> Iterator[tuple[TableResult, _Outcome]]:
+        """Commit results, `EpochTables.commits_at_once` side by side.
+
+        Args:
+            pending: those whose commit has not begun.
+        """
+        while pending:
+            begun = pending[: self.tables.commits_at_once]
+            del pending[: len(begun)]
+            yield from zip(begun, map_in_threads(COMMIT_THREADS, self._outcome, begun), strict=True)
+
+    def _outcome(self, result: TableResult) -> _Outcome:
+        """Commit a table's result, in a thread."""
+        with logging_about(table=result.feed.job.table.label, epoch=self.decoded.epoch):
+            return self._outcome_of(result)
+
+    def _outcome_of(self, result: TableResult) -> _Outcome:
+        job, discarded = result.feed.job, False
+        try:
+            if result.output.failure is not None:
+                raise result.output.failure
+            if self._follow_source(result):
+                job.table.discard(result.output.changes)
+                return None
+            if self._is_overtaken(result, job.follow_and_wait()):
+                job.table.discard(result.output.changes)
+                return None
+            if result.output.bad:  # counted here: a further round would count them once more
+                bad = result.output.bad_records().sort_by(SOURCE_ORDER)
+                result.quarantined = result.feed.quarantine.write(self.decoded.epoch, bad)
+            discarded = True  # by the commit, if it fails
+            report = self._commit(result)
+            job.upkeep.after_commit()
+        except OutdatedRowsError:
+            return None
+        except BaseException as error:
+            if not discarded:
+                job.table.discard(result.output.changes)
+            return error
+        return report
+
+    def _follow_source(self, result: TableResult) -> bool:
+        """Evolve a table's schema to its source; returns whether its rows must be decoded anew.
+
+        Raises:
+            WrongSourceError: the table cannot follow its source.
+        """
+        feed, counts = result.feed, result.output.counts
+        if feed.has_others(result.plan, counts):
+            return True
+        self.first_offsets[feed.name] = {}
+        if counts.truncated:
+            partitions = partition_counts(self.decoded.source_end)
+            met = self.tables.state_file.state.source_tables_of(feed.name)
+            self.first_offsets[feed.name] = first_counting_offsets(counts, met, partitions)
+        has_rows_too_many = self.first_offsets[feed.name] != result.plan.first_offsets
+        return feed.follow_source(result.plan, result.output) or has_rows_too_many
+
+    def _is_overtaken(self, result: TableResult, least: int) -> bool:
+        """Whether another writer's commit forces the rows to be written anew.
+
+        So do a rescaled partition and a new index of keys, by which rows would go elsewhere. Rows
+        with values from older rows always are written anew if others have committed: these may have
+        changed those.
+
+        Args:
+            least: the least sequence number that rows may take.
+        """
+        reserve = self.reserve if result.output.counts.restored else 0
+        job, plan = result.feed.job, result.plan
+        is_late = least > plan.next_sequence_number - reserve
+        is_moved = not plan.first_offsets and not job.committer.index.fits(plan.basis)
+        return is_late or is_moved or job.table is not plan.table
+
+    def _commit(self, result: TableResult) -> EpochReport:
+        began = self.clock.steady_seconds()
+        feed, output = result.feed, result.output
+        properties = _properties(output.counts, self.decoded.source_end, self.times)
+        for (topic, partition), offset in output.counts.truncated.items():
+            _LOG.warning(
+                "%s: the source has emptied its table (topic %s, partition %d, offset %d): all "
+                "rows are deleted, and the later ones follow",
+                feed.job.table.location, topic, partition, offset,
+            )  # fmt: skip
+        committed = feed.job.committer.commit_epoch(
+            self.decoded.epoch,
+            output.changes,
+            properties=properties,
+            empties=bool(output.counts.truncated),
+            basis=result.plan.basis,
+        )
+        files = [file for change in output.changes for file in change.written]
+        return EpochReport(
+            epoch=self.decoded.epoch,
+            counts=feed.counts_to_tell(output.counts),
+            quarantined=result.quarantined,
+            buckets=len(output.changes),
+            files=len(files),
+            bytes=sum(file.file_size for file in files),
+            parts=replace(self.times, commit_s=self.clock.steady_seconds() - began),
+            began_ms=self.decoded.began_ms,
+            snapshots=committed.snapshots,
+            sorted_runs=feed.job.sorted_runs(),
+            compactions=committed.compactions,
+            metrics=feed.job.compaction_metrics() or CompactionMetrics(),
+        )
+
+    def _complete(self, result: TableResult) -> None:
+        if result.output.counts.messages:
+            self.totals = self.totals.plus(result.output.counts)
+        self.complete.append(result.feed)
+
+
+def _properties(counts: DecodeCounts, source_end: str, times: EpochSeconds) -> dict[str, str]:
+    properties = {SOURCE_END_PROPERTY: source_end, SECONDS_PROPERTY: times.as_property}
+    if offsets := counts.last_offsets():
+        properties[OFFSETS_PROPERTY] = json.dumps(offsets, sort_keys=True)
+    if (newest_ms := counts.newest_ms) is not None:
+        properties[SOURCE_TIME_PROPERTY] = str(newest_ms)
+    return properties

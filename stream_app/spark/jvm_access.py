@@ -1,0 +1,62 @@
+"""Contains all uses of Spark beyond its public interface.
+
+PySpark has no public way to its JVM. Files of Hadoop, signals, and numbers of the JVM and of Spark
+need it. An epoch does not: it runs on public functions of `SparkContext` and `RDD` alone.
+
+`worker_daemon` replaces Spark's module of that name, and says there what it relies on.
+`tests/integration/spark/test_spark_internals.py` tries all of this on the installed Spark, and
+`tests/tidy/test_spark_internals.py` allows it nowhere else.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from subprocess import Popen
+from typing import Any
+
+from py4j.java_gateway import JavaGateway
+from pyspark import SparkContext
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
+
+
+def jvm(spark: SparkSession) -> Any:
+    """The JVM of the driver; its attributes are Java's packages."""
+    return spark.sparkContext._jvm
+
+
+def java_context(spark: SparkSession) -> Any:
+    """Spark's `JavaSparkContext`; its `sc()` is Scala's."""
+    return spark.sparkContext._jsc
+
+
+def java_array(spark: SparkSession, kind: Any, values: Sequence[Any]) -> Any:
+    """An array of a class of Java."""
+    array = _gateway(spark).new_array(kind, len(values))
+    for at, value in enumerate(values):
+        array[at] = value
+    return array
+
+
+def let_java_call(spark: SparkSession) -> None:
+    """Let Java call objects of this process."""
+    ensure_callback_server_started(_gateway(spark))  # type: ignore[no-untyped-call]
+
+
+def jvm_runs() -> bool:
+    """Whether this process has a JVM, or a port of the JVM of ``spark-submit``."""
+    return SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def jvm_process(spark: SparkSession) -> tuple[int, Popen[bytes] | None]:
+    """The JVM's process id, and the process itself if this process started it."""
+    gateway: Any = _gateway(spark)
+    pid = int(gateway.jvm.java.lang.ProcessHandle.current().pid())
+    return pid, getattr(gateway, "proc", None)
+
+
+def _gateway(spark: SparkSession) -> JavaGateway:
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None, "the session has one"
+    return gateway

@@ -1,0 +1,101 @@
+"""Writes the log of epochs into a checkpoint, in Spark's own format.
+
+`topic_stream` calls it; `epoch_log` reads it. So a checkpoint of Spark's Kafka source is
+continued here, and one of ours by Spark's source. An epoch's end is durable before the epoch is
+read, and its file is made only once: two jobs with one checkpoint meet there.
+
+Source: Spark `OffsetSeqLog`, `CommitLog`, `StreamMetadata`, `KafkaSourceInitialOffsetWriter`.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import dataclass, field
+
+from stream_app.errors import CheckpointError
+from stream_app.kafka.next_offsets import offsets_text
+from stream_app.model.job_epoch import Offsets
+from stream_app.spark.job_folder import Folder
+
+EPOCHS_KEPT = 100
+"""Number of epochs that the log keeps, as in Spark."""
+_OFFSETS, _COMMITS, _FIRST, _QUERY = "offsets", "commits", "sources/0/0", "metadata"
+_VERSION = "v1\n"
+_DONE = f"{_VERSION}{json.dumps({'nextBatchWatermarkMs': 0}, separators=(',', ':'))}"
+
+
+@dataclass(slots=True)
+class EpochLogWriter:
+    """The log of one checkpoint; only one job may write it.
+
+    Attributes:
+        kept: epochs whose files stay.
+    """
+
+    folder: Folder
+    kept: int = EPOCHS_KEPT
+    _purged: int = field(init=False, default=-1)
+
+    def begin_query(self) -> None:
+        """Give a new checkpoint its id."""
+        files, path = self.folder.files, self.folder.path(_QUERY)
+        if not files.exists(path):
+            files.create_if_absent(path, json.dumps({"id": str(uuid.uuid4())}).encode())
+
+    def newest(self) -> int | None:
+        """The newest epoch that has begun; None: there is none."""
+        return max(self._epochs(_OFFSETS), default=None)
+
+    def first(self, offsets: Offsets) -> None:
+        """Record where the job's first epoch begins, unless an earlier start recorded it."""
+        # The byte before the version comes from an earlier format of Spark's.
+        data = f"\0{_VERSION}{offsets_text(offsets)}".encode()
+        self.folder.files.create_if_absent(self.folder.path(_FIRST), data)
+
+    def has_first(self) -> bool:
+        """Whether the begin of the first epoch is remembered."""
+        return self.folder.files.exists(self.folder.path(_FIRST))
+
+    def begin(self, epoch: int, end: Offsets, now_ms: int) -> None:
+        """Record where an epoch ends, before it is read.
+
+        Raises:
+            CheckpointError: another job has recorded it.
+        """
+        facts = {"batchWatermarkMs": 0, "batchTimestampMs": now_ms, "conf": {}}
+        lines = f"{_VERSION}{json.dumps(facts, separators=(',', ':'))}\n{offsets_text(end)}"
+        path, data = self.folder.path(f"{_OFFSETS}/{epoch}"), lines.encode()
+        files = self.folder.files
+        # A store may repeat a request whose answer was lost, and find the job's own file.
+        if not files.create_if_absent(path, data) and files.read_bytes(path) != data:
+            raise CheckpointError(
+                f"another job has begun epoch {epoch} with this checkpoint meanwhile",
+                where=str(self.folder),
+                fix="let only one job use it at a time; end the other one, and start this again",
+            )
+
+    def finish(self, epoch: int) -> None:
+        """Record that an epoch is done, and delete old epochs."""
+        path = self.folder.path(f"{_COMMITS}/{epoch}")
+        self.folder.files.create_if_absent(path, _DONE.encode())
+        self._purge(epoch - self.kept)
+
+    def _purge(self, last: int) -> None:
+        """Delete the files of epochs up to this one."""
+        if last < 0:
+            return
+        files = self.folder.files
+        is_first = self._purged < 0
+        for part in (_OFFSETS, _COMMITS):
+            known = self._epochs(part) if is_first else range(self._purged + 1, last + 1)
+            for epoch in known:
+                if epoch <= last:
+                    files.delete(self.folder.path(f"{part}/{epoch}"))
+                    if is_first:  # Hadoop's local file system adds a checksum file
+                        files.delete(self.folder.path(f"{part}/.{epoch}.crc"))
+        self._purged = last
+
+    def _epochs(self, part: str) -> list[int]:
+        names = self.folder.files.list_names(self.folder.path(part))
+        return [int(name) for name in names if name.isdecimal()]

@@ -1,0 +1,49 @@
+"""The base of a commit, and the fields that its own snapshot takes from it.
+
+A part of file_store_commit, which makes a new one after each lost race.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+
+@dataclass(frozen=True, slots=True)
+class CommitBase:
+    """The snapshot and the schema on which a commit stands.
+
+    Attributes:
+        latest: the snapshot; None: the table has none.
+        schema_id: of the table's newest schema.
+    """
+
+    table: FileStoreTable
+    latest: Snapshot | None
+    schema_id: int
+
+    @property
+    def next_id(self) -> int:
+        """The number of the snapshot on top."""
+        return 1 if self.latest is None else self.latest.snapshot_id + 1
+
+    @property
+    def next_row_id(self) -> int:
+        """The number that the next row gets, in tables that number their rows."""
+        return (self.latest.next_row_id if self.latest else None) or 0
+
+    def total_records(self) -> int:
+        """Rows of all files; they are counted where the snapshot does not have the number."""
+        if self.latest is None:
+            return 0
+        if self.latest.total_record_count is not None:
+            return self.latest.total_record_count
+        return sum(entry.file.row_count for entry in FileStoreScan(self.table).live(self.latest))
+
+    def watermark(self, given: int | None) -> int | None:
+        """The later one of the snapshot's and of the given watermark; None: neither is there."""
+        theirs = self.latest.watermark if self.latest else None
+        return max((mark for mark in (given, theirs) if mark is not None), default=None)

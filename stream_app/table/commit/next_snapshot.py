@@ -1,0 +1,78 @@
+"""Makes the value of the snapshot that a commit publishes, on top of the latest one.
+
+Used by file_store_commit, which decides the changes and writes the files that the value names.
+
+Source: Paimon `operation/FileStoreCommitImpl.java`, `Snapshot.java`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from stream_app.model.bucket_change import ManifestCommittable
+from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.table.commit.commit_base import CommitBase
+from stream_app.table.commit.commit_changes import CommitChanges
+from stream_app.table.commit.metadata_files import CommitLists
+from stream_app.version import VERSION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedSnapshot:
+    """One snapshot to be made.
+
+    Attributes:
+        changes: computes the changes on top of the latest snapshot.
+        check: checks against the table, on top of the known snapshot too.
+        operation: what a user asked for; None: a stream's commit, as of Paimon's sinks.
+    """
+
+    kind: CommitKind
+    committable: ManifestCommittable
+    changes: Callable[[Snapshot | None], CommitChanges]
+    check: bool = False
+    operation: str | None = None
+
+
+def next_snapshot(
+    user: str,
+    planned: PlannedSnapshot,
+    changes: CommitChanges,
+    lists: CommitLists,
+    base: CommitBase,
+) -> Snapshot:
+    """The snapshot with these changes, whose lists have been written.
+
+    Args:
+        changes: with the file of statistics that holds.
+    """
+    committable = planned.committable
+    return Snapshot(
+        snapshot_id=base.next_id,
+        schema_id=base.schema_id,
+        base_manifest_list=lists.base[0],
+        base_manifest_list_size=lists.base[1],
+        delta_manifest_list=lists.delta[0],
+        delta_manifest_list_size=lists.delta[1],
+        changelog_manifest_list=lists.changelog[0] if lists.changelog else None,
+        changelog_manifest_list_size=lists.changelog[1] if lists.changelog else None,
+        index_manifest=lists.index,
+        commit_user=user,
+        commit_identifier=committable.identifier,
+        commit_kind=planned.kind,
+        time_millis=base.table.clock.now_ms(),
+        total_record_count=base.total_records() + changes.record_count,
+        delta_record_count=changes.record_count,
+        changelog_record_count=sum(entry.file.row_count for entry in changes.changelog)
+        if lists.changelog
+        else None,
+        watermark=base.watermark(committable.watermark),
+        statistics=changes.statistics,
+        properties=committable.properties,
+        next_row_id=base.next_row_id,
+        uuid=str(uuid.uuid4()),
+        writer_version=f"stream_app-{VERSION}",
+        operation=planned.operation,
+    )

@@ -1,0 +1,137 @@
+"""The next snapshot of a follower: it exists, is not committed yet, or has expired.
+
+Source: Paimon `utils/NextSnapshotFetcher.java`.
+"""
+
+from __future__ import annotations
+
+from stream_app.errors import CheckpointError, UsageError
+from stream_app.filestore.versions.snapshot_manager import SnapshotManager
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.file_store_table import FileStoreTable
+
+
+def earliest_changes(table: FileStoreTable) -> int | None:
+    """Number of the oldest version with readable changes; None when there is none.
+
+    When changelogs are kept longer than snapshots, that is a long-lived changelog.
+    """
+    earliest = table.snapshots.earliest_id()
+    kept = table.changelogs.ids()
+    return min(kept[0], earliest or kept[0]) if kept else earliest
+
+
+def changes_of(table: FileStoreTable, number: int) -> Snapshot:
+    """A snapshot, or the long-lived changelog of an expired one, which has its changes alone.
+
+    Raises:
+        FileNotFoundError: neither exists, yet or any more.
+        CorruptFileError: the file is not a snapshot.
+    """
+    try:
+        return table.snapshots.snapshot(number)
+    except FileNotFoundError:
+        return table.changelogs.changelog(number)
+
+
+def followed_snapshot(
+    table: FileStoreTable, number: int, *, whole: bool = False
+) -> Snapshot | None:
+    """A snapshot by number; None while it is not committed yet.
+
+    Args:
+        whole: the caller reads all of its rows, not its changes alone.
+
+    Raises:
+        UsageError: it has expired, is missing, or is more than one ahead of the latest; names the
+            first readable one.
+    """
+    try:
+        return table.snapshots.snapshot(number) if whole else changes_of(table, number)
+    except FileNotFoundError:
+        pass
+    latest, earliest = table.snapshots.latest_id(), table.snapshots.earliest_id()
+    if earliest is not None and not whole:
+        earliest = earliest_changes(table)
+    if latest is None or earliest is None:
+        return None
+    # Check again: the snapshot may have just been committed, and a follower must not wait forever.
+    if number <= latest and not _is_there(table, number, whole=whole):
+        if number >= earliest:
+            raise UsageError(
+                f"snapshot {number} is missing among those from {earliest} to {latest}",
+                where=table.location,
+                fix="stream-app check tells what there is. Followers have lost what the snapshot "
+                "changed: begin anew with all rows (latest-full)",
+            )
+        raise UsageError(
+            f"snapshot {number} has expired: the table has {earliest} to {latest}",
+            where=table.location,
+            fix=f"begin with {earliest}, the earliest that is left; followers have lost what came "
+            "before, so rather begin with all rows (latest-full). A consumer keeps expiry from "
+            "what it has not taken yet",
+        )
+    if latest + 1 < number:
+        raise UsageError(
+            f"snapshot {number} is ahead of the table, whose latest snapshot is {latest}",
+            where=table.location,
+            fix=f"begin with {latest + 1} or earlier; a table that was rolled back or "
+            "recreated takes its numbers again",
+        )
+    return None
+
+
+def _is_there(table: FileStoreTable, number: int, *, whole: bool) -> bool:
+    if table.snapshots.exists(number):
+        return True
+    return not whole and number in table.changelogs.ids()
+
+
+def snapshot_name(snapshots: SnapshotManager, number: int) -> str | None:
+    """The snapshot's delta list: its name is unique, even when a later snapshot reuses the number.
+
+    None: the snapshot does not exist, or has expired.
+    """
+    try:
+        return snapshots.snapshot(number).delta_manifest_list
+    except FileNotFoundError:
+        return None
+
+
+def check_still_read(table: FileStoreTable, number: int, name: str | None, *, fix: str) -> None:
+    """Check that the number of the snapshot that was read last still has the same snapshot.
+
+    Args:
+        name: its `snapshot_name` when it was read; None: unknown.
+        fix: the advice for the case that it is another one.
+
+    Raises:
+        CheckpointError: the table was rolled back behind it, and written again.
+    """
+    there = snapshot_name(table.snapshots, number)
+    if there is not None and name is not None and there != name:
+        raise CheckpointError(
+            f"snapshot {number} is another than the one that was read: the table was rolled back, "
+            "and written again",
+            where=table.location,
+            fix=fix,
+        )
+
+
+def check_progress(table: FileStoreTable, consumer_id: str, following: int) -> None:
+    """Check that the next changes of a consumer are readable, or not committed yet.
+
+    Raises:
+        UsageError: they have expired; names the first readable ones.
+    """
+    earliest = earliest_changes(table)
+    if earliest is not None and following < earliest:
+        raise UsageError(
+            f"consumer {consumer_id!r} wants snapshot {following}, which has expired; the first "
+            f"that it can still have is {earliest}",
+            where=table.location,
+            fix="begin anew with ignore_progress (--ignore-progress, consumer.ignore-progress) and "
+            f"a start: latest-full reads all rows first, from-snapshot {earliest} leaves out what "
+            "is lost. A longer snapshot.time-retained or consumer.expiration-time gives it more "
+            "time",
+        )

@@ -1,0 +1,129 @@
+"""Computes in which partitions the changes of keys take effect, in columns. Pure.
+
+Called by `key_placement` for the rows of a share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stream_app.arrow_buffers import Bools, Int64s
+from stream_app.model.merge_engine import OlderRowRule
+
+NOWHERE = -1
+"""The partition of a key without a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyChanges:
+    """n changes of k keys in the order of the source.
+
+    Attributes:
+        key: int64 [n]; the number of the change's key, from 0 to k - 1.
+        partition: int64 [n]; the partition that the change names.
+        adds: bool [n]; whether the key has a row after the change.
+        ends: bool [n]; whether the key has no row after the change.
+        before: int64 [k]; the partition of each key's row before all changes; `NOWHERE`: it has
+            none.
+    """
+
+    key: Int64s
+    partition: Int64s
+    adds: Bools
+    ends: Bools
+    before: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedChanges:
+    """m changes in the order of the source.
+
+    Attributes:
+        source: int64 [m]; of which change each is made.
+        partition: int64 [m]; where it takes effect.
+        deletes_older: bool [m]; whether it deletes the row that the change has found.
+        after: int64 [k]; the partition of each key's row afterwards, or `NOWHERE`.
+    """
+
+    source: Int64s
+    partition: Int64s
+    deletes_older: Bools
+    after: Int64s
+
+
+def place_changes(changes: KeyChanges, existing: OlderRowRule) -> PlacedChanges:
+    """Compute in columns where changes take effect. The changes of a key are in the order of the
+    source, and each meets the row that its predecessor left. Three changes of a key whose row is in
+    partition 7::
+
+        change        +U in 8    -D of 8    +I in 9
+        meets         7          8          nowhere
+        becomes       -D in 7,   -D in 8    +I in 9
+                      +U in 8
+
+    Paimon's delete also goes to the partition that it names; here it goes to its row alone.
+    """
+    order = np.argsort(changes.key, kind="stable")
+    ordered = KeyChanges(
+        key=changes.key[order],
+        partition=changes.partition[order],
+        adds=changes.adds[order],
+        ends=changes.ends[order],
+        before=changes.before,
+    )
+    placing = _moved if existing is OlderRowRule.MOVES else _settled
+    source, partition, deletes_older, after = placing(ordered, existing)
+    source = order[source]
+    back = np.lexsort((~deletes_older, source))
+    return PlacedChanges(source[back], partition[back], deletes_older[back], after)
+
+
+def _moved(changes: KeyChanges, _: OlderRowRule) -> tuple[Int64s, Int64s, Bools, Int64s]:
+    """Let the newer row win, and delete the older one in its partition."""
+    count = len(changes.key)
+    first, last = _bounds(changes.key)
+    left = np.where(changes.ends, NOWHERE, changes.partition)
+    previous = np.empty(count, np.int64)
+    previous[1:] = left[:-1]
+    previous[first] = changes.before[changes.key[first]]
+    at = np.arange(count)
+    older = at[changes.adds & (previous != NOWHERE) & (previous != changes.partition)]
+    added, deleted = at[changes.adds], at[changes.ends & (previous != NOWHERE)]
+    source = np.concatenate([older, added, deleted])
+    partition = np.concatenate([previous[older], changes.partition[added], previous[deleted]])
+    deletes_older = np.zeros(len(source), np.bool_)
+    deletes_older[: len(older)] = True
+    after = changes.before.copy()
+    after[changes.key[last]] = left[last]
+    return source, partition, deletes_older, after
+
+
+def _settled(changes: KeyChanges, existing: OlderRowRule) -> tuple[Int64s, Int64s, Bools, Int64s]:
+    """Keep the older row's partition; newer rows are merged into it or ignored."""
+    count = len(changes.key)
+    first, last = _bounds(changes.key)
+    begins = first.copy()
+    begins[1:] |= changes.ends[:-1]  # behind an end, a key settles anew
+    starts = np.flatnonzero(begins)
+    known = np.where(first, changes.before[changes.key], NOWHERE)[starts]
+    chosen = np.where(known == NOWHERE, changes.partition[starts], known)
+    settled = np.repeat(chosen, np.diff([*starts.tolist(), count]))
+    lacks = begins & changes.ends  # it ends a row that there is not
+    lacks[starts] &= known == NOWHERE
+    kept = ~lacks
+    if existing is OlderRowRule.SKIPS:
+        kept &= changes.partition == settled
+    source = np.flatnonzero(kept)
+    after = changes.before.copy()
+    after[changes.key[last]] = np.where(changes.ends, NOWHERE, settled)[last]
+    return source, settled[source], np.zeros(len(source), np.bool_), after
+
+
+def _bounds(key: Int64s) -> tuple[Bools, Bools]:
+    """The positions at which each key's changes begin and end, in sorted order."""
+    differs = key[1:] != key[:-1]
+    first, last = np.ones(len(key), np.bool_), np.ones(len(key), np.bool_)
+    first[1:], last[:-1] = differs, differs
+    return first, last

@@ -1,0 +1,1 @@
+"""Gives partitions another number of buckets. Start with `rescale`."""

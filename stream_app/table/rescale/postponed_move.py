@@ -1,0 +1,150 @@
+"""Gives postponed rows their buckets, in one COMPACT snapshot.
+
+The rows of ``bucket-postpone`` are replayed in their order into the writers of the real buckets, as
+new rows of level 0. With them come the changelog of ``changelog-producer = input``, and the table's
+usual compactions. A partition keeps its number of buckets, and gets one when it has none.
+
+Called by the job of `stream-app compact`, before its compactions.
+
+Source: Paimon `flink/postpone/PostponeBucketCompactSplitSource.java`,
+`flink/postpone/RewritePostponeBucketCommittableOperator.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from stream_app.model.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.bucket_id import POSTPONED
+from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.options.table_options import WRITE_BUFFER_SIZE
+from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from stream_app.planning.buckets.postponed_counts import FirstBucketRules, first_bucket_count
+from stream_app.table.commit.batch_commit import batch_committer
+from stream_app.table.commit.file_store_commit import CompactOutcome
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.keyed import KEYED_KIND
+from stream_app.table.map_in_threads import map_in_threads, thread_count
+from stream_app.table.storage_errors import merge_errors
+from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.write.bucket_assigner import key_buckets, rows_by_bucket
+from stream_app.table.write.bucket_writer import BucketWriter, change_of
+from stream_app.table.write.postponed_rows import in_order
+
+_LEAST_BUFFER = 8 << 20
+"""Bytes of a bucket's write buffer, however many buckets share the table's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostponedMove:
+    """The outcome of a move.
+
+    Attributes:
+        rows, files: that were in ``bucket-postpone``.
+        outcome: of the commit; a conflict says why nothing has moved.
+    """
+
+    rows: int
+    files: int
+    outcome: CompactOutcome
+
+
+def move_postponed(
+    table: FileStoreTable, partitions: Collection[bytes] | None = None
+) -> PostponedMove | None:
+    """Move the postponed rows of the newest snapshot; None: there are none.
+
+    Args:
+        partitions: serialized; None: all.
+
+    Raises:
+        CorruptFileError: a file cannot be read; nothing has moved.
+    """
+    commit = batch_committer(table)
+    live = FileStoreScan(table).live(commit.history.newest)
+    waiting: dict[bytes, list[ManifestEntry]] = {}
+    counts: dict[bytes, int] = {}
+    for entry in live:
+        if entry.bucket != POSTPONED:
+            counts[entry.partition] = entry.total_buckets
+        elif partitions is None or entry.partition in partitions:
+            waiting.setdefault(entry.partition, []).append(entry)
+    if not waiting:
+        return None
+    rules = FirstBucketRules.of_options(table.options)
+    first = 1 + max(entry.file.max_sequence_number for entry in live)
+    changes: list[BucketChange] = []
+
+    def move(partition: bytes) -> None:
+        entries = waiting[partition]
+        rows = sum(entry.file.row_count for entry in entries)
+        size = sum(entry.file.file_size for entry in entries)
+        count = counts.get(partition) or first_bucket_count(rows, size, rules)
+        changes.extend(_moved(table, partition, entries, count, first))
+
+    try:
+        map_in_threads(thread_count(table), move, waiting)
+    except BaseException:
+        table.discard(changes)
+        raise
+    committable = ManifestCommittable(identifier=BATCH_COMMIT_IDENTIFIER, changes=tuple(changes))
+    outcome = commit.commit_compactions(committable)
+    if outcome.snapshot is None:
+        table.discard(changes)
+    moved = [entry for entries in waiting.values() for entry in entries]
+    rows = sum(entry.file.row_count for entry in moved)
+    return PostponedMove(rows=rows, files=len(moved), outcome=outcome)
+
+
+def _moved(
+    table: FileStoreTable,
+    partition: bytes,
+    entries: Sequence[ManifestEntry],
+    count: int,
+    first: int,
+) -> list[BucketChange]:
+    """The changes of one partition; on failure its files are deleted.
+
+    Args:
+        count: buckets of the partition.
+        first: sequence number that exceeds all others.
+    """
+    buffer = max(table.options[WRITE_BUFFER_SIZE] // count, _LEAST_BUFFER)
+    options = {**table.schema.options, WRITE_BUFFER_SIZE.key: f"{buffer} b"}
+    writing = replace(table, schema=replace(table.schema, options=options))
+    reader = table.bucket_files(partition, POSTPONED)
+    writers: dict[int, BucketWriter] = {}
+    done: list[BucketChange] = []
+
+    def write(rows: pa.RecordBatch) -> None:
+        buckets = key_buckets(rows, table.schema, count)
+        for _, bucket, part in rows_by_bucket(rows, table.schema, buckets, count):
+            if bucket not in writers:
+                writers[bucket] = KEYED_KIND.bucket_writer(
+                    writing, partition, bucket, next_sequence_number=first
+                )
+            writers[bucket].write(part)
+
+    files = in_order([entry.file for entry in entries])
+    try:
+        with merge_errors(table.paths.bucket(partition, POSTPONED)):
+            for file in files:
+                for batch in reader.read(file):
+                    write(batch.drop_columns([SEQUENCE_NUMBER]))
+            for bucket in list(writers):
+                files_of_bucket = writers[bucket].prepare_commit()
+                done.append(change_of(files_of_bucket, partition, bucket, count))
+                del writers[bucket]
+    except BaseException:
+        for writer in writers.values():
+            writer.abort()
+        table.discard(done)
+        raise
+    gone = BucketChange(
+        partition=partition, bucket=POSTPONED, total_buckets=POSTPONED, removed=tuple(files)
+    )
+    return [gone, *done]

@@ -1,0 +1,154 @@
+"""Gives a partition another number of buckets, in one OVERWRITE snapshot that changes no row.
+
+It may run beside the table's jobs:
+
+1. The files of the newest snapshot are split into files of the new buckets.
+2. When other writers have changed the partition meanwhile, the files that came are split too, and
+   what was split of files that went is deleted. That repeats until nothing has changed.
+3. The commit replaces exactly the files that were split, or begins again with step 2.
+
+A job that has routed rows by the old number routes them again (`table.job.index_state`).
+
+Source: Paimon `flink/action/RescaleAction.java`, whose commit fails when others have committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from stream_app.errors import CommitConflictError, CorruptFileError, UnsupportedTableError
+from stream_app.model.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.manifest_entry import FileIdentity, ManifestEntry
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from stream_app.planning.buckets.rescale_plan import PlannedRescale, split_groups
+from stream_app.table.commit.batch_commit import batch_committer
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.map_in_threads import map_in_threads, thread_count
+from stream_app.table.rescale.bucket_split import BucketSplit
+from stream_app.table.versions.deletion_vectors import deletion_vectors
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+_ATTEMPTS_MAX = 20
+_GroupKey = frozenset[tuple[FileIdentity, int]]
+"""The files of a group, each with the number of its rows that deletion vectors mark."""
+
+
+def check_rescalable(table: FileStoreTable) -> None:
+    """Check that the table has a fixed number of buckets, by the hash of a key.
+
+    Raises:
+        UnsupportedTableError: it has not.
+    """
+    kind = table.kind
+    if kind.merges_by_key and kind.has_bucket_number and not kind.looks_up_partition:
+        return
+    raise UnsupportedTableError(
+        f"rows of this table find their bucket {kind.bucket_mode}, and not by a fixed number"
+        if not kind.has_bucket_number
+        else "stream_app rescales tables with a primary key, and without 'partition-lookup'",
+        where=table.location,
+        fix="leave the table as it is, or let Paimon's engines INSERT OVERWRITE it",
+    )
+
+
+def rescale_partition(table: FileStoreTable, planned: PlannedRescale) -> Snapshot:
+    """Rescale one partition; returns the snapshot.
+
+    Raises:
+        CommitConflictError: other writers change its files faster than they are split.
+        CommitError: they won every race.
+        CorruptFileError: a file cannot be read.
+        In each case nothing has changed.
+    """
+    return _PartitionRescale(table, planned.partition, planned.after).run()
+
+
+@dataclass(slots=True)
+class _PartitionRescale:
+    """One partition, and what was split of it so far."""
+
+    table: FileStoreTable
+    partition: bytes
+    buckets: int
+    _split: dict[_GroupKey, list[BucketChange]] = field(init=False, default_factory=dict)
+    _live: set[FileIdentity] = field(init=False, default_factory=set)
+
+    def run(self) -> Snapshot:
+        try:
+            for _ in range(_ATTEMPTS_MAX):
+                snapshot = self._attempt()
+                if snapshot is not None:
+                    return snapshot
+        except BaseException:
+            self._discard(self._split)
+            raise
+        self._discard(self._split)
+        raise CommitConflictError(
+            f"other writers have changed the partition {_ATTEMPTS_MAX} times while it was split",
+            where=self.table.paths.partition_folder(self.partition),
+            fix="stop the job that compacts it, or give it 'write-only' = 'true', and try again",
+        )
+
+    def _attempt(self) -> Snapshot | None:
+        """Steps 2 and 3; None: other writers have changed the partition again."""
+        commit = batch_committer(self.table)
+        latest = commit.history.newest
+        try:
+            self._follow(latest)
+        except CorruptFileError:
+            if self.table.snapshots.latest() == latest:
+                raise
+            return None  # a file has expired during the read
+        changes = tuple(change for group in self._split.values() for change in group)
+        committable = ManifestCommittable(identifier=BATCH_COMMIT_IDENTIFIER, changes=changes)
+        try:
+            return commit.overwrite(committable, [self.partition], check=self._check)
+        except _OvertakenError:
+            return None
+
+    def _follow(self, latest: Snapshot | None) -> None:
+        live = FileStoreScan(self.table).live_in(latest, [self.partition])
+        if len(counts := {entry.total_buckets for entry in live}) > 1:
+            raise CorruptFileError(
+                f"the partition's files tell several numbers of buckets: {sorted(counts)}",
+                where=self.table.paths.partition_folder(self.partition),
+                fix="stream-app check tells since when; roll the table back to before",
+            )
+        buckets = {(entry.partition, entry.bucket) for entry in live}
+        vectors = {} if latest is None else deletion_vectors(self.table, latest, buckets)
+        split = BucketSplit(self.table, self.partition, self.buckets, vectors)
+
+        def key_of(group: Sequence[ManifestEntry]) -> _GroupKey:
+            marked = (
+                vectors.get((one.partition, one.bucket), {}).get(one.file.file_name)
+                for one in group
+            )
+            counts = (0 if vector is None else vector.cardinality for vector in marked)
+            return frozenset(zip((one.identity for one in group), counts, strict=True))
+
+        groups = {key_of(group): group for group in split_groups(live, self.buckets)}
+        self._discard(self._split.keys() - groups.keys())
+        new = [key for key in groups if key not in self._split]
+        threads = thread_count(self.table)
+
+        def split_one(key: _GroupKey) -> None:
+            self._split[key] = split.split(groups[key])
+
+        map_in_threads(threads, split_one, new)
+        self._live = {entry.identity for entry in live}
+
+    def _check(self, deleted: Sequence[ManifestEntry]) -> None:
+        if {entry.identity for entry in deleted} != self._live:
+            raise _OvertakenError(
+                "the partition has other files",
+                where=self.table.paths.partition_folder(self.partition),
+            )
+
+    def _discard(self, keys: Collection[_GroupKey]) -> None:
+        for key in list(keys):
+            self.table.discard(self._split.pop(key))
+
+
+class _OvertakenError(CommitConflictError):
+    """Other writers have changed the partition since its files were split."""

@@ -1,0 +1,228 @@
+"""Creates and deletes branches of a table, and makes the main branch follow one of them.
+
+A branch is a folder with schemas, snapshots and tags of its own. All other files are the table's.
+Expiry and rollback of the main branch keep what branches need, and what a deleted branch leaves are
+orphans. Versions of a branch do not expire: nobody could say which of its files the others need.
+
+Source: Paimon `utils/FileSystemBranchManager.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.filestore.versions.branches import (
+    branch_names,
+    check_branch_name,
+    delete_branch_files,
+)
+from stream_app.format.schema_json import encode_schema
+from stream_app.model.near_names import did_you_mean
+from stream_app.model.snapshot import Snapshot
+from stream_app.model.tag import Tag
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.iceberg.publisher import IcebergPublisher
+from stream_app.table.upkeep.rollback import RollbackPlan, plan_rollback, roll_back
+
+
+@dataclass(frozen=True, slots=True)
+class BranchFacts:
+    """A branch and its versions; None: it has none yet."""
+
+    name: str
+    earliest: Snapshot | None
+    latest: Snapshot | None
+
+
+def branch_facts(table: FileStoreTable) -> Iterator[BranchFacts]:
+    """The branches of a table, by name."""
+    for name in branch_names(table.file_io, table.location):
+        snapshots = replace(table, branch=name).snapshots
+        numbers = snapshots.ids()
+        earliest = snapshots.snapshot(numbers[0]) if numbers else None
+        yield BranchFacts(name, earliest, snapshots.latest())
+
+
+def plan_branch(table: FileStoreTable, name: str, tag_name: str | None) -> Tag | None:
+    """The tag at which a new branch begins; None: it begins without rows.
+
+    Raises:
+        UsageError: there is no such tag, or the name is taken or no name.
+        UnsupportedTableError: the table's versions are published by a server.
+    """
+    _check_main(table)
+    check_branch_name(name)
+    if name in branch_names(table.file_io, table.location):
+        raise UsageError(
+            f"branch {name!r} exists already",
+            where=table.location,
+            fix="give another name, or delete it first: stream-app branch delete",
+        )
+    if tag_name is None:
+        return None
+    tag = table.tags.tag(tag_name)
+    if tag is None:
+        raise UsageError(
+            f"there is no tag {tag_name!r}{did_you_mean(tag_name, list(table.tags.names()))}",
+            where=table.location,
+            fix="create it first: stream-app create-tag",
+        )
+    return tag
+
+
+def create_branch(table: FileStoreTable, name: str, tag: Tag | None) -> None:
+    """Create a branch of `plan_branch`: with its newest schema last, because it makes the branch.
+
+    Raises:
+        UsageError: the tag was deleted meanwhile; there is no branch.
+        OSError: the file system refused; there may be a part of a branch.
+    """
+    branch = replace(table, branch=name)
+    newest = table.schema.schema_id
+    if tag is not None:
+        newest = tag.snapshot.schema_id
+        branch.tags.create(tag)
+        branch.snapshots.restore(tag.snapshot)
+    for number in table.schemas.ids():
+        if number <= newest:
+            branch.schemas.create(table.schemas.schema(number))
+    # The deletion of a tag looks for branches afterwards, so one of the two sees the other.
+    if tag is not None and table.tags.tag(tag.name) != tag:
+        delete_branch(table, name)
+        raise UsageError(
+            f"tag {tag.name!r} was deleted while the branch {name!r} was created from it",
+            where=table.location,
+            fix="create the branch from another tag",
+        )
+
+
+def named_branch(table: FileStoreTable, name: str) -> FileStoreTable:
+    """A branch that is there.
+
+    Raises:
+        UsageError: it is not.
+        UnsupportedTableError: the table's versions are published by a server.
+    """
+    _check_main(table)
+    names = branch_names(table.file_io, table.location)
+    branch = table.open_branch(name) if name in names else None
+    if branch is None:
+        known = f"known: {', '.join(names)}" if names else "create it: stream-app branch create"
+        raise UsageError(
+            f"the table has no branch {name!r}{did_you_mean(name, names)}",
+            where=table.location,
+            fix=known,
+        )
+    return branch
+
+
+def delete_branch(table: FileStoreTable, name: str) -> None:
+    """Delete a branch; files that only it needed are orphans. Repeating it completes it.
+
+    Raises:
+        OSError: the file system refused.
+    """
+    delete_branch_files(table.file_io, table.location, name)
+
+
+@dataclass(frozen=True, slots=True)
+class FastForwardPlan:
+    """The changes that a fast-forward makes to the main branch.
+
+    Attributes:
+        rollback: of the main branch to the first snapshot of the branch; None: it has no snapshot.
+        snapshots: of the branch, that the main branch gets.
+        tags: of the branch, that the main branch gets.
+    """
+
+    branch: FileStoreTable
+    rollback: RollbackPlan | None
+    snapshots: tuple[Snapshot, ...]
+    tags: tuple[Tag, ...]
+
+
+def plan_fast_forward(table: FileStoreTable, name: str) -> FastForwardPlan:
+    """The plan by which the main branch becomes a branch.
+
+    Raises:
+        UsageError: there is no such branch, it has no snapshot, or begins elsewhere.
+        UnsupportedTableError: the table's versions are published by a server.
+        CorruptFileError: a version cannot be read.
+    """
+    branch = named_branch(table, name)
+    snapshots = [branch.snapshots.snapshot(number) for number in branch.snapshots.ids()]
+    if not snapshots:
+        raise UsageError(
+            f"branch {name!r} has no snapshot, so there is nothing to follow",
+            where=table.location,
+            fix="write to it first",
+        )
+    first, rollback = snapshots[0], None
+    numbers = table.snapshots.ids()
+    if numbers:
+        _check_begins_here(table, name, first, numbers)
+        rollback = plan_rollback(table, first)
+    return FastForwardPlan(branch, rollback, tuple(snapshots), tuple(branch.tags.tags()))
+
+
+def _check_begins_here(
+    table: FileStoreTable, name: str, first: Snapshot, numbers: list[int]
+) -> None:
+    has_expired = first.snapshot_id < numbers[0]
+    same = first.snapshot_id in numbers and (
+        table.snapshots.delta_list(first.snapshot_id) == first.delta_manifest_list
+    )
+    if not (same or has_expired):
+        raise UsageError(
+            f"branch {name!r} does not begin at a snapshot of the main branch, whose rows would "
+            "all be lost",
+            where=table.location,
+            fix="create a branch from a tag; or truncate and write the rows of this branch",
+        )
+
+
+def fast_forward(table: FileStoreTable, plan: FastForwardPlan) -> None:
+    """Make the main branch what a branch is. Repeating it completes one that crashed.
+
+    1. Roll the main branch back to the first snapshot of the branch.
+    2. Take the branch's schemas, which its snapshots need.
+    3. Take its snapshots in their order, and its tags.
+
+    Raises:
+        UsageError: the table has changed since the plan was made, or a consumer would be cut.
+        OSError: the file system refused.
+    """
+    if plan.rollback is not None:
+        roll_back(table, plan.rollback, resets_consumers=False)
+    branch = plan.branch
+    for number in branch.schemas.ids():
+        schema = branch.schemas.schema(number)
+        if not table.schemas.create(schema) and table.schemas.schema(number) != schema:
+            table.file_io.overwrite(table.schemas.path(number), encode_schema(schema))
+    for number in table.schemas.ids():
+        if number > branch.schema.schema_id:
+            table.file_io.delete(table.schemas.path(number))
+    for snapshot in plan.snapshots:
+        table.snapshots.restore(snapshot)
+    newest = plan.snapshots[-1]
+    table.snapshots.write_hints(newest.snapshot_id)
+    for tag in plan.tags:
+        table.tags.create(tag)
+    IcebergPublisher(replace(table, schema=branch.schema)).publish(newest)
+
+
+def _check_main(table: FileStoreTable) -> None:
+    if table.branch:
+        raise UsageError(
+            f"the table is its branch {table.branch!r}",
+            where=table.version_root,
+            fix=f"give the table itself: {table.location}",
+        )
+    if table.snapshots.loader is not None:
+        raise UnsupportedTableError(
+            "the table is in a REST catalog, whose server keeps the branches",
+            where=table.location,
+            fix="use Paimon's own engines",
+        )

@@ -1,0 +1,48 @@
+"""The number of buckets of each partition of a table.
+
+A file's manifest entry records the number by which its rows were hashed. A partition keeps that
+number until it is overwritten, whatever the table's option ``bucket`` says since.
+
+Source: Paimon `manifest/ManifestEntry.java#totalBuckets`,
+`operation/commit/ConflictDetection.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.versions.index_manifests import IndexBasis
+
+
+def counts_after(
+    known: Mapping[bytes, int], entries: Iterable[ManifestEntry], bucket: int
+) -> Mapping[bytes, int]:
+    """The partitions whose number of buckets is not the table's, after some further entries.
+
+    Args:
+        known: those before; it is returned when nothing changes.
+        entries: in the order of their commits.
+        bucket: the table's option.
+    """
+    counts = dict(known)
+    for entry in entries:
+        if entry.kind is not FileKind.ADD or entry.total_buckets <= 0:
+            continue
+        if entry.total_buckets == bucket:
+            counts.pop(entry.partition, None)
+        else:
+            counts[entry.partition] = entry.total_buckets
+    return known if counts == known else counts
+
+
+def basis_of(table: FileStoreTable, snapshot: Snapshot) -> IndexBasis:
+    """A snapshot as the one by which rows are routed: by an index, or by numbers of buckets."""
+    index, counts = snapshot.index_manifest, dict[bytes, int]()
+    if table.kind.has_bucket_number:
+        live = FileStoreScan(table).iterate_live(snapshot)
+        counts.update(counts_after({}, live, table.options.bucket))
+    return IndexBasis(routed_on=index, written_on=index, bucket_counts=counts)

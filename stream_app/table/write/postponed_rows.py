@@ -1,0 +1,148 @@
+"""``bucket = -2``: rows gather in ``bucket-postpone``, and a later compaction gives them buckets.
+
+Files hold rows in their order of arrival, unsorted and unmerged. A compaction replays them, so the
+rows of a key need an order among their files. Paimon orders the files of one writer by their
+creation, and those of different writers not at all; their names tell the writer. So each key
+belongs to one key share for good, and one task writes a key share in an epoch.
+
+Source: Paimon `postpone/PostponeBucketFileStoreWrite.java`, `postpone/PostponeBucketWriter.java`,
+`table/sink/PostponeBucketRowKeyExtractor.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.errors import MergeError
+from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileWriter, WrittenFiles
+from stream_app.mergetree.key_value_batch import rows_at
+from stream_app.mergetree.row_kinds import check_mergeable, with_kinds_of
+from stream_app.model.bucket_id import POSTPONED
+from stream_app.model.data_file_meta import DataFileMeta, FileSource
+from stream_app.model.options.table_options import DATA_FILE_PREFIX, ROWKIND_FIELD
+from stream_app.model.schema.table_schema import VALUE_KIND, TableSchema
+from stream_app.model.schema.unchanged_values import UNCHANGED
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.write.bucket_assigner import BucketRows, key_buckets, rows_by_bucket
+from stream_app.table.write.bucket_writer import ignored_kinds
+from stream_app.table.write.table_write import TableWrite
+
+SHARES = 4
+"""Number of key shares, and so tasks that write a partition in an epoch."""
+WRITER = "stream_app"
+"""The user in the names of files: one for all jobs, so that their files have an order."""
+
+
+@dataclass(frozen=True, slots=True)
+class PostponedShares:
+    """Implements `BucketAssigner`: a key share stands for a bucket."""
+
+    schema: TableSchema
+
+    @property
+    def buckets(self) -> int:
+        """See `BucketAssigner.buckets`."""
+        return SHARES
+
+    @property
+    def keeps_order(self) -> bool:
+        """See `BucketAssigner.keeps_order`."""
+        return True
+
+    def assign(self, rows: pa.RecordBatch) -> Iterator[BucketRows]:
+        """See `BucketAssigner.assign`."""
+        return rows_by_bucket(rows, self.schema, key_buckets(rows, self.schema, SHARES), SHARES)
+
+
+class PostponedWrite(TableWrite):
+    """A `TableWrite` of key shares, whose files all lie in ``bucket-postpone``."""
+
+    def finish_bucket(self) -> None:
+        """See `TableWrite.finish_bucket`."""
+        before = len(self._changes)
+        super().finish_bucket()
+        self._changes[before:] = [
+            replace(change, bucket=POSTPONED, total_buckets=POSTPONED)
+            for change in self._changes[before:]
+        ]
+
+
+@dataclass(slots=True)
+class PostponedWriter:
+    """The writer of one key share of a partition, for one epoch. Implements `BucketWriter`.
+
+    Attributes:
+        table: whose files have the key share's names.
+        next_sequence_number: of the first row; it orders the files of our writers.
+    """
+
+    table: FileStoreTable
+    files: KeyValueFileAccess
+    next_sequence_number: int
+    _writer: KeyValueFileWriter | None = field(init=False, default=None)
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """See `BucketWriter.write`.
+
+        Raises:
+            MergeError: a row leaves values out, or retracts one where the merge engine cannot.
+        """
+        schema, options = self.table.schema, self.table.options
+        if UNCHANGED in rows.schema.names:
+            raise MergeError(
+                "a row leaves unchanged values out, and rows of bucket-postpone have no older ones",
+                fix="let the source send whole rows, or use a table with another 'bucket' than -2",
+            )
+        if options[ROWKIND_FIELD]:
+            rows = with_kinds_of(rows, options[ROWKIND_FIELD])
+        if ignored := ignored_kinds(options):
+            kinds = rows.column(VALUE_KIND).to_numpy()
+            rows = rows_at(rows, np.flatnonzero(~np.isin(kinds, [int(one) for one in ignored])))
+        if not rows.num_rows:
+            return
+        check_mergeable(rows, schema.refused_rows, schema.trimmed_primary_keys)
+        if self._writer is None:
+            self._writer = self.files.data_writer(level=0, source=FileSource.APPEND)
+        first = self.next_sequence_number
+        self.next_sequence_number += rows.num_rows
+        numbers = pa.array(np.arange(first, self.next_sequence_number, dtype=np.int64))
+        self._writer.write(
+            pa.RecordBatch.from_arrays([numbers, *rows.columns], schema=self.table.layout().schema)
+        )
+
+    def prepare_commit(self) -> WrittenFiles:
+        """See `BucketWriter.prepare_commit`."""
+        files = () if self._writer is None else self._writer.close()
+        self._writer = None
+        return WrittenFiles(files)
+
+    def abort(self) -> None:
+        """See `BucketWriter.abort`."""
+        if self._writer is not None:
+            self._writer.abort()
+
+
+def postponed_writer(
+    table: FileStoreTable, partition: bytes, bucket: int, *, next_sequence_number: int
+) -> PostponedWriter:
+    """The writer of a key share; see `BucketWriters`."""
+    options = table.schema.options
+    prefix = f"{table.options[DATA_FILE_PREFIX]}-u-{WRITER}-s-{bucket}-w-"
+    named = replace(table.schema, options={**options, DATA_FILE_PREFIX.key: prefix})
+    files = replace(table, schema=named).bucket_files(partition, POSTPONED)
+    return PostponedWriter(table, files, next_sequence_number)
+
+
+def in_order(files: list[DataFileMeta]) -> list[DataFileMeta]:
+    """Files of ``bucket-postpone`` in the order in which their rows are replayed.
+
+    Our own are ordered by their sequence numbers, those of other engines by their creation.
+    """
+    ours = [file for file in files if f"-u-{WRITER}-s-" in file.file_name]
+    others = [file for file in files if f"-u-{WRITER}-s-" not in file.file_name]
+    others.sort(key=lambda file: (file.creation_time_ms or 0, file.min_sequence_number))
+    return others + sorted(ours, key=lambda file: file.min_sequence_number)

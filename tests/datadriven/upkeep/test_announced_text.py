@@ -1,0 +1,96 @@
+"""Announcements of expiries and rollbacks in, one a line; which hold, and what they forbid, out.
+
+Of expiries: ``announced first=2 latest=9``: the snapshots that are there; ``from=3 to=7 at=7
+tagged=5``: numbers from 3 to before 7 are going but for 5, as it is seen from the snapshot 7.
+Snapshot n has the delta list n.
+
+Of rollbacks: ``announced newest=5 target=3``: the newest snapshot, and where somebody wants to go
+back to (3); ``list=new``: the newest snapshot's delta list, where it is not its number, ``none``
+where it cannot be read. ``back to=3 going=4,5``: a rollback; ``expiry from=1 to=5``: numbers 1 to 4
+are going.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stream_app.filestore.versions.announcement_files import (
+    ExpiryAnnouncement,
+    RollbackAnnouncement,
+)
+from stream_app.table.upkeep.announcements import (
+    expiry_holds,
+    expiry_in_the_way,
+    expiry_is_over,
+    is_expiring,
+    rollback_has_begun,
+    rollback_holds,
+)
+from tests.support.suite.datadriven import Case, run_file
+
+HERE = Path(__file__).parent
+
+
+def _words(line: str) -> dict[str, str]:
+    return dict(word.split("=") for word in line.split() if "=" in word)
+
+
+def _expiry(line: str) -> ExpiryAnnouncement:
+    given = _words(line)
+    tagged = given.get("tagged", "")
+    return ExpiryAnnouncement(
+        begin=int(given["from"]),
+        end=int(given["to"]),
+        end_list=given.get("at", given["to"]),
+        tagged=frozenset(map(int, tagged.split(",") if tagged else [])),
+    )
+
+
+def _of_expiries(case: Case) -> str:
+    first, latest = int(case.args["first"]), int(case.args["latest"])
+
+    def end_list(each: ExpiryAnnouncement) -> str | None:
+        return str(each.end) if first <= each.end <= latest else None
+
+    announced = [_expiry(line) for line in case.input_lines]
+    holding = [each for each in announced if expiry_holds(each, end_list(each))]
+    going = [str(number) for number in range(first, latest + 1) if is_expiring(number, holding)]
+    over = [
+        f"{each.begin}-{each.end - 1}"
+        for each in announced
+        if expiry_is_over(each, end_list(each), first)
+    ]
+    return f"going: {' '.join(going) or 'none'}{'; over: ' if over else ''}{' '.join(over)}"
+
+
+def test_announced_expiry() -> None:
+    run_file(HERE / "announced_expiry.txt", _of_expiries)
+
+
+def _rollback(line: str) -> RollbackAnnouncement:
+    given = _words(line)
+    going = {int(number): number for number in given["going"].split(",")}
+    return RollbackAnnouncement(target=int(given["to"]), going=going)
+
+
+def _of_rollbacks(case: Case) -> str:
+    newest, target = int(case.args["newest"]), int(case.args.get("target", "3"))
+    name = case.args.get("list", str(newest))
+    lines = case.input_lines
+    holding = [
+        each
+        for each in (_rollback(line) for line in lines if line.startswith("back"))
+        if rollback_holds(each, newest, None if name == "none" else name)
+    ]
+    expiries = [_expiry(line) for line in lines if line.startswith("expiry")]
+    rollbacks = [
+        f"rolling back to {each.target}{', begun' if rollback_has_begun(each, newest) else ''}"
+        for each in holding
+    ]
+    expiry = expiry_in_the_way(target, expiries, holding, newest)
+    way = f"in the way to {target}: expiry {expiry.begin}-{expiry.end - 1}" if expiry else ""
+    return f"{' '.join(rollbacks) or 'no rollback'}; {way or f'nothing is in the way to {target}'}"
+
+
+def test_announced_rollback() -> None:
+    run_file(HERE / "announced_rollback.txt", _of_rollbacks)

@@ -1,0 +1,134 @@
+"""Snapshots with their ages in, what goes out; and changes of snapshots in, what nobody needs out.
+
+``snapshots 1-9 every=10 now=100`` are made at 10, 20, … 90; times are without a unit. Entries are
+written as in test_planning_text.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from pathlib import Path
+from typing import Any
+
+from stream_app.errors import UsageError
+from stream_app.planning.upkeep.expire_range import (
+    Retention,
+    but_for_consumer,
+    changelog_range,
+    snapshot_range,
+)
+from stream_app.planning.upkeep.partition_time import partition_time
+from stream_app.planning.upkeep.unused_files import (
+    dropped_files,
+    file_key,
+    tag_before,
+    tags_of_range,
+    unprotected_entries,
+)
+from tests.support.suite.datadriven import Case, run_file
+from tests.support.suite.manifest_texts import entry_of, show
+
+HERE = Path(__file__).parent
+MANY = 2_147_483_647
+
+
+def _numbers(text: str) -> list[int]:
+    numbers: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        numbers += range(int(first), int(last or first) + 1)
+    return numbers
+
+
+def _range(case: Case) -> str:
+    given = {key: value for key, _, value in (word.partition("=") for word in case.input.split())}
+    numbers = _numbers(given["ids"])
+    retention = Retention(
+        num_max=int(given.get("max", MANY)),
+        num_min=int(given.get("min", 1)),
+        time_ms=int(given.get("time", 0)),
+    )
+    gone = set(_numbers(given["gone"])) if "gone" in given else set()
+    asked: list[int] = []
+
+    def time_of(number: int) -> int | None:
+        asked.append(number)
+        return None if number in gone else 10 * number
+
+    consumer = int(given["consumer"]) if "consumer" in given else None
+    arguments: dict[str, Any] = {
+        "older_than_ms": int(given.get("now", 1000)) - retention.time_ms,
+        "limit": int(given.get("limit", 50)),
+        "time_of": time_of,
+    }
+    if case.command == "snapshots":
+        dropped_range = but_for_consumer(snapshot_range(numbers, retention, **arguments), consumer)
+    else:
+        latest = int(given["latest"])
+        dropped_range = changelog_range(
+            numbers, retention, latest_snapshot=latest, protected_from=consumer, **arguments
+        )
+    times = f" (asked for the times of {len(asked)})" if "time" in given else ""
+    going = (
+        "nothing" if dropped_range.is_empty else f"{dropped_range.begin} to {dropped_range.end - 1}"
+    )
+    return f"{going}: {dropped_range.kept_by}{times}"
+
+
+def _dropped(case: Case) -> str:
+    """Changes of a snapshot; a line ``tag`` and what the nearest earlier tag has."""
+    lines = list(case.input_lines)
+    at = lines.index("tag") if "tag" in lines else len(lines)
+    tagged = {file_key(entry_of(line)) for line in lines[at + 1 :]}
+    files = unprotected_entries(dropped_files([entry_of(line) for line in lines[:at]]), [tagged])
+    return "\n".join(map(show, files)) or "none"
+
+
+def _tags(case: Case) -> str:
+    tagged = _numbers(case.args["tags"])
+    begin, end = int(case.args["begin"]), int(case.args["end"])
+    befores = [f"{n}: {tag_before(tagged, n) or '-'}" for n in range(begin + 1, end + 1)]
+    shared = " ".join(map(str, tags_of_range(tagged, begin, end))) or "none"
+    return f"decide over files of {', '.join(befores)}\nshare metadata: {shared}"
+
+
+def _time(case: Case) -> str:
+    """A partition a line; the time that its values tell."""
+    try:
+        reader = partition_time(case.args.get("pattern"), case.args.get("formatter"))
+    except UsageError as error:
+        return error.what
+    lines = []
+    for line in case.input_lines:
+        pairs = [part.partition("=")[::2] for part in re.split(r" (?=\w+=)", line)]
+        values = [None if value == "null" else value for _, value in pairs]
+        millis = reader.millis([name for name, _ in pairs], values)
+        lines.append("no time" if millis is None else _clock_text(millis))
+    return "\n".join(lines)
+
+
+def _clock_text(millis: int) -> str:
+    at = datetime.datetime(1970, 1, 1) + datetime.timedelta(milliseconds=millis)  # noqa: DTZ001
+    return at.isoformat(sep=" ", timespec="milliseconds" if millis % 1000 else "seconds")
+
+
+COMMANDS = {
+    "time": _time,
+    "snapshots": _range,
+    "changelogs": _range,
+    "dropped": _dropped,
+    "tags": _tags,
+}
+
+
+def test_expire_range() -> None:
+    run_file(HERE / "expire_range.txt", lambda case: COMMANDS[case.command](case))
+
+
+def test_partition_time() -> None:
+    run_file(HERE / "partition_time.txt", lambda case: COMMANDS[case.command](case))
+
+
+def test_unused_files() -> None:
+    run_file(HERE / "unused_files.txt", lambda case: COMMANDS[case.command](case))

@@ -1,0 +1,190 @@
+"""What a running job does when something beside it dies: a worker, the broker, a right to write.
+
+Each ends with the table read back and compared with what was produced, changes included.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app import open_table
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
+from tests.support.brokers.kafka_broker import new_topic, produce
+from tests.support.jobs.ingest_process import IngestProcess, a_free_port, job_conf
+from tests.support.jobs.ingest_server import IngestServer
+from tests.support.jobs.job_bench import change
+from tests.support.jobs.job_faults import forbidden, kill_a_worker, unprivileged
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
+PER_EPOCH = 20
+SECONDS_MAX = 240
+Events = Sequence[dict[str, Any]]
+
+
+@dataclass
+class Watched:
+    """A job of its own, what was sent to it, and what its table must hold."""
+
+    folder: Path
+    broker: EmbeddedBroker
+    job: IngestProcess = field(init=False)
+    sent: int = 0
+
+    def __post_init__(self) -> None:
+        self.topic = new_topic(self.broker)
+        conf = job_conf(
+            self.folder,
+            source={
+                "bootstrap-servers": self.broker.bootstrap,
+                "topics": [self.topic],
+                "max-offsets-per-trigger": PER_EPOCH,
+            },
+            table={"options.num-sorted-run.compaction-trigger": "3"},
+            stream={"trigger": "0 seconds", "driver-messages": 0},  # workers have all epochs
+        )
+        self.job = IngestProcess(conf, self.folder)
+        self.job.command = (*unprivileged(), *self.job.command)
+
+    @property
+    def table(self) -> Path:
+        return self.folder / "warehouse" / "db.db" / "t"
+
+    def send(self, count: int) -> None:
+        """Rows with keys of their own."""
+        numbers = range(self.sent, self.sent + count)
+        produce(self.broker, self.topic, [change(number, f"v{number}") for number in numbers])
+        self.sent += count
+
+    def wait_until_all_is_in(self, seconds: float = SECONDS_MAX) -> None:
+        self.job.wait_for(lambda events: changes(events) == self.sent, seconds)
+
+    def finish(self, server: IngestServer) -> None:
+        """Start it again, where a JVM runs already."""
+        done = server.run(self.job.conf, "stream.trigger=availableNow")
+        assert done.code == 0, done.output
+        self.check()
+
+    def check(self) -> None:
+        table = open_table(str(self.table))
+        assert sorted(table.read().read_all().to_pylist(), key=lambda row: row["id"]) == [
+            {"id": number, "v": f"v{number}"} for number in range(self.sent)
+        ]
+        changes = [
+            (row["rowkind"], row["id"])
+            for batch in table.changelog(start="from-snapshot", snapshot=1)
+            for row in batch.rows.to_pylist()
+        ]
+        assert sorted(changes) == [("+I", number) for number in range(self.sent)]
+
+
+def changes(events: Events) -> int:
+    return sum(event.get("changes", 0) for event in events)
+
+
+def epochs(at_least: int) -> Callable[[Events], bool]:
+    return lambda events: sum(event["event"] == "epoch" for event in events) >= at_least
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
+    """One that a test may kill."""
+    with EmbeddedBroker(tmp_path / "kafka", port=a_free_port()) as broker:
+        yield broker
+
+
+@pytest.fixture
+def watched(tmp_path: Path, kafka_broker: EmbeddedBroker) -> Iterator[Watched]:
+    watched = Watched(tmp_path, kafka_broker)
+    yield watched
+    _end(watched.job)
+
+
+def _end(job: IngestProcess) -> None:
+    if job.process is not None and job.process.poll() is None:
+        job.kill()
+
+
+def _kill_a_worker_at_work(job: IngestProcess) -> None:
+    deadline = time.monotonic() + SECONDS_MAX
+    assert job.process is not None
+    while kill_a_worker(job.process.pid) is None:
+        assert time.monotonic() < deadline, job.log()
+        time.sleep(0.01)
+
+
+def test_a_worker_that_is_killed_is_replaced_and_one_without_a_second_try_ends_the_job(
+    watched: Watched, ingest_server: IngestServer
+) -> None:
+    job = watched.job
+    watched.send(8 * PER_EPOCH)
+    job.start()
+    for seen in (2, 4):
+        job.wait_for(epochs(seen))
+        _kill_a_worker_at_work(job)
+    watched.wait_until_all_is_in()
+    assert job.stop() == 0, job.log()
+    watched.check()
+
+    watched.send(12 * PER_EPOCH)
+    job.start("--set", "spark.spark.master=local[2,1]")
+    before = len(job.events())
+    job.wait_for(lambda events: epochs(2)(events[before:]))
+    deadline = time.monotonic() + SECONDS_MAX
+    while job.process is not None and job.process.poll() is None:
+        assert time.monotonic() < deadline, job.log()
+        kill_a_worker(job.process.pid)
+        time.sleep(0.05)
+    assert job.finish() == 1, job.log()
+    error = job.log().rpartition("error: ")[2]
+    assert error.startswith("a worker of Spark died in the middle of its task"), job.log()
+    assert "  to fix: " in error
+    assert "\tat " not in error
+    assert "Traceback" not in error
+
+    watched.finish(ingest_server)
+
+
+def test_the_job_goes_on_when_a_killed_broker_is_back(
+    tmp_path: Path, own_broker: EmbeddedBroker
+) -> None:
+    watched = Watched(tmp_path, own_broker)
+    job = watched.job
+    try:
+        watched.send(10 * PER_EPOCH)
+        job.start()
+        job.wait_for(epochs(3))
+        own_broker.kill()
+        time.sleep(2)
+        own_broker.start()
+        watched.send(10 * PER_EPOCH)
+        watched.wait_until_all_is_in()
+        assert job.runs == 1
+        assert job.stop() == 0, job.log()
+        watched.check()
+    finally:
+        _end(job)
+
+
+def test_a_right_that_is_lost_stops_the_job_and_comes_back(
+    watched: Watched, ingest_server: IngestServer
+) -> None:
+    job = watched.job
+    watched.send(10 * PER_EPOCH)
+    job.start()
+    job.wait_for(epochs(3))
+    with forbidden(watched.table):
+        assert job.finish() == 2, job.log()
+        error = job.log().rpartition("error: ")[2]
+        # Either a folder cannot be made, or a file cannot be opened; their texts differ.
+        assert error.startswith("the file system refused: "), job.log()
+        assert "Permission denied" in error
+        assert f"  where: {watched.table}" in error
+        assert "  to fix: let the user of this process write there" in error
+        assert "\tat " not in error
+    watched.finish(ingest_server)

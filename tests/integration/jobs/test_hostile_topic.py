@@ -1,0 +1,77 @@
+"""Messages that no decoder likes, in a real topic: the job continues, and keeps all of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.jobs.job_bench import JobBench, Message, change
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
+
+GOOD = 200
+DEPTHS = (127, 128, 330, 600, 989, 1025, 5000)
+SCHEMA = '{"type":"struct","name":"t.Envelope","doc":%s,"fields":[]}'
+
+
+def lists(depth: int) -> str:
+    return "[" * depth + "]" * depth
+
+
+def inserted(text: str, extra: str = "") -> str:
+    return f'{{"op":"c","before":null,"after":{{"id":KEY,"v":{text}{extra}}}}}'
+
+
+def in_schema(text: str) -> str:
+    payload = inserted('"s"')
+    return f'{{"schema":{SCHEMA % text},"payload":{payload}}}'
+
+
+def hostile() -> list[tuple[str, str | None]]:
+    """Messages with keys from 1,000 on; beside each its value of v, or None: it is bad."""
+    made: list[tuple[str, str | None]] = []
+
+    def add(form: str, value: str | None) -> None:
+        made.append((form.replace("KEY", str(1000 + len(made))), value))
+
+    for depth in DEPTHS:
+        add(inserted(lists(depth)), None)
+        add(inserted('"x"', f',"unknown":{lists(depth)}'), None)
+        add(in_schema(lists(depth)), None)
+    add(inserted(lists(120)), lists(120))
+    add(in_schema(lists(120)), "s")
+    for digits in (4300, 4301, 10_000):
+        number = "9" * digits
+        add(inserted(number), number)
+        add(in_schema(number), "s")
+    again = ',"unknown":1' * 50_000
+    add(inserted('"x"', again), "x")
+    add(inserted('"x"', ',"v":"x"' * 50_000), None)
+    add(inserted("NaN"), None)
+    return made
+
+
+def test_the_good_ones_land_and_the_bad_ones_keep_their_places(bench: JobBench) -> None:
+    topic = bench.topic(partitions=2)
+    made = hostile()
+    good = {key: f"v{key}" for key in range(GOOD)}
+    batch: list[Message] = [change(key, value) for key, value in good.items()]
+    for at, (form, _) in enumerate(made):
+        batch.insert(at * 5, (b"k", form.encode()))
+    bench.send(topic, batch, partition=1)
+    bench.configure(topic, stream={"quarantine": str(bench.folder / "quarantine")})
+    bench.run()
+    landed = {1000 + at: value for at, (_, value) in enumerate(made) if value is not None}
+    assert bench.rows() == {**good, **landed}
+
+    kept = bench.quarantine()
+    bad = [form for form, value in made if value is None]
+    places = [at * 5 for at, (_, value) in enumerate(made) if value is None]
+    assert [(line["topic"], line["partition"], line["offset"]) for line in kept] == [
+        (topic, 1, offset) for offset in places
+    ]
+    assert [line["value"] for line in kept] == bad
+    assert {line["reason"].split(":")[0] for line in kept} == {
+        "is nested too deeply", "has the field 'v' twice", "is not JSON",
+    }  # fmt: skip
+    [epoch] = bench.events("epoch")
+    assert (epoch["bad"], epoch["decoder_errors"]) == (len(bad), 0)

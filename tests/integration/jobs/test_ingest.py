@@ -1,0 +1,213 @@
+"""The whole job on real parts: a topic goes in, and Paimon's Java library reads what is there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.support.jobs.job_bench import JobBench, change
+from tests.support.judges.normal_rows import normal_rows, sorted_rows
+from tests.support.messages.captured_tables import (
+    ALL_TYPES,
+    CUSTOMERS,
+    DEFAULT_IDENTITY,
+    FLAT,
+    MARIA_CUSTOMERS,
+    MARIA_TYPES,
+    ORDERS,
+)
+from tests.support.messages.debezium_messages import FIXTURES, a_format, captured
+from tests.support.servers.hdfs_cluster import HdfsCluster
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
+ID, KEYS_ONLY = ("id",), DEFAULT_IDENTITY
+PHONE = ", phone STRING, score DOUBLE, level BIGINT"
+MICROS = {"column.c_time.encoding": "epoch-micros"}
+
+
+@dataclass(frozen=True)
+class Captured:
+    """A captured topic and the table that suits it."""
+
+    file: str
+    topic: str
+    columns: str
+    keys: Sequence[str] = ID
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+CAPTURED = [
+    ("kafka", Captured("debezium_pg_plain", "pg.shop.customers", CUSTOMERS, ID, KEYS_ONLY)),
+    ("files", Captured("debezium_pg_plain", "pg.shop.customers", CUSTOMERS, ID, KEYS_ONLY)),
+    ("kafka", Captured("debezium_pg_schema", "pgs.shop.customers", CUSTOMERS, ID, KEYS_ONLY)),
+    ("files", Captured("debezium_pg_flat", "pgf.shop.customers", CUSTOMERS + PHONE, ID, FLAT)),
+    ("kafka", Captured("debezium_pg_schema", "pgs.shop.orders", ORDERS, ["order_id", "line"])),
+    ("files", Captured("debezium_pg_schema", "pgs.shop.orders", ORDERS, ["order_id", "line"])),
+    ("kafka", Captured("debezium_pg_plain", "pg.shop.all_types", ALL_TYPES, ID, MICROS)),
+    ("files", Captured("debezium_pg_schema", "pgs.shop.all_types", ALL_TYPES)),
+    ("kafka", Captured("debezium_pg_flat", "pgf.shop.all_types", ALL_TYPES, ID, FLAT)),
+    ("kafka", Captured("debezium_pg_schema", "pgs.shop.documents", "id INT, body STRING")),
+    ("files", Captured("debezium_pg_schema", "pgs.shop.no_key", "a INT, b STRING", ["a", "b"])),
+    ("kafka", Captured("debezium_mariadb_plain", "mdb.shop.customers", MARIA_CUSTOMERS)),
+    ("files", Captured("debezium_mariadb_plain", "mdb.shop.customers", MARIA_CUSTOMERS)),
+    ("kafka", Captured("debezium_mariadb_plain", "mdb.shop.all_types", MARIA_TYPES)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "case"), CAPTURED, ids=[f"{case.topic}-{kind}" for kind, case in CAPTURED]
+)
+def test_captured_messages_become_rows(bench: JobBench, kind: str, case: Captured) -> None:
+    """Decoding is compared with the SQL in unit tests; here what is read with what was decoded."""
+    options = {"truncate": "ignore", "unchanged-values": "quarantine", **case.options}
+    messages = captured(case.file, case.topic)
+    decoded = a_format(case.columns, case.keys, options=options).decode(messages)
+    source: dict[str, Any] = {f"debezium.{key}": value for key, value in options.items()}
+    topics = []
+    if kind == "kafka":
+        topics = [bench.topic(partitions=3)]
+        for record in messages.to_pylist():
+            pair = (record["key"], record["value"])
+            bench.send(topics[0], [pair], partition=record["partition"])
+    else:
+        lines = (FIXTURES / f"{case.file}.jsonl").read_text(encoding="utf-8").splitlines()
+        kept = [line for line in lines if json.loads(line)["topic"] == case.topic]
+        folder = bench.folder / "messages"
+        folder.mkdir()
+        (folder / "1.jsonl").write_text("\n".join(kept), encoding="utf-8")
+        source |= {"kind": "files", "path": str(folder)}
+    bench.configure(
+        *topics,
+        source=source,
+        table={"columns": case.columns, "primary-keys": case.keys},
+        stream={"quarantine": str(bench.folder / "quarantine")},
+    )
+    bench.run()
+    rows = bench.java.read(bench.table)
+    assert sorted_rows(rows) == sorted_rows(_rows(decoded.changes.rows, case.keys))
+    plans = bench.java.changelog(bench.table)
+    changes = [{"_kind": kind, **row} for plan in plans for kind, row in plan.changes]
+    assert sorted_rows(changes) == sorted_rows(_changes(decoded.changes.rows))
+    assert len(bench.quarantine()) == decoded.bad.num_rows
+
+
+def _changes(changes: pa.RecordBatch) -> list[dict[str, Any]]:
+    kinds = ["+I", "-U", "+U", "-D"]
+    values = normal_rows(pa.Table.from_batches([changes]).drop_columns(["_VALUE_KIND"]))
+    numbers = changes.column("_VALUE_KIND").to_pylist()
+    return [{"_kind": kinds[n], **row} for n, row in zip(numbers, values, strict=True)]
+
+
+def _rows(changes: pa.RecordBatch, keys: Sequence[str]) -> list[dict[str, Any]]:
+    """The last change of each key, unless it is a delete."""
+    last = {tuple(change[key] for key in keys): change for change in _changes(changes)}
+    kept = (change for change in last.values() if change["_kind"] in ("+I", "+U"))
+    return [{k: v for k, v in change.items() if k != "_kind"} for change in kept]
+
+
+def test_compactions_are_drained_and_a_second_run_commits_nothing(bench: JobBench) -> None:
+    """Three partitions, an epoch for every few messages, compaction all along."""
+    topic = bench.topic(
+        [change(k, "a") for k in range(30)]
+        + [change(k, "b", "a") for k in range(20)]
+        + [change(k, None, "b") for k in range(10)],
+        partitions=3,
+    )
+    bench.configure(
+        topic,
+        source={"max-offsets-per-trigger": 6},
+        table={"options.num-sorted-run.compaction-trigger": "3"},
+    )
+    bench.run()
+    rows = {k: "b" for k in range(10, 20)} | {k: "a" for k in range(20, 30)}
+    assert bench.rows() == rows
+    by_key: dict[int, list[str]] = {}
+    for kind, key, value in bench.changes():
+        by_key.setdefault(key, []).append(kind + value)
+    updated = ["+Ia", "-Ua", "+Ub"]
+    assert by_key == {k: [*updated, "-Db"] for k in range(10)} | {
+        k: updated if k < 20 else ["+Ia"] for k in range(10, 30)
+    }
+    snapshots = bench.snapshots()
+    epochs = len(bench.events("epoch"))
+    assert epochs >= 10
+    assert [s for s in snapshots if "APPEND" in s] == [f"APPEND {n}" for n in range(epochs)]
+    assert any("COMPACT" in snapshot for snapshot in snapshots)
+    _check_drained(bench, trigger=3)
+
+    bench.run()
+    assert bench.snapshots() == snapshots
+    bench.send(topic, [change(99, "new")])
+    bench.run()
+    assert bench.rows() == rows | {99: "new"}
+    assert f"APPEND {epochs}" in bench.snapshots()
+
+
+def _check_drained(bench: JobBench, trigger: int) -> None:
+    """No bucket has as many sorted runs as would begin a compaction, save one run of all."""
+    runs: dict[int, set[Any]] = {}
+    for file in bench.java.files(bench.table):
+        run = file["file_name"] if file["level"] == 0 else file["level"]
+        runs.setdefault(file["bucket"], set()).add(run)
+    assert all(len(of_bucket) <= trigger for of_bucket in runs.values()), runs
+
+
+def test_without_changelog_and_with_the_options_of_compaction(bench: JobBench) -> None:
+    """changelog-producer none, prepare-commit.wait-compaction, then write-only in it."""
+    topic = bench.topic(change(k, "a") for k in range(20))
+    bench.configure(
+        topic,
+        source={"max-offsets-per-trigger": 4},
+        table={
+            "options.changelog-producer": "none",
+            "options.num-sorted-run.compaction-trigger": "2",
+            "options.prepare-commit.wait-compaction": "true",
+        },
+    )
+    bench.run()
+    assert bench.rows() == dict.fromkeys(range(20), "a")
+    # Each epoch has waited for the compactions that it began, and committed them itself.
+    assert bench.events("idle_commit") == []
+    assert all(event["compactions_running"] == 0 for event in bench.events("epoch"))
+    compacts = [s for s in bench.snapshots() if "COMPACT" in s]
+    assert compacts
+    assert not list(bench.table.glob("bucket-*/changelog-*"))
+
+    bench.send(topic, (change(k, "b") for k in range(20)))
+    bench.run("table.options.write-only=true")
+    assert bench.rows() == dict.fromkeys(range(20), "b")
+    assert [s for s in bench.snapshots() if "COMPACT" in s] == compacts
+
+
+def test_two_topics_and_a_pattern_go_into_one_table(bench: JobBench) -> None:
+    one = bench.topic([change(1, "one")], partitions=3)
+    two = bench.topic([change(2, "two")])
+    bench.configure(one, two, source={"merge-shards": True})
+    bench.run()
+    assert bench.rows() == {1: "one", 2: "two"}
+    (event,) = [event for event in bench.events("progress") if event["messages"]]
+    assert set(event["end_offsets"]) == {one, two}
+
+    bench.folder /= "pattern"
+    bench.configure(source={"topic-pattern": f"({one}|{two})", "merge-shards": True})
+    bench.run()
+    assert bench.rows() == {1: "one", 2: "two"}
+
+
+def test_a_table_on_hdfs_is_ingested(bench: JobBench, hdfs: HdfsCluster) -> None:
+    warehouse = hdfs.new_folder()
+    topic = bench.topic([change(key, "a") for key in range(20)], partitions=2)
+    bench.configure(topic, table={"warehouse": warehouse})
+    bench.run()
+    bench.send(topic, [change(3, "b", "a"), change(4, None, "a")])
+    bench.run()
+    table_path = f"{warehouse}/db.db/t"
+    rows = bench.java.read(table_path)
+    wanted = (dict.fromkeys(range(20), "a") | {3: "b"}).items() - {(4, "a")}
+    assert {(row["id"], row["v"]) for row in rows} == wanted
+    assert [each["commitKind"] for each in bench.java.snapshots(table_path)] == ["APPEND"] * 2

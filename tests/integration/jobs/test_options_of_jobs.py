@@ -1,0 +1,35 @@
+"""Options of a table that a job minds before it writes, and those that it does not act on."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.jobs.job_bench import JobBench, change
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
+
+
+def test_a_partition_without_a_time_is_a_bad_record_and_unused_options_are_told(
+    bench: JobBench,
+) -> None:
+    topic = bench.topic([change(1, "20260131"), change(2, "2026-01-31"), change(3, "20260201")])
+    bench.configure(
+        topic,
+        table={
+            "primary-keys": ["id", "v"],
+            "partition-keys": ["v"],
+            "options.partition.timestamp-formatter": "yyyyMMdd",
+            "options.partition.timestamp-format.strict": "true",
+            "options.write.batch-size": "512",
+            "options.local-merge-buffer-size": "64 mb",
+        },
+    )
+    error = bench.fails()
+    assert error.startswith("1 records could not be decoded, 0 are allowed\n")
+    assert "v=2026-01-31" in error
+    done = bench.run(f"stream.quarantine={bench.folder}/quarantine")
+    warnings = [line for line in done.output.splitlines() if "does not act on" in line]
+    assert len(warnings) == 1
+    assert warnings[0].endswith("does not act on: local-merge-buffer-size, write.batch-size")
+    assert bench.rows() == {1: "20260131", 3: "20260201"}
+    assert [line["offset"] for line in bench.quarantine()] == [1]

@@ -1,0 +1,153 @@
+"""Small epochs in the driver: the same rows as by Spark's tasks, which repeat what goes wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
+from stream_app.errors import WrongSourceError
+from stream_app.kafka.offset_ranges import OffsetRange
+from stream_app.model.table_kind import CROSS_PARTITION_KEYED
+from stream_app.spark.epoch.driver_epochs import DriverEpochs
+from stream_app.spark.epoch.epoch_plan import EpochPlan
+from stream_app.spark.epoch.epoch_runner import EpochOutput
+from stream_app.spark.epoch.range_epochs import RangeEpochs
+from tests.support.brokers.kafka_broker import new_topic, produce
+from tests.support.brokers.topic_reader import settings_for
+from tests.support.engines.routed_messages import a_plan
+from tests.support.jobs.table_writer import read_rows
+from tests.support.tables.small_table import SmallTable, small_table
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
+COLUMNS = "k BIGINT NOT NULL, p STRING NOT NULL, offset_ BIGINT"
+KEYS, CHANGES, PARTITIONS = 20, 300, 3
+
+
+@pytest.fixture(autouse=True)
+def thread_as_before(spark: SparkSession) -> Iterator[None]:
+    """This thread has no pool and no job's description after an epoch in it."""
+    yield
+    for name in ("spark.scheduler.pool", "spark.job.description"):
+        spark.sparkContext.setLocalProperty(name, None)  # type: ignore[arg-type]
+
+
+def changes() -> list[dict[str, Any]]:
+    return [
+        {"k": number % KEYS, "p": f"day {number % KEYS % 2}", "offset_": number}
+        for number in range(CHANGES)
+    ]
+
+
+def filled(broker: EmbeddedBroker, odd: Sequence[bytes] = ()) -> list[OffsetRange]:
+    """A topic of changes, and of values that are none; all of a key in one partition."""
+    topic = new_topic(broker, partitions=PARTITIONS)
+    values: list[list[bytes]] = [[] for _ in range(PARTITIONS)]
+    for row in changes():
+        value = json.dumps({"before": None, "after": row, "op": "c"}).encode()
+        values[row["k"] % PARTITIONS].append(value)
+    values[0] += odd
+    for partition, of_partition in enumerate(values):
+        produce(broker, topic, [(None, value) for value in of_partition], partition=partition)
+    return [OffsetRange(topic, at, 0, len(values[at])) for at in range(PARTITIONS)]
+
+
+def a_table(folder: Path) -> SmallTable:
+    return small_table(folder, COLUMNS, ("p", "k"), ("p",), bucket=2)
+
+
+def plan_of(made: SmallTable) -> EpochPlan:
+    plan = a_plan(made.table.schema)
+    return replace(plan, tables=(replace(plan.table(0), table=made.table),))
+
+
+def jobs_of(spark: SparkSession) -> int:
+    return len(spark.sparkContext.statusTracker().getJobIdsForGroup(None))
+
+
+def written(
+    runner: DriverEpochs, messages: Sequence[OffsetRange], made: SmallTable
+) -> tuple[EpochOutput, int, int]:
+    """What an epoch writes, the messages that it read, and the jobs of Spark that it took."""
+    plan, before = plan_of(made), jobs_of(runner.spark)
+    routed = runner.route(0, messages, plan)
+    output = routed.write(plan)
+    return output, routed.messages, jobs_of(runner.spark) - before
+
+
+def runner_of(spark: SparkSession, broker: EmbeddedBroker, most: int) -> DriverEpochs:
+    return DriverEpochs(RangeEpochs(spark, settings_for(broker.bootstrap), 2), most)
+
+
+def rows_of(made: SmallTable, output: EpochOutput) -> list[dict[str, Any]]:
+    made.committer.commit_epoch(0, output.tables[0].changes)
+    return sorted(read_rows(made.table), key=lambda row: int(row["k"]))
+
+
+def test_the_driver_and_sparks_tasks_write_the_same(
+    spark: SparkSession, kafka_broker: EmbeddedBroker, tmp_path: Path
+) -> None:
+    messages = filled(kafka_broker, [b"no json"])
+    seen = []
+    for most in (CHANGES, CHANGES + 1):
+        made, runner = a_table(tmp_path / str(most)), runner_of(spark, kafka_broker, most)
+        output, read, jobs = written(runner, messages, made)
+        runner.close()
+        assert read == CHANGES + 1
+        assert (jobs == 0) == (most > CHANGES)
+        [table] = output.tables
+        assert [batch.num_rows for batch in table.bad] == [1]
+        assert table.counts.messages == CHANGES + 1
+        seen.append(rows_of(made, output))
+    newest = {row["k"]: row for row in changes()}
+    assert seen == [[newest[key] for key in range(KEYS)]] * 2
+
+
+def test_many_bytes_and_many_buckets_are_left_to_sparks_tasks(
+    spark: SparkSession, kafka_broker: EmbeddedBroker, tmp_path: Path
+) -> None:
+    large = b'{"before": null, "after": {"k": 1, "p": "%s"}, "op": "x"}' % (b"x" * 900_000)
+    made, runner = a_table(tmp_path / "t"), runner_of(spark, kafka_broker, 1000)
+    output, read, jobs = written(runner, filled(kafka_broker, [large] * 20), made)
+    runner.close()
+    assert (read, jobs) == (CHANGES + 20, 2)
+    assert len(rows_of(made, output)) == KEYS
+
+    many = [
+        json.dumps({"before": None, "after": {"k": day, "p": f"{day}"}, "op": "c"}).encode()
+        for day in range(100)
+    ]
+    wide, runner = a_table(tmp_path / "wide"), runner_of(spark, kafka_broker, 1000)
+    output, _, jobs = written(runner, filled(kafka_broker, many), wide)
+    runner.close()
+    assert jobs == 2
+    assert len({change.bucket_id for change in output.tables[0].changes}) > 100
+
+
+def test_what_cannot_be_written_here_is_told_by_sparks_tasks(
+    spark: SparkSession, kafka_broker: EmbeddedBroker, tmp_path: Path
+) -> None:
+    messages = filled(kafka_broker)
+    lost = [replace(messages[0], end=messages[0].end + 5)]
+    runner = runner_of(spark, kafka_broker, 1000)
+    before = jobs_of(spark)
+    with pytest.raises(Exception, match=WrongSourceError.__name__):
+        runner.route(0, lost, plan_of(a_table(tmp_path / "t")))
+    assert jobs_of(spark) > before
+    output, _, jobs = written(runner, messages, a_table(tmp_path / "u"))
+    runner.close()
+    assert jobs == 0, "the reader reads on"
+    assert output.tables[0].counts.messages == CHANGES
+
+
+def test_an_index_of_all_keys_stays_with_the_executors(tmp_path: Path) -> None:
+    across = small_table(tmp_path / "a", COLUMNS, ("k",), ("p",), bucket=-1)
+    assert across.table.kind is CROSS_PARTITION_KEYED
+    assert plan_of(across).indexes_all_keys
+    assert not plan_of(a_table(tmp_path / "b")).indexes_all_keys

@@ -1,0 +1,90 @@
+"""All tables of a job against their topic, which is read once; the job runs in the caller."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from stream_app.app.cli.main import main
+from stream_app.app.config.app_config import load_config
+from stream_app.app.config.table_config import TableConfig
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
+from stream_app.app.ops.check.checked_tables import splitter_of
+from stream_app.app.ops.check.comparison import Comparison
+from stream_app.spark.epoch.epoch_plan import MessagePart, MessageSplitter
+from stream_app.table.check.table_check import CheckReport
+from tests.support.brokers.kafka_broker import new_topic, produce
+from tests.support.jobs.database_job import TOPIC, DatabaseJob
+from tests.support.messages.database_topic import creates
+
+pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("unsynced")]
+
+
+def a_configuration(job: DatabaseJob, broker: EmbeddedBroker, path: Path) -> Path:
+    path.write_text(
+        f'[source]\nbootstrap-servers = "{broker.bootstrap}"\ntopics = ["{TOPIC}"]\n'
+        f'[sync]\nwarehouse = "{job.sync.warehouse}"\ndatabase = "ods"\n'
+        f'[stream]\ncheckpoint = "{job.config.stream.checkpoint}"\n'
+    )
+    return path
+
+
+def test_tables_fail_apart(
+    tmp_path: Path, kafka_broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = DatabaseJob(tmp_path)
+    for epoch in range(2):
+        keys = range(5 * epoch, 5 * epoch + 5)
+        job.run(*(creates(f"shop.{name}", [key])[0] for key in keys for name in "abc"))
+    job.run(*creates("shop.a", range(20, 30)))  # b and c have not read so far
+    produce(kafka_broker, new_topic(kafka_broker, name=TOPIC), job.sent)
+    conf = a_configuration(job, kafka_broker, tmp_path / "job.toml")
+
+    def checked() -> tuple[int, set[tuple[str, str]]]:
+        code = main(["check", "--conf", str(conf), "--format", "jsonl"])
+        lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        return code, {(line["kind"], line["where"].rpartition("/")[2]) for line in lines}
+
+    assert checked() == (0, set())
+    assert offsets_read(conf, job, tmp_path / "runs") == list(range(len(job.sent)))
+    shutil.rmtree(job.sync.path("c"))
+    assert checked() == (3, {("not-compared", "c")})
+    job.run(*creates("shop.b", [99]))  # which the topic never got
+    code, findings = checked()
+    assert code == 1
+    assert {kind for kind, _ in findings} == {"source", "not-compared"}
+    assert main(["check", "--conf", str(conf)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    summary = "3 tables: findings in b; not all was compared in c; nothing is wrong in 1"
+    assert [line for line in lines if "tables: " in line] == [summary]
+    assert lines[0].endswith("/b"), "findings come first, behind the name of their table"
+    assert len(lines[lines.index(summary) :]) == 1 + 2, "details come last, a line for each table"
+
+
+def offsets_read(conf: Path, job: DatabaseJob, folder: Path) -> list[int]:
+    """What one comparison of all tables reads, with little memory; nothing differs."""
+    config, tables = load_config(conf, [], {}), [job.table(name) for name in "abc"]
+    comparison = Comparison(str(folder), lambda *_: None, chunk_rows=7)
+    compared = [comparison.add(each, config.source, TableConfig()) for each in tables]
+    splitter = Recorded(splitter_of(config.tables, *tables))
+    comparison.read(splitter)
+    assert [finding for each in compared for finding in each.findings(CheckReport())] == []
+    return sorted(splitter.offsets)
+
+
+@dataclass
+class Recorded:
+    """A splitter that remembers what it was given."""
+
+    splitter: MessageSplitter
+    offsets: list[int] = field(default_factory=list)
+
+    def split(self, messages: pa.RecordBatch) -> Iterator[MessagePart]:
+        self.offsets += messages.column("offset").to_pylist()
+        return self.splitter.split(messages)

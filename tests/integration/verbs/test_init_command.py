@@ -1,0 +1,65 @@
+"""``stream-app init`` reads a real topic, and a job of what it writes takes the topic's rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from stream_app.app.cli.main import main
+from stream_app.app.config.app_config import load_config
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
+from tests.support.brokers.kafka_broker import new_topic, produce
+from tests.support.jobs.table_section import table_section
+
+pytestmark = pytest.mark.kafka
+CAPTURED = Path(__file__).parents[2] / "fixtures" / "cdc" / "debezium_pg_schema.jsonl"
+
+
+def captured(topic: str) -> list[tuple[bytes | None, bytes | None]]:
+    records = [json.loads(line) for line in CAPTURED.read_text(encoding="utf-8").splitlines()]
+    return [
+        (record["key"] and record["key"].encode(), record["value"] and record["value"].encode())
+        for record in records
+        if record["topic"] == topic
+    ]
+
+
+def test_a_configuration_is_written_from_a_topic(
+    tmp_path: Path, kafka_broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topic = new_topic(kafka_broker, partitions=2)
+    produce(kafka_broker, topic, captured("pgs.shop.orders"))
+    conf = tmp_path / "orders.toml"
+    words = ["init", "--from-topic", topic]
+    servers = ["--bootstrap-servers", kafka_broker.bootstrap]
+    assert main([*words, *servers, "--output", str(conf)]) == 0
+    config = load_config(conf, (), {})
+    assert (table_section(config).database, table_section(config).name) == ("shop", "orders")
+    assert table_section(config).primary_keys == ("order_id", "line")
+    assert [f"{each.name} {each.data_type}" for each in table_section(config).columns] == [
+        "order_id BIGINT NOT NULL",
+        "line INT NOT NULL",
+        "sku STRING",
+        "qty INT",
+        "price STRING",
+        "placed TIMESTAMP(6)",
+    ]
+    assert main([*words, *servers, "--output", str(conf)]) == 2
+    capsys.readouterr()
+    assert main([*words, "--conf", str(conf), "--name", "again"]) == 0
+    assert 'name = "again"' in capsys.readouterr().out
+
+
+def test_topics_that_give_no_table(
+    kafka_broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topic = new_topic(kafka_broker, partitions=1)
+    words = ["init", "--bootstrap-servers", kafka_broker.bootstrap, "--from-topic"]
+    assert main([*words, topic]) == 2
+    assert "no message shows a column" in capsys.readouterr().err
+    produce(kafka_broker, topic, captured("pgs.shop.orders") + captured("pgs.shop.customers"))
+    assert main([*words, topic]) == 2
+    assert "belong to 2 tables" in capsys.readouterr().err
+    assert main([*words, topic + "x"]) == 2

@@ -1,0 +1,168 @@
+"""Data files of ORC and Avro: Paimon reads ours, and we continue with what it wrote."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import stream_app
+from stream_app.app.cli.main import main
+from stream_app.errors import UnsupportedTableError
+from stream_app.model.schema.data_type import DataType, parse_columns
+from stream_app.model.schema.table_schema import TableSchema, new_table_schema
+from stream_app.table.opening import create_or_open, open_for_writing, open_table
+from tests.support.interop.compacted_tables import compact_whole
+from tests.support.interop.nested_rows import EVERY_TYPE, Rows
+from tests.support.jobs.table_writer import TableWriter, by_content
+from tests.support.judges.normal_rows import normal_rows
+from tests.support.judges.paimon_java import PaimonJava
+from tests.support.tables.small_table import TIME_MS, SteppingClock
+from tests.support.tables.sound_table import sound_report
+
+pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
+NESTED = (
+    f"r ROW<{EVERY_TYPE.replace('CHAR(3)', 'VARCHAR(3)')}>, "
+    "m MAP<STRING, ARRAY<DECIMAL(18, 4)>>, n ARRAY<ROW<p INT, q STRING>>, "
+    "o MAP<INT, ROW<p DATE, q TIMESTAMP(3)>>"
+)
+COLUMNS = f"k INT, {EVERY_TYPE}, {NESTED}"
+
+
+def schema_of(**options: str) -> TableSchema:
+    return new_table_schema(
+        columns=parse_columns(COLUMNS.replace("l BIGINT NOT NULL, d", "l BIGINT, d")),
+        primary_keys=("k",),
+        partition_keys=(),
+        options={"bucket": "1", "write-only": "true", **options},
+        time_millis=TIME_MS,
+    )
+
+
+class RowsOfOrc(Rows):
+    """Random rows without times that ORC does not hold: fractions of seconds before 1970."""
+
+    def value(self, kind: DataType) -> Any:
+        value = super().value(kind)
+        if isinstance(value, dt.datetime) and value.year < 1970:
+            return value.replace(microsecond=0)
+        return value
+
+
+def assert_same_rows(paimon_java: PaimonJava, path: Path) -> None:
+    ours = normal_rows(stream_app.open_table(str(path)).read().read_all())
+    assert by_content(ours) == by_content(paimon_java.read(path))
+
+
+@pytest.mark.parametrize("producer", ["none", "input"])
+def test_all_types_in_orc_of_both_writers(
+    paimon_java: PaimonJava, tmp_path: Path, seed: int, producer: str
+) -> None:
+    rng = random.Random(f"{seed} {producer}")
+    schema = schema_of(**{"file.format": "orc", "changelog-producer": producer})
+    path = tmp_path / "db.db" / "t"
+    table = create_or_open(str(path), schema, SteppingClock())
+    writer, changes = TableWriter(table), RowsOfOrc(schema, ("+I",), rng)
+    whole = {"file.format": "orc", "write-only": "false", "changelog-producer": producer}
+    for step in range(4):
+        epoch = changes.epoch(25)
+        if step % 2:
+            paimon_java.write(path, epoch, identifier=100 + step)
+        else:
+            writer.write(epoch)
+        assert_same_rows(paimon_java, path)
+        if step == 2:
+            compact_whole(replace(table, schema=schema_of(**whole)))
+            assert_same_rows(paimon_java, path)
+    paimon_java.compact(path, options={"write-only": False})
+    assert {Path(file["file_name"]).suffix for file in paimon_java.files(path)} == {".orc"}
+    assert_same_rows(paimon_java, path)
+    sound_report(open_table(str(path)))
+
+
+def test_a_condition_on_char_in_orc_of_java(paimon_java: PaimonJava, tmp_path: Path) -> None:
+    """Java's bounds of such a column have blanks behind, and the values have not."""
+    path = tmp_path / "db.db" / "t"
+    paimon_java.create(
+        path, [("k", "INT"), ("c", "CHAR(3)")], primary_keys=["k"],
+        options={"bucket": "1", "file.format": "orc"},
+    )  # fmt: skip
+    paimon_java.write(path, [("+I", {"k": 1, "c": "a"})], identifier=1)
+    table = stream_app.open_table(str(path))
+    assert table.read(where="c = 'a'").read_all().to_pylist() == [{"k": 1, "c": "a"}]
+    assert table.read(where="c = 'a  '").read_all().to_pylist() == []
+
+
+def test_all_types_in_avro_of_java(paimon_java: PaimonJava, tmp_path: Path, seed: int) -> None:
+    schema, path = schema_of(), tmp_path / "db.db" / "t"
+    create_or_open(str(path), schema, SteppingClock())
+    paimon_java.alter(path, ("option", "file.format", "avro"))
+    changes = Rows(schema, ("+I",), random.Random(f"{seed} avro"))
+    for step in range(3):
+        paimon_java.write(path, changes.epoch(25), identifier=step)
+    assert_same_rows(paimon_java, path)
+    with pytest.raises(UnsupportedTableError, match=r"file\.format = avro"):
+        open_for_writing(open_table(str(path)))
+    assert (
+        main(["alter", str(path), "--set", "file.format=parquet", "--set", "write-only=false"]) == 0
+    )
+    TableWriter(open_table(str(path))).write(changes.epoch(5))
+    assert_same_rows(paimon_java, path)
+    compact_whole(open_table(str(path)))
+    assert {Path(file["file_name"]).suffix for file in paimon_java.files(path)} == {".parquet"}
+    assert_same_rows(paimon_java, path)
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Shanghai"])
+def test_times_of_orc_do_not_depend_on_the_writers_zone(
+    paimon_java: PaimonJava, tmp_path: Path, zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java notes its zone in a file; ours has none."""
+    path = tmp_path / "db.db" / "t"
+    columns = [("k", "INT"), ("a", "TIMESTAMP(6)"), ("b", "TIMESTAMP_LTZ(3)")]
+    paimon_java.create(
+        path, columns, primary_keys=["k"], options={"bucket": "1", "file.format": "orc"}
+    )
+    times = [
+        dt.datetime(2024, month, day, hour, 30, tzinfo=dt.UTC)
+        for month, day in ((1, 2), (3, 10), (7, 9), (11, 3))
+        for hour in range(0, 24, 3)
+    ]
+    rows = [{"k": k, "a": time.replace(tzinfo=None), "b": time} for k, time in enumerate(times)]
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-Duser.timezone={zone}")
+    with PaimonJava() as elsewhere:
+        elsewhere.write(path, [("+I", row) for row in rows[::2]], identifier=1)
+        assert_same_rows(elsewhere, path)
+        TableWriter(open_table(str(path))).write([("+I", row) for row in rows[1::2]])
+        assert_same_rows(elsewhere, path)
+    assert_same_rows(paimon_java, path)
+    rows_read = stream_app.open_table(str(path)).read().read_all().sort_by("k").to_pylist()
+    assert [row["a"] for row in rows_read] == [row["a"] for row in rows]
+    assert [row["b"] for row in rows_read] == [row["b"] for row in rows]
+
+
+@pytest.mark.parametrize("text", ["9999-12-31", "1677-01-01", "1969-12-31T23:59:59.5"])
+def test_times_that_orc_does_not_hold_are_not_written(
+    paimon_java: PaimonJava, tmp_path: Path, text: str
+) -> None:
+    path = tmp_path / "db.db" / "t"
+    paimon_java.create(
+        path, [("k", "INT"), ("a", "TIMESTAMP(6)")], primary_keys=["k"],
+        options={"bucket": "1", "file.format": "orc"},
+    )  # fmt: skip
+    row = ("+I", {"k": 1, "a": dt.datetime.fromisoformat(text)})
+    writer = TableWriter(open_table(str(path)))
+    with pytest.raises(
+        UnsupportedTableError, match="ORC cannot hold a time of column 'a' exactly"
+    ) as refused:
+        writer.write([row])
+    assert "alter TABLE --set file.format=parquet" in refused.value.fix
+    assert refused.value.where.startswith(f"{path}/bucket-0/data-")
+    if text.startswith("9999"):
+        paimon_java.write(path, [row], identifier=1)
+        with pytest.raises(UnsupportedTableError, match="times of ORC from 1678 to 2261"):
+            stream_app.open_table(str(path)).read().read_all()

@@ -1,0 +1,167 @@
+"""Branches: Paimon reads and writes ours, we theirs, and the main branch follows one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import stream_app
+from stream_app.app.cli.main import main
+from stream_app.errors import TableNotFoundError, UsageError
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import TableSchema, new_table_schema
+from stream_app.planning.schema.schema_changes import AddColumn
+from stream_app.table.opening import create_or_open, open_for_writing, open_table
+from stream_app.table.schema.alter import alter_table
+from stream_app.table.upkeep.branches import plan_fast_forward
+from stream_app.table.upkeep.orphan_files import plan_orphans
+from tests.support.interop.compacted_tables import compact_whole
+from tests.support.jobs.table_writer import CompactInCaller, TableWriter, by_content
+from tests.support.judges.normal_rows import Row, normal_rows
+from tests.support.judges.paimon_java import PaimonJava
+from tests.support.tables.small_table import TIME_MS, Change, SteppingClock
+from tests.support.tables.sound_table import sound_report
+
+pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
+
+FAR_FUTURE_MS = 10**15
+KINDS = {
+    "keyed": ("k",),
+    "append": (),
+}
+
+
+def schema_of(kind: str) -> TableSchema:
+    return new_table_schema(
+        columns=parse_columns("k INT, v STRING"),
+        primary_keys=KINDS[kind],
+        partition_keys=(),
+        options={"bucket": "1" if kind == "keyed" else "-1", "snapshot.num-retained.min": "1"},
+        time_millis=TIME_MS,
+    )
+
+
+def rows(epoch: int, keys: Sequence[int]) -> list[Change]:
+    return [("+I", {"k": k, "v": f"{k} of {epoch}"}) for k in keys]
+
+
+def branch_of(path: Path, name: str) -> str:
+    return f"{path}$branch_{name}"
+
+
+def read(path: Path | str) -> list[str]:
+    return by_content(normal_rows(stream_app.open_table(str(path)).read().read_all()))
+
+
+def java_rows(paimon_java: PaimonJava, path: Path | str) -> list[str]:
+    java: list[Row] = paimon_java.read(path)
+    return by_content(java)
+
+
+def writer_of(path: Path | str, user: str) -> TableWriter:
+    return TableWriter(open_for_writing(open_table(str(path))), CompactInCaller, user=user)
+
+
+@pytest.fixture(params=KINDS)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Two epochs and the tag ``begin``."""
+    path = tmp_path / "db.db" / "t"
+    create_or_open(str(path), schema_of(request.param), SteppingClock())
+    writer = writer_of(path, "main")
+    for epoch in range(2):
+        writer.write(rows(epoch, range(epoch, 8)))
+    writer.commit.drain()
+    assert main(["create-tag", str(path), "begin"]) == 0
+    assert main(["branch", "create", str(path), "side", "--tag", "begin"]) == 0
+    return path
+
+
+def test_both_write_and_compact_a_branch(paimon_java: PaimonJava, table: Path) -> None:
+    side, before = branch_of(table, "side"), read(table)
+    assert read(side) == java_rows(paimon_java, side) == before
+    writer = writer_of(side, "side")
+    for epoch in range(10, 16):
+        if epoch % 3:
+            writer.write(rows(epoch, range(epoch, epoch + 4)))
+        else:
+            paimon_java.write(side, rows(epoch, range(epoch, epoch + 4)), identifier=epoch)
+        assert read(side) == java_rows(paimon_java, side)
+    writer.commit.drain()
+    compact_whole(open_table(side))
+    assert read(side) == java_rows(paimon_java, side) != before
+    paimon_java.compact(side)
+    assert read(side) == java_rows(paimon_java, side)
+    assert read(table) == java_rows(paimon_java, table) == before
+    assert sound_report(open_table(str(table))).branches == 1
+
+
+def test_the_main_branch_follows_a_branch(
+    paimon_java: PaimonJava, table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    side = branch_of(table, "side")
+    writer_of(table, "later").write(rows(5, [77]))
+    alter_table(open_table(side), [AddColumn(name="w", data_type=parse_columns("w INT").types[0])])
+    writer_of(side, "side").write([("+I", {"k": 9, "v": "of side", "w": 1})])
+    assert main(["create-tag", str(table), "doomed"]) == 0
+    wanted = read(side)
+    capsys.readouterr()
+    command = ["branch", "fast-forward", str(table), "side"]
+    assert main([*command, "--dry-run"]) == 0
+    assert "of the main branch go" in capsys.readouterr().out
+    assert read(table) != wanted
+    assert main(command) == 0
+    assert main(command) == 0, "it may be repeated"
+    assert read(table) == java_rows(paimon_java, table) == wanted
+    assert set(open_table(str(table)).tags.names()) == {"begin"}
+    writer_of(table, "again").write([("+I", {"k": 10, "v": "of main", "w": 2})])
+    paimon_java.write(table, [("+I", {"k": 11, "v": "of Java", "w": 3})], identifier=99)
+    assert len(read(table)) == len(wanted) + 2
+    assert read(side) == wanted
+    sound_report(open_table(str(table)))
+    assert plan_orphans(open_table(str(table)), FAR_FUTURE_MS).files == ()
+
+
+def test_upkeep_of_the_main_branch_keeps_a_branch_until_it_is_deleted(
+    paimon_java: PaimonJava, table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    side, wanted = branch_of(table, "side"), read(branch_of(table, "side"))
+    writer = writer_of(table, "later")
+    for epoch in range(3, 7):
+        writer.write(rows(epoch, range(8)))
+    writer.commit.drain()
+    compact_whole(open_table(str(table)))
+    assert main(["delete-tag", str(table), "begin"]) == 0
+    expire = ["expire-snapshots", str(table), "--retain-max", "1", "--retain-min", "1"]
+    assert main(expire) == 0
+    assert read(side) == java_rows(paimon_java, side) == wanted
+    capsys.readouterr()
+    assert main(["branch", "list", str(table)]) == 0
+    assert capsys.readouterr().out.startswith("side: snapshots ")
+    assert main(["branch", "delete", str(table), "side"]) == 0
+    assert not Path(table, "branch", "branch-side").exists()
+    with pytest.raises(TableNotFoundError, match="no branch 'side'"):
+        open_table(side)
+    orphans = plan_orphans(open_table(str(table)), FAR_FUTURE_MS).files
+    assert orphans
+    assert java_rows(paimon_java, table) == read(table)
+
+
+def test_a_branch_without_a_tag_begins_without_rows(paimon_java: PaimonJava, table: Path) -> None:
+    assert main(["branch", "create", str(table), "empty"]) == 0
+    empty = branch_of(table, "empty")
+    assert read(empty) == []
+    writer_of(empty, "empty").write(rows(1, [1]))
+    assert read(empty) == java_rows(paimon_java, empty)
+    with pytest.raises(UsageError, match="does not begin at a snapshot"):
+        plan_fast_forward(open_table(str(table)), "empty")
+
+
+def test_versions_of_a_branch_do_not_expire(table: Path) -> None:
+    side = branch_of(table, "side")
+    assert main(["expire-snapshots", side]) == 2
+    writer = writer_of(side, "side")
+    for epoch in range(20):
+        writer.write(rows(epoch, [epoch]))
+    assert len(open_table(side).snapshots.ids()) >= 20

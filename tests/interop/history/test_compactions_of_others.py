@@ -1,0 +1,141 @@
+"""What Paimon does with what we have compacted, and we with what it has."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.bucket_change import ManifestCommittable
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from stream_app.table.commit.commit_history import CommitHistory
+from stream_app.table.commit.file_store_commit import FileStoreCommit
+from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.opening import open_for_writing, open_table
+from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.versions.lookup_reader import bucket_lookup
+from tests.support.jobs.compacting_table import wait_for_plan
+from tests.support.jobs.table_writer import CompactInCaller, TableWriter, by_content, read_rows
+from tests.support.judges.paimon_java import PaimonJava
+from tests.support.tables.small_table import Change, small_table, write_changes
+
+pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
+
+
+def rows(epoch: int, count: int = 4) -> list[Change]:
+    return [("+I", {"k": epoch * 1000 + k, "v": str(k)}) for k in range(count)]
+
+
+@pytest.mark.parametrize("deletes", [False, True])
+def test_paimon_compacts_what_is_planned(
+    paimon_java: PaimonJava, tmp_path: Path, deletes: bool
+) -> None:
+    options = {"deletion_vectors__enabled": "true"} if deletes else {}
+    table = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", **options).table
+    writer = TableWriter(table, CompactInCaller)
+    for epoch in range(5):
+        writer.write(rows(epoch))
+        wait_for_plan(writer.commit)
+    wanted: list[Mapping[str, Any]] = [row for epoch in range(5) for _, row in rows(epoch)]
+    if deletes:
+        [first, *_] = sorted(paimon_java.files(table.location), key=lambda f: f["file_name"])
+        before = paimon_java.read(table.location)
+        paimon_java.delete_rows(table.location, {first["file_name"]: [0, 1]})
+        wanted = [*paimon_java.read(table.location)]
+        assert len(before) - len(wanted) == 2
+    paimon_java.compact(table.location)
+    assert by_content(paimon_java.read(table.location)) == by_content(wanted)
+    for epoch in range(5, 8):
+        writer.write(rows(epoch))
+        wanted += [dict(row) for _, row in rows(epoch)]
+    try:
+        assert by_content(paimon_java.read(table.location)) == by_content(wanted)
+    finally:
+        print("Java may still compact:", paimon_java.compact(table.location))
+
+
+def test_a_rescaled_partition(paimon_java: PaimonJava, tmp_path: Path) -> None:
+    table = small_table(
+        tmp_path / "db.db" / "t", "dt STRING, k INT, v STRING", ("dt", "k"), ("dt",),
+        bucket=2, write_only="true",
+    ).table  # fmt: skip
+    writer = TableWriter(table)
+    for epoch in range(3):
+        writer.write([("+I", {"dt": "a", "k": k, "v": str(epoch)}) for k in range(20)])
+    altered = replace(table.schema, schema_id=1, options={**table.schema.options, "bucket": "4"})
+    assert table.schemas.create(altered)
+
+    def lost() -> list[int]:
+        return [
+            k for k in range(20) if not paimon_java.read(table.location, where={"dt": "a", "k": k})
+        ]
+
+    assert lost() == []
+    rescaled = open_for_writing(open_table(table.location, table.clock))
+    job = rescaled.with_options({"write-only": "false"})
+    compactor = StreamTableCommit(
+        job, "c", CompactInCaller(job), last_identifier=BATCH_COMMIT_IDENTIFIER
+    )
+    compactor.compact_whole()
+    assert lost() == []
+
+
+@pytest.mark.parametrize("kind", ["INT", "BIGINT", "TIMESTAMP(6)"])
+def test_the_same_rows_expire(paimon_java: PaimonJava, tmp_path: Path, kind: str) -> None:
+    """Of two tables with the same rows, one is compacted by Paimon and one by us."""
+    options = {"record_level__expire_time": "1000 d", "record_level__time_field": "t"}
+    days = [dt.datetime(year, 1, 1) for year in (1999, 2037)]  # noqa: DTZ001
+    seconds = [int(day.replace(tzinfo=dt.UTC).timestamp()) for day in days]
+    times = days if kind.startswith("TIMESTAMP") else seconds
+    kept = []
+    for name in ("ours", "theirs"):
+        table = small_table(tmp_path / "db.db" / name, f"k INT, t {kind}", ("k",), **options).table
+        writer = TableWriter(table)
+        writer.write([("+I", {"k": k, "t": time}) for k, time in enumerate([*times, None])])
+        writer.write([("+I", {"k": 9, "t": times[0]})])
+        assert len(paimon_java.read(table.location)) == 4
+        if name == "ours":
+            writer.commit.compact_whole()
+        else:
+            paimon_java.compact(table.location)
+        kept.append(sorted(row["k"] for row in paimon_java.read(table.location)))
+    assert kept == [[1, 2], [1, 2]]
+
+
+def test_of_two_rows_with_one_number_the_lower_level_counts(
+    paimon_java: PaimonJava, tmp_path: Path
+) -> None:
+    """Writers side by side give one number twice. Paimon's look-ups take the lower level's row."""
+    keys = [{"k": k} for k in range(6)]
+    wanted = by_content({**key, "v": "second"} for key in keys)
+    levels = {5: "first", 4: "second"}
+    for compacts, order in (("ours", (5, 4)), ("theirs", (4, 5))):
+        table = small_table(
+            tmp_path / "db.db" / compacts, "k INT, v STRING", ("k",), changelog_producer="lookup"
+        ).table
+        for epoch, level in enumerate(order):
+            rows: list[Change] = [("+I", {**key, "v": levels[level]}) for key in keys]
+            [change] = write_changes(table, rows, 0)
+            lifted = tuple(file.upgraded(level) for file in change.added)
+            commit = FileStoreCommit(table, CommitHistory(table, "a", table.snapshots.latest()))
+            change = replace(change, added=lifted)
+            commit.commit_appends(ManifestCommittable(identifier=epoch, changes=(change,)))
+        assert by_content(read_rows(table)) == wanted
+        assert by_content(paimon_java.read(table.location)) == wanted
+        live = FileStoreScan(table).live(table.snapshots.latest())
+        assert sorted(entry.file.level for entry in live) == [4, 5]
+        asked = pa.RecordBatch.from_pylist(keys, arrow_schema(table.schema.key_type))
+        look_up = bucket_lookup(table, live[0].partition, 0, ("v",))
+        matches = look_up.rows(asked, [entry.file for entry in live])
+        assert matches.rows.column("v").to_pylist() == ["second"] * len(keys)
+        if compacts == "ours":
+            StreamTableCommit(table, "a", CompactInCaller(table)).compact_whole()
+        else:
+            paimon_java.compact(table.location)
+        assert by_content(read_rows(table)) == wanted

@@ -1,0 +1,230 @@
+"""Logins at an Iceberg REST catalog: tokens, OAuth and signatures of AWS.
+
+Iceberg's own server of its test fixtures asks for none, so a server before it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from pyiceberg.catalog import Catalog, load_catalog
+
+from stream_app.app.cli.main import main
+from stream_app.table.opening import open_table
+from tests.support.jobs.table_writer import read_rows
+from tests.support.servers.catalog_proxy import GuardedCatalog, Logins, SigningKey
+from tests.support.tables.catalog_table import (
+    catalog_table,
+    commits_within,
+    rows_in,
+    silent_port,
+)
+from tests.support.tables.small_table import SmallTable
+from tests.testbed.servers.iceberg_rest import IcebergRest
+
+pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
+REST = "metadata.iceberg.rest."
+TOKEN, SECRET = "token-that-lets-in", "secret-of-the-writer"
+KEY = SigningKey("AKIAWRITER", "signing/secret+of+the+writer", "eu-central-1", "glue")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[IcebergRest]:
+    with closing(IcebergRest()) as served:
+        yield served
+
+
+@pytest.fixture
+def catalog(server: IcebergRest) -> Catalog:
+    return load_catalog("reader", type="rest", uri=server.uri)
+
+
+@pytest.fixture
+def guarded(server: IcebergRest) -> Iterator[GuardedCatalog]:
+    with closing(GuardedCatalog(server.uri, Logins())) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def signed(guarded: GuardedCatalog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    guarded.logins.key = KEY
+    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY.access_key)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", KEY.secret_key)
+
+
+def a_table(folder: Path, uri: str, **settings: str) -> SmallTable:
+    """A table in a catalog; the settings are the client's."""
+    chosen = {"metadata.iceberg.storage": "rest-catalog", f"{REST}uri": uri}
+    chosen |= {REST + key.replace("_", "-"): value for key, value in settings.items()}
+    return catalog_table(folder, "id INT", (), chosen)
+
+
+def with_settings(table: SmallTable, epoch: int, **settings: str) -> SmallTable:
+    changed = {REST + key.replace("_", "-"): value for key, value in settings.items()}
+    return SmallTable(open_table(table.path).with_options(changed), _epoch=epoch)
+
+
+def ids_of(catalog: Catalog, table: SmallTable) -> list[int]:
+    return sorted(rows_in(catalog, table).column("id").to_pylist())
+
+
+def commit(table: SmallTable, *numbers: int) -> None:
+    for number in numbers:
+        table.commit(("+I", {"id": number}))
+
+
+def test_a_wrong_token_is_told_with_its_keys_and_a_right_one_catches_up(
+    tmp_path: Path, guarded: GuardedCatalog, catalog: Catalog, caplog: pytest.LogCaptureFixture
+) -> None:
+    guarded.logins.tokens = {TOKEN}
+    table = a_table(tmp_path, guarded.uri, token="token-of-nobody")
+    commit(table, 0, 1)
+    assert "the Iceberg catalog refuses the login: NotAuthorizedException" in caplog.text
+    assert f"where: {table.table.label} of {guarded.uri}" in caplog.text
+    for key in ("PYICEBERG_CATALOG__REST__TOKEN", f"{REST}token"):
+        assert key in caplog.text
+    assert "token-of-nobody" not in caplog.text
+    assert len(read_rows(table.table)) == 2
+    commit(with_settings(table, 2, token=TOKEN), 2)
+    assert ids_of(catalog, table) == [0, 1, 2]
+
+
+def test_a_token_of_the_driver_s_environment_is_in_no_schema_and_no_output(
+    tmp_path: Path, guarded: GuardedCatalog, catalog: Catalog, monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setenv("PYICEBERG_CATALOG__REST__TOKEN", TOKEN)
+    guarded.logins.tokens = {TOKEN}
+    table = a_table(tmp_path, guarded.uri)
+    commit(table, 7)
+    assert ids_of(catalog, table) == [7]
+    assert TOKEN not in (Path(table.path) / "schema" / "schema-0").read_text()
+    for words in (["check"], ["inspect"], ["inspect", "options"], ["compact", "--dry-run"]):
+        assert main([words[0], table.path, *words[1:]]) == 0
+    assert main(["read", table.path, "--where", f"id = 'no {TOKEN}'"]) == 2
+    shown = capfd.readouterr()
+    assert "found 'no ****'" in shown.err
+    assert TOKEN not in shown.out + shown.err
+
+
+def test_a_secret_among_the_options_is_hidden_where_they_are_shown(
+    tmp_path: Path, guarded: GuardedCatalog, capfd: pytest.CaptureFixture[str]
+) -> None:
+    guarded.logins.credential = f"writer:{SECRET}"
+    login = {"oauth2_server_uri": f"{guarded.uri}/login"}
+    table = a_table(tmp_path, guarded.uri, credential=f"writer:{SECRET}", **login)
+    for view in ("options", "schemas"):
+        assert main(["inspect", table.path, view]) == 0
+        shown = capfd.readouterr().out
+        assert f"{REST}credential" in shown
+        assert "****" in shown
+        assert SECRET not in shown
+
+
+def test_oauth_gives_a_token_and_a_new_one_when_that_has_ended(
+    tmp_path: Path, guarded: GuardedCatalog, catalog: Catalog, caplog: pytest.LogCaptureFixture
+) -> None:
+    guarded.logins.credential, guarded.logins.scope = f"writer:{SECRET}", "catalog:write"
+    login = {"oauth2_server_uri": f"{guarded.uri}/login", "scope": "catalog:write"}
+    table = a_table(tmp_path, guarded.uri, credential=f"writer:{SECRET}", **login)
+    commit(table, 0)
+    assert ids_of(catalog, table) == [0]
+    guarded.logins.tokens.clear()  # they have ended
+    commit(table, 1)
+    assert ids_of(catalog, table) == [0, 1]
+    assert "do not see" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"credential": "writer:secret-of-nobody"}, "invalid_client: nobody knows this secret"),
+        ({"scope": "another"}, "invalid_scope"),
+    ],
+    ids=["secret", "scope"],
+)
+def test_a_login_that_oauth_refuses_is_told_with_its_keys(
+    tmp_path: Path, guarded: GuardedCatalog, catalog: Catalog, caplog: pytest.LogCaptureFixture,
+    wrong: dict[str, str], says: str,
+) -> None:  # fmt: skip
+    guarded.logins.credential = f"writer:{SECRET}"
+    right = {"oauth2_server_uri": f"{guarded.uri}/login", "credential": f"writer:{SECRET}"}
+    table = a_table(tmp_path, guarded.uri, **{**right, **wrong})
+    commit(table, 0)
+    assert f"the Iceberg catalog refuses the login: {says}" in caplog.text
+    for key in ("credential", "oauth2-server-uri", "scope"):
+        assert f"{REST}{key}" in caplog.text
+    assert "secret-of" not in caplog.text
+    commit(with_settings(table, 1, **right, scope="catalog"), 1)
+    assert ids_of(catalog, table) == [0, 1]
+
+
+def test_requests_are_signed_as_aws_wants_it(
+    tmp_path: Path, guarded: GuardedCatalog, signed: None, catalog: Catalog
+) -> None:
+    settings = {"rest.sigv4-enabled": "true", "rest.signing-region": KEY.region}
+    table = a_table(tmp_path, guarded.uri, **settings, **{"rest.signing-name": KEY.service})
+    commit(table, 0, 1)
+    assert ids_of(catalog, table) == [0, 1]
+
+
+@pytest.mark.usefixtures("signed")
+def test_a_signature_by_another_key_is_told_and_a_missing_key_too(
+    tmp_path: Path, guarded: GuardedCatalog, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret-of-nobody")
+    settings = {"rest.sigv4-enabled": "true", "rest.signing-region": KEY.region}
+    table = a_table(tmp_path, guarded.uri, **settings, **{"rest.signing-name": KEY.service})
+    commit(table, 0)
+    assert "does not permit it: ForbiddenException: the signature does not match" in caplog.text
+    assert f"{REST}rest.signing-region" in caplog.text
+    assert "secret-of-nobody" not in caplog.text
+    caplog.clear()
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    commit(with_settings(table, 1), 1)
+    assert "there are no keys of AWS, or no region" in caplog.text
+    assert len(read_rows(table.table)) == 2
+
+
+def test_a_login_that_may_only_read_is_told_what_it_lacks(
+    tmp_path: Path, guarded: GuardedCatalog, catalog: Catalog, caplog: pytest.LogCaptureFixture
+) -> None:
+    guarded.logins.tokens, guarded.logins.is_reader = {TOKEN}, True
+    table = a_table(tmp_path, guarded.uri, token=TOKEN)
+    commit(table, 0)
+    assert "does not permit it: ForbiddenException: a reader changes nothing" in caplog.text
+    assert "give the login the rights to load, register and change this table" in caplog.text
+    guarded.logins.is_reader = False
+    commit(table, 1)
+    assert ids_of(catalog, table) == [0, 1]
+
+
+def test_a_login_that_never_comes_holds_no_commit(
+    tmp_path: Path, guarded: GuardedCatalog, caplog: pytest.LogCaptureFixture
+) -> None:
+    with silent_port() as port:
+        login = {"oauth2_server_uri": f"http://127.0.0.1:{port}", "credential": f"writer:{SECRET}"}
+        limit = {"rest.client.socket-timeout-ms": "300"}
+        assert commits_within(a_table(tmp_path, guarded.uri, **login, **limit), 60)
+    assert "timed out" in caplog.text
+    assert SECRET not in caplog.text
+
+
+def test_a_login_server_that_is_none_is_told_without_its_answer(
+    tmp_path: Path, guarded: GuardedCatalog, caplog: pytest.LogCaptureFixture
+) -> None:
+    login = {"oauth2_server_uri": f"{guarded.uri}/page", "credential": f"writer:{SECRET}"}
+    commit(a_table(tmp_path, guarded.uri, **login), 0)
+    assert "what answers is no Iceberg REST catalog, or no server of its logins" in caplog.text
+    assert f"{REST}oauth2-server-uri" in caplog.text
+    assert SECRET not in caplog.text

@@ -1,0 +1,275 @@
+"""Iceberg's runtime for Spark reads our tables by their names: rows, history, tags, statistics."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from stream_app.model.schema.data_type import STRING, parse_columns
+from stream_app.planning.schema.schema_changes import (
+    AddColumn,
+    ChangeType,
+    DropColumn,
+    RenameColumn,
+    SchemaChange,
+)
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.iceberg.publisher import IcebergPublisher
+from stream_app.table.opening import open_table
+from stream_app.table.schema.alter import alter_table
+from stream_app.table.upkeep.rollback import plan_rollback, roll_back
+from stream_app.table.upkeep.tags import create_tag, new_tag
+from tests.support.histories.random_changes import RandomChanges
+from tests.support.jobs.table_writer import TableWriter, by_content, read_rows
+from tests.support.judges.iceberg_spark import (
+    IcebergSpark,
+    SparkIcebergError,
+    why_no_iceberg_in_spark,
+)
+from tests.support.judges.normal_rows import Row, normal_rows
+from tests.support.tables.expire_now import expire
+from tests.support.tables.small_table import small_table
+from tests.testbed.servers.iceberg_rest import IcebergRest
+
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.spark,
+    pytest.mark.usefixtures("unsynced"),
+    pytest.mark.skipif(
+        why_no_iceberg_in_spark() is not None, reason=why_no_iceberg_in_spark() or ""
+    ),
+]
+STORAGES = ("table-location", "hadoop-catalog", "rest-catalog")
+VECTORS = {
+    "deletion-vectors.enabled": "true",
+    "deletion-vectors.bitmap64": "true",
+    "metadata.iceberg.format-version": "3",
+    "num-sorted-run.compaction-trigger": "2",
+}
+KINDS: dict[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
+    "vectors of version 3": (("dt", "id"), VECTORS),
+    "highest level of version 2": (("dt", "id"), {}),
+    "append": ((), {}),
+}
+COLUMNS = (
+    "dt DATE NOT NULL, id INT NOT NULL, i INT, f FLOAT, m DECIMAL(9, 2), s STRING, t TIMESTAMP(6), "
+    "z TIMESTAMP(6) WITH LOCAL TIME ZONE, b BYTES, k BOOLEAN"
+)
+ALTERS: tuple[SchemaChange, ...] = (
+    AddColumn(name="note", data_type=STRING, comment="of the clerk"),
+    RenameColumn("s", "text"),
+    ChangeType("i", parse_columns("x BIGINT").types[0]),
+    ChangeType("m", parse_columns("x DECIMAL(12, 2)").types[0]),
+    DropColumn("b"),
+)
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[IcebergSpark]:
+    with IcebergSpark() as spark:
+        yield spark
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[IcebergRest]:
+    served = IcebergRest()
+    yield served
+    served.close()
+
+
+@dataclass
+class JudgedTable:
+    """A table that Spark reads beside our own reader.
+
+    Attributes:
+        name: of the table in Spark.
+        seen: the rows of each snapshot that was compared, by its number.
+    """
+
+    judge: IcebergSpark
+    name: str
+    table: FileStoreTable
+    rng: random.Random
+    seen: dict[int, list[Row]] = field(default_factory=dict)
+    _writer: TableWriter = field(init=False)
+    _changes: RandomChanges = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.begin_again()
+
+    @property
+    def newest(self) -> int:
+        latest = self.table.snapshots.latest()
+        assert latest is not None
+        return latest.snapshot_id
+
+    def begin_again(self) -> None:
+        """A new process, which sees the newest schema."""
+        self.table = open_table(self.table.location, self.table.clock)
+        self._writer = TableWriter(self.table, user=uuid.uuid4().hex)
+        has_key = bool(self.table.schema.primary_keys)
+        self._changes = RandomChanges(
+            self.table.schema, self.rng, key_count=6000 if has_key else 1, deletes=has_key
+        )
+
+    def write(self, epochs: int) -> None:
+        """Commit inserts, updates and deletes, and let Iceberg's readers see them."""
+        has_key = bool(self.table.schema.primary_keys)
+        for _ in range(epochs):
+            changes = self._changes.epoch(1500 if self._writer.epoch == 0 else 40)
+            self._writer.write([one for one in changes if has_key or one[0] in ("+I", "+U")])
+        self.compact(whole="deletion-vectors.enabled" not in self.table.schema.options)
+
+    def compact(self, *, whole: bool) -> None:
+        """Compact all, or what is due."""
+        self._writer.commit.compact_whole() if whole else self._writer.commit.drain()
+        self.compare()
+
+    def compare(self) -> None:
+        """Spark reads the rows that we read, also where it leaves files out by their statistics."""
+        rows = self.seen[self.newest] = read_rows(self.table)
+        assert self.rows() == by_content(rows)
+        if not rows:
+            return
+        key, day = (self.rng.choice(rows)[name] for name in ("id", "dt"))
+        assert self.rows(f"WHERE id >= {key} AND dt <= DATE '{day}'") == by_content(
+            row for row in rows if row["id"] >= key and row["dt"] <= day
+        )
+        assert self.rows("WHERE i IS NULL OR k") == by_content(
+            row for row in rows if row["i"] is None or row["k"]
+        )
+
+    def rows(self, rest: str = "") -> list[str]:
+        """By Spark; `rest` of the query."""
+        return by_content(normal_rows(self.query(f"SELECT * FROM {self.name} {rest}")))
+
+    def query(self, text: str) -> pa.Table:
+        return self.judge.rows(text)
+
+    def operations(self) -> dict[int, str]:
+        """What Iceberg's snapshots did, by their numbers, which ascend."""
+        query = f"SELECT snapshot_id, operation FROM {self.name}.snapshots ORDER BY 1"
+        return {one["snapshot_id"]: one["operation"] for one in self.query(query).to_pylist()}
+
+    def listed(self) -> list[int]:
+        """The numbers of Iceberg's snapshots."""
+        return list(self.operations())
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=STORAGES)
+def judged(
+    request: pytest.FixtureRequest, tmp_path: Path, judge: IcebergSpark, seed: int, kind: str
+) -> JudgedTable:
+    """A new table in a catalog of its own."""
+    keys, options = KINDS[kind]
+    storage, number, warehouse = request.param, uuid.uuid4().hex[:8], tmp_path / "wh"
+    catalog, database = f"lake_{number}", f"shop_{number}"
+    chosen = {"metadata.iceberg.storage": storage, "snapshot.num-retained.min": "1", **options}
+    name, settings = database, {"type": "hadoop", "warehouse": f"{warehouse}/iceberg"}
+    if storage == "table-location":  # folders of databases are those of a hadoop catalog
+        name, settings["warehouse"] = f"`{database}.db`", str(warehouse)
+    elif storage == "rest-catalog":
+        server: IcebergRest = request.getfixturevalue("server")
+        settings = {"type": "rest", "uri": server.uri}
+        chosen["metadata.iceberg.rest.uri"] = server.uri
+    judge.add_catalog(catalog, settings)
+    path = warehouse / f"{database}.db" / "orders"
+    made = small_table(path, COLUMNS, keys, keys[:1] or ("k",), **chosen)
+    return JudgedTable(judge, f"{catalog}.{name}.orders", made.table, random.Random(seed))
+
+
+def test_spark_s_iceberg_sees_the_whole_life_of_a_table(judged: JudgedTable) -> None:
+    """Updates, deletes, ALTER, compactions, expiry, tags and a rollback."""
+    judged.write(epochs=3)
+    monday = judged.newest
+    assert create_tag(judged.table, new_tag(judged.table, "monday", monday))
+    alter_table(judged.table, ALTERS)
+    judged.begin_again()
+    judged.write(epochs=2)
+    judged.compact(whole=True)
+    assert judged.rows("VERSION AS OF 'monday'") == by_content(judged.seen[monday])
+    assert judged.listed() == list(judged.table.snapshots.ids())
+    vectors = judged.query(f"SELECT added_delete_files_count n FROM {judged.name}.all_manifests")
+    has_vectors = "deletion-vectors.enabled" in judged.table.schema.options
+    assert (sum(vectors["n"].to_pylist()) > 0) == has_vectors
+    assert_appends_only_append(judged)
+
+    expire(judged.table, num_max=2, num_min=1, time_ms=0)
+    IcebergPublisher(judged.table).catch_up()
+    assert judged.listed() == [monday, *judged.table.snapshots.ids()]
+    assert judged.rows("VERSION AS OF 'monday'") == by_content(judged.seen[monday])
+    judged.compare()
+
+    target = judged.newest
+    judged.write(epochs=1)
+    judged.write(epochs=1)
+    history = judged.query(f"SELECT * FROM {judged.name}.history")
+    assert history["snapshot_id"].to_pylist()[-1] == judged.newest
+    roll_back(
+        judged.table,
+        plan_rollback(judged.table, judged.table.snapshots.snapshot(target)),
+        resets_consumers=False,
+    )
+    assert judged.rows() == by_content(judged.seen[target])
+    assert judged.operations()[target] != "append"  # its files are listed anew
+    judged.begin_again()
+    judged.write(epochs=1)
+    assert judged.listed() == [monday, *judged.table.snapshots.ids()]
+    references = judged.query(f"SELECT name, snapshot_id FROM {judged.name}.refs").to_pylist()
+    assert {one["name"]: one["snapshot_id"] for one in references} == {
+        "main": judged.newest,
+        "monday": monday,
+    }
+    assert_appends_only_append(judged)
+
+
+def assert_appends_only_append(judged: JudgedTable) -> None:
+    """A snapshot of the operation "append" brings no deletion vectors, and drops no files.
+
+    Readers of new rows alone, such as Spark's streams, take all files of such a snapshot for new.
+    """
+    wrong = judged.query(
+        f"SELECT s.snapshot_id FROM {judged.name}.snapshots s JOIN {judged.name}.all_manifests m "
+        "ON m.added_snapshot_id = s.snapshot_id WHERE s.operation = 'append' "
+        "AND (m.deleted_data_files_count > 0 OR m.added_delete_files_count > 0)"
+    )
+    assert wrong["snapshot_id"].to_pylist() == []
+
+
+@pytest.mark.parametrize("kind", ["append"], indirect=True)
+def test_spark_deletes_no_files_of_ours(judged: JudgedTable) -> None:
+    judged.write(epochs=2)
+    catalog, _, table = judged.name.partition(".")
+    for procedure in (
+        f"expire_snapshots(table => '{table}', older_than => TIMESTAMP '2100-01-01 00:00:00')",
+        f"remove_orphan_files(table => '{table}')",
+    ):
+        with pytest.raises(SparkIcebergError, match="GC is disabled"):
+            judged.query(f"CALL {catalog}.system.{procedure}")
+    judged.compare()
+
+
+@pytest.mark.parametrize("kind", ["vectors of version 3"], indirect=True)
+def test_what_spark_writes_is_gone_with_our_next_commit(judged: JudgedTable) -> None:
+    """Else a catalog, whose numbers its commits have raised, would refuse all of ours."""
+    judged.write(epochs=1)
+    columns = judged.query(f"SELECT * FROM {judged.name}").column_names
+    for _ in range(2):
+        judged.query(f"INSERT INTO {judged.name} SELECT * FROM {judged.name} LIMIT 3")
+        judged.query(f"DELETE FROM {judged.name} WHERE id > 0")
+        judged.query(f"ALTER TABLE {judged.name} ADD COLUMN theirs_{judged.newest} INT")
+        judged.write(epochs=1)
+        assert judged.rows() == by_content(read_rows(judged.table))
+    judged.compact(whole=True)
+    assert judged.query(f"SELECT * FROM {judged.name}").column_names == columns

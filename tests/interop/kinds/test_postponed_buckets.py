@@ -1,0 +1,97 @@
+"""Tables with ``bucket = -2``: Paimon's Java and stream_app postpone rows, and read the same ones.
+
+Paimon's library has no job that gives postponed rows their buckets; its Flink and Spark have. Java
+writes to real buckets as these do: by an option of the process that gives their number.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app.model.bucket_id import POSTPONED
+from stream_app.table.opening import open_for_writing, open_table
+from stream_app.table.rescale.postponed_move import move_postponed
+from stream_app.table.versions.file_store_scan import FileStoreScan
+from tests.support.jobs.table_writer import TableWriter, by_content, read_rows
+from tests.support.judges.normal_rows import normal_rows
+from tests.support.judges.paimon_java import PaimonJava
+from tests.support.judges.pypaimon_reader import PyPaimonReader
+from tests.support.tables.small_table import Change
+from tests.support.tables.sound_table import found_in
+
+pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
+
+COLUMNS = [("dt", "STRING NOT NULL"), ("id", "BIGINT NOT NULL"), ("v", "STRING")]
+Rows = dict[tuple[str, int], str]
+
+
+def changes(noise: random.Random, rows: Rows, mark: str) -> list[Change]:
+    """Some upserts and deletes; `rows` becomes what they leave."""
+    made: list[Change] = []
+    for _ in range(40):
+        day, number = noise.choice(("d0", "d1")), noise.randrange(60)
+        if noise.random() < 0.2:
+            rows.pop((day, number), None)
+            made.append(("-D", {"dt": day, "id": number, "v": None}))
+        else:
+            rows[day, number] = mark
+            made.append(("+I", {"dt": day, "id": number, "v": mark}))
+    return made
+
+
+def as_rows(rows: Rows) -> list[dict[str, Any]]:
+    return [{"dt": day, "id": number, "v": v} for (day, number), v in rows.items()]
+
+
+@pytest.mark.parametrize("options", [{}, {"changelog-producer": "input"}], ids=["none", "input"])
+def test_each_postpones_and_reads_what_the_other_has_moved(
+    paimon_java: PaimonJava,
+    pypaimon: PyPaimonReader,
+    tmp_path: Path,
+    seed: int,
+    options: dict[str, Any],
+) -> None:
+    location = tmp_path / "shop.db" / "orders"
+    noise, rows = random.Random(f"{seed} {sorted(options)}"), Rows()
+    paimon_java.create(
+        location, COLUMNS, primary_keys=["dt", "id"], partition_keys=["dt"],
+        options={"bucket": -2, "postpone.default-bucket-num": 3, **options},
+    )  # fmt: skip
+    table = open_for_writing(open_table(str(location)))
+
+    def check(wanted: list[dict[str, Any]]) -> None:
+        assert by_content(paimon_java.read(location)) == by_content(wanted)
+        assert by_content(normal_rows(pypaimon.read(location))) == by_content(wanted)
+        assert by_content(read_rows(table)) == by_content(wanted)
+
+    for number in range(3):
+        before = as_rows(rows)
+        paimon_java.write(location, changes(noise, rows, f"java {number}"), identifier=number)
+        check(before)
+        assert move_postponed(table) is not None
+        check(as_rows(rows))
+        before = as_rows(rows)
+        writer = TableWriter(table, user=f"ours {number}")
+        writer.write(changes(noise, rows, f"ours {number}"))
+        check(before)
+        waiting = [one for one in paimon_java.files(location) if one["bucket"] == POSTPONED]
+        assert {one["total_buckets"] for one in waiting} == {POSTPONED}
+        assert move_postponed(table) is not None
+        check(as_rows(rows))
+        in_buckets = changes(noise, rows, f"java in buckets {number}")
+        paimon_java.write(
+            location, in_buckets, identifier=100 + number, commit_user="b", options={"bucket": 3}
+        )
+        check(as_rows(rows))
+    TableWriter(table, user="compactor").write([])
+    compactor = TableWriter(table, user="another")
+    compactor.write([])
+    compactor.commit.compact_whole()
+    check(as_rows(rows))
+    live = FileStoreScan(table).live(table.snapshots.latest())
+    assert {one.total_buckets for one in live} == {3}
+    assert found_in(table) == []

@@ -1,0 +1,146 @@
+"""``bucket = -2``: rows wait unread in bucket-postpone, until a compaction gives them buckets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app.model.bucket_id import POSTPONED
+from stream_app.model.snapshot import CommitKind
+from stream_app.table.api.paimon_table import PaimonTable
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.rescale.postponed_move import move_postponed
+from stream_app.table.versions.file_store_scan import FileStoreScan
+from tests.support.engines.epoch_in_caller import EpochHere
+from tests.support.jobs.table_writer import TableWriter, by_content, read_rows
+from tests.support.jobs.two_table_job import TwoTables
+from tests.support.tables.small_table import Change, SmallTable, small_table
+from tests.support.tables.snapshot_chain import files_on_disk, files_that_snapshots_name
+from tests.support.tables.sound_table import found_in
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+
+def a_table(folder: Path, **options: Any) -> FileStoreTable:
+    columns = "dt STRING, k INT, v STRING"
+    made: SmallTable = small_table(
+        folder / "db.db" / "t", columns, ("dt", "k"), ("dt",), bucket=-2, **options
+    )
+    return made.table
+
+
+def rows(epoch: int) -> list[Change]:
+    changes: list[Change] = [
+        ("+I", {"dt": f"d{k % 2}", "k": k, "v": f"{epoch}"}) for k in range(epoch, 30)
+    ]
+    return [*changes, ("-D", {"dt": f"d{epoch % 2}", "k": epoch, "v": None})]
+
+
+def totals(table: FileStoreTable) -> set[tuple[str, int]]:
+    return {
+        (table.paths.partition(entry.partition), entry.total_buckets)
+        for entry in FileStoreScan(table).live(table.snapshots.latest())
+    }
+
+
+def moved_rows(table: FileStoreTable) -> int:
+    moved = move_postponed(table)
+    assert moved is not None
+    assert moved.outcome.conflict is None
+    return moved.rows
+
+
+@pytest.mark.parametrize("producer", ["none", "input", "lookup", "full-compaction"])
+def test_rows_are_read_when_they_have_a_bucket(tmp_path: Path, producer: str) -> None:
+    table = a_table(tmp_path, changelog_producer=producer, postpone__target_row_num_per_bucket=20)
+    writer = TableWriter(table)
+    for epoch in range(3):
+        writer.write(rows(epoch))
+        assert read_rows(table) == []
+    assert totals(table) == {("dt=d0", POSTPONED), ("dt=d1", POSTPONED)}
+    assert moved_rows(table) == 90
+    newest = table.snapshots.latest()
+    assert newest is not None
+    assert newest.commit_kind is CommitKind.COMPACT
+    assert totals(table) == {("dt=d0", 3), ("dt=d1", 3)}
+    for epoch in range(3, 6):
+        writer.write(rows(epoch))
+    moved_rows(table)
+    assert totals(table) == {("dt=d0", 3), ("dt=d1", 3)}
+    writer.restart()
+    writer.commit.compact_whole()
+    assert by_content(read_rows(table)) == by_content(writer.model.rows())
+    assert move_postponed(table) is None
+    assert found_in(table) == []
+    assert files_on_disk(table, "data-") <= files_that_snapshots_name(table)
+    if producer != "none":
+        replayed = dict[tuple[str, int], str]()
+        for changes in PaimonTable(table).changelog(snapshot=1):
+            for row in changes.rows.to_pylist():
+                if row["rowkind"] in ("+I", "+U"):
+                    replayed[row["dt"], row["k"]] = row["v"]
+                else:
+                    replayed.pop((row["dt"], row["k"]), None)
+        rebuilt = [{"dt": dt, "k": k, "v": v} for (dt, k), v in replayed.items()]
+        assert by_content(rebuilt) == by_content(writer.model.rows())
+
+
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [({"postpone__default_bucket_num": 5}, 5), ({}, 1)],
+    ids=["default", "by bytes"],
+)
+def test_the_first_number_of_buckets(tmp_path: Path, options: dict[str, Any], count: int) -> None:
+    table = a_table(tmp_path, **options)
+    TableWriter(table).write(rows(0))
+    moved_rows(table)
+    assert totals(table) == {("dt=d0", count), ("dt=d1", count)}
+
+
+def test_only_one_of_two_moves_the_rows(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    TableWriter(table).write(rows(0))
+    before = table.snapshots.latest()
+    assert before is not None
+    moved_rows(table)
+    files = files_on_disk(table, "data-")
+    assert move_postponed(table) is None
+    assert files_on_disk(table, "data-") == files
+
+
+def test_names_tell_the_share_of_a_key(tmp_path: Path) -> None:
+    """Paimon replays the files of one writer in their order; a key has one writer for good."""
+    table = a_table(tmp_path)
+    writer = TableWriter(table)
+    for epoch in range(2):
+        writer.write(rows(epoch))
+    shares: dict[int, set[str]] = {}
+    for entry in FileStoreScan(table).live(table.snapshots.latest()):
+        prefix, _, _ = entry.file.file_name.rpartition("-w-")
+        assert prefix.startswith("data--u-stream_app-s-")
+        reader = table.bucket_files(entry.partition, POSTPONED)
+        for batch in reader.read(entry.file):
+            for key in batch.column("k").to_pylist():
+                shares.setdefault(key, set()).add(prefix)
+    assert {len(prefixes) for prefixes in shares.values()} == {1}
+
+
+def test_a_job_writes_and_another_moves(tmp_path: Path) -> None:
+    tables = TwoTables(tmp_path, orders={"bucket": -2, "postpone__default_bucket_num": 2})
+    table = tables.tables[0]
+    for epoch in range(6):
+        tables.send([{"k": k, "v": f"{epoch}"} for k in range(epoch, 12)], [])
+    batch = tables.started(EpochHere(overlaps=True))
+    for epoch in range(6):
+        batch(tables.messages(epoch).combine_chunks().to_batches(), epoch)
+        tables.done(epoch)
+        if epoch % 2:
+            batch.settle()
+            moved_rows(table)
+    batch.settle()
+    batch.drain()
+    assert batch.failure is None
+    assert by_content(read_rows(table)) == by_content(tables.wanted()[0])
+    assert found_in(table) == []

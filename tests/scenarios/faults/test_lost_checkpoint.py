@@ -1,0 +1,195 @@
+"""A job with a new checkpoint would read records that its tables have already.
+
+Where they would count twice it does not begin, and says how it continues; elsewhere it warns.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app.errors import CheckpointError
+from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
+from stream_app.spark.ingest.epoch_committer import EpochCommitter
+from stream_app.spark.ingest.held_tables import resume
+from tests.support.engines.begun_epoch import begin_epoch
+from tests.support.engines.epoch_in_caller import EpochHere, Parts
+from tests.support.files.synced_disk import SyncedDisk
+from tests.support.jobs.table_writer import by_content, read_rows
+from tests.support.jobs.two_table_job import TwoTables
+from tests.support.tables.function_columns import FUNCTION_COLUMNS, NEEDED_OPTIONS
+from tests.support.tables.small_table import small_table
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+ORDERS = [{"k": number % 7, "v": f"first {number}"} for number in range(20)]
+EVENTS = [{"day": f"day {number % 2}", "n": number} for number in range(9)]
+ENDS = '{"a": {"0": 20}, "b": {"0": 9}}'
+TEXTS = {"bucket": 1, "merge_engine": "aggregation", "fields__v__aggregate_function": "listagg",
+         "fields__v__ignore_retract": "true"}  # fmt: skip
+
+
+def run(
+    batch: EpochCommitter[Parts],
+    tables: TwoTables,
+    runner: EpochHere,
+    epoch: int = 0,
+    sent: int | None = None,
+) -> BaseException | None:
+    """An epoch as Spark asks for it, of the messages that were sent with this number."""
+    parts = tables.messages(epoch if sent is None else sent).combine_chunks().to_batches()
+    runner.topics = [
+        batch for each in range(epoch + 1) for batch in tables.messages(each).to_batches()
+    ]
+    try:
+        batch(parts, epoch)
+        batch.settle()
+    except BaseException:
+        assert batch.failure is not None
+    return batch.failure
+
+
+def a_job(folder: Path, user: str = "the job", **kwargs: Any) -> TwoTables:
+    """A job whose first epoch has all messages."""
+    tables = TwoTables(folder, user, **kwargs)
+    tables.send(ORDERS, EVENTS)
+    return tables
+
+
+def after_a_loss(folder: Path, **kwargs: Any) -> TwoTables:
+    """The same job, once its checkpoint is gone."""
+    before = a_job(folder, **{key: kwargs[key] for key in kwargs.keys() & {"orders"}})
+    runner = EpochHere()
+    assert run(before.started(runner), before, runner) is None
+    shutil.rmtree(folder / "checkpoint")
+    return a_job(folder, "another", **kwargs)
+
+
+def contents(tables: TwoTables) -> list[Any]:
+    return [by_content(read_rows(table)) for table in tables.tables]
+
+
+def test_a_job_that_would_store_rows_twice_does_not_begin(tmp_path: Path) -> None:
+    tables, runner = after_a_loss(tmp_path), EpochHere()
+    before = contents(tables)
+    failure = run(tables.started(runner), tables, runner)
+    assert isinstance(failure, CheckpointError)
+    assert failure.where == tables.tables[1].location
+    assert failure.what.startswith("29 records of a, b that the job is about to read are in the")
+    assert "without a primary key each row would be there twice" in failure.what
+    assert f"source.starting-offsets = '{ENDS}'" in failure.fix
+    assert contents(tables) == before
+
+
+def test_behind_the_records_that_it_has_it_begins(tmp_path: Path) -> None:
+    """With the offsets that the error gives."""
+    tables, runner = after_a_loss(tmp_path), EpochHere()
+    failure = run(tables.started(runner), tables, runner)
+    assert isinstance(failure, CheckpointError)
+    begin = json.loads(failure.fix.split("source.starting-offsets = '")[1].split("'")[0])
+    shutil.rmtree(tmp_path / "checkpoint")
+    tables.sent.append({"a": [{"k": 1, "v": "new"}], "b": [{"day": "day 9", "n": 9}]})
+    begin_epoch(tables.checkpoint(), 0, begin, tables.ends(2), "another")
+    assert run(tables.started(runner), tables, runner, 0, sent=1) is None
+    assert contents(tables) == [by_content(rows) for rows in tables.wanted()]
+
+
+def test_it_stores_them_again_when_it_is_told_to(tmp_path: Path) -> None:
+    tables, runner = after_a_loss(tmp_path, takes_repeats=True), EpochHere()
+    assert run(tables.started(runner), tables, runner) is None
+    assert contents(tables) == [by_content(tables.wanted()[0]), by_content([*EVENTS, *EVENTS])]
+
+
+def test_of_a_database_the_tables_that_count_twice_are_held(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The others continue; a resumed one is held again, until the job is told to store them."""
+    tables, runner = after_a_loss(tmp_path), EpochHere()
+    before = contents(tables)
+    batch = tables.started(runner, each_for_itself=True)
+    assert run(batch, tables, runner) is None
+    assert contents(tables) == before
+    assert batch.tables.held.by_name.keys() == {"b"}
+    assert f"starting-offsets = '{ENDS}'" in batch.tables.held.by_name["b"].reason
+    [warning] = [record.getMessage() for record in caplog.records if "already" in record.message]
+    assert tables.tables[0].location in warning
+    assert "a changelog tells these changes again" in warning
+
+    tables.send([], [{"day": "day 9", "n": 9}])
+    assert run(batch, tables, runner, 1) is None
+    resume(tables.checkpoint(), "b", 0)
+    batch.while_idle()
+    tables.tables[0].clock.sleep(3600)
+    batch.while_idle()
+    assert contents(tables) == before
+    assert tables.state().held.keys() == {"b"}
+
+    tables.takes_repeats = True
+    runner.topics = [each for epoch in (0, 1) for each in tables.messages(epoch).to_batches()]
+    again = tables.started(runner, each_for_itself=True)
+    again.while_idle()
+    tables.tables[0].clock.sleep(3600)
+    again.while_idle()
+    assert contents(tables)[1] == by_content([*EVENTS, *EVENTS, {"day": "day 9", "n": 9}])
+
+
+def test_sums_are_as_rows_without_a_key(tmp_path: Path) -> None:
+    tables, runner = after_a_loss(tmp_path, orders=TEXTS), EpochHere()
+    failure = run(tables.started(runner), tables, runner)
+    assert isinstance(failure, CheckpointError)
+    assert failure.where == tables.tables[0].location
+    assert "each would count twice in v" in failure.what
+
+
+def test_a_new_table_and_other_topics_are_taken(tmp_path: Path) -> None:
+    tables, runner = after_a_loss(tmp_path), EpochHere()
+    shutil.rmtree(tmp_path / "events")
+    tables, runner = a_job(tmp_path, "another"), EpochHere()
+    assert run(tables.started(runner), tables, runner) is None
+    assert contents(tables) == [by_content(rows) for rows in tables.wanted()]
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_an_epoch_in_a_table_keeps_its_offsets_through_a_power_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, isolated: bool
+) -> None:
+    """Spark writes them and syncs nothing."""
+    folder = tmp_path / "job"
+    folder.mkdir()
+    disk = SyncedDisk(folder)
+    disk.watch(monkeypatch)
+    tables, runner = a_job(folder), EpochHere()
+    offsets = folder / "checkpoint" / "offsets" / "0"
+    text = offsets.read_text().replace("{}", '{"conf":{}}')
+    offsets.unlink()
+    offsets.write_text(text)
+    batch = tables.started(runner, each_for_itself=isolated)
+    assert run(batch, tables, runner) is None
+    left = disk.found_after(tmp_path / "left")
+    assert (left / "events" / "snapshot" / "snapshot-1").exists()
+    assert (left / "checkpoint" / "offsets" / "0").read_text() == text
+
+
+@pytest.mark.parametrize("function", sorted(FUNCTION_COLUMNS))
+def test_the_functions_that_count_are_those_whose_values_change(
+    tmp_path: Path, function: str
+) -> None:
+    """Two rows, stored a second time, as an emptied checkpoint would have it."""
+    kind, *values = FUNCTION_COLUMNS[function]
+    for more in ({}, {"fields.v.distinct": "true"}, {"fields.v.nested-key": "a"}):
+        if "nested-key" in str(more) and not AGGREGATE_FUNCTIONS[function].of_rows:
+            continue
+        if "ts-field" in str(more) or (function == "merge_map_with_keytime" and more):
+            continue
+        options = {"merge-engine": "aggregation", "fields.v.aggregate-function": function}
+        options |= NEEDED_OPTIONS.get(function, {}) | more
+        made = small_table(tmp_path / f"t{len(str(more))}", f"k INT, v {kind}", ("k",), **options)
+        for _ in range(2):
+            before = [dict(row) for row in read_rows(made.table)]
+            for value in values:
+                made.commit(("+I", {"k": 1, "v": value}))
+        changes = before != read_rows(made.table)
+        assert changes == bool(made.table.schema.merge_rules.counting_columns), more

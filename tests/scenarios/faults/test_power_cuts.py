@@ -1,0 +1,195 @@
+"""The power goes after each change of a version's file, and undoes deletions that nobody synced.
+
+Which of them come back is up to the disk: all, those of one folder, or any of them. Whatever
+did: what is there reads right, the same command finishes, and a job continues.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.upkeep.announcements import is_announced, is_whole
+from tests.support.files.memory_file_io import MemoryFileIO
+from tests.support.histories.tagged_history import give, go_back, take_away
+from tests.support.jobs.table_writer import TableWriter
+from tests.support.tables.expire_now import expire
+from tests.support.tables.expiring_table import rows_of, versions
+from tests.support.tables.memory_table import copy_of, memory_table
+from tests.support.tables.sound_table import found_in
+
+OPTIONS = {
+    "bucket": "1",
+    "changelog-producer": "input",
+    "num-sorted-run.compaction-trigger": "3",
+    "file-operation.thread-num": "1",
+}
+KEPT = {"changelog.num-retained.max": "5", "changelog.num-retained.min": "5"}
+Work = Callable[[FileStoreTable], object]
+
+
+@dataclass(slots=True)
+class WatchedFileIO(MemoryFileIO):
+    """Does something after each change of the files."""
+
+    changed: Callable[[str], None] = field(default=lambda _: None)
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        created = MemoryFileIO.create_if_absent(self, path, data)
+        self.changed(f"create {path}")
+        return created
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        MemoryFileIO.overwrite(self, path, data)
+        self.changed(f"overwrite {path}")
+
+    def delete(self, path: str) -> None:
+        MemoryFileIO.delete(self, path)
+        self.changed(f"delete {path}")
+
+    def sync_deletions(self, folder: str) -> None:
+        MemoryFileIO.sync_deletions(self, folder)
+        self.changed(f"sync deletions of {folder}")
+
+
+def watched(table: FileStoreTable, changed: Callable[[str], None]) -> FileStoreTable:
+    copied = copy_of(table).file_io
+    assert isinstance(copied, MemoryFileIO)
+    files = WatchedFileIO(copied.clock, copied._files, copied._folders, changed=changed)
+    return replace(table, file_io=files)
+
+
+def is_of_a_version(path: str) -> bool:
+    return path.split("/")[2] in ("snapshot", "changelog", "tag", "consumer")
+
+
+def after_power_cuts(table: FileStoreTable, place: int) -> Iterator[tuple[str, FileStoreTable]]:
+    """The table as it may be found, by which deletions came back."""
+    files = table.file_io
+    assert isinstance(files, MemoryFileIO)
+    rng = random.Random(place)
+    ways: dict[str, Callable[[str], bool]] = {
+        "all": lambda _: True,
+        "snapshots": lambda path: path.startswith("/t/snapshot/"),
+        "tags": lambda path: path.startswith("/t/tag/tag-"),
+        "any": lambda _: rng.random() < 0.5,
+    }
+    for way, is_back in ways.items():
+        yield way, replace(table, file_io=files.after_crash(is_back=is_back))
+
+
+def a_table(options: dict[str, str]) -> FileStoreTable:
+    """Six epochs and their compactions; tags on the second, fourth and next to last version."""
+    table = memory_table(OPTIONS | options)
+    writer = TableWriter(table)
+    for number in range(6):
+        writer.write([("+I", {"k": number % 3, "v": f"{number}"}), ("-D", {"k": number % 2})])
+    writer.commit.drain()
+    latest = table.snapshots.latest_id()
+    assert latest is not None
+    for number in (2, 4, latest - 1):
+        give(table, f"t{number}", number)
+    return table
+
+
+def go_on(table: FileStoreTable) -> None:
+    """A job writes, and all that is old goes."""
+    writer = TableWriter(table, user="next")
+    for number in range(3):
+        writer.write([("+I", {"k": number, "v": "next"})])
+    writer.commit.compact_whole()
+    expire(table, num_max=1, num_min=1)
+    for name in table.tags.names():
+        take_away(table, name)
+    assert found_in(table, quick=True) == []
+    assert len(rows_of(table, versions(table)[str(table.snapshots.latest_id())])) == 3
+
+
+def sound_after_cuts_everywhere(
+    table: FileStoreTable, work: Work, *, expires: bool = False
+) -> list[str]:
+    """Do the work with a power cut after each change; the table must be sound after each.
+
+    Args:
+        expires: versions may be half gone, as long as that is announced.
+
+    Returns:
+        The changes after which the power went.
+    """
+    rows = {name: rows_of(table, version) for name, version in versions(table).items()}
+    done, happened, cuts = copy_of(table), list[str](), list[str]()
+    work(done)
+    expected = set(versions(done))
+    # What was restored from its tag reads as that did.
+    rows |= {name: rows_of(done, version) for name, version in versions(done).items()}
+
+    def check(way: str, left: FileStoreTable) -> None:
+        what = f"{way} back after {len(happened)}, {happened[-1]}"
+        ids = left.snapshots.ids()
+        assert left.snapshots.latest_id() == ids[-1], what
+        hint = left.snapshots.hints()[0]
+        assert hint is None or hint in ids or hint + 1 in ids, f"{what}: Paimon trusts {hint}"
+        for name, version in versions(left).items():
+            if not expires or name in expected:
+                assert rows_of(left, version) == rows[name], (what, name)
+            else:
+                number = version.snapshot_id
+                assert is_whole(left, number) or is_announced(left, number), (what, name)
+        work(left)
+        assert set(versions(left)) == expected, what
+        assert found_in(left, quick=True) == [], what
+        if way == "snapshots":
+            go_on(left)
+
+    def cut(what: str) -> None:
+        happened.append(what)
+        # Files that versions name go one like the other: a few of them will do.
+        if not is_of_a_version(what.rsplit(maxsplit=1)[-1]) and len(happened) % 12:
+            return
+        cuts.append(what)
+        for way, left in after_power_cuts(struck, len(happened)):
+            check(way, left)
+
+    struck = watched(table, cut)
+    work(struck)
+    assert set(versions(struck)) == expected
+    return cuts
+
+
+def deleted(cuts: list[str], folder: str) -> int:
+    """How many of the cuts came after a deletion in a folder."""
+    return sum(what.startswith(f"delete /t/{folder}/") for what in cuts)
+
+
+@pytest.mark.parametrize("options", [{}, KEPT], ids=["", "changelogs kept"])
+def test_while_snapshots_expire(options: dict[str, str]) -> None:
+    expiry = partial(expire, num_max=2, num_min=2)
+    cuts = sound_after_cuts_everywhere(a_table(options), expiry, expires=True)
+    assert deleted(cuts, "snapshot") > 4
+
+
+def test_while_a_tag_is_deleted() -> None:
+    table = a_table({})
+    expire(table, num_max=2, num_min=2)
+
+    def take_away_what_is_there(table: FileStoreTable) -> None:
+        names = {"t2", "t4"} & set(table.tags.names())
+        take_away(table, *sorted(names))
+
+    cuts = sound_after_cuts_everywhere(table, take_away_what_is_there)
+    assert deleted(cuts, "tag") >= 2
+
+
+@pytest.mark.parametrize("target", [{"snapshot": 5}, {"tag": "t4"}])
+def test_while_a_table_goes_back(target: dict[str, Any]) -> None:
+    table = a_table({} if "snapshot" in target else KEPT)
+    if "tag" in target:
+        expire(table, num_max=3, num_min=3)
+    cuts = sound_after_cuts_everywhere(table, lambda table: go_back(table, **target))
+    assert deleted(cuts, "snapshot") >= 1

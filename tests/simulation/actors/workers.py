@@ -1,0 +1,326 @@
+"""Who works on the table: jobs with their checkpoints, a compactor, a reader.
+
+Each action runs production code in a thread of its own. What it may raise after a fault is told
+here; anything else is a finding.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from stream_app.errors import (
+    CheckpointError,
+    CommitConflictError,
+    CommitError,
+    CompactionError,
+    LateCommitError,
+)
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.format.binary_row import serialize_arrow_row
+from stream_app.format.bucket_hash import bucket_of
+from stream_app.model.bucket_change import BucketChange
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.compact_request import CompactRequest
+from stream_app.model.schema.table_schema import VALUE_KIND
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, SOURCE_END_PROPERTY
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.kinds.registry import bucket_assigner, compact_bucket, table_write
+from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
+from stream_app.table.write.table_write import TableWrite
+from tests.simulation.faults import InjectedError
+from tests.simulation.model.merging import has_nulls, kinds_of, whole_again
+from tests.simulation.model.promises import demand
+from tests.simulation.scenario import Change, Verb
+from tests.simulation.scheduler import CrashError, Process
+from tests.simulation.seeds import OLD_PARTITION, YOUNG_PARTITION
+from tests.simulation.simulated_files import SimulatedFileIO
+from tests.simulation.world import World
+from tests.support.tables.small_table import KINDS
+
+TASK_ATTEMPTS = 2
+KEYS = 6
+NULLS = 0.3
+"""How often a value is null, where that means something."""
+
+
+@dataclass
+class Cluster:
+    """Runs compactions, each as a process of its own.
+
+    Attributes:
+        findings: errors that no fault explains.
+    """
+
+    world: World
+    table: FileStoreTable
+    driver: Process
+    findings: list[BaseException]
+
+    def submit(self, request: CompactRequest) -> Future[BucketChange]:
+        future: Future[BucketChange] = Future()
+        process = self.world.process(f"{self.driver.name}/compaction", self.driver)
+        table = seen_by(self.table, self.world, process)
+
+        def work() -> None:
+            try:
+                future.set_result(compact_bucket(table, request))
+            except CrashError:
+                future.set_exception(OSError("the executor is lost"))
+            except Exception as error:
+                if not is_of_a_fault(error) and self._is_whole(request):
+                    self.findings.append(error)
+                future.set_exception(error)
+
+        self.world.scheduler.spawn(process, work)
+        return future
+
+    def _is_whole(self, request: CompactRequest) -> bool:
+        """Whether all files to compact are in the table still, or expiry may have taken one."""
+        table = replace(self.table, file_io=self.world.files)
+        live = FileStoreScan(table).live(table.snapshots.latest())
+        names = {entry.file.file_name for entry in live}
+        return names >= {file.file_name for file in request.unit.files}
+
+
+@dataclass
+class Job:
+    """A job with a checkpoint that outlives its processes.
+
+    When the table goes back behind what the checkpoint has finished, the job gets a new one, and
+    begins where the table ends.
+
+    Attributes:
+        user: the identity of the checkpoint.
+        plans: changes of each epoch that a checkpoint has planned, by its user.
+        is_cut: the table has gone back behind what the checkpoint has finished.
+        may_be_stopped: a process may have known what has gone.
+        came_late: a process was held up until its number was free again, and left its files.
+        finished: the last epoch of which the checkpoint knows that it is done; -1: none.
+        commits_epochs: else it compacts only.
+        emptying: epochs behind a TRUNCATE, by user and number.
+        zombie: a process of its own that is believed dead in this round, and works on.
+    """
+
+    world: World
+    table: FileStoreTable
+    name: str
+    first_key: int = 0
+    commits_epochs: bool = True
+    user: str = field(init=False)
+    plans: dict[str, list[list[Change]]] = field(default_factory=dict)
+    is_cut: bool = False
+    may_be_stopped: bool = False
+    finished: int = -1
+    came_late: bool = False
+    emptying: set[tuple[str, int]] = field(default_factory=set)
+    findings: list[BaseException] = field(default_factory=list)
+    commit: StreamTableCommit | None = None
+    process: Process = field(default_factory=lambda: Process("none", killed=True))
+    zombie: Process | None = None
+    _values: int = 0
+    _deleted: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._take_checkpoint([])
+
+    @property
+    def epochs(self) -> list[list[Change]]:
+        """What the checkpoint has planned."""
+        return self.plans[self.user]
+
+    def plan(self, rng: random.Random, count: int) -> None:
+        """Fix what the next epoch is, unless one is pending."""
+        if self.finished == len(self.epochs) - 1:
+            self.epochs.append([self._change(rng) for _ in range(count)])
+
+    def opened(self) -> StreamTableCommit:
+        """The process's committer, after a restart a new one."""
+        if self.commit is None or self.process.is_dead:
+            self.process = self.world.process(self.name)
+            self.may_be_stopped &= self.zombie is not None
+            table = seen_by(self.table, self.world, self.process)
+            cluster = Cluster(self.world, table, self.process, self.findings)
+            only_compacts = None if self.commits_epochs else BATCH_COMMIT_IDENTIFIER
+            self.commit, finished = None, self.finished
+            commit = StreamTableCommit(table, self.user, cluster, only_compacts)
+            if self.commits_epochs and self._is_behind(commit, finished):
+                commit = StreamTableCommit(table, self.user, cluster)
+            self.commit = commit
+        return self.commit
+
+    def kill(self) -> None:
+        """The process and all that it began is gone."""
+        self.process.killed = True
+        self.commit = None
+
+    def do_epochs(self, rng: random.Random, counts: Sequence[int], verb: Verb = Verb.EPOCH) -> None:
+        """Do what is pending, and then an epoch for each count, in a process that lives."""
+        commit = self.opened()
+        for _ in range(len(self.epochs) - self.finished - 1):
+            self.attempt(self.process, commit)
+        for count in counts:
+            self.plan(rng, count)
+            if verb is Verb.EMPTYING:
+                self.emptying.add((self.user, len(self.epochs) - 1))
+            self.attempt(self.process, commit)
+
+    def attempt(self, process: Process, commit: StreamTableCommit) -> None:
+        """Do the pending epoch, as `spark.ingest.epoch_committer` does."""
+        epoch = self.finished + 1
+        if epoch == len(self.epochs) or commit.state.commit_user not in ("compactor", self.user):
+            return
+        if not commit.state.is_committed(epoch):
+            first, empties = commit.follow_and_wait(), (self.user, epoch) in self.emptying
+            basis = NO_INDEX if empties else commit.index.basis
+            messages = self._write(process, self.epochs[epoch], first, basis, empties=empties)
+            commit.commit_epoch(
+                epoch,
+                messages,
+                properties={SOURCE_END_PROPERTY: str(epoch)},
+                empties=empties,
+                basis=basis,
+            )
+        if commit.state.commit_user == self.user:
+            self.finished = max(self.finished, epoch)
+
+    def survives(self, error: BaseException | None, rng: random.Random) -> None:
+        """See to it that an error may be; decide whether the process goes on after it."""
+        if error is None:
+            return
+        is_over = isinstance(error, (CrashError, CommitConflictError, CheckpointError))
+        if is_over or rng.random() < 0.5:
+            self.kill()
+        if not isinstance(error, CrashError) and not self._may_be(error):
+            self.findings.append(error)
+
+    def _may_be(self, error: BaseException) -> bool:
+        if isinstance(error, LateCommitError):
+            self.came_late = True
+            return True
+        if isinstance(error, CheckpointError):
+            return self.may_be_stopped
+        return is_of_a_fault(error) or isinstance(error, CommitError | CompactionError)
+
+    def _is_behind(self, commit: StreamTableCommit, finished: int) -> bool:
+        """Whether the checkpoint was of no use, as `epoch_committer` sees it; then get one."""
+        last = -1 if commit.last_identifier is None else commit.last_identifier
+        if last in (finished, finished + 1):
+            return False
+        demand(
+            self.is_cut and last < finished, f"{self.user} finished {finished}, table has {last}"
+        )
+        # Without a checkpoint the table alone tells where its version ends.
+        end = "-1" if commit.state.last_source_end is None else commit.state.last_source_end
+        demand(end == str(last), f"epoch {last} of {self.user} ends at {end}")
+        self._take_checkpoint(self.epochs[last + 1 :])
+        return True
+
+    def _take_checkpoint(self, epochs: list[list[Change]]) -> None:
+        self.user = f"{self.name}-{len(self.plans)}" if self.plans else self.name
+        self.plans[self.user] = epochs
+        self.finished, self.is_cut = -1, False
+
+    def _write(
+        self,
+        process: Process,
+        changes: Sequence[Change],
+        first: int,
+        basis: IndexBasis,
+        *,
+        empties: bool,
+    ) -> list[BucketChange]:
+        """Write in a task, which is tried again when it fails."""
+        for attempt in range(TASK_ATTEMPTS):
+            task = self.world.process(f"{self.name}/task", process)
+            table = replace(seen_by(self.table, self.world, task), is_emptied=empties)
+            try:
+                with writing(table, first, basis) as write:
+                    for bucket, rows in by_bucket(table, changes, basis):
+                        write.write(bucket, rows)
+                    return write.prepare_commit()
+            except CrashError:
+                if process.is_dead or attempt == TASK_ATTEMPTS - 1:
+                    process.killed = True
+                    raise
+            except InjectedError:
+                if attempt == TASK_ATTEMPTS - 1:
+                    raise
+        raise AssertionError
+
+    def _change(self, rng: random.Random) -> Change:
+        self._values += 1
+        options, keys = self.table.schema.options, self.table.schema.primary_keys
+        row = {
+            "k": self.first_key + rng.randrange(KEYS),
+            "v": self.first_key * 1_000_000 + self._values,
+            "p": rng.choice([OLD_PARTITION, YOUNG_PARTITION]),
+            # Files differ in size, so that compactions pick some of them.
+            "t": rng.choice(["", "", rng.randbytes(1000).hex()]),
+        }
+        kind = rng.choice(kinds_of(options, has_key=bool(keys)))
+        if has_nulls(options):
+            row |= {name: None for name in ("v", "t") if rng.random() < NULLS}
+            whole_again(kind, row, self._deleted)
+        return kind, row
+
+
+def seen_by(table: FileStoreTable, world: World, process: Process) -> FileStoreTable:
+    """The table with the files of a process."""
+    return replace(table, file_io=SimulatedFileIO(world, process))
+
+
+def writing(table: FileStoreTable, first: int, basis: IndexBasis) -> TableWrite:
+    """The writer of an epoch's rows, from a sequence number on."""
+    return table_write(table, next_sequence_number=first, basis=basis)
+
+
+def is_of_a_fault(error: BaseException | None) -> bool:
+    """Whether an injected error has led to this one."""
+    while error is not None:
+        if isinstance(error, InjectedError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def has_fault(error: BaseException) -> bool:
+    """Whether a fault explains an error: the process died, or an operation failed."""
+    return isinstance(error, CrashError) or is_of_a_fault(error)
+
+
+def by_bucket(
+    table: FileStoreTable, changes: Sequence[Change], basis: IndexBasis
+) -> list[tuple[BucketId, pa.RecordBatch]]:
+    """Changes as batches, bucket by bucket, in their order.
+
+    Args:
+        basis: by which they find their buckets.
+    """
+    if not changes:
+        return []
+    schema = table.schema
+    kinds = pa.array([int(KINDS[kind]) for kind, _ in changes], pa.int8())
+    rows = pa.RecordBatch.from_pylist([row for _, row in changes], arrow_schema(schema.fields))
+    batch = rows.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), kinds)
+    is_indexed = schema.kind.indexes_hashes or schema.kind.crosses_partitions
+    if is_indexed or basis.bucket_counts:
+        assigned = bucket_assigner(table, basis).assign(batch)
+        return [((partition, bucket), part) for partition, bucket, part in assigned]
+    buckets = [0] * len(changes)
+    if schema.kind.has_buckets:
+        keys = [rows.column(name) for name in schema.bucket_keys]
+        types = schema.fields.project(schema.bucket_keys).types
+        buckets = bucket_of(keys, types, table.options.bucket).tolist()
+    parts = [rows.column(name) for name in schema.partition_keys]
+    places: dict[BucketId, list[int]] = {}
+    for place, bucket in enumerate(buckets):
+        partition = serialize_arrow_row(parts, schema.partition_type.types, place)
+        places.setdefault((partition, bucket), []).append(place)
+    return [(place, batch.take(pa.array(indices))) for place, indices in places.items()]

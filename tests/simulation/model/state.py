@@ -1,0 +1,253 @@
+"""The rows of a table between two snapshots, in plain Python: what lies where, and who has seen it.
+
+A row comes in on level 0. A compaction lifts it, and only then do some kinds of tables show it, or
+tell its change. So the rows above level 0 are known apart from those on it. Which files a
+compaction has lifted is read from its snapshot; what becomes of their rows is not.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from stream_app.model.schema.table_schema import TableSchema
+from tests.simulation.model.merging import Merge, Record, deduplicate, merge_of, merged
+from tests.simulation.scenario import Change
+
+COLUMNS = ("k", "v", "p", "t")
+Row = tuple[Any, ...]
+Rows = list[Row]
+
+
+class Telling(enum.Enum):
+    """Which changes followers get, and when."""
+
+    FLUSHED = "none"
+    INPUT = "input"
+    LIFTED = "lookup"
+    WHOLE = "full-compaction"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the options of a table say about its rows.
+
+    Attributes:
+        keys: its primary key, and the partition where that is no part of it; empty: it has none.
+        crosses: the key lacks the partition.
+        hides_level_0: readers see rows when a compaction has lifted them.
+        tells_same: an update with the same values is told.
+        tells_kind: a new row is told with the kind with which it came, as Paimon's first-row does.
+        ignores_delete: the writer drops deletes.
+    """
+
+    keys: tuple[str, ...]
+    crosses: bool
+    merge: Merge
+    telling: Telling
+    hides_level_0: bool
+    tells_same: bool
+    tells_kind: bool
+    ignores_delete: bool
+
+
+def rules_of(schema: TableSchema) -> Rules:
+    """The rules of a table."""
+    options, keys = schema.options, schema.primary_keys
+    lacking = [name for name in schema.partition_keys if keys and name not in keys]
+    by_vectors = options.get("deletion-vectors.enabled") == "true"
+    return Rules(
+        keys=(*lacking, *keys),
+        crosses=bool(lacking),
+        merge=merge_of(options),
+        telling=Telling(options.get("changelog-producer", "none")),
+        hides_level_0=by_vectors or options.get("merge-engine") == "first-row",
+        tells_same=options.get("changelog-producer.row-deduplicate") != "true",
+        tells_kind=options.get("merge-engine") == "first-row",
+        ignores_delete=options.get("ignore-delete") == "true",
+    )
+
+
+@dataclass
+class State:
+    """Rows of one version.
+
+    Attributes:
+        added: all rows, where there is no key.
+        level_0: by data file: changes of its keys, oldest first; older files stand first.
+        above: rows by key above level 0.
+        followed: rows by key as whoever follows the changelog of full compactions has them.
+        unrecorded: keys that were lifted since, with the bucket of each.
+    """
+
+    rules: Rules
+    added: Rows = field(default_factory=list)
+    level_0: dict[str, list[Change]] = field(default_factory=dict)
+    above: dict[Row, Record] = field(default_factory=dict)
+    followed: dict[Row, Record] = field(default_factory=dict)
+    unrecorded: dict[Row, object] = field(default_factory=dict)
+
+    def copy(self) -> State:
+        """As it is now."""
+        return State(
+            self.rules, list(self.added), dict(self.level_0), dict(self.above), dict(self.followed),
+            dict(self.unrecorded),
+        )  # fmt: skip
+
+    def rows(self) -> Rows:
+        """What a reader sees."""
+        rows = self.above if self.rules.hides_level_0 else self.merged()
+        return in_order([*self.added, *map(values_of, rows.values())])
+
+    def seen(self) -> Rows:
+        """What whoever has followed the table up to here has."""
+        match self.rules.telling:
+            case Telling.LIFTED:
+                rows = self.above
+            case Telling.WHOLE:
+                rows = self.followed
+            case _:
+                rows = self.merged()
+        return in_order([*self.added, *map(values_of, rows.values())])
+
+    def merged(self) -> dict[Row, Record]:
+        """Rows by key, of all levels."""
+        changes = [change for file in self.level_0.values() for change in file]
+        return applied(self.rules, self.above, changes)
+
+    def waiting(self) -> Sequence[object]:
+        """What a compaction has to take in before readers get its rows, or followers its changes.
+
+        Files of level 0, and keys that were lifted and not told.
+        """
+        tells = self.rules.telling in (Telling.LIFTED, Telling.WHOLE)
+        files = self.level_0.items() if tells or self.rules.hides_level_0 else ()
+        return [*(name for name, changes in files if changes), *self.unrecorded]
+
+    def flush(self, changes: Iterable[Change], files: Mapping[str, set[Row]]) -> None:
+        """An epoch came in.
+
+        Args:
+            files: its data files, with the keys of each.
+        """
+        if not self.rules.keys:
+            self.added += [values_of(row) for _, row in changes]
+            return
+        of_key = by_key(changes, self.rules.keys)
+        for file, keys in files.items():
+            self.level_0[file] = [change for key in keys for change in of_key.pop(key)]
+        assert not of_key, f"no file has the keys {list(of_key)}"
+
+    def lift(self, files: Mapping[str, object], whole: Callable[[object], bool]) -> list[Change]:
+        """A compaction has taken files off level 0; the changes that it tells.
+
+        Args:
+            files: files that are gone from level 0, with the bucket of each.
+            whole: whether a bucket is compacted whole: nothing of it lies between level 0 and the
+                highest one.
+        """
+        gone = {name: self.level_0.pop(name) for name in list(self.level_0) if name in files}
+        before, changes = self.above, [change for file in gone.values() for change in file]
+        bucket_of = {self._key(row): files[name] for name, file in gone.items() for _, row in file}
+        self.above = applied(self.rules, before, changes)
+        if self.rules.telling is Telling.LIFTED:
+            net_changes = self._told(bucket_of, before)
+            if self.rules.tells_kind:
+                firsts = by_key(changes, self.rules.keys)
+                net_changes = [
+                    (firsts[self._key(row)][0][0], row) for kind, row in net_changes if kind == "+I"
+                ]
+            return net_changes
+        if self.rules.telling is not Telling.WHOLE:
+            return []
+        self.unrecorded |= bucket_of
+        keys = [key for key, bucket in self.unrecorded.items() if whole(bucket)]
+        net_changes = self._told(keys, self.followed)
+        self.unrecorded = {key: at for key, at in self.unrecorded.items() if key not in keys}
+        self.followed = {key: row for key, row in self.followed.items() if key not in keys}
+        self.followed |= {key: self.above[key] for key in keys if key in self.above}
+        return net_changes
+
+    def take_away(self, goes: Callable[[Row], bool]) -> None:
+        """Take rows out that nobody tells as changes."""
+        self.added = [row for row in self.added if not goes(row)]
+        self.level_0 = {
+            name: [change for change in file if not goes(values_of(change[1]))]
+            for name, file in self.level_0.items()
+        }
+        for rows in (self.above, self.followed):
+            for key in [key for key, row in rows.items() if goes(values_of(row))]:
+                del rows[key]
+                self.unrecorded.pop(key, None)
+
+    def _told(self, keys: Iterable[Row], before: Mapping[Row, Record]) -> list[Change]:
+        """From the rows before to those above level 0, key by key."""
+        changes: list[Change] = []
+        for key in keys:
+            old, new = before.get(key), self.above.get(key)
+            if old is not None and new is not None:
+                if old != new or self.rules.tells_same:
+                    changes += [("-U", old), ("+U", new)]
+            elif old is not None:
+                changes.append(("-D", old))
+            elif new is not None:
+                changes.append(("+I", new))
+        return changes
+
+    def _key(self, row: Record) -> Row:
+        return tuple(row[name] for name in self.rules.keys)
+
+
+def applied(
+    rules: Rules, rows: Mapping[Row, Record], changes: Iterable[Change]
+) -> dict[Row, Record]:
+    """Rows by key after some changes."""
+    rows_by_key = dict(rows)
+    for key, those in by_key(changes, rules.keys).items():
+        row = merged(rules.merge, rows_by_key.pop(key, None), those)
+        if row is not None:
+            rows_by_key[key] = row
+    return rows_by_key
+
+
+def replayed(
+    rules: Rules, base: Rows, changes: Iterable[Change], merge: Merge | None = None
+) -> Rows:
+    """The rows of somebody who has taken rows over, and then changes.
+
+    Args:
+        merge: how changes count; None: by what tells them.
+    """
+    as_rows = [("+I", dict(zip(COLUMNS, row, strict=True))) for row in base]
+    if not rules.keys:
+        return in_order([values_of(row) for _, row in (*as_rows, *changes)])
+    is_raw = rules.telling in (Telling.FLUSHED, Telling.INPUT)
+    merge = merge or (rules.merge if is_raw else deduplicate)
+    rows = {key: versions[0][1] for key, versions in by_key(as_rows, rules.keys).items()}
+    for key, versions in by_key(changes, rules.keys).items():
+        row = merged(merge, rows.pop(key, None), versions)
+        if row is not None:
+            rows[key] = row
+    return in_order(map(values_of, rows.values()))
+
+
+def by_key(changes: Iterable[Change], keys: Sequence[str]) -> dict[Row, list[Change]]:
+    """Changes of each key, in their order; without a key all are one, in the order of rows."""
+    if not keys:
+        return {(): sorted(changes, key=lambda change: change[1]["v"])}
+    grouped: dict[Row, list[Change]] = {}
+    for change in changes:
+        grouped.setdefault(tuple(change[1][name] for name in keys), []).append(change)
+    return grouped
+
+
+def values_of(row: Record) -> Row:
+    """The values of a row, in the order of the columns."""
+    return tuple(row[name] for name in COLUMNS)
+
+
+def in_order(rows: Iterable[Row]) -> Rows:
+    """Rows in one order, whatever their values are."""
+    return sorted(rows, key=repr)

@@ -1,0 +1,108 @@
+"""Both readers of Kafka behind one function, for tests that hold them to the same.
+
+A reader is `Reader`: ranges in, the messages of the ranges out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.kafka.client_options import client_options
+from stream_app.kafka.librdkafka import library
+from stream_app.kafka.offset_ranges import OffsetRange
+from stream_app.kafka.range_reader import ReaderSettings, kept_reader
+from stream_app.spark.stream.kafka_source import CLIENT_DEFAULTS
+
+TIMEOUT_S = 6.0
+TAIL_TIMEOUT_S = 1.0
+
+
+class Reader(Protocol):
+    """Reads ranges; at most one of each partition."""
+
+    def __call__(
+        self,
+        bootstrap: str,
+        ranges: Sequence[OffsetRange],
+        *,
+        fails_on_loss: bool = True,
+        options: Mapping[str, str] | None = None,
+    ) -> pa.Table:
+        """The messages, by topic, partition and offset; `options` are Java's."""
+        ...
+
+
+def settings_for(
+    bootstrap: str,
+    *,
+    fails_on_loss: bool = True,
+    options: Mapping[str, str] | None = None,
+    timeout_s: float = TIMEOUT_S,
+) -> ReaderSettings:
+    """Of the native reader, with times for tests."""
+    client = client_options(bootstrap, options or {}, library().features)
+    assert not client.problems
+    return ReaderSettings(
+        client=tuple(sorted(client.options.items())),
+        fails_on_loss=fails_on_loss,
+        timeout_s=timeout_s,
+        tail_timeout_s=TAIL_TIMEOUT_S,
+    )
+
+
+def read_natively(
+    bootstrap: str,
+    ranges: Sequence[OffsetRange],
+    *,
+    fails_on_loss: bool = True,
+    options: Mapping[str, str] | None = None,
+) -> pa.Table:
+    """Implements `Reader`."""
+    settings = settings_for(bootstrap, fails_on_loss=fails_on_loss, options=options)
+    batches = list(kept_reader(settings).read(ranges))
+    for batch in batches:
+        batch.validate(full=True)
+        assert batch.num_rows
+    return _in_order(pa.Table.from_batches(batches, MESSAGE_SCHEMA))
+
+
+def reads_by_spark(spark: SparkSession) -> Reader:
+    """Spark's reader in a session."""
+
+    def read(
+        bootstrap: str,
+        ranges: Sequence[OffsetRange],
+        *,
+        fails_on_loss: bool = True,
+        options: Mapping[str, str] | None = None,
+    ) -> pa.Table:
+        begins: dict[str, dict[str, int]] = {}
+        ends: dict[str, dict[str, int]] = {}
+        for each in ranges:
+            begins.setdefault(each.topic, {})[str(each.partition)] = each.begin
+            ends.setdefault(each.topic, {})[str(each.partition)] = each.end
+        reader = (
+            spark.read.format("kafka")
+            .option("kafka.bootstrap.servers", bootstrap)
+            .option("subscribe", ",".join(begins))
+            .option("startingOffsets", json.dumps(begins))
+            .option("endingOffsets", json.dumps(ends))
+            .option("failOnDataLoss", str(fails_on_loss).lower())
+            .option("kafkaConsumer.pollTimeoutMs", str(int(TIMEOUT_S * 1000)))
+        )
+        for key, value in {**CLIENT_DEFAULTS, **(options or {})}.items():
+            reader = reader.option(f"kafka.{key}", value)
+        messages = reader.load().select(*MESSAGE_SCHEMA.names).toArrow()
+        return _in_order(messages.cast(MESSAGE_SCHEMA))
+
+    return read
+
+
+def _in_order(messages: pa.Table) -> pa.Table:
+    return messages.sort_by([(name, "ascending") for name in ("topic", "partition", "offset")])

@@ -1,0 +1,26 @@
+"""Replays of the quarantine of a job of a whole database."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stream_app.app.ops.quarantine.job_replay import job_replays
+from stream_app.app.ops.quarantine.quarantine_folder import RecordChoice, open_quarantine
+from stream_app.app.ops.quarantine.replay import Replayed
+from tests.support.jobs.database_job import DatabaseJob
+
+
+def replay(job: DatabaseJob, name: str | None = None, choice: RecordChoice | None = None) -> Any:
+    """What has become of the records, by table."""
+    quarantine = open_quarantine(str(job.config.stream.quarantine), {})
+    replays = job_replays(job.database, quarantine, name, read=job.read)
+    return {
+        table: offsets_by_fate(replayed.run(choice or RecordChoice(), dry_run=False))
+        for table, replayed in replays.items()
+    }
+
+
+def offsets_by_fate(done: Replayed) -> dict[str, list[int]]:
+    kinds = {"replayed": done.replayed, "overtaken": done.overtaken, "early": done.early,
+             "bad": [record for record, _ in done.bad]}  # fmt: skip
+    return {kind: [one.offset for one in kept] for kind, kept in kinds.items() if kept}

@@ -1,0 +1,79 @@
+"""A database of the source, and the job that makes its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.sync_config import SyncConfig
+from stream_app.app.config.tables_of_job import WholeDatabase
+from stream_app.app.tables.database_tables import DatabaseTables
+from stream_app.app.tables.table_pipeline import job_pipeline
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.spark.ingest.job_state import JobStateFile
+from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
+from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.job_folder import Folder
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.table_job import TableJob
+from stream_app.table.opening import open_table
+from tests.support.jobs.database_job import DatabaseJob
+from tests.support.jobs.ingest_process import write_conf
+from tests.support.jobs.two_table_job import Reports
+from tests.support.messages.database_topic import Message
+from tests.support.tables.small_table import CompactHere, StandingClock
+
+
+def table_of(messages: Sequence[Message]) -> pa.Table:
+    rows = [
+        {"topic": "all", "partition": 0, "offset": at, "key": key, "value": value}
+        for at, (key, value) in enumerate(messages)
+    ]
+    return pa.Table.from_pylist(rows, schema=MESSAGE_SCHEMA)
+
+
+class Database:
+    """A job's tables in a folder; a new one is a new process with the same checkpoint."""
+
+    def __init__(self, folder: Path, message_format: str = "debezium-json", **sync: Any) -> None:
+        self.sync = SyncConfig(warehouse=str(folder / "warehouse"), database="ods", **sync)
+        self.tables = WholeDatabase(source=SourceConfig(format=message_format), sync=self.sync)
+        self.checkpoint = Folder(str(folder / "checkpoint"), LocalFileIO())
+        self.aside: list[tuple[int, pa.Table]] = []
+        self.made = DatabaseTables(
+            tables=self.tables, state=JobStateFile(self.checkpoint), clock=StandingClock(),
+            feed_of=self._feed, quarantine=lambda *given: self.aside.append(given),
+        )  # fmt: skip
+
+    def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
+        return TableFeed(
+            name=name,
+            job=TableJob(table, CompactHere),
+            format_of=lambda seen: job_pipeline(self.tables, seen),
+            quarantine=QuarantineWriter(None, 0),
+            listener=Reports(),
+        )
+
+    def feeds(self, *messages: Message) -> list[str]:
+        return [feed.name for feed in self.made.feeds(table_of(messages)).feeds]
+
+    def table(self, name: str) -> FileStoreTable:
+        return open_table(self.sync.path(name))
+
+    def columns(self, name: str) -> list[str]:
+        return [f"{column.name} {column.data_type}" for column in self.table(name).schema.fields]
+
+
+def a_configuration(job: DatabaseJob) -> Path:
+    """Of the job; no broker answers, which `status` tells and goes on."""
+    return write_conf(
+        Path(job.config.stream.checkpoint).parent / "job.toml",
+        source={"bootstrap-servers": "127.0.0.1:1", "topics": ["all"]},
+        sync={"warehouse": job.sync.warehouse, "database": "ods"},
+        stream={"checkpoint": job.config.stream.checkpoint},
+    )

@@ -1,0 +1,71 @@
+"""An epoch's tasks in the caller, without Spark: the same bodies, the same shuffle."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from stream_app.model.job_epoch import Offsets
+from stream_app.spark.epoch.blocks import Block, BlockDealer
+from stream_app.spark.epoch.epoch_plan import EpochPlan
+from stream_app.spark.epoch.epoch_runner import EpochOutput, RoutedEpoch, output_of
+from stream_app.spark.epoch.route_task import route_in_task
+from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_in_task
+
+Parts = Sequence[pa.RecordBatch]
+"""The messages of an epoch; one task reads each batch."""
+
+
+@dataclass
+class EpochHere:
+    """Implements `EpochRunner`.
+
+    Attributes:
+        plans: of each epoch that was run, the last one.
+        topics: all messages, for epochs that go back.
+    """
+
+    plans: dict[int, EpochPlan] = field(default_factory=dict)
+    topics: list[pa.RecordBatch] = field(default_factory=list)
+    overlaps: bool = False
+
+    def route(self, epoch: int, messages: Parts, plan: EpochPlan) -> RoutedEpoch:
+        dealer = BlockDealer(plan.shape.tasks)
+        tasks: dict[int, list[Block]] = defaultdict(list)
+        for part in messages:
+            for block in route_in_task([part], plan):
+                tasks[dealer.task(block)].append(block)
+
+        def write(plan: EpochPlan) -> EpochOutput:
+            self.plans[epoch] = plan
+            written = (row for each in tasks.values() for row in _written(each, plan))
+            return output_of(plan, written)
+
+        return RoutedEpoch(sum(part.num_rows for part in messages), write)
+
+    def between(self, begin: Offsets, end: Offsets) -> Parts:
+        def is_wanted(row: dict[str, Any]) -> bool:
+            topic, partition = row["topic"], str(row["partition"])
+            first = begin.get(topic, {}).get(partition, 0)
+            return bool(first <= row["offset"] < end.get(topic, {}).get(partition, 0))
+
+        wanted = [
+            batch.filter(pa.array([is_wanted(row) for row in batch.to_pylist()], pa.bool_()))
+            for batch in self.topics
+        ]
+        return [batch for batch in wanted if batch.num_rows]
+
+
+def _written(blocks: list[Block], plan: EpochPlan) -> Iterator[TaskResult]:
+    ordered = sorted(blocks, key=lambda block: block.place)
+    return write_in_task(
+        (
+            TaskBlock(block.table, block.kind, block.partition, block.bucket, block.data)
+            for block in ordered
+        ),
+        plan,
+    )

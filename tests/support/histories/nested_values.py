@@ -1,0 +1,141 @@
+"""Nested values, and models of the aggregates that fold them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from stream_app.mergetree.merge_engines.aggregates.steps import StepOp
+from stream_app.model.schema.merge_rules import ColumnAggregate
+
+Value = Any
+ROWS = pa.list_(pa.struct([("a", pa.int32()), ("b", pa.string()), ("v", pa.int32())]))
+MAP = pa.map_(pa.string(), pa.int32())
+TIMED = pa.map_(pa.string(), pa.struct([("v", pa.int32()), ("ts", pa.string())]))
+KEY = ("a", "b")
+LIMIT = 3
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One function: `add` and `take_back` give the next value of two that are not null."""
+
+    kind: pa.DataType
+    add: Callable[[Value, Value], Value]
+    take_back: Callable[[Value, Value], Value] | None = None
+    late: Callable[[Value, Value], Value] | None = None
+    alone: Callable[[Value], Value] = lambda value: value
+
+    def next(self, op: StepOp, so_far: Value, value: Value) -> Value:
+        match op:
+            case StepOp.SKIP:
+                return so_far
+            case StepOp.CLEAR:
+                return None
+            case StepOp.SET:
+                return value
+            case StepOp.TAKE_BACK:
+                assert self.take_back is not None
+                lacks = so_far is None or value is None
+                return so_far if lacks else self.take_back(so_far, value)
+        if so_far is None or value is None:
+            one = value if so_far is None else so_far
+            return None if one is None else self.alone(one)
+        if op is StepOp.ADD_OLDER:
+            late = self.late or (lambda acc, old: self.add(old, acc))
+            return late(so_far, value)
+        return self.add(so_far, value)
+
+
+def once(values: Value) -> Value:
+    return [value for at, value in enumerate(values) if value not in values[:at]]
+
+
+def without(values: Value, gone: Value) -> Value:
+    left, kept = list(gone), []
+    for value in values:
+        if value in left:
+            left.remove(value)
+        else:
+            kept.append(value)
+    return kept
+
+
+def by_key(rows: Value) -> dict[Value, Value]:
+    return {tuple(row[name] for name in KEY): row for row in full(rows)}
+
+
+def full(rows: Value) -> Value:
+    return [row for row in rows if row is not None]
+
+
+def limited(there: Value, new: Value) -> Value:
+    if len(there) >= LIMIT:
+        return there
+    return full(there) + full(new)[: LIMIT - len(there)]
+
+
+def limited_by_key(there: Value, new: Value) -> Value:
+    return there if len(there) >= LIMIT else [*by_key(limited(there, new)).values()]
+
+
+def partial(rows: Value) -> Value:
+    nested: dict[Value, Value] = {}
+    for row in full(rows):
+        key = tuple(row[name] for name in KEY)
+        given = {name: value for name, value in row.items() if value is not None}
+        nested[key] = nested.get(key, dict.fromkeys(row)) | given
+    return [*nested.values()]
+
+
+def timed(there: Value, new: Value) -> Value:
+    rows = dict(there)
+    for key, row in new:
+        if row is None:
+            rows.pop(key, None)
+        elif row["ts"] is not None:
+            old = rows.get(key)
+            if old is None or old["ts"] is None or row["ts"] > old["ts"]:
+                rows[key] = row
+    return [*rows.items()]
+
+
+def less_keys(there: Value, gone: Value) -> Value:
+    return [row for key, row in by_key(there).items() if key not in by_key(gone)]
+
+
+FOLDS = {
+    ColumnAggregate(function="collect"): Fold(
+        ROWS, lambda a, b: a + b, without, lambda acc, old: acc + old
+    ),
+    ColumnAggregate(function="collect", distinct=True): Fold(
+        ROWS, lambda a, b: once(a + b), without, lambda acc, old: once(acc + old), once
+    ),
+    ColumnAggregate(function="merge_map"): Fold(
+        MAP,
+        lambda a, b: [*(dict(a) | dict(b)).items()],
+        lambda a, b: [pair for pair in a if pair[0] not in dict(b)],
+    ),
+    ColumnAggregate(function="nested_update"): Fold(
+        ROWS,
+        lambda a, b: full(a) + full(b),
+        lambda a, b: [row for row in full(a) if row not in full(b)],
+    ),
+    ColumnAggregate(function="nested_update", nested_key=KEY): Fold(
+        ROWS, lambda a, b: [*by_key(a + b).values()], less_keys
+    ),
+    ColumnAggregate(function="nested_update", count_limit=LIMIT): Fold(
+        ROWS, limited, lambda a, b: [row for row in full(a) if row not in full(b)]
+    ),
+    ColumnAggregate(function="nested_update", count_limit=LIMIT, nested_key=KEY): Fold(
+        ROWS, limited_by_key, less_keys
+    ),
+    ColumnAggregate(function="nested_partial_update", nested_key=KEY): Fold(
+        ROWS, lambda a, b: partial(a + b)
+    ),
+    ColumnAggregate(function="merge_map_with_keytime", time_field="ts"): Fold(TIMED, timed),
+}
+NESTED = {how.function for how in FOLDS}

@@ -1,0 +1,97 @@
+"""A job in one process that writes a table whose keys find their rows in any partition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from stream_app.cdc.change_batch import change_schema
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.format.binary_row import serialize_row
+from stream_app.model.bucket_change import BucketChange
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import new_table_schema
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.kinds.registry import bucket_assigner, bucket_writer, table_write
+from stream_app.table.opening import create_or_open
+from stream_app.table.versions.index_manifests import IndexBasis
+from stream_app.table.write.bucket_writer import flushed_files
+from tests.support.tables.small_table import KINDS, Change, CompactHere, SteppingClock
+
+COLUMNS = "id BIGINT NOT NULL, p STRING, v INT"
+
+
+@dataclass
+class CrossPartitionJob:
+    """Writes epochs; each is begun and committed at once."""
+
+    table: FileStoreTable
+    user: str = "job"
+    commit: StreamTableCommit = field(init=False)
+    epoch: int = 0
+
+    def __post_init__(self) -> None:
+        self.commit = StreamTableCommit(self.table, self.user, CompactHere(self.table))
+
+    def write(self, *changes: Change) -> None:
+        """An epoch of changes."""
+        self.publish(self.written(changes))
+
+    def written(self, changes: Sequence[Change]) -> list[BucketChange]:
+        """Begin an epoch, and write its files."""
+        first = self.commit.follow_and_wait()
+        known = self.commit.index.basis.snapshot_id
+        with table_write(
+            self.table, next_sequence_number=first, basis=IndexBasis(snapshot_id=known)
+        ) as write:
+            for _, share, rows in bucket_assigner(self.table).assign(self.rows(changes)):
+                write.write((b"", share), rows)
+            return write.prepare_commit()
+
+    def write_into(self, bucket: int, *changes: Change) -> None:
+        """An epoch as of a writer with other ways: each row goes to the partition that it names."""
+        first, types = self.commit.follow_and_wait(), self.table.schema.partition_type.types
+        written = []
+        for number, (kind, row) in enumerate(changes):
+            partition = serialize_row([row["p"]], types)
+            writer = bucket_writer(
+                self.table, partition, bucket, next_sequence_number=first + number
+            )
+            writer.write(self.rows([(kind, row)]))
+            written.append(flushed_files(writer, partition, bucket))
+        self.publish(written)
+
+    def publish(self, changes: Sequence[BucketChange]) -> None:
+        """Commit the epoch's files."""
+        basis = self.commit.index.basis
+        self.commit.commit_epoch(self.epoch, changes, basis=basis)
+        self.epoch += 1
+
+    def rows(self, changes: Sequence[Change]) -> pa.RecordBatch:
+        """Changes as the rows of a format."""
+        schema = change_schema(arrow_schema(self.table.schema.fields))
+        kinds = pa.array([int(KINDS[kind]) for kind, _ in changes], pa.int8())
+        columns = [
+            pa.array([row.get(name) for _, row in changes], schema.field(name).type)
+            for name in schema.names[1:]
+        ]
+        return pa.RecordBatch.from_arrays([kinds, *columns], schema=schema)
+
+
+def cross_partition_table(
+    folder: Path | str, columns: str = COLUMNS, **more: str
+) -> FileStoreTable:
+    """A new table with the key `id`, or `keys`, in partitions by `p`; `__` for a dot, _ for -."""
+    keys = tuple(more.pop("keys", "id").split(","))
+    schema = new_table_schema(
+        columns=parse_columns(columns),
+        primary_keys=keys,
+        partition_keys=("p",),
+        options={key.replace("__", ".").replace("_", "-"): text for key, text in more.items()},
+        time_millis=1,
+    )
+    return create_or_open(str(folder), schema, SteppingClock())

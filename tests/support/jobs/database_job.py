@@ -1,0 +1,202 @@
+"""A job of a whole database without Spark and broker: one topic, its epochs in the caller."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+
+from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.expectations_config import ExpectationsConfig
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.stream_config import StreamConfig
+from stream_app.app.config.sync_config import SyncConfig
+from stream_app.app.config.tables_of_job import WholeDatabase
+from stream_app.app.tables.database_tables import DatabaseTables
+from stream_app.app.tables.table_pipeline import job_pipeline, row_settings
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.spark.epoch.epoch_plan import EpochShape
+from stream_app.spark.ingest.broken_expectations import BrokenExpectations
+from stream_app.spark.ingest.epoch_committer import EpochCommitter
+from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.ingest.epoch_rounds import EpochRounds
+from stream_app.spark.ingest.epoch_tables import HoldingTables
+from stream_app.spark.ingest.job_state import JobStateFile, state_of
+from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
+from stream_app.spark.ingest.schema_evolution import SchemaEvolution
+from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.job_folder import Folder
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.table_job import TableJob
+from stream_app.table.opening import open_table
+from tests.support.engines.epoch_in_caller import EpochHere, Parts
+from tests.support.jobs.table_writer import read_rows
+from tests.support.jobs.two_table_job import Reports
+from tests.support.messages.database_topic import Message
+from tests.support.tables.small_table import CompactHere, StandingClock
+from tests.support.tables.snapshot_chain import check_chain
+
+TOPIC = "all"
+
+
+class DatabaseJob:
+    """A job's folder; `start` is a new process with the same checkpoint.
+
+    Attributes:
+        sent: the topic's messages.
+        epochs: up to where each epoch reads.
+        restores: tables take values that were not sent from older rows.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        restores: bool = False,
+        expectations: Mapping[str, str] = MappingProxyType({}),
+        **sync: Any,
+    ) -> None:
+        self.restores = restores
+        self.sync = SyncConfig(warehouse=str(folder / "warehouse"), database="ods", **sync)
+        stream = StreamConfig(
+            checkpoint=str(folder / "checkpoint"), quarantine=str(folder / "quarantine")
+        )
+        database = WholeDatabase(
+            source=SourceConfig(topics=(TOPIC,)),
+            checkpoint=stream.checkpoint,
+            sync=self.sync,
+            expectations=ExpectationsConfig(settings=expectations),
+        )
+        self.config = AppConfig(tables=database, stream=stream)
+        self.clock = StandingClock()
+        self.checkpoint = Folder(self.config.stream.checkpoint, LocalFileIO())
+        self.time_ms: int | None = None  # of all messages
+        self.sent: list[Message] = []
+        self.epochs: list[int] = []
+        self.tables: DatabaseTables
+        self.batch: EpochCommitter[Parts]
+        self.start()
+
+    def start(self, **sync: Any) -> None:
+        """The job begins again, perhaps with other settings."""
+        self.sync = replace(self.sync, **sync)
+        self.config = replace(self.config, tables=replace(self.database, sync=self.sync))
+        state = JobStateFile(self.checkpoint)
+        self.tables = DatabaseTables(
+            tables=self.database, state=state, clock=self.clock,
+            feed_of=self._feed, quarantine=self._quarantine,
+        )  # fmt: skip
+        known = self.tables.known_feeds()
+        splitter = self.tables.splitter(known, frozenset(state.state.held))
+        self.runner = EpochHere()
+        tables = HoldingTables(
+            known,
+            epoch_log=EpochLog(self.checkpoint, goes_back=True),
+            state_file=state,
+            now_ms=self.clock.now_ms,
+        )
+        self.batch = EpochCommitter(
+            EpochRounds(
+                tables=tables,
+                shape=EpochShape(tasks=2, isolates=True, splitter=splitter),
+                runner=self.runner,
+                clock=self.clock,
+                newcomers=self.tables,
+            )
+        )
+
+    @property
+    def database(self) -> WholeDatabase:
+        """The tables of the job."""
+        assert isinstance(self.config.tables, WholeDatabase)
+        return self.config.tables
+
+    def run(self, *messages: Message) -> None:
+        """An epoch with these messages."""
+        self._write("metadata", json.dumps({"id": "the job"}))
+        self._write("sources/0/0", 'v1\n{"all": {"0": 0}}')
+        first = len(self.sent)
+        self.sent += messages
+        self.epochs.append(len(self.sent))
+        epoch = len(self.epochs) - 1
+        self._write(f"offsets/{epoch}", f'v1\n{{}}\n{{"all": {{"0": {len(self.sent)}}}}}')
+        self.runner.topics = [self.messages(0, len(self.sent))]
+        try:
+            self.batch([self.messages(first, len(self.sent))], epoch)
+        except RuntimeError:
+            assert self.batch.failure is not None
+            raise self.batch.failure from None
+
+    def wait(self, hours: float = 1) -> None:
+        """Nothing comes for a while."""
+        self.clock.sleep(hours * 3600)
+        self.batch.while_idle()
+
+    def messages(self, begin: int, end: int) -> pa.RecordBatch:
+        """Of the topic, in columns of `MESSAGE_SCHEMA`."""
+        time = None if self.time_ms is None else self.time_ms * 1000
+        rows = [
+            {
+                "topic": TOPIC,
+                "partition": 0,
+                "offset": at,
+                "timestamp": time,
+                "key": key,
+                "value": value,
+            }
+            for at, (key, value) in enumerate(self.sent[begin:end], begin)
+        ]
+        return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
+
+    def read(self, where: tuple[str, int], begin: int, end: int) -> Iterator[pa.RecordBatch]:
+        """Implements `later_changes.ReadRange`."""
+        assert where == (TOPIC, 0)
+        yield self.messages(begin, end)
+
+    def table(self, name: str) -> FileStoreTable:
+        return open_table(self.sync.path(name))
+
+    def rows(self, name: str) -> dict[int, Any]:
+        """The column ``v`` by ``id``."""
+        check_chain(self.table(name))
+        return {row["id"]: row["v"] for row in read_rows(self.table(name))}
+
+    def held(self) -> dict[str, str]:
+        """The tables that wait, and why."""
+        held = state_of(self.checkpoint).held
+        return {name: each.reason for name, each in held.items()}
+
+    def quarantine(self, name: str = "") -> list[str]:
+        """The reasons of records that were quarantined, in their order."""
+        folder = Path(f"{self.config.stream.quarantine}/{name}")
+        lines = [file.read_text().splitlines() for file in sorted(folder.glob("*.jsonl"))]
+        return [json.loads(line)["reason"] for line in itertools.chain.from_iterable(lines)]
+
+    def _write(self, name: str, text: str) -> None:
+        self.checkpoint.files.overwrite(self.checkpoint.path(name), text.encode())
+
+    def _letters(self, name: str) -> QuarantineWriter:
+        location = f"{self.config.stream.quarantine}/{name}".rstrip("/")
+        return QuarantineWriter(Folder(location, LocalFileIO()), None)
+
+    def _quarantine(self, epoch: int, messages: pa.Table) -> None:
+        self._letters("").write(epoch, messages)
+
+    def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
+        rules = row_settings(self.database, table).evolution
+        return TableFeed(
+            name=name,
+            job=TableJob(table, CompactHere),
+            format_of=lambda seen: job_pipeline(self.database, seen, restores=self.restores),
+            quarantine=self._letters(name),
+            listener=Reports(),
+            expectations=BrokenExpectations(f"ods.{name}"),
+            evolution=None if rules is None else SchemaEvolution(rules, f"ods.{name}"),
+        )

@@ -1,0 +1,100 @@
+"""A job's metrics with every family that it can have, but those of the JVM."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+
+from stream_app.app.observe.metrics.job_metrics import JobMetrics
+from stream_app.cdc.change_batch import Violation
+from stream_app.cdc.column_drift import DriftKind
+from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd, RecordSighting
+from stream_app.spark.ingest.quarantine_writer import Quarantined
+from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.spark.stream.running_stream import SourceProgress
+from stream_app.table.compact.metrics import CompactionMetrics
+from stream_app.table.compact.report import CompactionReport
+from stream_app.table.job.table_maintenance import MaintenanceMetrics
+from tests.support.tables.numbered_snapshots import a_snapshot
+from tests.tidy.project_files import text_of
+
+COMPACTION = CompactionReport(
+    partition="", bucket=0, reason="size ratio", levels=(0, 0), output_level=5, files_in=2,
+    bytes_in=3072, files_out=1, bytes_out=2048, upgraded=0, seconds=0.5,
+)  # fmt: skip
+BROKEN, FIRST = Violation("positive-amount", "drop"), RecordSighting(1, "t", 0, 7)
+
+
+def fill(of_table: JobMetrics) -> None:
+    """An epoch of one table with everything in it, and the numbers of its compactions."""
+    aside = Quarantined(file="f", first="", reasons={"value": 1})
+    ends = {("t", 0): PartitionEnd(7, 1000)}
+    of_table.epoch(
+        EpochReport(
+            epoch=0, quarantined=aside,
+            counts=DecodeCounts(messages=5, ends=ends, violations={BROKEN: FIRST}),
+            snapshots=(a_snapshot(1),), compactions=(COMPACTION,),
+        )
+    )  # fmt: skip
+    for kind in DriftKind:
+        of_table.column(kind, "phone", 1)
+    numbers = CompactionMetrics(flushed_bytes=1, files=3, bytes=4)
+    of_table.compactions.add(of_table.table, lambda: numbers)
+    of_table.maintenance.add(of_table.table, MaintenanceMetrics)
+    of_table.callbacks.add(of_table.table, lambda: ())
+
+
+def full_metrics(tables: int = 1) -> JobMetrics:
+    """Of a job of a database."""
+    job = JobMetrics("db", folders={"warehouse": Path("/")})
+    for number in range(tables):
+        fill(job.of_table(f"t{number}"))
+        job.held(f"t{number}", None)
+    job.quarantined({"t0": 1})
+    job.progress(SourceProgress(0, 1, 0, {}, {("t", "0"): 0}), 1000)
+    return job
+
+
+_ROW = re.compile(r"^\| `(stream_app_\w+)` \| (\w+) \| ([\w, ]*) \| (\w+) \| \S", re.MULTILINE)
+_UNITS = {"_seconds": "s", "_bytes": "bytes", "_ratio": "ratio"}
+_OF_SPARK = re.compile(r"stream_app_(jvm_|executors$|tasks_running$)")
+
+
+@dataclass(frozen=True)
+class MetricFacts:
+    """A metric under the name of its samples; `unit`: as far as the name tells it."""
+
+    name: str
+    kind: str
+    labels: frozenset[str]
+    unit: str
+
+    @property
+    def is_of_spark(self) -> bool:
+        return _OF_SPARK.match(self.name) is not None
+
+
+def metrics_page() -> Iterator[MetricFacts]:
+    """The metrics that docs/monitoring.md has in its tables."""
+    for name, kind, labels, unit in _ROW.findall(text_of("docs/monitoring.md")):
+        assert unit in _UNITS.values() or unit_of(name) == "", f"{name}: {unit}"
+        suffix = unit if unit in _UNITS.values() else ""
+        yield MetricFacts(name, kind, frozenset(labels.split(", ")), suffix)
+
+
+def metrics_of(registry: CollectorRegistry) -> Iterator[MetricFacts]:
+    """The metrics that an endpoint gives."""
+    for family in registry.collect():
+        name = family.name + ("_total" if family.type == "counter" else "")
+        labels = {label for sample in family.samples for label in sample.labels} - {"le"}
+        assert family.samples, f"{name} is not filled by full_metrics"
+        yield MetricFacts(name, family.type, frozenset(labels), unit_of(name))
+
+
+def unit_of(name: str) -> str:
+    plain = name.removesuffix("_total")
+    return next((unit for ending, unit in _UNITS.items() if plain.endswith(ending)), "")

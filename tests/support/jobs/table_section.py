@@ -1,0 +1,13 @@
+"""The section of a job of one table, as a test expects it."""
+
+from __future__ import annotations
+
+from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.table_config import TableConfig
+from stream_app.app.config.tables_of_job import SingleTable
+
+
+def table_section(config: AppConfig) -> TableConfig:
+    """The section ``[table]`` of a configuration that has it."""
+    assert isinstance(config.tables, SingleTable)
+    return config.tables.table

@@ -1,0 +1,229 @@
+"""A job of two tables of different kinds, fed by one micro-batch: topic a → orders, b → events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.cdc.message_format import FormatSetup, MessageFormat
+from stream_app.cdc.pipeline import StepPlace
+from stream_app.cdc.steps.insert_only import InsertOnly
+from stream_app.fileio.file_io import FileIO
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.message_format_registry import message_format
+from stream_app.spark.epoch.epoch_plan import EpochShape, MessagePart
+from stream_app.spark.epoch.epoch_runner import EpochRunner
+from stream_app.spark.ingest.epoch_committer import EpochCommitter
+from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.ingest.epoch_rounds import EpochRounds
+from stream_app.spark.ingest.epoch_tables import HoldingTables, StoppingTables
+from stream_app.spark.ingest.job_state import JobState, JobStateFile, state_of
+from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
+from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
+from stream_app.spark.job_folder import Folder
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.table_job import IdleReport, TableJob
+from tests.support.engines.begun_epoch import Ends, begin_epoch
+from tests.support.tables.small_table import CompactHere, small_table
+
+Row = dict[str, Any]
+TOPICS = ("a", "b")
+TRUNCATE: Row = {}
+"""In the place of a row: the source empties its table."""
+
+
+@dataclass(frozen=True)
+class ByTopic:
+    """Implements `MessageSplitter`: each topic is one table's."""
+
+    def split(self, messages: pa.RecordBatch) -> Iterator[MessagePart]:
+        topic = messages.column("topic")[0].as_py()
+        yield MessagePart(TOPICS.index(topic), messages, (f"shop.{topic}",))
+
+
+class EndedError(Exception):
+    """The job ends here, in the middle of an epoch."""
+
+
+@dataclass
+class Reports:
+    """Implements `TableListener`.
+
+    Attributes:
+        ends_at: the epoch behind whose commit to this table the job ends.
+    """
+
+    ends_at: int | None = None
+    epochs: list[EpochReport] = field(default_factory=list)
+
+    def opened(self, table: FileStoreTable, topics: Collection[str]) -> None:
+        """No test waits for it."""
+
+    def epoch(self, report: EpochReport) -> None:
+        self.epochs.append(report)
+        if report.epoch == self.ends_at and not report.skipped:
+            raise EndedError
+
+    def idle_commit(self, report: IdleReport) -> None:
+        """No test waits for one."""
+
+
+@dataclass
+class TwoTables:
+    """The tables, and what was sent to each.
+
+    Attributes:
+        query: the id of the streaming query.
+        orders: options of the first table.
+        takes_repeats: see `TableJob`.
+        sent: epoch by epoch, the rows of each topic.
+    """
+
+    folder: Path
+    query: str = "the job"
+    orders: Mapping[str, Any] = field(default_factory=lambda: {"bucket": 2})
+    takes_repeats: bool = False
+    tables: list[FileStoreTable] = field(init=False)
+    sent: list[Mapping[str, Sequence[Row]]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        orders = small_table(
+            self.folder / "orders", "k BIGINT, v STRING", ("k",),
+            **{"changelog_producer": "input", **self.orders},
+        )  # fmt: skip
+        events = small_table(self.folder / "events", "day STRING, n BIGINT", (), ("day",))
+        self.tables = [orders.table, events.table]
+
+    def started(
+        self,
+        runner: EpochRunner[Any],
+        *,
+        file_io: FileIO | tuple[FileIO | None, FileIO | None] | None = None,
+        ends_at: tuple[int | None, int | None] = (None, None),
+        bad_records_max: int | None = None,
+        tasks: int = 3,
+        each_for_itself: bool = False,
+        checkpoint: FileIO | None = None,
+    ) -> EpochCommitter[Any]:
+        """A new process with the same checkpoint.
+
+        Args:
+            file_io: of both tables, or of each.
+            each_for_itself: whether a table that fails is held back; the clock is the tables'.
+            checkpoint: reads and writes what the job remembers.
+        """
+        feeds = []
+        of_each = file_io if isinstance(file_io, tuple) else (file_io, file_io)
+        for number, (table, its_files) in enumerate(zip(self.tables, of_each, strict=True)):
+            seen = table if its_files is None else replace(table, file_io=its_files)
+            quarantine = Folder(str(self.folder / f"bad-{TOPICS[number]}"), self.tables[0].file_io)
+            feed = TableFeed(
+                name=TOPICS[number],
+                job=TableJob(seen, CompactHere, takes_repeats=self.takes_repeats),
+                format_of=_format_of,
+                quarantine=QuarantineWriter(quarantine, bad_records_max),
+                listener=Reports(ends_at[number]),
+            )
+            feeds.append(feed)
+        clock = self.tables[0].clock
+        kind = HoldingTables if each_for_itself else StoppingTables
+        joined = kind(
+            feeds,
+            epoch_log=EpochLog(self.checkpoint(), goes_back=True),
+            state_file=JobStateFile(self.checkpoint(checkpoint)),
+            now_ms=clock.now_ms,
+        )
+        shape = EpochShape(tasks=tasks, splitter=ByTopic(), isolates=each_for_itself)
+        return EpochCommitter(EpochRounds(tables=joined, shape=shape, runner=runner, clock=clock))
+
+    def state(self) -> JobState:
+        """What the job remembers."""
+        return state_of(self.checkpoint())
+
+    def checkpoint(self, files: FileIO | None = None) -> Folder:
+        """The job's checkpoint, with Spark's part of it."""
+        return Folder(str(self.folder / "checkpoint"), files or self.tables[0].file_io)
+
+    def done(self, epoch: int) -> None:
+        """Spark goes on behind the epoch."""
+        folder = self.checkpoint()
+        folder.files.overwrite(folder.path(f"commits/{epoch}"), b"v1")
+
+    def send(self, orders: Sequence[Row], events: Sequence[Row]) -> int:
+        """Rows of a new epoch; its number."""
+        self.sent.append({"a": orders, "b": events})
+        epoch = len(self.sent) - 1
+        begin_epoch(self.checkpoint(), epoch, self.ends(0), self.ends(epoch + 1), self.query)
+        return epoch
+
+    def ends(self, epochs: int) -> Ends:
+        """The offsets behind that many epochs."""
+        return {
+            topic: {"0": sum(len(each[topic]) for each in self.sent[:epochs])} for topic in TOPICS
+        }
+
+    def messages(self, epoch: int, bad: Mapping[str, bytes] | None = None) -> pa.Table:
+        """An epoch's messages in columns of `MESSAGE_SCHEMA`, topic by topic.
+
+        Args:
+            bad: a value for a topic that stands behind its others.
+        """
+        before = {topic: sum(len(each[topic]) for each in self.sent[:epoch]) for topic in TOPICS}
+        rows = []
+        for topic in TOPICS:
+            values = [_value(row) for row in self.sent[epoch][topic]]
+            values += [bad[topic]] if bad and topic in bad else []
+            rows += [
+                {"topic": topic, "partition": 0, "offset": offset, "key": b"key", "value": value}
+                for offset, value in enumerate(values, before[topic])
+            ]
+        return pa.Table.from_pylist(rows, schema=MESSAGE_SCHEMA)
+
+    def wanted(self) -> list[list[Row]]:
+        """The rows of both tables after all epochs."""
+        left = []
+        for topic in TOPICS:
+            rows = [row for each in self.sent for row in each[topic]]
+            left.append(
+                rows[max((n for n, row in enumerate(rows) if row == TRUNCATE), default=-1) + 1 :]
+            )
+        orders = {row["k"]: row for row in left[0]}
+        return [[*orders.values()], left[1]]
+
+    def data_files(self) -> list[Path]:
+        """Those on the disk, named by a snapshot or not."""
+        return [path for path in self.folder.rglob("*.parquet") if "bucket-" in path.parent.name]
+
+
+def reports(batch: EpochCommitter[Any], table: int) -> list[EpochReport]:
+    """What a table's listener was told of epochs."""
+    listener = batch.tables.feeds[table].listener
+    assert isinstance(listener, Reports)
+    return listener.epochs
+
+
+def _format_of(table: FileStoreTable) -> MessageFormat:
+    schema = table.schema
+    setup = FormatSetup(
+        columns=schema.fields,
+        arrow_schema=arrow_schema(schema.fields),
+        primary_keys=schema.primary_keys,
+        options={"truncate": "apply"},
+        keep_update_before=schema.core_options.writes_changelog,
+    )
+    decode = message_format("debezium-json", setup)
+    if schema.primary_keys:
+        return decode
+    last = InsertOnly(quarantines=True, ignores_deletes=False)
+    return decode.with_steps({StepPlace.INSERTS_ONLY: last})
+
+
+def _value(row: Row) -> bytes:
+    after = {"after": None, "op": "t"} if row == TRUNCATE else {"after": row, "op": "c"}
+    return json.dumps({"before": None, **after}).encode()

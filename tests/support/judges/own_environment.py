@@ -1,0 +1,37 @@
+"""Virtual environments of judges that pin other libraries than ours: .venvs/NAME, made once."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parents[3] / ".venvs"
+
+
+def python_of(name: str, lock_list: Path) -> Path:
+    """An environment's Python; makes the environment when missing or the lock list changed."""
+    environment = FOLDER / name
+    interpreter, stamp = environment / "bin" / "python", environment / "made-from"
+    wanted = hashlib.sha256(lock_list.read_bytes() + sys.version.encode()).hexdigest()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / f".{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several test processes may start at once
+        if not stamp.exists() or stamp.read_text() != wanted:
+            _make(environment, lock_list)
+            stamp.write_text(wanted)
+    return interpreter
+
+
+def _make(environment: Path, lock_list: Path) -> None:
+    venv.create(environment, clear=True, with_pip=True)
+    interpreter = environment / "bin" / "python"
+    command = [interpreter, "-m", "pip", "install", "--no-deps", "--quiet", "-r", lock_list]
+    pip = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, check=False
+    )
+    if pip.returncode != 0:
+        raise RuntimeError(f"could not make {environment} from {lock_list}:\n{pip.stderr[-2000:]}")

@@ -1,0 +1,284 @@
+"""PyPaimon as a second judge of tables, in its own virtual environment: it pins an older pyarrow.
+
+The environment is made once in .venvs/pypaimon from conf/requirements-pypaimon.lock. This file is
+the caller's side and, started by that environment's Python, the child that reads.
+
+PyPaimon forgives more than Paimon's Java does: a table is right only when both read it. It has no
+MULTISET and no 64-bit deletion vectors, and where it has to merge files it cuts TIMESTAMP(7..9) to
+microseconds (compare by normal_rows.without_nanoseconds).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tests.support.judges.judge_process import (
+    REPO,
+    JudgeProcess,
+    read_rows,
+    serve,
+    write_rows,
+)
+from tests.support.judges.named_table import NamedTable
+from tests.support.judges.own_environment import python_of
+
+LOCK_LIST = REPO / "conf" / "requirements-pypaimon.lock"
+
+
+class PyPaimonError(Exception):
+    """What PyPaimon raised, with the end of its traceback."""
+
+
+class PyPaimonReader(JudgeProcess):
+    """PyPaimon in a child."""
+
+    error = PyPaimonError
+
+    def __init__(self) -> None:
+        super().__init__(python_of("pypaimon", LOCK_LIST))
+
+    def read(
+        self, path: Path | str | NamedTable, *, columns: Sequence[str] | None = None,
+        where: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None,
+    ) -> pa.Table:  # fmt: skip
+        """A batch read. `where` maps a column to the JSON value it equals (None: is null)."""
+        request = {
+            **_place(path), "where": dict(where or {}),
+            "columns": None if columns is None else list(columns),
+            "options": {key: str(value) for key, value in (options or {}).items()},
+        }  # fmt: skip
+        return self._rows(request)
+
+    def follow(self, path: Path | str) -> list[pa.Table]:
+        """The changes of each snapshot that has any, from the first; their kinds in _row_kind."""
+        out = self._folder / "changes.arrow"
+        answer = self._call({"follow": str(Path(path).resolve()), "out": str(out)})
+        return [read_rows(f"{out}{number}") for number in range(answer["plans"])]
+
+    def options(self) -> dict[str, str]:
+        """The keys of its published CoreOptions, and the type of each value."""
+        answer = self._call({"core_options": True})
+        return {str(key): str(kind) for key, kind in answer["options"].items()}
+
+    def read_by_rust(self, path: Path | str) -> pa.Table:
+        """A batch read by Paimon's library in Rust, which is a wheel of its own."""
+        return self._rows({"by_rust": str(Path(path).resolve())})
+
+    def follow_by_rust(self, path: Path | str) -> list[pa.Table]:
+        """As `follow`, by Paimon's library in Rust; the kinds in rowkind."""
+        out = self._folder / "changes.arrow"
+        answer = self._call({"follow_by_rust": str(Path(path).resolve()), "out": str(out)})
+        return [read_rows(f"{out}{number}") for number in range(answer["plans"])]
+
+    def write_by_rust(self, path: Path | str, rows: pa.Table) -> None:
+        """A batch write into a table, and its commit, by Paimon's library in Rust."""
+        given = self._folder / "given.arrow"
+        write_rows(rows, given)
+        self._call({"write_by_rust": str(Path(path).resolve()), "given": str(given)})
+
+    def rust_names_with(self, word: str) -> list[str]:
+        """What the library in Rust has by such a name."""
+        return self._call({"rust_names_with": word})["names"]
+
+    def names_with(self, path: Path | str, word: str) -> list[str]:
+        """What the public has by such a name: a table, its builders, writers, the command line."""
+        return self._call({"names_with": word, "path": str(Path(path).resolve())})["names"]
+
+    def write(
+        self, path: Path | str, rows: pa.Table, *, primary_keys: Sequence[str] = (),
+        options: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        """A batch write and its commit; makes the table of the rows' columns when there is none."""
+        given = self._folder / "given.arrow"
+        write_rows(rows, given)
+        request = {
+            "path": str(Path(path).resolve()), "given": str(given),
+            "primary_keys": list(primary_keys),
+            "options": {key: str(value) for key, value in (options or {}).items()},
+        }  # fmt: skip
+        self._call(request)
+
+
+def _place(path: Path | str | NamedTable) -> dict[str, Any]:
+    if isinstance(path, NamedTable):
+        return {"catalog": dict(path.catalog), "name": f"{path.database}.{path.table}"}
+    return {"path": str(Path(path).resolve())}
+
+
+# ------------------------------------------------------- the child, inside that environment
+
+
+def _answer(request: Mapping[str, Any]) -> dict[str, Any]:
+    if "follow" in request:
+        return {"plans": asyncio.run(_follow(request))}
+    if "core_options" in request:
+        return {"options": _core_options()}
+    if "by_rust" in request:
+        _read_by_rust(Path(request["by_rust"]), request["out"])
+        return {}
+    if "follow_by_rust" in request:
+        return {"plans": _follow_by_rust(Path(request["follow_by_rust"]), request["out"])}
+    if "write_by_rust" in request:
+        _write_by_rust(Path(request["write_by_rust"]), read_rows(request["given"]))
+        return {}
+    if "rust_names_with" in request:
+        return {"names": _rust_names_with(request["rust_names_with"])}
+    if "names_with" in request:
+        return {"names": _names_with(request)}
+    _write(request) if "given" in request else _read(request)
+    return {}
+
+
+def _table(path: Path) -> Any:
+    from pypaimon import CatalogFactory
+
+    catalog = CatalogFactory.create({"warehouse": str(path.parents[1])})
+    return catalog.get_table(f"{path.parent.stem}.{path.name}")
+
+
+def _named(request: Mapping[str, Any]) -> Any:
+    from pypaimon import CatalogFactory
+
+    return CatalogFactory.create(request["catalog"]).get_table(request["name"])
+
+
+def _read(request: Mapping[str, Any]) -> None:
+    table = _named(request) if "catalog" in request else _table(Path(request["path"]))
+    if request["options"]:
+        table = table.copy(request["options"])
+    builder = table.new_read_builder()
+    if request["columns"] is not None:
+        builder = builder.with_projection(request["columns"])
+    if request["where"]:
+        of_all_columns = table.new_read_builder().new_predicate_builder()
+        builder = builder.with_filter(_predicate(of_all_columns, request["where"]))
+    write_rows(builder.new_read().to_arrow(builder.new_scan().plan().splits()), request["out"])
+
+
+def _rust_table(path: Path) -> Any:
+    from pypaimon_rust.datafusion import PaimonCatalog
+
+    catalog = PaimonCatalog({"warehouse": str(path.parents[1])})
+    return catalog.get_table(f"{path.parent.stem}.{path.name}")
+
+
+def _read_by_rust(path: Path, out: str) -> None:
+    builder = _rust_table(path).new_read_builder()
+    batches = builder.new_read().read(builder.new_scan().plan().splits())
+    write_rows(pa.Table.from_batches(batches), out)
+
+
+def _follow_by_rust(path: Path, out: str) -> int:
+    """Writes a file for each snapshot with changes; returns how many."""
+    table, plans = _rust_table(path), 0
+    for snapshot in range(1, table.latest_snapshot().id() + 1):
+        builder = table.new_read_builder().with_include_row_kind(True)
+        splits = builder.new_incremental_scan(snapshot - 1, snapshot, "auto").plan().splits()
+        if splits and (batches := builder.new_read().read(splits)):
+            write_rows(pa.Table.from_batches(batches), f"{out}{plans}")
+            plans += 1
+    return plans
+
+
+def _write_by_rust(path: Path, rows: pa.Table) -> None:
+    builder = _rust_table(path).new_batch_write_builder()
+    write = builder.new_write()
+    for batch in rows.to_batches():
+        write.write_arrow(batch)
+    builder.new_commit().commit(write.prepare_commit())
+
+
+def _rust_names_with(word: str) -> list[str]:
+    from pypaimon_rust import datafusion
+
+    things = [datafusion, *vars(datafusion).values()]
+    names = {name for thing in things for name in dir(thing) if not name.startswith("_")}
+    return sorted(name for name in names if word in name.lower())
+
+
+def _core_options() -> dict[str, str]:
+    from pypaimon.common.options.config_option import ConfigOption
+    from pypaimon.common.options.core_options import CoreOptions
+
+    options = [one for one in vars(CoreOptions).values() if isinstance(one, ConfigOption)]
+    return {
+        one.key(): getattr(one.get_clazz(), "__name__", str(one.get_clazz())) for one in options
+    }
+
+
+async def _follow(request: Mapping[str, Any]) -> int:
+    """Writes a file for each snapshot with changes; returns how many."""
+    from pypaimon.read.streaming_table_scan import AsyncStreamingTableScan
+
+    table = _table(Path(request["follow"]))
+    latest = table.snapshot_manager().get_latest_snapshot().id
+    reader = table.new_stream_read_builder().with_include_row_kind().new_read()
+    scan = AsyncStreamingTableScan(
+        table, poll_interval_ms=60_000, prefetch_enabled=False, diff_threshold=10**6
+    )
+    scan.next_snapshot_id = 1
+    plans, stream = 0, scan.stream()
+    while scan.next_snapshot_id <= latest:
+        coming = asyncio.ensure_future(anext(stream))
+        while not coming.done() and scan.next_snapshot_id <= latest:
+            await asyncio.sleep(0)
+        if not coming.done():  # the last snapshots had no changes; it waits for the next one
+            coming.cancel()
+            break
+        if splits := (await coming).splits():
+            write_rows(reader.to_arrow(splits), f"{request['out']}{plans}")
+            plans += 1
+    return plans
+
+
+def _names_with(request: Mapping[str, Any]) -> list[str]:
+    from pypaimon.cli import cli_table
+    from pypaimon.write import table_commit, table_write
+
+    table, word = _table(Path(request["path"])), request["names_with"]
+    things = [table, cli_table, table.new_batch_write_builder(), table.new_stream_write_builder()]
+    for module in (table_commit, table_write):
+        things += [
+            one for name, one in vars(module).items() if name.startswith(("Batch", "Stream"))
+        ]
+    names = {name for each in things for name in dir(each) if not name.startswith("_")}
+    return sorted(name for name in names if word in name.lower())
+
+
+def _write(request: Mapping[str, Any]) -> None:
+    from pypaimon import CatalogFactory, Schema
+
+    path = Path(request["path"])
+    name = f"{path.parent.stem}.{path.name}"
+    catalog = CatalogFactory.create({"warehouse": str(path.parents[1])})
+    rows = read_rows(request["given"])
+    if not path.exists():
+        catalog.create_database(path.parent.stem, True)
+        schema = Schema.from_pyarrow_schema(
+            rows.schema, primary_keys=request["primary_keys"], options=request["options"]
+        )
+        catalog.create_table(name, schema, False)
+    builder = catalog.get_table(name).new_batch_write_builder()
+    write, commit = builder.new_write(), builder.new_commit()
+    write.write_arrow(rows)
+    commit.commit(write.prepare_commit())
+    write.close()
+    commit.close()
+
+
+def _predicate(builder: Any, where: Mapping[str, Any]) -> Any:
+    return builder.and_predicates(
+        [
+            builder.is_null(column) if value is None else builder.equal(column, value)
+            for column, value in where.items()
+        ]
+    )
+
+
+if __name__ == "__main__":
+    serve(lambda: _answer)

@@ -1,0 +1,123 @@
+"""Builders for the tests of `cdc`: messages, formats, captured topics and readable rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA, ROW_KIND, DecodedBatch, TableTraits
+from stream_app.cdc.message_format import FormatSetup
+from stream_app.cdc.pipeline import Pipeline
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.message_format_registry import message_format
+from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.data_type import parse_columns
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "cdc"
+Value = str | bytes | None
+
+
+def messages(
+    *values: Value, topic: str = "t", partition: int = 0, key: str | None = '{"id":0}'
+) -> pa.RecordBatch:
+    """A batch of one topic's messages, offsets from 0; each has the same key."""
+    raw = [value.encode() if isinstance(value, str) else value for value in values]
+    same = {
+        "topic": topic,
+        "partition": partition,
+        "key": None if key is None else key.encode(),
+    }
+    rows = [{**same, "offset": offset, "value": value} for offset, value in enumerate(raw)]
+    return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
+
+
+def fixture_lines(file: str) -> list[dict[str, Any]]:
+    """The captured messages of all topics, in the order of the file."""
+    lines = (FIXTURES / f"{file}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def captured(file: str, topic: str) -> pa.RecordBatch:
+    """The captured messages of one topic, in the order of the file."""
+    records = [record for record in fixture_lines(file) if record["topic"] == topic]
+    assert records, f"{file} has no topic {topic}"
+    rows = [
+        {
+            "topic": record["topic"],
+            "partition": record["partition"],
+            "offset": record["offset"],
+            "key": None if record["key"] is None else record["key"].encode(),
+            "value": None if record["value"] is None else record["value"].encode(),
+        }
+        for record in records
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
+
+
+def a_format(
+    columns: str = "id BIGINT, v STRING",
+    keys: Sequence[str] = ("id",),
+    *,
+    keep_update_before: bool = True,
+    options: Mapping[str, str] | None = None,
+    traits: TableTraits | None = None,
+    name: str = "debezium-json",
+) -> Pipeline:
+    """A format, Debezium's unless named, for a table of these columns."""
+    row_type = parse_columns(columns)
+    return message_format(
+        name,
+        FormatSetup(
+            columns=row_type,
+            arrow_schema=arrow_schema(row_type),
+            primary_keys=tuple(keys),
+            options=options or {},
+            keep_update_before=keep_update_before,
+            traits=traits or TableTraits(),
+        ),
+    )
+
+
+def rows_of(decoded: DecodedBatch) -> list[tuple[Any, ...]]:
+    """Each row as (message index, kind, value, value, …)."""
+    rows = decoded.changes.rows
+    lists = [_python_values(rows.column(index)) for index in range(1, rows.num_columns)]
+    kinds = [RowKind(kind).short for kind in rows.column(ROW_KIND).to_pylist()]
+    return list(zip(decoded.changes.message_index.tolist(), kinds, *lists, strict=True))
+
+
+def _python_values(column: pa.Array) -> list[Any]:
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        # datetime has no nanoseconds: text keeps them.
+        return column.cast(pa.string()).to_pylist()
+    return column.to_pylist()
+
+
+def reasons_of(decoded: DecodedBatch) -> dict[int, str]:
+    """Reason of each bad record, by offset."""
+    bad = decoded.bad.to_pylist()
+    return {record["offset"]: record["reason"] for record in bad}
+
+
+def event(op: str = "c", *, after: str = "null", before: str = "null") -> str:
+    """A change event with the given JSON texts as images."""
+    return f'{{"before":{before},"after":{after},"source":{{"lsn":1}},"op":"{op}","ts_ms":1}}'
+
+
+def value_of(column_type: str, text: str, **options: str) -> Any:
+    """What a column of that type holds after an insert of the JSON text; a str if it is bad."""
+    decoder = a_format(f"id BIGINT, v {column_type}", options=options)
+    decoded = decoder.decode(messages(event(after=f'{{"id":1,"v":{text}}}')))
+    if decoded.bad.num_rows:
+        return Bad(reasons_of(decoded)[0])
+    return rows_of(decoded)[0][3]
+
+
+class Bad(str):
+    """The reason of a bad record."""
+
+    __slots__ = ()

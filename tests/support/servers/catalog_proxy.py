@@ -1,0 +1,188 @@
+"""Servers before an Iceberg REST catalog: one hands requests on, another asks for logins first."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+import uuid
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs
+
+import requests
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+_AUTHORIZATION = re.compile(
+    r"AWS4-HMAC-SHA256 Credential=([^/]+)/\d+/([^/]+)/([^/]+)/aws4_request, "
+    r"SignedHeaders=([^,]+), Signature=([0-9a-f]+)"
+)
+_PASSED_ON = ("Content-Type", "X-Iceberg-Access-Delegation")
+
+
+class CatalogProxy:
+    """Hands requests on to a catalog; close it."""
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def _hand_on(self) -> None:
+                outer.hand_on(self)
+
+            do_GET = do_POST = do_HEAD = do_DELETE = _hand_on  # noqa: N815 - the library asks for these
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+
+    @property
+    def uri(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def hand_on(self, asked: BaseHTTPRequestHandler) -> None:
+        self.hand_on_body(asked, body_of(asked))
+
+    def hand_on_body(self, asked: BaseHTTPRequestHandler, body: bytes) -> None:
+        headers = {name: asked.headers[name] for name in _PASSED_ON if name in asked.headers}
+        answer = requests.request(
+            asked.command, f"{self._uri}{asked.path}", data=body, headers=headers, timeout=60
+        )
+        kind = answer.headers.get("Content-Type", "application/json")
+        respond(asked, answer.status_code, answer.content, kind)
+
+
+class Standstill(CatalogProxy):
+    """Hands requests on until one that has a method and a path's end never returns."""
+
+    def __init__(self, uri: str, method: str, ending: str) -> None:
+        self.is_reached = threading.Event()
+        self._ends = threading.Event()
+        self._method, self._ending = method, ending
+        super().__init__(uri)
+
+    def close(self) -> None:
+        self._ends.set()
+        super().close()
+
+    def hand_on(self, asked: BaseHTTPRequestHandler) -> None:
+        if asked.command == self._method and asked.path.endswith(self._ending):
+            self.is_reached.set()
+            self._ends.wait()
+            return
+        super().hand_on(asked)
+
+
+@dataclass(frozen=True)
+class SigningKey:
+    """A key of AWS, and what signatures by it must be for."""
+
+    access_key: str
+    secret_key: str
+    region: str
+    service: str
+
+    def has_signed(self, asked: BaseHTTPRequestHandler, body: bytes, uri: str) -> bool:
+        """Whether a request has the signature that botocore computes by this key."""
+        given = _AUTHORIZATION.fullmatch(asked.headers.get("Authorization", ""))
+        if given is None or given.group(1, 2, 3) != (self.access_key, self.region, self.service):
+            return False
+        signed = {name: asked.headers[name] for name in given[4].split(";")}
+        content = hashlib.sha256(body).hexdigest()
+        if signed.get("x-amz-content-sha256", content) != content:
+            return False
+        request = AWSRequest(asked.command, uri + asked.path, headers=signed, data=body)
+        request.context["timestamp"] = signed["x-amz-date"]
+        signer = SigV4Auth(Credentials(self.access_key, self.secret_key), self.service, self.region)
+        text = signer.string_to_sign(request, signer.canonical_request(request))
+        return bool(signer.signature(text, request) == given[5])
+
+
+@dataclass
+class Logins:
+    """Who may ask a guarded catalog.
+
+    Attributes:
+        tokens: those that let in.
+        credential: ``id:secret``, for which POST to /login gives a token.
+        scope: what such a login must ask for.
+        key: requests must be signed by it instead; None: they need a token.
+        is_reader: a login may change nothing.
+    """
+
+    tokens: set[str] = field(default_factory=set)
+    credential: str = ""
+    scope: str = "catalog"
+    key: SigningKey | None = None
+    is_reader: bool = False
+
+
+class GuardedCatalog(CatalogProxy):
+    """Hands on the requests of those who may ask."""
+
+    def __init__(self, uri: str, logins: Logins) -> None:
+        self.logins = logins
+        super().__init__(uri)
+
+    def hand_on(self, asked: BaseHTTPRequestHandler) -> None:
+        body, logins = body_of(asked), self.logins
+        if asked.path == "/login":
+            self._log_in(asked, body)
+        elif asked.path == "/page":  # another server
+            respond(asked, 200, b"<html></html>", "text/html")
+        elif logins.key is not None and not logins.key.has_signed(asked, body, self.uri):
+            _refuse(asked, 403, "ForbiddenException", "the signature does not match")
+        elif logins.key is None and asked.headers.get("Authorization") not in {
+            f"Bearer {token}" for token in logins.tokens
+        }:
+            _refuse(asked, 401, "NotAuthorizedException", "the token is not valid")
+        elif logins.is_reader and asked.command == "POST":
+            _refuse(asked, 403, "ForbiddenException", "a reader changes nothing")
+        else:
+            self.hand_on_body(asked, body)
+
+    def _log_in(self, asked: BaseHTTPRequestHandler, body: bytes) -> None:
+        form = {key: values[0] for key, values in parse_qs(body.decode()).items()}
+        given = f"{form.get('client_id')}:{form.get('client_secret')}"
+        if given != self.logins.credential:
+            answer = {"error": "invalid_client", "error_description": "nobody knows this secret"}
+            _answer(asked, 401, answer)
+        elif form.get("scope") != self.logins.scope:
+            _answer(asked, 400, {"error": "invalid_scope"})
+        else:
+            token = uuid.uuid4().hex
+            self.logins.tokens.add(token)
+            _answer(asked, 200, {"access_token": token, "token_type": "bearer"})
+
+
+def body_of(asked: BaseHTTPRequestHandler) -> bytes:
+    return asked.rfile.read(int(asked.headers.get("Content-Length", 0)))
+
+
+def respond(asked: BaseHTTPRequestHandler, status: int, content: bytes, kind: str) -> None:
+    asked.send_response(status)
+    asked.send_header("Content-Type", kind)
+    asked.send_header("Content-Length", str(len(content)))
+    asked.end_headers()
+    if asked.command != "HEAD":
+        asked.wfile.write(content)
+
+
+def _refuse(asked: BaseHTTPRequestHandler, code: int, kind: str, message: str) -> None:
+    _answer(asked, code, {"error": {"message": message, "type": kind, "code": code}})
+
+
+def _answer(asked: BaseHTTPRequestHandler, status: int, answer: Any) -> None:
+    respond(asked, status, json.dumps(answer).encode(), "application/json")

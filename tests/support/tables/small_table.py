@@ -1,0 +1,182 @@
+"""Small tables made in this process by our own writer, for tests of what reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from stream_app.clock import Clock
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.format.binary_row import serialize_arrow_row
+from stream_app.format.bucket_hash import bucket_of
+from stream_app.model.bucket_change import BucketChange
+from stream_app.model.compact_request import CompactRequest
+from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import VALUE_KIND, new_table_schema
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.kinds.registry import (
+    bucket_assigner,
+    bucket_writer,
+    compact_bucket,
+    table_write,
+)
+from stream_app.table.opening import create_or_open
+from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
+from stream_app.table.write.bucket_writer import flushed_files
+
+KINDS = {kind.short: kind for kind in RowKind}
+TIME_MS = 1_767_225_600_000  # 2026-01-01
+Change = tuple[str, Mapping[str, Any]]
+
+
+@dataclass
+class SteppingClock(Clock):
+    """A second passes at each look; waiting takes no time."""
+
+    millis: int = TIME_MS
+
+    def now_ms(self) -> int:
+        self.millis += 1000
+        return self.millis
+
+    def steady_seconds(self) -> float:
+        return self.now_ms() / 1000
+
+    def sleep(self, seconds: float) -> None:
+        self.millis += int(seconds * 1000)
+
+
+@dataclass
+class StandingClock(Clock):
+    """Stands still until it is set or somebody waits."""
+
+    millis: int = TIME_MS
+
+    def now_ms(self) -> int:
+        return self.millis
+
+    def steady_seconds(self) -> float:
+        return self.millis / 1000
+
+    def sleep(self, seconds: float) -> None:
+        self.millis += int(seconds * 1000)
+
+
+@dataclass
+class CompactHere:
+    """Compacts at once, in the caller."""
+
+    table: FileStoreTable
+
+    def submit(self, request: CompactRequest) -> Future[BucketChange]:
+        future: Future[BucketChange] = Future()
+        future.set_result(compact_bucket(self.table, request))
+        return future
+
+
+@dataclass
+class SmallTable:
+    """A table to which rows are committed, an epoch a call."""
+
+    table: FileStoreTable
+    _commit: StreamTableCommit = field(init=False)
+    _epoch: int = 0
+
+    def __post_init__(self) -> None:
+        self._commit = StreamTableCommit(self.table, "tester", CompactHere(self.table))
+
+    @property
+    def committer(self) -> StreamTableCommit:
+        return self._commit
+
+    @property
+    def path(self) -> str:
+        return self.table.location
+
+    def commit(self, *changes: Change, properties: Mapping[str, str] | None = None) -> None:
+        """Write changes, in order, and commit them; compactions that are due begin."""
+        first = self._commit.follow_and_wait()
+        basis = self._commit.index.basis
+        messages = self._messages(changes, first, basis) if changes else []
+        self._commit.commit_epoch(self._epoch, messages, properties=properties, basis=basis)
+        self._epoch += 1
+
+    def compact(self) -> None:
+        """Commit the compactions that are due."""
+        self._commit.drain()
+
+    def _messages(
+        self, changes: Sequence[Change], first: int, basis: IndexBasis = NO_INDEX
+    ) -> list[BucketChange]:
+        return write_changes(self.table, changes, first, basis)
+
+
+def write_changes(
+    table: FileStoreTable, changes: Sequence[Change], first: int, basis: IndexBasis = NO_INDEX
+) -> list[BucketChange]:
+    """Write changes, in order, to the files of their buckets.
+
+    Args:
+        first: a sequence number.
+        basis: by which they find their buckets.
+    """
+    schema = table.schema
+    kinds = pa.array([int(KINDS[kind]) for kind, _ in changes], pa.int8())
+    rows = pa.RecordBatch.from_pylist(
+        [dict(row) for _, row in changes], arrow_schema(schema.fields)
+    )
+    batch = rows.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), kinds)
+    if schema.kind.indexes_hashes or schema.kind.postpones or basis.bucket_counts:
+        with table_write(table, next_sequence_number=first, basis=basis) as write:
+            for partition, bucket, part in bucket_assigner(table, basis).assign(batch):
+                write.write((partition, bucket), part)
+            return write.prepare_commit()
+    keys = [rows.column(name) for name in schema.bucket_keys]
+    types = schema.fields.project(schema.bucket_keys).types
+    buckets = [0] * len(changes)
+    if schema.kind.has_buckets:
+        buckets = bucket_of(keys, types, table.options.bucket).tolist()
+    parts = [rows.column(name) for name in schema.partition_keys]
+    places: dict[tuple[bytes, int], list[int]] = {}
+    for place, bucket in enumerate(buckets):
+        partition = serialize_arrow_row(parts, schema.partition_type.types, place)
+        places.setdefault((partition, bucket), []).append(place)
+    messages = []
+    for (partition, bucket), indices in places.items():
+        writer = bucket_writer(table, partition, bucket, next_sequence_number=first)
+        try:
+            writer.write(batch.take(pa.array(indices)))
+            messages.append(flushed_files(writer, partition, bucket))
+        except BaseException:
+            writer.abort()
+            raise
+    return messages
+
+
+def small_table(
+    path: Path | str,
+    columns: str,
+    primary_keys: Sequence[str] = (),
+    partition_keys: Sequence[str] = (),
+    **options: Any,
+) -> SmallTable:
+    """A new table; options with _ for - and __ for a dot."""
+    texts = {
+        key.replace("__", ".").replace("_", "-"): str(value).lower()
+        for key, value in options.items()
+    }
+    schema = new_table_schema(
+        columns=parse_columns(columns),
+        primary_keys=tuple(primary_keys),
+        partition_keys=tuple(partition_keys),
+        options={"bucket": "1" if primary_keys else "-1", **texts},
+        time_millis=TIME_MS,
+    )
+    return SmallTable(create_or_open(str(path), schema, SteppingClock()))

@@ -1,0 +1,40 @@
+"""What `stream-app check` finds in a table."""
+
+from __future__ import annotations
+
+from stream_app.model.finding import Finding, FindingKind
+from stream_app.table.check.table_check import CheckReport, TableCheck
+from stream_app.table.file_store_table import FileStoreTable
+
+
+def found_in(table: FileStoreTable, *, quick: bool = False) -> list[Finding]:
+    """All findings."""
+    return list(_check(table, quick=quick).findings())
+
+
+def kinds_in(table: FileStoreTable, *, quick: bool = False) -> set[FindingKind]:
+    """What is wrong, by kind; each finding tells how to fix it.
+
+    Nothing is wrong with rows that wait for a compaction.
+    """
+    findings = found_in(table, quick=quick)
+    assert all(finding.fix and finding.where for finding in findings)
+    return {finding.kind for finding in findings} - {FindingKind.WAITING_ROWS}
+
+
+def sound_report(table: FileStoreTable) -> CheckReport:
+    """What was looked at in a table in which nothing is wrong; rows may wait for a compaction."""
+    check = _check(table, quick=False)
+    assert [one for one in check.findings() if one.kind is not FindingKind.WAITING_ROWS] == []
+    return check.report
+
+
+def unchecked_rows(table: FileStoreTable) -> str:
+    """Why the rows of a table were not checked, whose metadata is sound."""
+    [finding] = _check(table, quick=False).findings()
+    assert finding.kind is FindingKind.NOT_COMPARED
+    return finding.what
+
+
+def _check(table: FileStoreTable, *, quick: bool) -> TableCheck:
+    return TableCheck(table, quick, lambda *_: None)

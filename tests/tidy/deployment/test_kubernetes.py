@@ -1,0 +1,191 @@
+"""The Helm chart and the SparkApplication agree with the product and with what operators ask for.
+
+`tests/fixtures/helm` has what Helm makes of the chart, for tests without Helm; REWRITE=1 renews it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from stream_app.app.config.app_config import load_config
+from stream_app.app.launch.jar_sets import s3a_set, spark_kafka_set
+from stream_app.app.launch.jars import installed_spark_version, spark_home
+from stream_app.app.launch.spark_submit import LOG4J, SCHEDULER
+from stream_app.spark.session import launch_settings
+from tests.support.suite.datadriven import rewriting
+
+ROOT = Path(__file__).parents[3]
+CHART = ROOT / "docker" / "helm" / "stream-app"
+RENDERED = ROOT / "tests" / "fixtures" / "helm"
+OF_IMAGE = "/opt/stream_app"
+KUBERNETES = "1.31.0"
+Object = dict[str, Any]
+
+
+def documents(text: str) -> dict[str, Object]:
+    """Kind → object; one of each."""
+    resources = {each["kind"]: each for each in yaml.safe_load_all(text) if each}
+    assert len(resources) == text.count("\nkind: ")
+    return resources
+
+
+def stamp() -> str:
+    """Of all that Helm reads, but the alert rules, which are only copied."""
+    files = [path for path in sorted(CHART.rglob("*")) if path.is_file() and not path.is_symlink()]
+    text = b"".join(path.read_bytes() for path in [*files, RENDERED / "everything.values.yaml"])
+    return f"# Of the chart {hashlib.sha256(text).hexdigest()}\n"
+
+
+def rendered(name: str) -> str:
+    values = RENDERED / f"{name}.values.yaml"
+    more = ["-f", str(values)] if values.is_file() else []
+    done = subprocess.run(
+        ["helm", "template", "shop", CHART, "--kube-version", KUBERNETES, *more],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    return stamp() + done.stdout
+
+
+@pytest.fixture(params=["defaults", "everything"])
+def release(request: pytest.FixtureRequest) -> dict[str, Object]:
+    path = RENDERED / f"{request.param}.yaml"
+    if rewriting():
+        path.write_text(rendered(request.param))
+    text = path.read_text()
+    assert text.startswith(stamp()), "the chart has changed: REWRITE=1, where there is Helm"
+    return documents(text)
+
+
+def test_helm_makes_what_the_tests_look_at() -> None:
+    if shutil.which("helm") is None:
+        pytest.skip("there is no helm here")
+    subprocess.run(["helm", "lint", "--strict", CHART], check=True)
+    for name in ("defaults", "everything"):
+        kept = (RENDERED / f"{name}.yaml").read_text()
+        assert list(yaml.safe_load_all(rendered(name))) == list(yaml.safe_load_all(kept))
+    wrong = ["helm", "template", str(CHART), "--kube-version", KUBERNETES, "--set", "replicas=2"]
+    refused = subprocess.run(wrong, check=False, capture_output=True, text=True)
+    assert refused.returncode != 0
+    assert "replicas" in refused.stderr
+
+
+def test_the_chart_has_the_alerts() -> None:
+    assert (CHART / "files" / "stream-app.yaml").readlink() == Path(
+        "../../../prometheus/rules/stream-app.yaml"
+    )
+
+
+def test_the_pod_may_do_as_little_as_it_needs(release: dict[str, Object]) -> None:
+    pod = release["StatefulSet"]["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert not pod["automountServiceAccountToken"]
+    [container] = pod["containers"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    mounted = {mount["mountPath"] for mount in container["volumeMounts"]}
+    assert {"/tmp", "/data"} <= mounted, "what the image writes to"
+
+
+def test_probes_ask_the_jobs_endpoint(release: dict[str, Object]) -> None:
+    [container] = release["StatefulSet"]["spec"]["template"]["spec"]["containers"]
+    paths = {
+        name: container[f"{name}Probe"]["httpGet"]["path"]
+        for name in ("startup", "liveness", "readiness")
+    }
+    assert paths == {"startup": "/healthz", "liveness": "/healthz", "readiness": "/readyz"}
+    ports = {each["name"]: str(each["containerPort"]) for each in container["ports"]}
+    variables = {each["name"]: each.get("value") for each in container["env"]}
+    assert variables["STREAM_APP_STREAM__METRICS_PORT"] == ports["metrics"]
+    assert variables.get("STREAM_APP_STREAM__WEB_PORT") == ports.get("web")
+    assert ("web" in ports) == (variables.get("STREAM_APP_STREAM__WEB_HOST") == "0.0.0.0")
+    names = variables.get("STREAM_APP_STREAM__WEB_NAMES") or ""
+    assert ("web" in ports) == (release["Service"]["metadata"]["name"] in names.split(","))
+    served = [each["targetPort"] for each in release["Service"]["spec"]["ports"]]
+    assert served == list(ports)
+
+
+def test_objects_find_the_pod(release: dict[str, Object]) -> None:
+    labels = release["StatefulSet"]["spec"]["template"]["metadata"]["labels"]
+    assert release["Service"]["spec"]["selector"].items() <= labels.items()
+    budget = release["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"]
+    assert budget.items() <= labels.items()
+    if "ServiceMonitor" in release:
+        wanted = release["ServiceMonitor"]["spec"]["selector"]["matchLabels"]
+        assert wanted.items() <= release["Service"]["metadata"]["labels"].items()
+    spec = release["StatefulSet"]["spec"]
+    assert spec["replicas"] == 1, "two jobs with one checkpoint refuse each other"
+    assert spec["podManagementPolicy"] == "Parallel", "else a failing pod is never replaced"
+    assert spec["serviceName"] == release["Service"]["metadata"]["name"]
+
+
+def test_the_product_takes_the_charts_configuration(
+    release: dict[str, Object], tmp_path: Path
+) -> None:
+    [container] = release["StatefulSet"]["spec"]["template"]["spec"]["containers"]
+    environ = {each["name"]: each.get("value", "x") for each in container["env"]}
+    config = loaded(release["ConfigMap"], tmp_path, environ)
+    assert config.stream.metrics_port == 9400
+
+
+def loaded(made: Object, folder: Path, environ: Mapping[str, str]) -> Any:
+    [(name, text)] = made["data"].items()
+    (folder / name).write_text(text)
+    return load_config(folder / name, [], environ)
+
+
+SPARK = documents((ROOT / "docker" / "spark-application.yaml").read_text())
+APPLICATION = SPARK["SparkApplication"]["spec"]
+
+
+def test_the_product_takes_the_applications_configuration(tmp_path: Path) -> None:
+    environ = {each["name"]: "x" for each in APPLICATION["driver"]["env"]}
+    config = loaded(SPARK["ConfigMap"], tmp_path, environ)
+    [port] = APPLICATION["driver"]["ports"]
+    assert config.stream.metrics_port == port["containerPort"]
+    assert "spark" not in tomllib.loads(next(iter(SPARK["ConfigMap"]["data"].values())))
+    [made] = APPLICATION["driver"]["configMaps"]
+    assert made["name"] == SPARK["ConfigMap"]["metadata"]["name"]
+    assert APPLICATION["arguments"] == ["--conf", f"{made['path']}/job.toml"]
+
+
+def test_the_application_starts_the_jvm_as_ingest_does() -> None:
+    """Its settings are those of ``ingest --print``, with the image's paths."""
+    ours = launch_settings({"spark.master": "k8s://x"}, log4j=LOG4J, scheduler=SCHEDULER)
+    del ours["spark.master"]  # the operator gives it
+    wanted = {
+        key: value.replace(str(LOG4J.parent), f"{OF_IMAGE}/launch") for key, value in ours.items()
+    }
+    given = APPLICATION["sparkConf"]
+    assert wanted.items() <= given.items()
+    if "STREAM_APP_PYSPARK" not in os.environ:  # another Spark has other jars than the image
+        [hadoop] = (spark_home() / "jars").glob("hadoop-client-api-*.jar")
+        version = hadoop.stem.removeprefix("hadoop-client-api-")
+        sets = (spark_kafka_set(APPLICATION["sparkVersion"]), s3a_set(version))
+        path = ":".join(f"{OF_IMAGE}/jars/{each.name}/*" for each in sets)
+        assert given["spark.driver.extraClassPath"] == path
+        assert given["spark.executor.extraClassPath"] == path
+        assert APPLICATION["sparkVersion"] == installed_spark_version()
+
+
+@pytest.mark.parametrize("part", ["driver", "executor"])
+def test_pods_of_the_application_may_do_as_little_as_they_need(part: str) -> None:
+    pod = APPLICATION[part]
+    assert pod["podSecurityContext"]["runAsNonRoot"]
+    assert pod["securityContext"]["readOnlyRootFilesystem"]
+    assert {mount["mountPath"] for mount in pod["volumeMounts"]} == {"/tmp", "/data"}
+    assert {mount["name"] for mount in pod["volumeMounts"]} == {
+        each["name"] for each in APPLICATION["volumes"]
+    }

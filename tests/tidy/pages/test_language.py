@@ -1,0 +1,118 @@
+"""The language rules of docs/STYLE.md that a test can count: short sentences, and no "who"."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.tidy.project_files import modules, project_files, text_of, tree_of
+
+SENTENCE_WORDS_MAX = 25
+PAGES = [
+    name
+    for name in project_files()
+    if name.endswith(".md") and (name == "README.md" or name.startswith("docs/"))
+]
+_NO_ACTOR = re.compile(r"\b(?:who|whom|whoever|he|him|his|is told|are told)\b", re.IGNORECASE)
+SAID_AS_EXAMPLES = ("docs/STYLE.md",)
+"""Pages that quote what they advise against."""
+_SECTION = re.compile(r"(?:Args|Attributes|Raises|Returns|Yields):")
+
+
+def paragraphs(text: str) -> list[str]:
+    """Prose, without code blocks, tables, headings and footnotes; each list item by itself."""
+    paragraphs: list[list[str]] = [[]]
+    for line in re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL).split("\n"):
+        plain = line.strip()
+        if not plain or plain.startswith(("|", "#", "![", "[^")) or line.startswith("    "):
+            paragraphs.append([])
+            continue
+        if re.match(r"(?:[*-]|\d+\.) ", plain):
+            paragraphs.append([])
+            plain = plain.split(" ", 1)[1]
+        paragraphs[-1].append(plain)
+    return [" ".join(lines) for lines in paragraphs if lines]
+
+
+def long_sentences(text: str) -> list[str]:
+    """Sentences of too many words; code in quotes is one word, and so is a list of such code."""
+    sentences = []
+    for paragraph in paragraphs(text):
+        plain = re.sub(r"\]\([^)]*\)", "]", re.sub(r"`[^`]*`", "CODE", paragraph))
+        plain = re.sub(r"CODE(?:,\s+CODE)+", "CODE", plain)
+        for sentence in re.split(r"(?<=[.!?])[\"')*]*\s+", plain):
+            if len(re.findall(r"[\w'’-]+", sentence)) > SENTENCE_WORDS_MAX:
+                sentences.append(sentence)
+    return sentences
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Line and text of each docstring, those of constants too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            for statement in node.body:
+                match statement:
+                    case ast.Expr(ast.Constant(str(text))):
+                        yield statement.lineno, inspect.cleandoc(text)
+
+
+def docstring_prose(text: str) -> str:
+    """A docstring without its tables, and each entry of a section as a paragraph."""
+    lines: list[str] = []
+    in_section = False
+    for line in re.sub(r"^=+ .*^=[= ]*=$", "", text, flags=re.MULTILINE | re.DOTALL).split("\n"):
+        if _SECTION.fullmatch(line):
+            in_section = True
+        elif line and not line.startswith(" "):
+            in_section = False
+        if in_section and re.match(r" {4}\S", line):
+            lines.append("")
+        lines.append(line.strip() if in_section else line)
+    return "\n".join(lines).replace("``", "`")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_sentences_of_pages_are_short(page: str) -> None:
+    assert long_sentences(text_of(page)) == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in SAID_AS_EXAMPLES])
+def test_pages_name_the_actor(page: str) -> None:
+    prose = re.sub(r"\]?\([^()\s]+\.md[^()\s]*\)", "", text_of(page))
+    assert [match.group() for match in _NO_ACTOR.finditer(prose)] == []
+
+
+def test_docstrings_comments_and_messages_name_the_actor() -> None:
+    assert [
+        f"{name}: {line.strip()}"
+        for name in modules("stream_app")
+        for line in text_of(name).splitlines()
+        if _NO_ACTOR.search(line)
+    ] == []
+
+
+def test_sentences_of_docstrings_are_short() -> None:
+    assert [
+        f"{name}:{line}: {sentence}"
+        for name in modules("stream_app")
+        for line, text in docstrings(tree_of(name))
+        for sentence in long_sentences(docstring_prose(text))
+    ] == []
+
+
+def test_the_counter_counts() -> None:
+    words = "word " * SENTENCE_WORDS_MAX
+    assert long_sentences(f"{words.strip()}. {words.strip()}.") == []
+    assert len(long_sentences(f"* {words}more.\n\n```\n{words}more\n```\n| {words}more |")) == 1
+
+
+def test_entries_of_a_docstring_are_counted_each() -> None:
+    words = ("word " * SENTENCE_WORDS_MAX).strip()
+    entries = f"Words.\n\nArgs:\n    one: some words\n    two: {words[5:]}"
+    assert long_sentences(docstring_prose(entries)) == []
+    assert len(long_sentences(docstring_prose(f"{entries}\n        and more"))) == 1
+    assert long_sentences(docstring_prose(f"=== ===\n{words} {words}\n=== ===")) == []

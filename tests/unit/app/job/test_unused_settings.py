@@ -1,0 +1,79 @@
+"""What the configuration says of tables that the job does not meet is told once, and remembered."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from threading import Lock
+
+import pytest
+
+from stream_app.app.config.sync_config import OneSetting
+from stream_app.app.job.unused_settings import UnusedSettings
+from stream_app.spark.ingest.job_state import state_of
+from tests.support.jobs.database_job import DatabaseJob
+from tests.support.messages.database_topic import creates
+
+
+def an_unused(job: DatabaseJob, lock: Lock, expectations: tuple[str, ...] = ()) -> UnusedSettings:
+    return UnusedSettings(
+        named=job.sync.named_tables(),
+        idle_expectations=lambda: expectations,
+        state=job.tables.state,
+        lock=lock,
+    )
+
+
+def test_a_table_that_no_message_belongs_to(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    names = ("order", "orders", "nothing_like_it")
+    job = DatabaseJob(tmp_path, tables={f"{name}.filter": OneSetting("id > 0") for name in names})
+    unused = an_unused(job, Lock())
+    job.run(*creates("shop.orders", [1]), *creates("shop.items", [1]))
+    done: list[int] = []
+    call = unused.behind(done.append)
+    for time in range(2):
+        call(time)
+    assert done == [0, 1]
+    warnings = [
+        "[sync.tables.order] does nothing so far: no message belongs to a table of that name\n"
+        "  to fix: rename it to [sync.tables.orders]; the tables are items, orders",
+        "[sync.tables.nothing_like_it] does nothing so far: no message belongs to a table of that "
+        "name\n  to fix: the tables are items, orders",
+    ]
+    logged = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert [record.getMessage() for record in logged] == warnings
+    assert [str(warning) for warning in state_of(job.checkpoint).warnings] == warnings
+
+
+def test_while_an_epoch_is_committed_the_check_waits_for_the_next_time(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path, tables={"order.filter": OneSetting("id > 0")})
+    lock = Lock()
+    unused = an_unused(job, lock)
+    job.run(*creates("shop.orders", [1]))
+    with lock:
+        unused.check()
+    assert state_of(job.checkpoint).warnings == ()
+    unused.check()
+    assert len(state_of(job.checkpoint).warnings) == 1
+
+
+def test_before_the_first_message_nothing_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    job = DatabaseJob(tmp_path, tables={"orders.filter": OneSetting("id > 0")})
+    an_unused(job, Lock()).check()
+    assert caplog.records == []
+
+
+def test_an_expectation_that_judges_no_table(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    unused = an_unused(job, Lock(), ("positive-amount",))
+    job.run(*creates("shop.orders", [1]))
+    unused.check()
+    [warning] = state_of(job.checkpoint).warnings
+    assert str(warning) == (
+        "the expectation 'positive-amount' judges no row so far: no table has its columns\n"
+        "  to fix: correct expectations.positive-amount"
+    )
