@@ -30,11 +30,8 @@ from stream_app.arrow_buffers import (
 from stream_app.cdc.change_batch import DecodedBatch, present_values
 from stream_app.cdc.column_drift import Column, Drift, DriftKind, Sighting, drift_of
 from stream_app.cdc.columns.column_reading import ColumnReading
-from stream_app.cdc.debezium.avro.avro_columns import texts_of, wire_column
+from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.debezium.avro.avro_source import SLICE_ROWS, AvroSource
-from stream_app.cdc.debezium.avro.avro_types import AvroType, connect_field, parse_schema
-from stream_app.cdc.debezium.avro.value_cursor import AvroValues, ValueCursor, cursor_over
-from stream_app.cdc.debezium.avro.wire_format import by_number, json_of, schema_numbers
 from stream_app.cdc.debezium.columns import OPS, ParsedImages, decode_images
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
@@ -48,7 +45,6 @@ from stream_app.cdc.debezium.options import (
 )
 from stream_app.cdc.debezium.record_reader import TABLE_FIELDS
 from stream_app.cdc.debezium.records import decode_records
-from stream_app.cdc.debezium.schema import apply_schema
 from stream_app.cdc.json_records.changed_columns import ops_of
 from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords, Index
 from stream_app.cdc.message_format import (
@@ -61,6 +57,10 @@ from stream_app.cdc.rows.images import StackedImages
 from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.rows.row_assembly import lacks_image
 from stream_app.cdc.schema_registry_port import URL, USER_INFO, Registries, Schemas
+from stream_app.cdc.wire.avro_columns import texts_of, wire_column
+from stream_app.cdc.wire.avro_types import AvroType, connect_field, parse_schema
+from stream_app.cdc.wire.value_cursor import AvroValues, ValueCursor, cursor_over
+from stream_app.cdc.wire.wire_format import by_number, json_of, schema_numbers
 from stream_app.errors import UsageError
 from stream_app.model.options.option import TEXT, Option
 from stream_app.model.schema.data_type import RowType
