@@ -14,7 +14,8 @@ OTHER = "other"
 
 _KINDS: tuple[tuple[str, str], ...] = (
     ("not-json", r"is (not JSON|not UTF-8|empty|nested too deeply|a JSON )|has the field .* twice"),
-    ("not-avro", r"is not Avro |names schema |has a schema that is not Avro's"),
+    ("not-avro", r"is not Avro |has a schema that is not Avro's"),
+    ("no-schema", r"is not of a registry|names schema "),
     ("unknown-column", r"column .* is not in the table \("),
     ("missing-column", r"column .* is missing \("),
     ("narrowed-column", r"column .*\(narrowed-columns"),

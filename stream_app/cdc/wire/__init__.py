@@ -1,1 +1,1 @@
-"""Values of a registry's schemas: their bytes, in columns and one by one. Start with `value_cursor`."""
+"""Bytes of a registry's schemas, in columns and one by one. Start with `value_cursor`."""

@@ -32,6 +32,7 @@ from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.source_tables import Origins, origins_of
 from stream_app.cdc.wire.avro_columns import texts_of
+from stream_app.cdc.wire.avro_references import avro_text
 from stream_app.cdc.wire.avro_types import AvroType, connect_field, parse_schema
 from stream_app.cdc.wire.value_cursor import AvroValues, cursor_over
 from stream_app.cdc.wire.wire_format import (
@@ -163,7 +164,7 @@ class AvroSource:
         try:
             if message is None:
                 return None
-            text = self.registry.schema(schema_number(message))
+            text = avro_text(self.registry, schema_number(message))
             payload = json_of(message, text)
             return _enveloped(payload, parse_schema(text)) if with_schema else payload
         except UnreadableRecordError:
@@ -174,7 +175,7 @@ class AvroSource:
         for number, rows in by_number(schema_numbers(values)):
             schema: _Schema | str
             try:
-                text = self.registry.schema(number)
+                text = avro_text(self.registry, number)
                 schema = _Schema(text, parse_schema(text))
             except UnreadableRecordError as problem:
                 schema = str(problem)
