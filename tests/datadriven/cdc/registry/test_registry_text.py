@@ -1,11 +1,11 @@
 """Messages whose schema is in a registry, as text.
 
 Commands: ``schema NUMBER`` adds a schema (``kind=PROTOBUF`` or ``kind=JSON``; ``refers=a,b`` names
-references), ``reference NAME`` one to which others refer. ``table format=NAME key=a,b option=value``
-has the columns as input. ``decode`` takes a message a line, ``NUMBER VALUE``, the value as JSON;
-before ``=>`` stands the key. ``~`` is a tombstone, ``b'…'`` raw bytes in Python's spelling. It
-prints rows, bad records with their reason, and how many messages were skipped. Decoded one by one,
-they must give the same. ``describe`` shows the columns and the key that the messages tell.
+references), ``reference NAME`` one to which others refer. ``table format=NAME key=a,b`` and options
+of the format have the columns as input. ``decode`` takes a message a line, ``NUMBER VALUE``, the
+value as JSON; before ``=>`` stands the key. ``~`` is a tombstone, ``b'…'`` raw bytes in Python's
+spelling. It prints rows, bad records with their reason, and how many messages were skipped. Decoded
+one by one, they must give the same. ``describe`` shows the columns and key that the messages tell.
 """
 
 from __future__ import annotations
