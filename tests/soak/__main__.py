@@ -2,8 +2,10 @@
 
     ./run.sh soak --minutes 30 [--seed S] [--rate 300] [--pause 10] [--keep DIR]
     ./run.sh soak --commits 1000
+    ./run.sh soak --trino
 
-The second form lets two engines and a compaction commit at once to a table of each catalog.
+The second form lets two engines and a compaction commit at once to a table of each catalog. The
+third fetches Trino, 540 MB, and compares the rows that it reads by Iceberg with ours.
 
 Prints a line for each event and a report; the exit code is 1 when anything is wrong. The seed
 decides what is killed when and what the shop sells; how far the job is at that moment is the
@@ -24,6 +26,7 @@ import pytest
 from tests.soak.soak_run import Soak
 
 _CATALOGS = "tests/interop/catalogs/test_catalogs.py"
+_TRINO = "tests/interop/iceberg/test_iceberg_trino.py"
 
 
 def main() -> int:
@@ -34,7 +37,11 @@ def main() -> int:
     parser.add_argument("--pause", type=float, default=10, help="mean seconds between kills")
     parser.add_argument("--keep", type=Path, help="work in this folder, and leave all there")
     parser.add_argument("--commits", type=int, help="of each engine, in each catalog, at once")
+    parser.add_argument("--trino", action="store_true", help="as a reader of Iceberg")
     args = parser.parse_args()
+    if args.trino:
+        os.environ["STREAM_APP_TEST_TRINO"] = "1"
+        return int(pytest.main(["-q", "--durations=0", _TRINO]))
     if args.commits is not None:
         os.environ["STREAM_APP_TEST_COMMITS"] = str(args.commits)
         return int(pytest.main(["-q", "--durations=0", "-k", "commit_at_once", _CATALOGS]))

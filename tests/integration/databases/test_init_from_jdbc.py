@@ -36,7 +36,10 @@ def columns(config: AppConfig) -> list[str]:
 
 
 def test_types_keys_and_comments_are_those_of_the_database(
-    tmp_path: Path, testbed: Testbed, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    testbed: Testbed,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def written(url: str, *words: str) -> AppConfig:
         capsys.readouterr()
@@ -72,6 +75,9 @@ def test_types_keys_and_comments_are_those_of_the_database(
         mapping = "tinyint1-not-bool,to-nullable,longtext-to-bytes"
         plain = written(url, "--table", "orders")
         mapped = written(url, "--table", "orders", "--type-mapping", mapping)
+        monkeypatch.setenv("MYSQL_PWD", PASSWORD)
+        assert written(url.replace(f":{PASSWORD}@", "@"), "--table", "orders") == plain
+        monkeypatch.delenv("MYSQL_PWD")
         wrong = f"jdbc:mariadb://{place}?user={MARIADB_USER}&password=secret"
         assert main(["init", "--from-jdbc", wrong, *COMMON]) != 0
         error = capsys.readouterr().err

@@ -133,6 +133,18 @@ def test_commits_columns_and_rollbacks_are_seen_by_name(
     assert row[4].endswith("/v4.metadata.json")
 
 
+@NEEDS_A_SERVER
+def test_the_driver_s_environment_has_the_password(
+    tmp_path: Path, mariadb: MariaDb, iceberg: IcebergReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = of_mariadb(mariadb)
+    bare = Database(full.jdbc.removesuffix(f"&password={PASSWORD}"), full.uri)
+    monkeypatch.setenv("MYSQL_PWD", PASSWORD)
+    table = a_table(tmp_path, bare)
+    table.commit(("+I", {"id": 1}))
+    assert_same(iceberg, full, table)
+
+
 def test_a_database_of_pyiceberg_is_joined(
     tmp_path: Path, database: Database, iceberg: IcebergReader
 ) -> None:
