@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.json_records.options import COLUMNS, CheckedOptions, choice
-from stream_app.cdc.message_format import FormatSetup
 from stream_app.errors import UsageError
 from stream_app.model.options.option import Option
 from stream_app.model.schema.data_type import RowType
@@ -27,10 +27,9 @@ TOMBSTONES_OPTION = choice(
 )
 
 
-def deletes_by_tombstones(options: CheckedOptions, setup: FormatSetup) -> bool:
-    """Whether a tombstone deletes a row of the table."""
-    takes_deletes = bool(setup.primary_keys) and not setup.traits.ignores_deletes
-    return takes_deletes and options.values[TOMBSTONES] == _DELETE
+def deletes_by_tombstones(options: CheckedOptions, traits: TableTraits) -> bool:
+    """Whether a tombstone deletes the row of its key, in a table that has keys."""
+    return not traits.ignores_deletes and options.values[TOMBSTONES] == _DELETE
 
 
 def check_key_columns(name: str, section: str, checked: CheckedOptions, columns: RowType) -> None:

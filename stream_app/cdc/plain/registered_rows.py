@@ -55,7 +55,7 @@ _SLICE_ROWS = 32_768
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
+class _KeyOrValue:
     """The columns that one part of a message gives: its value or its key."""
 
     schema: RowSchema
@@ -83,7 +83,7 @@ class _Plan:
     """
 
     op: int
-    parts: tuple[_Part, ...]
+    parts: tuple[_KeyOrValue, ...]
     readings: tuple[ColumnReading, ...]
     drift: Drift
 
@@ -128,7 +128,7 @@ class RegisteredRows:
         self._readings = column_readings(setup, options.encodings, _encoding)
         self._key_columns: frozenset[str] = options.values[KEY_COLUMNS]
         self._primary_key = frozenset(setup.primary_keys)
-        self._deletes = deletes_by_tombstones(options, setup)
+        self._deletes = deletes_by_tombstones(options, setup.traits) and bool(self._primary_key)
         self._reads_tables = not setup.traits.merges_shards
         rules = RowRules(
             schema=change_schema(setup.arrow_schema),
@@ -151,17 +151,17 @@ class RegisteredRows:
             WrongSourceError: the registry refuses the login; or a record has other columns than
                 the table, where options say so.
         """
+        keys = _keys_of(messages)
+        ends = ~valid_of(messages.column("value")) & valid_of(keys) & self._deletes
+        absent: Index = np.flatnonzero(ends).astype(np.int32)
+        values, present = present_values(messages)
         outcome = BatchOutcome(
             messages=messages,
             section=self._section,
             policy=self._policy,
             on_truncate=OnTruncate.IGNORE,
+            skipped=messages.num_rows - len(present) - len(absent),
         )
-        values, present = present_values(messages)
-        keys = _keys_of(messages)
-        ends = ~valid_of(messages.column("value")) & valid_of(keys) & self._deletes
-        absent: Index = np.flatnonzero(ends).astype(np.int32)
-        outcome.skipped = messages.num_rows - len(present) - len(absent)
         rows = _Messages(values=values, keys=keys.take(pa.array(present)), index=present)
         gone = keys.take(pa.array(absent))
         for some, op in ((rows, CREATE), (_Messages(values=gone, keys=gone, index=absent), DELETE)):
@@ -205,10 +205,10 @@ class RegisteredRows:
     def _storing(self, number: int, key_number: int) -> _Plan:
         row = self._schema_of(self._schemas, number, "")
         lacking = self._key_columns.difference(row.columns)
-        parts = [_Part(schema=row, of_key=False, columns=frozenset(row.columns))]
+        parts = [_KeyOrValue(schema=row, of_key=False, columns=frozenset(row.columns))]
         if lacking:
             key = self._key(key_number, lacking)
-            parts.append(_Part(schema=key, of_key=True, columns=lacking & key.columns.keys()))
+            parts.append(_KeyOrValue(schema=key, of_key=True, columns=lacking & key.columns.keys()))
         fields = {name: part.schema.columns[name] for part in parts for name in part.columns}
         if self._policy.columns.isdisjoint(fields):
             raise UnreadableRecordError("has no column of the table")
@@ -228,7 +228,7 @@ class RegisteredRows:
             )
         return _Plan(
             op=DELETE,
-            parts=(_Part(schema=key, of_key=True, columns=self._primary_key),),
+            parts=(_KeyOrValue(schema=key, of_key=True, columns=self._primary_key),),
             readings=apply_schema(self._readings, key.columns, self._encodings),
             drift=NO_DRIFT,
         )
