@@ -21,8 +21,10 @@ from stream_app.cdc.maxwell.maxwell_json import MAXWELL_JSON
 from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat, SourceReader
 from stream_app.cdc.ogg.ogg_json import OGG_JSON
 from stream_app.cdc.pipeline import Pipeline, Step, StepPlace
+from stream_app.cdc.plain.plain_avro import plain_avro
 from stream_app.cdc.plain.plain_json import PLAIN_JSON
 from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.schema_registry_port import URL
 from stream_app.cdc.source_tables import Origins
 from stream_app.cdc.steps.column_aliases import ColumnAliases, parse_aliases, with_names_of_source
 from stream_app.cdc.steps.described_columns import DescribedColumns
@@ -33,8 +35,11 @@ from stream_app.model.near_names import known_names
 
 _DEBEZIUM_AVRO = debezium_avro(REGISTRIES)
 _DEBEZIUM = (DEBEZIUM_JSON, _DEBEZIUM_AVRO, DEBEZIUM_BSON)
-_OTHERS = (CANAL_JSON, MAXWELL_JSON, OGG_JSON, DMS_JSON, PLAIN_JSON)
-FORMATS: dict[str, Format] = {declared.name: declared for declared in (*_DEBEZIUM, *_OTHERS)}
+_OTHERS = (CANAL_JSON, MAXWELL_JSON, OGG_JSON, DMS_JSON)
+_PLAIN = (PLAIN_JSON, plain_avro(REGISTRIES))
+FORMATS: dict[str, Format] = {
+    declared.name: declared for declared in (*_DEBEZIUM, *_OTHERS, *_PLAIN)
+}
 DEFAULT_FORMAT = DEBEZIUM_JSON.name
 _CONFLUENT_MAGIC = b"\0"
 """The byte before the number of a registry's schema."""
@@ -66,7 +71,12 @@ def likely_format(values: Sequence[bytes]) -> str | None:
 
 
 def is_read_by(signs: str, chosen: str) -> bool:
-    """Whether messages with the signs of one format may be another's: flattened documents."""
+    """Whether messages with the signs of one format may be another's.
+
+    Flattened documents look like Debezium's JSON, and all messages with a registry's number alike.
+    """
+    if signs == _DEBEZIUM_AVRO.name:
+        return any(option.key == URL for option in FORMATS[chosen].options)
     return (signs, chosen) == (DEBEZIUM_JSON.name, DEBEZIUM_BSON.name)
 
 

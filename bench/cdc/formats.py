@@ -173,6 +173,12 @@ def plain(op: str, older: Row, row: Row) -> Row:
     return {**row, "more": "y" * 180}
 
 
+def row_schema() -> Any:
+    """The schema of a plain row: that of the image in the envelope, and the text of `plain`."""
+    row = avro_schema()["fields"][0]["type"][1]
+    return {**row, "fields": [*row["fields"], {"name": "more", "type": "string"}]}
+
+
 @dataclass(frozen=True)
 class Arm:
     name: str
@@ -200,7 +206,9 @@ ARMS = (
     Arm("ogg-json", ogg),
     Arm("aws-dms-json", dms),
     Arm("json", plain),
+    Arm("avro", plain),
 )
+SCHEMAS = {"debezium-avro": avro_schema, "avro": row_schema}
 
 
 def letters_for(arm: Arm, size: int) -> int:
@@ -211,14 +219,15 @@ def letters_for(arm: Arm, size: int) -> int:
 
 def values_of(arm: Arm, count: int, letters: int = 40) -> list[bytes]:
     rng = random.Random(7)
-    schema = fastavro.parse_schema(avro_schema())
+    schema_of = SCHEMAS.get(arm.name)
+    schema = None if schema_of is None else fastavro.parse_schema(schema_of())
     values = []
     for number in range(count):
         draw = rng.random()
         op = "u" if draw < 0.6 else "d" if draw < 0.65 else "c"
         row = a_row(rng, number, letters)
         older = changed(rng, row)
-        if arm.name == "debezium-avro":
+        if schema is not None:
             older, row = avro_image(older), avro_image(row)
             values.append(encoded(1, schema, arm.message(op, older, row)))
         else:
@@ -233,8 +242,10 @@ def measure(
     """Seconds of the processor for a message, and its bytes."""
     values = values_of(arm, count, 40 if size is None else letters_for(arm, size))
     with schema_registry() as registry:
-        registry.schemas[1] = {"schema": json.dumps(avro_schema())}
-        url = {"schema.registry.url": registry.url} if arm.name == "debezium-avro" else {}
+        schema_of = SCHEMAS.get(arm.name)
+        if schema_of is not None:
+            registry.schemas[1] = {"schema": json.dumps(schema_of())}
+        url = {} if schema_of is None else {"schema.registry.url": registry.url}
         return _measure(arm, url, values, repeat, profile=profile)
 
 

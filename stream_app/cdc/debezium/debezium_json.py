@@ -30,6 +30,7 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.cdc.change_batch import DecodedBatch, change_schema, present_values
 from stream_app.cdc.columns.column_reading import ColumnReading
+from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.columns.json_lines import may_be_misread
 from stream_app.cdc.columns.nesting import NESTING_MAX, deep_ones
 from stream_app.cdc.debezium.columns import DecodeSettings, decode_columns, decode_framed
@@ -53,8 +54,6 @@ from stream_app.cdc.debezium.record_reader import images_of
 from stream_app.cdc.debezium.records import decode_records
 from stream_app.cdc.debezium.schema import (
     SCHEMAS_MAX,
-    ConnectField,
-    apply_schema,
     connect_fields,
     split_envelopes,
 )
@@ -67,6 +66,7 @@ from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords, In
 from stream_app.cdc.json_records.record_shapes import RecordShape
 from stream_app.cdc.message_format import Format, FormatSetup, SourceReader
 from stream_app.cdc.rows.images import RowRules
+from stream_app.cdc.source_types.connect_fields import ConnectField
 
 
 @dataclass(slots=True)

@@ -38,30 +38,19 @@ from stream_app.cdc.json_records.documents import image_of, load_document
 from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.json_records.options import (
     COLUMN_OPTIONS,
-    COLUMNS,
     ENCODING_OPTION,
-    CheckedOptions,
     texts_and_numbers,
 )
+from stream_app.cdc.plain.key_options import KEY_COLUMNS, KEY_COLUMNS_OPTION, check_key_columns
 from stream_app.cdc.rows.images import Images
 from stream_app.cdc.rows.record_images import NULL_CELL, Image, RecordImages, UnreadableRecordError
 from stream_app.cdc.rows.row_assembly import CREATE
 from stream_app.cdc.source_tables import Origins, origins_of
-from stream_app.errors import UsageError
-from stream_app.model.options.option import Option
-from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable
 
-_KEY_COLUMNS = "key-columns"
 _OPTIONS = (
-    Option(
-        _KEY_COLUMNS,
-        COLUMNS,
-        frozenset(),
-        "Columns that are read from the message's key, a JSON object, where the value does not "
-        "have them; comma separated.",
-    ),
+    KEY_COLUMNS_OPTION,
     *COLUMN_OPTIONS,
     ENCODING_OPTION,
     DECODER_OPTION,
@@ -165,17 +154,6 @@ def _origins(messages: pa.RecordBatch) -> Origins:
     return origins_of(none, none, topic, {})
 
 
-def _check_keys(checked: CheckedOptions, columns: RowType) -> None:
-    unknown = checked.values[_KEY_COLUMNS].difference(columns.names)
-    if unknown and columns.names:  # without columns a job reads many tables
-        raise UsageError(
-            f"options of json are wrong: {_KEY_COLUMNS} names {', '.join(sorted(unknown))}, which "
-            "the table does not have",
-            where=f"source.{PLAIN_JSON.section}",
-            fix=f"the table's columns are {', '.join(columns.names)}",
-        )
-
-
 PLAIN_JSON = DialectFormat(
     name="json",
     tells_changes=False,
@@ -184,8 +162,8 @@ PLAIN_JSON = DialectFormat(
     "[Other formats](formats.md#plain-rows) tells how "
     "the messages are read.",
     options=_OPTIONS,
-    dialect=lambda options: PlainDialect(options.values[_KEY_COLUMNS]),
+    dialect=lambda options: PlainDialect(options.values[KEY_COLUMNS]),
     encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_origins,
-    check_together=_check_keys,
+    check_together=partial(check_key_columns, "json", "json"),
 ).declared()
