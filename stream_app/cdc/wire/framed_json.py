@@ -15,11 +15,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import bytes_of, null_where, offsets_of, slices_of, valid_of
+from stream_app.arrow_buffers import Int64s, bytes_of, null_where, offsets_of, slices_of, valid_of
 from stream_app.cdc.change_batch import (
     BAD_RECORD_ORDER,
     DecodedBatch,
@@ -32,7 +31,6 @@ from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.wire.wire_format import HEAD, by_number, schema_numbers
 
-Positions = npt.NDArray[np.int64]
 _PLACE = ("topic", "partition", "offset")
 
 
@@ -81,7 +79,7 @@ class FramedJson:
         self,
         messages: pa.RecordBatch,
         framed: pa.Array,
-        places: Positions,
+        places: Int64s,
         reasons: dict[int, str],
         *,
         deletes: bool,

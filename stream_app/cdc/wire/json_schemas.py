@@ -53,7 +53,7 @@ def connect_struct(schemas: Schemas, number: int) -> Mapping[str, Any]:
 def _struct_or_problem(registered: Registered) -> Mapping[str, Any] | str:
     try:
         texts = {name: json.loads(text) for name, text in registered.references}
-        root = _Place(json.loads(registered.text), texts)
+        root = _SchemaNode(json.loads(registered.text), texts)
         return {"type": "struct", "fields": [*_fields(root, 1)]}
     except RecursionError:
         problem = "it nests too deeply"
@@ -63,7 +63,7 @@ def _struct_or_problem(registered: Registered) -> Mapping[str, Any] | str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _SchemaNode:
     """A schema within a document.
 
     Attributes:
@@ -81,11 +81,11 @@ class _Place:
         """The schema here: by default the document."""
         return self.document if self.node is None else self.node
 
-    def at(self, node: Any) -> _Place:
+    def at(self, node: Any) -> _SchemaNode:
         """A schema in the same document."""
-        return _Place(self.document, self.texts, node)
+        return _SchemaNode(self.document, self.texts, node)
 
-    def followed(self) -> tuple[_Place, bool]:
+    def followed(self) -> tuple[_SchemaNode, bool]:
         """The schema behind references, and whether a choice allows null."""
         place, nullable = self, False
         for _ in range(_LINKS_MAX):
@@ -105,20 +105,20 @@ class _Place:
             place = place.at(others[0])
         raise ValueError("its references have no end")
 
-    def _referred(self, reference: str) -> _Place:
+    def _referred(self, reference: str) -> _SchemaNode:
         name, _, pointer = reference.partition("#")
         document = self.texts[name] if name else self.document
         node = document
         for step in filter(None, pointer.split("/")):
             node = node[step.replace("~1", "/").replace("~0", "~")]
-        return _Place(document, self.texts, node)
+        return _SchemaNode(document, self.texts, node)
 
 
 def _is_null(schema: Any) -> bool:
     return isinstance(schema, dict) and schema.get("type") == "null"
 
 
-def _fields(place: _Place, depth: int) -> Iterable[dict[str, Any]]:
+def _fields(place: _SchemaNode, depth: int) -> Iterable[dict[str, Any]]:
     """The fields of an object, those of Debezium's images down to `depth`."""
     place, _ = place.followed()
     schema = place.schema
