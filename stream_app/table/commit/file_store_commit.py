@@ -36,6 +36,7 @@ from stream_app.table.commit.commit_base import CommitBase
 from stream_app.table.commit.commit_callbacks import CommitCallbacks
 from stream_app.table.commit.commit_changes import (
     CommitChanges,
+    RecordAbove,
     changes_of_buckets,
     changes_of_overwrite,
 )
@@ -49,6 +50,7 @@ from stream_app.table.commit.metadata_files import (
 )
 from stream_app.table.commit.next_snapshot import PlannedSnapshot, next_snapshot
 from stream_app.table.commit.recorded_epochs import epochs_as_of, with_epochs
+from stream_app.table.commit.recorded_sums import with_row_sums
 from stream_app.table.file_store_table import FileStoreTable
 
 OnTop = Callable[[Snapshot | None], None]
@@ -216,7 +218,21 @@ class FileStoreCommit:
         Raises:
             CommitError: other writers won every race, or time is up; nothing is committed.
         """
-        changes = CommitChanges(entries=(), statistics=name)
+        return self._analyze(CommitChanges(entries=(), statistics=name), identifier)
+
+    def commit_row_sums(self, record: RecordAbove, identifier: int) -> Snapshot:
+        """Publish the checksum of all rows, in an ANALYZE snapshot that changes no row.
+
+        Args:
+            record: makes it from the record of the snapshot below.
+            identifier: as `drop_partitions`.
+
+        Raises:
+            CommitConflictError, CommitError: `record` raised it, or as `commit_statistics`.
+        """
+        return self._analyze(CommitChanges(entries=(), row_sums=record), identifier)
+
+    def _analyze(self, changes: CommitChanges, identifier: int) -> Snapshot:
         nothing = ManifestCommittable(identifier=identifier)
         kind = CommitKind.ANALYZE
         return self._publish(
@@ -315,7 +331,8 @@ class FileStoreCommit:
         base = CommitBase(self.table, latest, schema_id)
         kept = replace(changes, statistics=statistics)
         user = self.history.commit_user
-        return with_epochs(next_snapshot(user, commit, kept, lists, base), epochs)
+        made = with_epochs(next_snapshot(user, commit, kept, lists, base), epochs)
+        return with_row_sums(made, self.table, latest, changes)
 
 
 def _changes_of(
