@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from stream_app.model.row_sum import ChangeSum
+from stream_app.model.checksum.row_sum import ChangeSum
 
 EMPTY_ROW = bytes(12)
 """A serialized BinaryRow without fields."""

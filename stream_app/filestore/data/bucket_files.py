@@ -27,7 +27,8 @@ from stream_app.filestore.data.rolling_file_writer import (
 )
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.format.deletion_vector import live_rows
-from stream_app.format.row_hash.row_texts import Column
+from stream_app.format.row_hash.row_texts import PlacedColumn
+from stream_app.model.checksum.summed_rows import why_unsummed
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.option import Option
@@ -36,7 +37,6 @@ from stream_app.model.options.table_options import (
     DATA_FILE_PREFIX,
     FILE_FORMAT,
 )
-from stream_app.model.schema.summed_rows import why_unsummed
 from stream_app.model.schema.table_schema import TableSchema
 
 
@@ -122,7 +122,7 @@ class BucketFiles:
         return f"{self.folder}/{file.file_name}"
 
     @property
-    def _summed(self) -> tuple[Column, ...]:
+    def _summed(self) -> tuple[PlacedColumn, ...]:
         return () if why_unsummed(self.schema) else tuple(enumerate(self.schema.fields))
 
     def _new_files(

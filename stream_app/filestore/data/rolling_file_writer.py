@@ -26,7 +26,8 @@ from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.column_stats import StatsSource, key_stats, value_stats
 from stream_app.format.data_files.registry import DATA_FILE_FORMATS
 from stream_app.format.row_hash.row_sums import sum_of_changes, sum_of_rows
-from stream_app.format.row_hash.row_texts import Column
+from stream_app.format.row_hash.row_texts import PlacedColumn
+from stream_app.model.checksum.row_sum import NO_CHANGES, ChangeSum
 from stream_app.model.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta, FileSource
 from stream_app.model.file_index.indexed_columns import IndexedColumn
 from stream_app.model.options.core_options import CoreOptions
@@ -36,7 +37,6 @@ from stream_app.model.options.table_options import (
     METADATA_STATS_MODE,
     WRITE_BUFFER_SIZE,
 )
-from stream_app.model.row_sum import NO_CHANGES, ChangeSum
 from stream_app.model.schema.data_type import FLOAT_ROOTS
 from stream_app.model.schema.table_schema import (
     KEY_PREFIX,
@@ -71,7 +71,7 @@ class NewFiles:
     level: int
     source: FileSource
     indexes: tuple[IndexedColumn, ...] = ()
-    summed: tuple[Column, ...] = ()
+    summed: tuple[PlacedColumn, ...] = ()
 
 
 class OpenDataFile(ABC):

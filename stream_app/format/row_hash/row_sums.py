@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.format.row_hash.md5_lanes import UInt64s, md5_lanes
-from stream_app.format.row_hash.row_texts import Column, row_texts
+from stream_app.format.row_hash.row_texts import PlacedColumn, row_texts
+from stream_app.model.checksum.row_sum import NO_ROWS, ChangeSum, RowSum
 from stream_app.model.row_kind import RowKind
-from stream_app.model.row_sum import NO_ROWS, ChangeSum, RowSum
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import VALUE_KIND
 
@@ -21,18 +21,18 @@ _ROWS_AT_ONCE = 65_536
 """Bounds the memory of the rows' texts."""
 
 
-def summed_columns(fields: RowType) -> list[Column]:
+def summed_columns(fields: RowType) -> list[PlacedColumn]:
     """The columns that take part in a table's checksum; empty if one of them has no text."""
     columns = list(enumerate(fields))
     return [] if any(field.data_type.is_nested for _, field in columns) else columns
 
 
-def row_hashes(rows: pa.RecordBatch, columns: Sequence[Column]) -> tuple[UInt64s, UInt64s]:
+def row_hashes(rows: pa.RecordBatch, columns: Sequence[PlacedColumn]) -> tuple[UInt64s, UInt64s]:
     """The two numbers of each row: uint64 [n] and uint64 [n]."""
     return md5_lanes(*row_texts(rows, columns))
 
 
-def sum_of_rows(rows: pa.RecordBatch | pa.Table, columns: Sequence[Column]) -> RowSum:
+def sum_of_rows(rows: pa.RecordBatch | pa.Table, columns: Sequence[PlacedColumn]) -> RowSum:
     """The checksum of rows, whatever their kind."""
     total = NO_ROWS
     for batch in _pieces(rows):
@@ -41,7 +41,9 @@ def sum_of_rows(rows: pa.RecordBatch | pa.Table, columns: Sequence[Column]) -> R
     return total
 
 
-def sum_of_changes(changes: pa.RecordBatch | pa.Table, columns: Sequence[Column]) -> ChangeSum:
+def sum_of_changes(
+    changes: pa.RecordBatch | pa.Table, columns: Sequence[PlacedColumn]
+) -> ChangeSum:
     """The checksum of the rows that come (+I, +U) less that of those that go (-U, -D).
 
     Args:

@@ -32,7 +32,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bytes, Int64s, lengths_of, own_bytes
 from stream_app.model.schema.data_type import DataField, DataType, TypeRoot
 
-Column = tuple[int, DataField]
+PlacedColumn = tuple[int, DataField]
 """A column and its position in the table."""
 
 _HEX = np.frombuffer(b"".join(f"{byte:02x}".encode() for byte in range(256)), np.uint16)
@@ -40,7 +40,7 @@ _LOW_DIGITS_MAX = 18
 """The digits of a decimal that 8 bytes hold."""
 
 
-def row_texts(rows: pa.RecordBatch, columns: Iterable[Column]) -> tuple[Bytes, Int64s]:
+def row_texts(rows: pa.RecordBatch, columns: Iterable[PlacedColumn]) -> tuple[Bytes, Int64s]:
     """The texts of n rows, one after the other: uint8, and their offsets: int64 [n + 1].
 
     Args:

@@ -2,7 +2,7 @@
 
 A record counts from its origin. Origin 0 is the empty table: the sums are those of all rows. A
 commit on top of a snapshot without a record begins one that counts from that snapshot. So a job
-need not wait while `stream-app analyze` reads an older version: the sums of all rows there, less
+need not wait while `stream-app analyze` reads an older version. The sums of all rows there, less
 the record there, plus the newest record, are the sums of all rows.
 
 Called by `table.commit.recorded_sums`. Plain values in and out.
@@ -17,7 +17,7 @@ import orjson
 
 from stream_app.errors import CorruptFileError
 from stream_app.format.json_object import JsonObject
-from stream_app.model.row_sum import NO_ROWS, RowSum
+from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
 from stream_app.model.snapshot import ROW_SUM_PROPERTY
 
 PARTITIONS_MAX = 64

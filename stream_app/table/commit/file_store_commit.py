@@ -209,30 +209,21 @@ class FileStoreCommit:
         """Delete all rows of the table, in one snapshot; otherwise as `drop_partitions`."""
         return self.overwrite(ManifestCommittable(identifier=identifier), operation=TRUNCATE)
 
-    def commit_statistics(self, name: str, identifier: int) -> Snapshot:
-        """Publish a file of statistics by its name, in an ANALYZE snapshot that changes no row.
+    def commit_analysis(
+        self, identifier: int, *, statistics: str | None = None, row_sums: RecordAbove | None = None
+    ) -> Snapshot:
+        """Publish what an analysis has learnt, in an ANALYZE snapshot that changes no row.
 
         Args:
             identifier: as `drop_partitions`.
+            statistics: the name of their file.
+            row_sums: makes the checksum of all rows from the record of the snapshot below.
 
         Raises:
-            CommitError: other writers won every race, or time is up; nothing is committed.
+            CommitConflictError: `row_sums` raised it; nothing is committed.
+            CommitError: other writers won every race; nothing is committed.
         """
-        return self._analyze(CommitChanges(entries=(), statistics=name), identifier)
-
-    def commit_row_sums(self, record: RecordAbove, identifier: int) -> Snapshot:
-        """Publish the checksum of all rows, in an ANALYZE snapshot that changes no row.
-
-        Args:
-            record: makes it from the record of the snapshot below.
-            identifier: as `drop_partitions`.
-
-        Raises:
-            CommitConflictError, CommitError: `record` raised it, or as `commit_statistics`.
-        """
-        return self._analyze(CommitChanges(entries=(), row_sums=record), identifier)
-
-    def _analyze(self, changes: CommitChanges, identifier: int) -> Snapshot:
+        changes = CommitChanges(entries=(), statistics=statistics, row_sums=row_sums)
         nothing = ManifestCommittable(identifier=identifier)
         kind = CommitKind.ANALYZE
         return self._publish(

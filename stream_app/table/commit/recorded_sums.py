@@ -10,30 +10,20 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
+from stream_app.model.checksum.summed_rows import why_unsummed
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
-from stream_app.model.row_sum import NO_ROWS, RowSum
-from stream_app.model.schema.summed_rows import texts_stay, why_unsummed
 from stream_app.model.snapshot import ROW_SUM_PROPERTY, CommitKind, Snapshot
 from stream_app.planning.commit.carried_sums import (
     EMPTY_TABLE,
     SumRecord,
-    decode_record,
     encode_record,
     with_changes,
     without_partitions,
 )
 from stream_app.table.commit.commit_changes import CommitChanges
 from stream_app.table.file_store_table import FileStoreTable
-
-
-def record_of(snapshot: Snapshot) -> SumRecord | None:
-    """The record that a snapshot carries; None without one.
-
-    Raises:
-        CorruptFileError: it cannot be read.
-    """
-    text = (snapshot.properties or {}).get(ROW_SUM_PROPERTY)
-    return None if text is None else decode_record(text)
+from stream_app.table.versions.row_sum_records import record_below
 
 
 def with_row_sums(
@@ -56,21 +46,6 @@ def with_row_sums(
         record = SumRecord(origin=snapshot.snapshot_id, partitions={})
     properties = {**(snapshot.properties or {}), ROW_SUM_PROPERTY: encode_record(record)}
     return replace(snapshot, properties=properties)
-
-
-def record_below(table: FileStoreTable, latest: Snapshot | None) -> SumRecord:
-    """The record on which a commit stands. It counts from there if the snapshot has none.
-
-    Raises:
-        CorruptFileError: it cannot be read.
-    """
-    if latest is None:
-        return EMPTY_TABLE
-    record = record_of(latest)
-    if record is not None and latest.schema_id != table.schema.schema_id:
-        older = table.schemas.schema(latest.schema_id)
-        record = record if texts_stay(older, table.schema) else None
-    return record or SumRecord(origin=latest.snapshot_id, partitions={})
 
 
 def _record_after(

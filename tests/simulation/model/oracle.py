@@ -10,14 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
-from stream_app.format.arrow_schema import arrow_schema
-from stream_app.format.row_hash.row_sums import sum_of_rows
 from stream_app.model.manifest_entry import FileKind
-from stream_app.model.schema.summed_rows import why_unsummed
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.table.commit.recorded_sums import record_of
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.incremental_range import ScanMode, SnapshotPair
 from stream_app.table.read.incremental_read import IncrementalRead
@@ -27,6 +21,7 @@ from tests.simulation.model.kept_versions import KeptVersions
 from tests.simulation.model.merging import deduplicate, placed
 from tests.simulation.model.named_files import files_of, named_files, with_memory
 from tests.simulation.model.promises import demand
+from tests.simulation.model.row_checksums import check_row_sum
 from tests.simulation.model.state import (
     COLUMNS,
     Row,
@@ -121,7 +116,6 @@ class Oracle:
         kept: the versions that stay readable without a snapshot.
         time: the versions that lead to the newest one.
         is_checked: ``check`` looks at the table at the end.
-        sums_seen: snapshots whose checksum was compared with their rows.
     """
 
     table: FileStoreTable
@@ -137,7 +131,6 @@ class Oracle:
     rules: Rules = field(init=False)
     time: Timeline = field(init=False)
     checked: list[int] = field(default_factory=list)
-    sums_seen: int = 0
     _known: dict[str, tuple[Rows, list[Change]]] = field(default_factory=dict)
     _restored: int | None = None
     _taken_away: dict[int, Callable[[Row], bool]] = field(default_factory=dict)
@@ -297,28 +290,9 @@ class Oracle:
         self.time.seen.append(self._state.seen())
         self.time.states.append(self._state.copy())
         self._known[snapshot.delta_manifest_list] = self.time.rows[-1], changes
-        self._check_row_sum(snapshot)
+        check_row_sum(self.table, snapshot, self.time.seen[-1])
         if self.table.options.writes_changelog:
             self._check_changelog(snapshot, changes, before)
-
-    def _check_row_sum(self, snapshot: Snapshot) -> None:
-        """See that the checksum is that of the rows which a follower has.
-
-        Images of these jobs are not those of the rows before, as a database's would be.
-        """
-        if why_unsummed(self.table.schema) or self.rules.telling is Telling.INPUT:
-            return
-        record = record_of(snapshot)
-        if record is not None and record.is_whole:
-            fields = self.table.schema.fields.project(COLUMNS)
-            rows = [dict(zip(COLUMNS, row, strict=True)) for row in self.time.seen[-1]]
-            batch = pa.RecordBatch.from_pylist(rows, schema=arrow_schema(fields))
-            columns = tuple(enumerate(self.table.schema.fields))
-            demand(
-                sum_of_rows(batch, columns) == record.total,
-                f"the checksum of snapshot {snapshot.snapshot_id} is not that of its rows",
-            )
-            self.sums_seen += 1
 
     def _flush(self, snapshot: Snapshot, changes: list[Change]) -> list[Change]:
         """Take an epoch in; the changes that it tells."""

@@ -40,6 +40,9 @@ class RowSum:
         """The checksum of the rows without others."""
         return self.of_totals(self.rows - other.rows, self.high - other.high, self.low - other.low)
 
+    def __str__(self) -> str:
+        return f"{self.rows} rows with checksum {self.digits}"
+
     @property
     def digits(self) -> str:
         """Both sums in 32 hexadecimal digits."""
