@@ -24,11 +24,11 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.cdc.debezium.record_reader import ADDED_PREFIX, HEARTBEAT_FIELDS, is_envelope
-from stream_app.cdc.debezium.schema import connect_fields, has_columns, split_messages
+from stream_app.cdc.debezium.schema import has_columns, split_messages
 from stream_app.cdc.debezium.source_survey import ROUTER_FIELD
 from stream_app.cdc.json_records.description import parsed, untyped, with_key
 from stream_app.cdc.message_format import TableVersionSeen
-from stream_app.cdc.source_types.connect_fields import source_column
+from stream_app.cdc.source_types.connect_fields import connect_fields, source_column
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable, merged_source_table
 

@@ -25,7 +25,7 @@ from stream_app.arrow_buffers import bools_of
 from stream_app.cdc.change_batch import present_values
 from stream_app.cdc.columns.nesting import nests_too_deeply
 from stream_app.cdc.json_records.documents import no_constant
-from stream_app.cdc.source_types.connect_fields import ConnectField
+from stream_app.cdc.source_types.connect_fields import ConnectField, connect_fields, fields_of
 
 _START = b'{"schema":'
 _PAYLOAD = b',"payload":'
@@ -122,40 +122,9 @@ def _prefix_of(value: bytes, schemas: dict[bytes, Mapping[str, ConnectField]]) -
     return prefix
 
 
-def connect_fields(schema: Any) -> Mapping[str, ConnectField]:
-    """The columns that a Connect schema describes: those of `after`, or of the flat record."""
-    fields = _fields(schema)
-    for field in fields:
-        if field.get("field") in ("after", "before") and field.get("type") == "struct":
-            return connect_fields(field)
-    return {
-        str(field.get("field")): ConnectField(
-            str(field.get("type", "")),
-            str(field.get("name", "")),
-            _parameters(field),
-            optional=field.get("optional") is not False,
-            comment=str(field.get("doc") or ""),
-            has_default=field.get("default") is not None,
-        )
-        for field in fields
-    }
-
-
 def has_columns(schema: Any) -> bool:
     """Whether it is a row's schema, and not one of a heartbeat, transaction or logical message."""
-    names = {field.get("field") for field in _fields(schema)}
+    names = {field.get("field") for field in fields_of(schema)}
     return not names.isdisjoint({"before", "after"}) or not (
         "op" in names or "status" in names or names <= {"ts_ms", "ts_us", "ts_ns"}
     )
-
-
-def _fields(schema: Any) -> list[dict[str, Any]]:
-    fields = schema.get("fields") if isinstance(schema, dict) else None
-    return (
-        [field for field in fields if isinstance(field, dict)] if isinstance(fields, list) else []
-    )
-
-
-def _parameters(field: dict[str, Any]) -> Mapping[str, str]:
-    parameters = field.get("parameters")
-    return parameters if isinstance(parameters, dict) else {}

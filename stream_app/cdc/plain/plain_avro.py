@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import orjson
 import pyarrow as pa
 
 from stream_app.cdc.message_format import Format
 from stream_app.cdc.plain.registered_format import RegisteredFormat
+from stream_app.cdc.plain.registered_rows import RegisteredRows
 from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.schema_registry_port import Registries, Schemas
 from stream_app.cdc.source_types.connect_fields import ConnectField
@@ -70,5 +72,8 @@ def _schema_of(schemas: Schemas, number: int, name: str) -> _AvroRows:
 def plain_avro(registries: Registries) -> Format:
     """The format, which asks registries for schemas."""
     return RegisteredFormat(
-        name="avro", title="rows-with-a-schema", registries=registries, schema_of=_schema_of
+        name="avro",
+        registries=registries,
+        schema_of=_schema_of,
+        make=partial(RegisteredRows, "avro", _schema_of),
     ).declared()

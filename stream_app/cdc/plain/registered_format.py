@@ -1,8 +1,8 @@
-"""Declares a format of rows whose schema is in a registry; `registered_rows` decodes it."""
+"""Declares a format of rows whose schema is in a registry."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -15,7 +15,13 @@ from stream_app.cdc.json_records.options import (
     CheckedOptions,
     checked_options,
 )
-from stream_app.cdc.message_format import Format, FormatSetup, SourceReader, SourceSurvey
+from stream_app.cdc.message_format import (
+    Format,
+    FormatSetup,
+    MessageFormat,
+    SourceReader,
+    SourceSurvey,
+)
 from stream_app.cdc.plain.key_options import (
     KEY_COLUMNS,
     KEY_COLUMNS_OPTION,
@@ -24,7 +30,6 @@ from stream_app.cdc.plain.key_options import (
     check_key_columns,
 )
 from stream_app.cdc.plain.plain_json import PLAIN_JSON
-from stream_app.cdc.plain.registered_rows import RegisteredRows
 from stream_app.cdc.plain.registered_source import RegisteredSource, origins_of_topics
 from stream_app.cdc.schema_registry_port import Registries, Schemas
 from stream_app.cdc.wire.registry_options import (
@@ -33,7 +38,7 @@ from stream_app.cdc.wire.registry_options import (
     schemas_of,
     without_registry,
 )
-from stream_app.cdc.wire.row_schema import RowSchemaOf
+from stream_app.cdc.wire.row_schema import DescribedRows
 from stream_app.model.options.option import Option
 from stream_app.model.schema.data_type import RowType
 
@@ -52,13 +57,21 @@ class RegisteredFormat:
 
     Attributes:
         name: of the format, and of the section of its options.
-        title: the heading of its part of the documentation.
+        more: options beside those of all such formats.
+        schema_of: makes the schema of a number. A name makes a column of a single value.
+        make: makes the format of a table.
     """
 
     name: str
-    title: str
     registries: Registries
-    schema_of: RowSchemaOf
+    schema_of: Callable[[Schemas, int, str], DescribedRows]
+    make: Callable[[Schemas, FormatSetup, CheckedOptions], MessageFormat]
+    more: tuple[Option[Any], ...] = ()
+
+    @property
+    def options(self) -> tuple[Option[Any], ...]:
+        """All options."""
+        return (*OPTIONS, *self.more)
 
     def declared(self) -> Format:
         """The format for the registry of formats."""
@@ -66,9 +79,9 @@ class RegisteredFormat:
             name=self.name,
             section=self.name,
             introduction=f'for example `{self.name}."schema.registry.url" = '
-            f'"http://registry:8081"`. [Other formats](formats.md#{self.title}) tells how the '
+            '"http://registry:8081"`. [Other formats](formats.md#rows-with-a-schema) tells how the '
             "messages are read.",
-            options=OPTIONS,
+            options=self.options,
             check=self._checked,
             make=self._made,
             survey=self._survey,
@@ -77,7 +90,7 @@ class RegisteredFormat:
         )
 
     def _checked(self, options: Mapping[str, str], columns: RowType) -> CheckedOptions:
-        checked = checked_options(self.name, self.name, OPTIONS, options, columns)
+        checked = checked_options(self.name, self.name, self.options, options, columns)
         check_urls(self.name, self.name, self.registries, options)
         check_key_columns(self.name, self.name, checked, columns)
         return checked
@@ -85,10 +98,9 @@ class RegisteredFormat:
     def _schemas(self, options: Mapping[str, str]) -> Schemas:
         return schemas_of(self.name, self.name, self.registries, options)
 
-    def _made(self, setup: FormatSetup) -> RegisteredRows:
+    def _made(self, setup: FormatSetup) -> MessageFormat:
         checked = self._checked(setup.options, setup.columns)
-        schemas = self._schemas(setup.options)
-        return RegisteredRows(self.name, self.schema_of, schemas, setup, checked)
+        return self.make(self._schemas(setup.options), setup, checked)
 
     def _source(self, options: Mapping[str, str]) -> RegisteredSource:
         checked = self._checked(options, RowType(()))

@@ -21,7 +21,7 @@ from stream_app.cdc.message_format import TableVersionSeen
 from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.source_tables import Origins, origins_of
 from stream_app.cdc.source_types.connect_fields import source_column
-from stream_app.cdc.wire.row_schema import RowSchema
+from stream_app.cdc.wire.row_schema import DescribedRows
 from stream_app.cdc.wire.wire_format import by_number, schema_number, schema_numbers
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable, merged_source_table
@@ -36,7 +36,7 @@ class RegisteredSource:
         key_columns: columns that come from the key.
     """
 
-    schema_of: Callable[[int, str], RowSchema]
+    schema_of: Callable[[int, str], DescribedRows]
     key_columns: frozenset[str] = frozenset()
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
@@ -109,7 +109,7 @@ class RegisteredSource:
             if key is not None:
                 yield tuple(key.columns)
 
-    def _key_of(self, key: bytes | None) -> RowSchema | None:
+    def _key_of(self, key: bytes | None) -> DescribedRows | None:
         try:
             number = -1 if key is None else schema_number(key)
             return self.schema_of(number, self._single_key())

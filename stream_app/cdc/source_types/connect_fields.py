@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from stream_app.cdc.source_types.connect import connect_type
 from stream_app.cdc.source_types.remarks import column_remarks
@@ -62,3 +63,39 @@ def source_column(
             may_lose_nulls=field.optional and field.has_default and loses_nulls,
         ),
     )
+
+
+def connect_fields(schema: Any) -> Mapping[str, ConnectField]:
+    """The columns that a Connect schema describes: those of `after`, or of the flat record."""
+    for field in fields_of(schema):
+        if field.get("field") in ("after", "before") and field.get("type") == "struct":
+            return connect_fields(field)
+    return row_fields(schema)
+
+
+def row_fields(schema: Any) -> Mapping[str, ConnectField]:
+    """The fields of a struct, each as a column."""
+    return {
+        str(field.get("field")): ConnectField(
+            str(field.get("type", "")),
+            str(field.get("name", "")),
+            _parameters(field),
+            optional=field.get("optional") is not False,
+            comment=str(field.get("doc") or ""),
+            has_default=field.get("default") is not None,
+        )
+        for field in fields_of(schema)
+    }
+
+
+def fields_of(schema: Any) -> list[dict[str, Any]]:
+    """The fields of a struct; none of anything else."""
+    fields = schema.get("fields") if isinstance(schema, dict) else None
+    return (
+        [field for field in fields if isinstance(field, dict)] if isinstance(fields, list) else []
+    )
+
+
+def _parameters(field: dict[str, Any]) -> Mapping[str, str]:
+    parameters = field.get("parameters")
+    return parameters if isinstance(parameters, dict) else {}

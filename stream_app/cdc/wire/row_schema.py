@@ -15,20 +15,12 @@ from stream_app.cdc.source_types.connect_fields import ConnectField
 from stream_app.cdc.wire.value_cursor import AvroValues, ValueCursor
 
 
-class RowSchema(Protocol):
-    """A schema of rows. Both ways of reading must agree; the verdict of `json_of` is final."""
+class DescribedRows(Protocol):
+    """A schema of rows, by which they can be read one by one."""
 
     @property
     def columns(self) -> Mapping[str, ConnectField]:
         """The columns, in the terms of Kafka Connect."""
-        ...
-
-    def values(self, messages: pa.Array) -> tuple[ValueCursor, Mapping[str, AvroValues]]:
-        """Read messages in the wire format, all of this schema, in columns.
-
-        Args:
-            messages: binary [n] without nulls.
-        """
         ...
 
     def json_of(self, message: bytes) -> bytes:
@@ -36,6 +28,18 @@ class RowSchema(Protocol):
 
         Raises:
             UnreadableRecordError: it is no value of the schema.
+        """
+        ...
+
+
+class RowSchema(DescribedRows, Protocol):
+    """A schema of rows in bytes. Both ways of reading must agree; `json_of` is final."""
+
+    def values(self, messages: pa.Array) -> tuple[ValueCursor, Mapping[str, AvroValues]]:
+        """Read messages in the wire format, all of this schema, in columns.
+
+        Args:
+            messages: binary [n] without nulls.
         """
         ...
 

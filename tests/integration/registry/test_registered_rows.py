@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,7 +60,31 @@ class _AvroTopic:
         self.row(key, MORE, at=1709251199123)
 
 
-TOPICS = {"avro": _AvroTopic}
+@dataclass
+class _JsonTopic(_AvroTopic):
+    """The same rows as JSON behind the number of a JSON Schema."""
+
+    format: str = "json-schema"
+
+    def key(self, key: int) -> bytes:
+        return self._framed("key", {"id": {"type": "integer"}}, {"id": key})
+
+    def row(self, key: int, *more: dict[str, Any], **values: Any) -> None:
+        by = {"type": "object", "properties": {"name": {"type": "string"}}}
+        properties = {"id": {"type": "integer"}, "by": by}
+        if more:
+            properties["at"] = {"type": "string", "format": "date-time"}
+            values["at"] = "2024-02-29T23:59:59.123Z"
+        row = {"id": key, "by": {"name": f"n{key}"}, **values}
+        self.messages.append((self.key(key), self._framed("value", properties, row)))
+
+    def _framed(self, subject: str, properties: dict[str, Any], value: Any) -> bytes:
+        schema = {"type": "object", "properties": properties}
+        number = self.registry.add(f"{self.name}-{subject}", schema, schemaType="JSON")
+        return struct.pack(">BI", 0, number) + json.dumps(value).encode()
+
+
+TOPICS = {"avro": _AvroTopic, "json-schema": _JsonTopic}
 
 
 @pytest.mark.parametrize("name", TOPICS)

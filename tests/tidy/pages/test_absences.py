@@ -23,7 +23,8 @@ _MADE |= {"RecentFiles", "KeptHashes", "WeakKeyDictionary", "WeakValueDictionary
 PURE = {
     "catalog.hive.metastore_client",
     "cdc.canal.mysql_types", "cdc.computed.text_functions", "cdc.wire.wire_format",
-    "cdc.wire.avro_references", "cdc.wire.avro_types", "format.arrow_schema", "format.binary_row",
+    "cdc.wire.avro_references", "cdc.wire.avro_types", "cdc.wire.json_schemas",
+    "format.arrow_schema", "format.binary_row",
     "format.snapshot_json", "kafka.librdkafka", "kafka.message_stamps",
     "planning.compact.compaction_policy",
 }  # fmt: skip
