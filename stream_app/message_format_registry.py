@@ -15,26 +15,36 @@ from stream_app.cdc.column_drift import COLUMN_ALIASES
 from stream_app.cdc.debezium.avro.debezium_avro import debezium_avro
 from stream_app.cdc.debezium.bson.debezium_bson import DEBEZIUM_BSON
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
+from stream_app.cdc.debezium.debezium_json_schema import debezium_json_schema
 from stream_app.cdc.dms.dms_json import DMS_JSON
 from stream_app.cdc.json_records.documents import load_document
 from stream_app.cdc.maxwell.maxwell_json import MAXWELL_JSON
 from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat, SourceReader
 from stream_app.cdc.ogg.ogg_json import OGG_JSON
 from stream_app.cdc.pipeline import Pipeline, Step, StepPlace
+from stream_app.cdc.plain.plain_avro import plain_avro
 from stream_app.cdc.plain.plain_json import PLAIN_JSON
+from stream_app.cdc.plain.plain_json_schema import plain_json_schema
 from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.schema_registry_port import URL
 from stream_app.cdc.source_tables import Origins
 from stream_app.cdc.steps.column_aliases import ColumnAliases, parse_aliases, with_names_of_source
 from stream_app.cdc.steps.described_columns import DescribedColumns
 from stream_app.cdc.steps.lowered_decode import Describe, LoweredDecode, LoweredDescription
+from stream_app.cdc.wire.wire_format import HEAD
 from stream_app.errors import UsageError
 from stream_app.kafka.schema_registry import REGISTRIES
 from stream_app.model.near_names import known_names
 
 _DEBEZIUM_AVRO = debezium_avro(REGISTRIES)
-_DEBEZIUM = (DEBEZIUM_JSON, _DEBEZIUM_AVRO, DEBEZIUM_BSON)
-_OTHERS = (CANAL_JSON, MAXWELL_JSON, OGG_JSON, DMS_JSON, PLAIN_JSON)
-FORMATS: dict[str, Format] = {declared.name: declared for declared in (*_DEBEZIUM, *_OTHERS)}
+_DEBEZIUM_JSON_SCHEMA = debezium_json_schema(REGISTRIES)
+_DEBEZIUM = (DEBEZIUM_JSON, _DEBEZIUM_AVRO, _DEBEZIUM_JSON_SCHEMA, DEBEZIUM_BSON)
+_OTHERS = (CANAL_JSON, MAXWELL_JSON, OGG_JSON, DMS_JSON)
+_JSON_SCHEMA = plain_json_schema(REGISTRIES)
+_PLAIN = (PLAIN_JSON, plain_avro(REGISTRIES), _JSON_SCHEMA)
+FORMATS: dict[str, Format] = {
+    declared.name: declared for declared in (*_DEBEZIUM, *_OTHERS, *_PLAIN)
+}
 DEFAULT_FORMAT = DEBEZIUM_JSON.name
 _CONFLUENT_MAGIC = b"\0"
 """The byte before the number of a registry's schema."""
@@ -66,13 +76,22 @@ def likely_format(values: Sequence[bytes]) -> str | None:
 
 
 def is_read_by(signs: str, chosen: str) -> bool:
-    """Whether messages with the signs of one format may be another's: flattened documents."""
+    """Whether messages with the signs of one format may be another's.
+
+    Flattened documents look like Debezium's JSON, and all messages with a registry's number alike.
+    """
+    if _asks_a_registry(signs):
+        return _asks_a_registry(chosen)
     return (signs, chosen) == (DEBEZIUM_JSON.name, DEBEZIUM_BSON.name)
+
+
+def _asks_a_registry(name: str) -> bool:
+    return any(option.key == URL for option in FORMATS[name].options)
 
 
 def _likely_format(value: bytes) -> str | None:
     if value.startswith(_CONFLUENT_MAGIC):
-        return _DEBEZIUM_AVRO.name
+        return _likely_registered(value)
     try:
         document = load_document(value)
     except UnreadableRecordError:
@@ -87,6 +106,14 @@ def _likely_format(value: bytes) -> str | None:
         if fields <= names
     ]
     return max(signs)[1] if signs else None
+
+
+def _likely_registered(value: bytes) -> str:
+    """The format of a message with a registry's head."""
+    if not value[HEAD.size :].startswith(b"{"):
+        return _DEBEZIUM_AVRO.name
+    is_debezium = _likely_format(value[HEAD.size :]) == DEBEZIUM_JSON.name
+    return (_DEBEZIUM_JSON_SCHEMA if is_debezium else _JSON_SCHEMA).name
 
 
 def source_reader(name: str, options: Mapping[str, str]) -> SourceReader:

@@ -15,6 +15,7 @@ import datetime
 import json
 import pstats
 import random
+import struct
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -173,6 +174,12 @@ def plain(op: str, older: Row, row: Row) -> Row:
     return {**row, "more": "y" * 180}
 
 
+def row_schema() -> Any:
+    """The schema of a plain row: that of the image in the envelope, and the text of `plain`."""
+    row = avro_schema()["fields"][0]["type"][1]
+    return {**row, "fields": [*row["fields"], {"name": "more", "type": "string"}]}
+
+
 @dataclass(frozen=True)
 class Arm:
     name: str
@@ -200,7 +207,19 @@ ARMS = (
     Arm("ogg-json", ogg),
     Arm("aws-dms-json", dms),
     Arm("json", plain),
+    Arm("avro", plain),
+    Arm("json-schema", plain),
+    Arm(
+        "debezium-json-schema",
+        debezium,
+        (("decimal.handling.mode", "double"), ("time.precision.mode", "isostring")),
+    ),
 )
+AVRO_SCHEMAS = {"debezium-avro": avro_schema, "avro": row_schema}
+KINDS = dict.fromkeys(AVRO_SCHEMAS, "AVRO") | {
+    "json-schema": "JSON",
+    "debezium-json-schema": "JSON",
+}
 
 
 def letters_for(arm: Arm, size: int) -> int:
@@ -211,19 +230,21 @@ def letters_for(arm: Arm, size: int) -> int:
 
 def values_of(arm: Arm, count: int, letters: int = 40) -> list[bytes]:
     rng = random.Random(7)
-    schema = fastavro.parse_schema(avro_schema())
+    schema_of = AVRO_SCHEMAS.get(arm.name)
+    schema = None if schema_of is None else fastavro.parse_schema(schema_of())
     values = []
     for number in range(count):
         draw = rng.random()
         op = "u" if draw < 0.6 else "d" if draw < 0.65 else "c"
         row = a_row(rng, number, letters)
         older = changed(rng, row)
-        if arm.name == "debezium-avro":
+        if schema is not None:
             older, row = avro_image(older), avro_image(row)
             values.append(encoded(1, schema, arm.message(op, older, row)))
         else:
             message = arm.message(op, older, row)
-            values.append(json.dumps(message, separators=(",", ":")).encode())
+            head = struct.pack(">BI", 0, 1) if arm.name in KINDS else b""
+            values.append(head + json.dumps(message, separators=(",", ":")).encode())
     return values
 
 
@@ -233,8 +254,10 @@ def measure(
     """Seconds of the processor for a message, and its bytes."""
     values = values_of(arm, count, 40 if size is None else letters_for(arm, size))
     with schema_registry() as registry:
-        registry.schemas[1] = {"schema": json.dumps(avro_schema())}
-        url = {"schema.registry.url": registry.url} if arm.name == "debezium-avro" else {}
+        kind = KINDS.get(arm.name)
+        schema_of = AVRO_SCHEMAS.get(arm.name, dict)
+        registry.schemas[1] = {"schema": json.dumps(schema_of()), "schemaType": kind}
+        url = {} if kind is None else {"schema.registry.url": registry.url}
         return _measure(arm, url, values, repeat, profile=profile)
 
 
@@ -290,7 +313,7 @@ def main() -> None:
                 arm, given.messages, given.repeat, given.bytes, profile=given.profile
             )
             print(
-                f"{arm.name:14} {size:5.0f} B  {1e-3 / seconds:5.0f} k/s  "
+                f"{arm.name:20} {size:5.0f} B  {1e-3 / seconds:5.0f} k/s  "
                 f"{1e-6 * size / seconds:4.0f} MB/s"
             )
     print(f"goal: {GOAL:,} messages of 400 bytes a second and core")

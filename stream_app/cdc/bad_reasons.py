@@ -14,7 +14,8 @@ OTHER = "other"
 
 _KINDS: tuple[tuple[str, str], ...] = (
     ("not-json", r"is (not JSON|not UTF-8|empty|nested too deeply|a JSON )|has the field .* twice"),
-    ("not-avro", r"is not Avro |names schema |has a schema that is not Avro's"),
+    ("not-avro", r"is not Avro |has a schema that is not Avro's"),
+    ("no-schema", r"is not of a registry|names schema "),
     ("unknown-column", r"column .* is not in the table \("),
     ("missing-column", r"column .* is missing \("),
     ("narrowed-column", r"column .*\(narrowed-columns"),
@@ -27,7 +28,7 @@ _KINDS: tuple[tuple[str, str], ...] = (
     ("not-an-insert", r"is an? (update|delete), and the table has no primary key"),
     ("partition", r"has a (value of the partition column|partition that tells no time)"),
     ("decoder-error", r"(the )?decoder "),
-    ("not-a-change", r"has (neither|no|op|the unknown|a )|is an envelope"),
+    ("not-a-change", r"has (neither|no|op|the unknown|a )|is an envelope|is a tombstone "),
 )
 _PATTERNS = tuple((kind, re.compile(pattern)) for kind, pattern in _KINDS)
 

@@ -4,18 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Protocol
 
 URL = "schema.registry.url"
 USER_INFO = "schema.registry.basic.auth.user.info"
-NO_AVRO = "is not Avro of a registry: it does not begin with 0 and the number of a schema"
+NOT_FRAMED = "is not of a registry: it does not begin with 0 and the number of a schema"
+
+
+class SchemaKind(Enum):
+    """The language of a schema; the values are those of registries."""
+
+    AVRO = "AVRO"
+    JSON = "JSON"
+    PROTOBUF = "PROTOBUF"
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A schema of a registry.
+
+    Attributes:
+        kind: a value of `SchemaKind`, or another word of the registry.
+        text: its text.
+        references: the name by which it refers to each schema, and that schema's text. A schema
+            stands behind those to which it refers itself.
+    """
+
+    number: int
+    kind: str
+    text: str
+    references: tuple[tuple[str, str], ...] = ()
 
 
 class Schemas(Protocol):
     """Schemas by their number. Can be pickled."""
 
-    def schema(self, number: int) -> str:
-        """The JSON text of a schema of Avro.
+    def schema(self, number: int) -> Registered:
+        """The schema of a number.
 
         Args:
             number: -1: the message is not in the wire format.
@@ -33,9 +59,10 @@ class Registries:
     """The way to reach registries.
 
     Attributes:
-        at: the schemas of a registry, by the addresses of its servers and the login.
+        at: the schemas of a registry, by the addresses of its servers, the login, and the section
+            of the options that name both.
         url_problem: what is wrong with an address; empty: nothing.
     """
 
-    at: Callable[[tuple[str, ...], str], Schemas]
+    at: Callable[[tuple[str, ...], str, str], Schemas]
     url_problem: Callable[[str], str]

@@ -1,12 +1,12 @@
 """Asks a registry for schemas by their number, over Confluent's REST interface.
 
 A schema of a number never changes, so a process asks for each once. A producer of a topic
-chooses the numbers. So a number without a schema of Avro makes its messages bad, and nothing else;
-it is asked for again after a while. A registry that cannot answer for now is an error, which makes
-no message bad.
+chooses the numbers. So a number without a schema makes its messages bad, and nothing else; it is
+asked for again after a while. A registry that cannot answer for now is an error, which makes no
+message bad. A schema comes with those to which it refers.
 
-Source: Confluent's "Schema Registry API reference", ``GET /schemas/ids/{id}``; other registries,
-such as Karapace, answer alike.
+Source: Confluent's "Schema Registry API reference", ``GET /schemas/ids/{id}`` and
+``GET /subjects/{subject}/versions/{version}``; other registries, such as Karapace, answer alike.
 """
 
 from __future__ import annotations
@@ -20,10 +20,17 @@ import urllib.request
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from stream_app.cdc.rows.record_images import UnreadableRecordError
-from stream_app.cdc.schema_registry_port import NO_AVRO, URL, USER_INFO, Registries
+from stream_app.cdc.schema_registry_port import (
+    NOT_FRAMED,
+    URL,
+    USER_INFO,
+    Registered,
+    Registries,
+    SchemaKind,
+)
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.http_request import LongAnswerError, answer_to
@@ -37,15 +44,18 @@ _REFUSED_MAX = 10_000
 _NUMBER_MAX = 2**31 - 1
 """Registries count in Java's int."""
 _PAUSES_S = (0.2, 1.0, 3.0)
+_REFERENCES_MAX = 200
+"""The most schemas to which one refers, directly or not."""
 _NONE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE, HTTPStatus.UNPROCESSABLE_ENTITY})
 """The registry has looked for the number, and there is no schema of it."""
 _LOGIN = frozenset(
     {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.PROXY_AUTHENTICATION_REQUIRED}
 )
 _LATER = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
+_SHOWN_MAX = 80
 _FIRST_REDIRECT, _FIRST_REFUSAL, _FIRST_FAULT = 300, 400, 500
 
-_known: dict[tuple[SchemaRegistry, int], str] = {}
+_known: dict[tuple[SchemaRegistry, int], Registered] = {}
 _refused: dict[tuple[SchemaRegistry, int], tuple[float, str]] = {}
 """When and why a number's messages were refused, by the monotonic clock."""
 _lock = threading.Lock()
@@ -63,6 +73,7 @@ class SchemaRegistry:
     Attributes:
         urls: the addresses of servers with the same schemas; asked in turn until one answers.
         user_info: ``USER:PASSWORD``; empty: no login.
+        section: the section of the options that name the registry, for errors.
         refused_s: seconds for which a number stays refused. Then it is asked for again, since a
             server may learn of a schema later than the producer.
         pauses_s: seconds before all servers are asked again, when none can answer for now.
@@ -70,14 +81,15 @@ class SchemaRegistry:
 
     urls: tuple[str, ...]
     user_info: str = ""
+    section: str = "debezium"
     refused_s: float = _REFUSED_S
     pauses_s: tuple[float, ...] = _PAUSES_S
     clock: Clock = field(default_factory=SystemClock, compare=False)
 
-    def schema(self, number: int) -> str:
+    def schema(self, number: int) -> Registered:
         """See `schemas.Schemas.schema`."""
         if number < 0:
-            raise UnreadableRecordError(NO_AVRO)
+            raise UnreadableRecordError(NOT_FRAMED)
         key = (self, number)
         with _lock:
             known, refused = _known.get(key), _refused.get(key)
@@ -86,7 +98,7 @@ class SchemaRegistry:
         if refused is not None and self.clock.steady_seconds() - refused[0] < self.refused_s:
             raise UnreadableRecordError(refused[1])
         try:
-            text = self._asked(number)
+            registered = self._asked(number)
         except _RegistryRefusalError as refusal:
             with _lock:
                 _refused.pop(key, None)
@@ -95,12 +107,14 @@ class SchemaRegistry:
                     del _refused[next(iter(_refused))]
             raise UnreadableRecordError(str(refusal)) from None
         with _lock:
-            _known[key] = text
-        return text
+            _known[key] = registered
+        return registered
 
-    def _asked(self, number: int) -> str:
+    def _asked(self, number: int) -> Registered:
         if number > _NUMBER_MAX:
-            raise _RegistryRefusalError(_unknown(number))
+            raise _RegistryRefusalError(
+                f"names schema {number}, which the schema registry does not have"
+            )
         for pause_s in (*self.pauses_s, None):
             failures, may_pass = [], False
             for url in self.urls:
@@ -116,15 +130,53 @@ class SchemaRegistry:
             self.clock.sleep(pause_s)
         raise SourceError(
             f"the schema registry does not give schema {number}: {'; '.join(failures)}",
-            where=f"source.debezium.{URL}",
+            where=f"source.{self.section}.{URL}",
             fix="check that the address is right, and that the registry runs and can be reached "
             "from Spark's workers",
         )
 
-    def _answered(self, url: str, number: int) -> str:
+    def _answered(self, url: str, number: int) -> Registered:
+        what = f"names schema {number}, which"
+        answer = self._json(f"{url.rstrip('/')}/schemas/ids/{number}", what)
+        if not isinstance(answer, dict) or not isinstance(answer.get("schema"), str):
+            raise ValueError("the answer has no schema")
+        references: dict[str, str] = {}
+        self._refer(url.rstrip("/"), answer, references, number)
+        kind = str(answer.get("schemaType") or SchemaKind.AVRO.value)
+        return Registered(number, kind, answer["schema"], tuple(references.items()))
+
+    def _refer(self, url: str, answer: Any, references: dict[str, str], number: int) -> None:
+        """Collect the schemas to which one refers; those that others need come first."""
+        listed = answer.get("references") or ()
+        for reference in listed if isinstance(listed, list) else ():
+            name, subject, version = (
+                reference.get(key) if isinstance(reference, dict) else None
+                for key in ("name", "subject", "version")
+            )
+            what = f"names schema {number}, whose reference {str(name)[:_SHOWN_MAX]!r}"
+            if not isinstance(name, str) or not isinstance(version, int):
+                raise _RegistryRefusalError(f"{what} has no name and version")
+            if name in references:
+                continue
+            if len(references) >= _REFERENCES_MAX:
+                raise _RegistryRefusalError(f"{what} is one of more than {_REFERENCES_MAX}")
+            references[name] = ""  # so that a circle ends
+            path = f"/subjects/{quote(str(subject), safe='')}/versions/{version}"
+            inner = self._json(url + path, what)
+            if not isinstance(inner, dict) or not isinstance(inner.get("schema"), str):
+                raise ValueError("the answer has no schema")
+            self._refer(url, inner, references, number)
+            del references[name]
+            references[name] = inner["schema"]
+
+    def _json(self, url: str, what: str) -> Any:
+        """The JSON at an address.
+
+        Args:
+            what: the begin of the reason where the registry has nothing there.
+        """
         request = urllib.request.Request(
-            f"{url.rstrip('/')}/schemas/ids/{number}",
-            headers={"Accept": "application/vnd.schemaregistry.v1+json"},
+            url, headers={"Accept": "application/vnd.schemaregistry.v1+json"}
         )
         if self.user_info:
             login = base64.b64encode(self.user_info.encode()).decode()
@@ -132,26 +184,22 @@ class SchemaRegistry:
         try:
             body = answer_to(request, timeout_s=_TIMEOUT_S, bytes_max=_ANSWER_MAX)
         except LongAnswerError:
-            raise _RegistryRefusalError(
-                f"names schema {number}, which is larger than 16 MiB"
-            ) from None
+            raise _RegistryRefusalError(f"{what} is larger than 16 MiB") from None
         except urllib.error.HTTPError as error:
             error.close()
             if error.code in _NONE:
-                raise _RegistryRefusalError(_unknown(number)) from None
+                raise _RegistryRefusalError(f"{what} the schema registry does not have") from None
             if error.code in _LOGIN:
                 raise WrongSourceError(
                     f"the schema registry refuses the login: HTTP {error.code}",
                     where=url,
-                    fix=f"check source.debezium.{USER_INFO}",
+                    fix=f"check source.{self.section}.{USER_INFO}",
                 ) from None
             raise
         try:
-            return _avro(json.loads(body), number)
+            return json.loads(body)
         except RecursionError:
-            raise _RegistryRefusalError(
-                f"names schema {number}, which is nested too deeply"
-            ) from None
+            raise _RegistryRefusalError(f"{what} is nested too deeply") from None
 
 
 def _status(error: urllib.error.HTTPError) -> str:
@@ -159,23 +207,6 @@ def _status(error: urllib.error.HTTPError) -> str:
         to = error.headers.get("Location", "no address")
         return f"HTTP {error.code}, a redirect to {to}, which is not followed"
     return f"HTTP {error.code}"
-
-
-def _unknown(number: int) -> str:
-    return f"names schema {number}, which the schema registry does not have"
-
-
-def _avro(answer: Any, number: int) -> str:
-    if not isinstance(answer, dict) or not isinstance(answer.get("schema"), str):
-        raise ValueError("the answer has no schema")
-    kind = answer.get("schemaType", "AVRO")
-    if kind != "AVRO" or answer.get("references"):
-        what = f"is of type {kind}" if kind != "AVRO" else "refers to other schemas"
-        raise _RegistryRefusalError(
-            f"names schema {number}, which {what}; debezium-avro reads Avro in one schema, as "
-            "io.confluent.connect.avro.AvroConverter writes it"
-        )
-    return str(answer["schema"])
 
 
 def url_problem(url: str) -> str:

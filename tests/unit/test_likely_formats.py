@@ -77,11 +77,24 @@ def test_without_messages_and_with_a_few_that_look_so() -> None:
     assert likely_format([b'{"id":1}'] * 9 + [b'{"op":"c","after":{}}']) is None
 
 
+def test_numbers_of_a_registry_show_no_format_but_that_they_are_there() -> None:
+    framed = batch_of([b"\0\0\0\0\7abc"])
+    assert other_format("avro", [framed]) is None
+    assert other_format("json", [framed]) is not None
+
+
 def test_flattened_documents_look_like_rows() -> None:
     assert other_format("debezium-bson", [batch_of([b'{"_id":"1","__op":"c"}'])]) is None
 
 
-@pytest.mark.parametrize("name", [name for name in FORMATS if name != "debezium-avro"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name, of in FORMATS.items()
+        if all(option.key != "schema.registry.url" for option in of.options)
+    ],
+)
 @pytest.mark.parametrize("field", ["source", "op", "table", "metadata", "data", "__table"])
 @pytest.mark.parametrize("value", ['"/"', "7", "true", "[]", "{}", "null", '{"table":{}}'])
 def test_no_field_of_a_wrong_kind_ends_the_splitter(name: str, field: str, value: str) -> None:

@@ -30,6 +30,7 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.cdc.change_batch import DecodedBatch, change_schema, present_values
 from stream_app.cdc.columns.column_reading import ColumnReading
+from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.columns.json_lines import may_be_misread
 from stream_app.cdc.columns.nesting import NESTING_MAX, deep_ones
 from stream_app.cdc.debezium.columns import DecodeSettings, decode_columns, decode_framed
@@ -53,9 +54,6 @@ from stream_app.cdc.debezium.record_reader import images_of
 from stream_app.cdc.debezium.records import decode_records
 from stream_app.cdc.debezium.schema import (
     SCHEMAS_MAX,
-    ConnectField,
-    apply_schema,
-    connect_fields,
     split_envelopes,
 )
 from stream_app.cdc.debezium.source_survey import survey
@@ -67,6 +65,7 @@ from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords, In
 from stream_app.cdc.json_records.record_shapes import RecordShape
 from stream_app.cdc.message_format import Format, FormatSetup, SourceReader
 from stream_app.cdc.rows.images import RowRules
+from stream_app.cdc.source_types.connect_fields import ConnectField, connect_fields
 
 
 @dataclass(slots=True)
@@ -85,8 +84,17 @@ class FramedGroup(Group):
 class DebeziumJson:
     """The message format ``debezium-json``; implements `MessageFormat` and `decoder.ValueReads`."""
 
-    def __init__(self, setup: FormatSetup, options: DebeziumOptions | None = None) -> None:
-        """Use the setup's options, unless others are given."""
+    def __init__(
+        self,
+        setup: FormatSetup,
+        options: DebeziumOptions | None = None,
+        fields: Mapping[str, ConnectField] | None = None,
+    ) -> None:
+        """Use the setup's options, unless others are given.
+
+        Args:
+            fields: the columns of messages without a schema of their own; None: unknown.
+        """
         self._options = options or parse_options(setup.options, setup.columns)
         self._readings = column_readings(
             setup, self._options.encodings, partial(default_encoding, modes=self._options.values)
@@ -108,6 +116,7 @@ class DebeziumJson:
             restored=setup.traits.restored if self._options.looks_up else frozenset(),
         )
         self._keys = KeyCheck(rules, self._options.quarantines_unproven)
+        self._fields = fields or {}
         self._schemas: dict[bytes, Mapping[str, ConnectField]] = {}
         self._groups: dict[bytes, FramedGroup] = {}
 
@@ -167,7 +176,7 @@ class DebeziumJson:
 
     def _group(self, prefix: bytes) -> FramedGroup:
         if prefix not in self._groups:
-            readings = self._read_by(self._schemas.get(prefix, {}))
+            readings = self._read_by(self._schemas.get(prefix, self._fields))
             fingerprint = hashlib.sha256(prefix).hexdigest()
             parser = compiled_columns(self._options.decoder)
             self._groups[prefix] = FramedGroup(

@@ -24,14 +24,13 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.cdc.debezium.record_reader import ADDED_PREFIX, HEARTBEAT_FIELDS, is_envelope
-from stream_app.cdc.debezium.schema import ConnectField, connect_fields, has_columns, split_messages
+from stream_app.cdc.debezium.schema import has_columns, split_messages
 from stream_app.cdc.debezium.source_survey import ROUTER_FIELD
 from stream_app.cdc.json_records.description import parsed, untyped, with_key
 from stream_app.cdc.message_format import TableVersionSeen
-from stream_app.cdc.source_types.connect import connect_type
-from stream_app.cdc.source_types.remarks import column_remarks
-from stream_app.model.schema.mapping_options import MappingMode, MappingOptions
-from stream_app.model.schema.source_table import SourceColumn, SourceTable, merged_source_table
+from stream_app.cdc.source_types.connect_fields import connect_fields, source_column
+from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.schema.source_table import SourceTable, merged_source_table
 
 _KEY_NAMES = "pkNames"
 
@@ -137,33 +136,17 @@ def _of_schema(
     connector = _connector(version.payloads)
     kept = None if keeps_nulls else _null_columns(version.payloads)
     columns = [
-        _column(name, field, connector, options, loses_nulls=kept is not None and name not in kept)
+        source_column(
+            name,
+            field,
+            options,
+            connector=connector,
+            loses_nulls=kept is not None and name not in kept,
+        )
         for name, field in connect_fields(version.schema).items()
         if not name.startswith(ADDED_PREFIX)
     ]
     return SourceTable(columns=tuple(columns)) if columns else None
-
-
-def _column(
-    name: str, field: ConnectField, connector: str, options: MappingOptions, *, loses_nulls: bool
-) -> SourceColumn:
-    """A column; `loses_nulls`: the converter may have replaced its nulls by its DEFAULT."""
-    stored = connect_type(field.literal, field.semantic, field.parameters, connector, options)
-    is_nullable = field.optional or MappingMode.TO_NULLABLE in options
-    return SourceColumn(
-        name=name,
-        data_type=stored.data_type if is_nullable else stored.data_type.not_null(),
-        comment=field.comment or None,
-        alternatives=stored.alternatives,
-        has_default=field.has_default,
-        remarks=column_remarks(
-            stored,
-            field.literal,
-            field.semantic,
-            field.parameters,
-            may_lose_nulls=field.optional and field.has_default and loses_nulls,
-        ),
-    )
 
 
 def _null_columns(payloads: Iterable[dict[str, Any]]) -> set[str]:

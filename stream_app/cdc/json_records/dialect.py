@@ -140,6 +140,11 @@ class Dialect(Protocol):
         """The columns that are read from the messages' keys."""
         return frozenset()
 
+    @property
+    def sends_keys_alone(self) -> bool:
+        """Whether images before a change hold nothing but the key."""
+        return False
+
     def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
         """See `ImagesOf`."""
         ...

@@ -21,6 +21,7 @@ from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.cdc.change_batch import DecodedBatch, change_schema, present_values
 from stream_app.cdc.column_drift import Column, DriftReaction, Sighting
 from stream_app.cdc.columns.column_reading import Encoding
+from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.json_records.changed_columns import first_of_each
 from stream_app.cdc.json_records.compiled_messages import parse_messages
@@ -56,6 +57,7 @@ from stream_app.cdc.message_format import (
 )
 from stream_app.cdc.rows.images import ImageRows, RowRules, rows_of
 from stream_app.cdc.source_tables import Origins, first_records
+from stream_app.cdc.source_types.connect_fields import ConnectField
 from stream_app.model.options.option import Option
 from stream_app.model.schema.data_type import DataType, RowType
 
@@ -70,13 +72,22 @@ class ChangeFormat(ValueReads):
         setup: FormatSetup,
         options: CheckedOptions,
         default: Callable[[DataType], Encoding],
+        fields: Mapping[str, ConnectField] | None = None,
     ) -> None:
+        """Read messages of this dialect.
+
+        Args:
+            default: the encoding of a column, by its type.
+            fields: the columns as a schema of the messages describes them; None: there is none.
+        """
         self._dialect = dialect
         self._section = section
         self._options = options
         self._policy = options.column_policy(setup.columns)
         self._table = Table(
-            readings=column_readings(setup, options.encodings, default),
+            readings=apply_schema(
+                column_readings(setup, options.encodings, default), fields or {}, options.encodings
+            ),
             columns=frozenset(setup.columns.names),
             keys=frozenset(setup.primary_keys),
             reads_tables=not setup.traits.merges_shards,
@@ -84,6 +95,7 @@ class ChangeFormat(ValueReads):
         self._rules = RowRules(
             schema=change_schema(setup.arrow_schema),
             keep_update_before=setup.keep_update_before,
+            before_has_key_only=dialect.sends_keys_alone,
             cut=self._policy.cut,
         )
         self._group = Group(self._table.readings)

@@ -38,30 +38,19 @@ from stream_app.cdc.json_records.documents import image_of, load_document
 from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.json_records.options import (
     COLUMN_OPTIONS,
-    COLUMNS,
     ENCODING_OPTION,
-    CheckedOptions,
     texts_and_numbers,
 )
+from stream_app.cdc.plain.key_options import KEY_COLUMNS, KEY_COLUMNS_OPTION, check_key_columns
 from stream_app.cdc.rows.images import Images
 from stream_app.cdc.rows.record_images import NULL_CELL, Image, RecordImages, UnreadableRecordError
-from stream_app.cdc.rows.row_assembly import CREATE
+from stream_app.cdc.rows.row_assembly import CREATE, DELETE
 from stream_app.cdc.source_tables import Origins, origins_of
-from stream_app.errors import UsageError
-from stream_app.model.options.option import Option
-from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable
 
-_KEY_COLUMNS = "key-columns"
 _OPTIONS = (
-    Option(
-        _KEY_COLUMNS,
-        COLUMNS,
-        frozenset(),
-        "Columns that are read from the message's key, a JSON object, where the value does not "
-        "have them; comma separated.",
-    ),
+    KEY_COLUMNS_OPTION,
     *COLUMN_OPTIONS,
     ENCODING_OPTION,
     DECODER_OPTION,
@@ -70,14 +59,25 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class PlainDialect(Dialect):
-    """The dialect of plain rows, which have no types."""
+    """The dialect of plain rows, which have no types.
+
+    Attributes:
+        deletes: whether each message is the key of a row that ends.
+    """
 
     key_columns: frozenset[str] = frozenset()
+    deletes: bool = False
+
+    @property
+    def sends_keys_alone(self) -> bool:
+        """See `dialect.Dialect`."""
+        return self.deletes
 
     def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
         """See `dialect.Dialect`."""
         row = {**dict.fromkeys(self.key_columns), **document} if self.key_columns else document
-        return DocumentImages((), (row,), len(document), is_flat=True)
+        befores, afters = ((row,), ()) if self.deletes else ((), (row,))
+        return DocumentImages(befores, afters, len(document), is_flat=True)
 
     def described(
         self, document: dict[str, Any], key: Any, _options: MappingOptions
@@ -99,13 +99,14 @@ class PlainDialect(Dialect):
         if keys is not None:
             of_keys = [field for field in row if field.name in self.key_columns]
             odd |= self._add_from_keys(keys, of_keys, columns, [field.name for field in row])
+        none = [pa.nulls(len(values), column.type) for column in columns]
         images = Images(
-            ops=np.full(len(values), CREATE, np.uint8),
-            has_before=np.zeros(len(values), np.bool_),
-            has_after=np.ones(len(values), np.bool_),
+            ops=np.full(len(values), DELETE if self.deletes else CREATE, np.uint8),
+            has_before=np.full(len(values), self.deletes),
+            has_after=np.full(len(values), not self.deletes),
             kinds=kinds,
-            before=[pa.nulls(len(values), column.type) for column in columns],
-            after=columns,
+            before=columns if self.deletes else none,
+            after=none if self.deletes else columns,
             suspects=odd,
             tables=(pa.nulls(len(values), pa.string()),) if table.reads_tables else (),
         )
@@ -144,6 +145,8 @@ class PlainDialect(Dialect):
             whole |= {name: cell for name, cell in cells.items() if cell[0] is not JsonKind.NULL}
         if not row:
             raise UnreadableRecordError("has no column of the table")
+        if self.deletes:
+            return Change((RecordImages("d", whole, None),))
         return Change((RecordImages("c", None, whole),))
 
 
@@ -165,17 +168,6 @@ def _origins(messages: pa.RecordBatch) -> Origins:
     return origins_of(none, none, topic, {})
 
 
-def _check_keys(checked: CheckedOptions, columns: RowType) -> None:
-    unknown = checked.values[_KEY_COLUMNS].difference(columns.names)
-    if unknown and columns.names:  # without columns a job reads many tables
-        raise UsageError(
-            f"options of json are wrong: {_KEY_COLUMNS} names {', '.join(sorted(unknown))}, which "
-            "the table does not have",
-            where=f"source.{PLAIN_JSON.section}",
-            fix=f"the table's columns are {', '.join(columns.names)}",
-        )
-
-
 PLAIN_JSON = DialectFormat(
     name="json",
     tells_changes=False,
@@ -184,8 +176,8 @@ PLAIN_JSON = DialectFormat(
     "[Other formats](formats.md#plain-rows) tells how "
     "the messages are read.",
     options=_OPTIONS,
-    dialect=lambda options: PlainDialect(options.values[_KEY_COLUMNS]),
+    dialect=lambda options: PlainDialect(options.values[KEY_COLUMNS]),
     encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_origins,
-    check_together=_check_keys,
+    check_together=partial(check_key_columns, "json", "json"),
 ).declared()

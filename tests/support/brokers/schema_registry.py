@@ -26,6 +26,7 @@ class Registry:
     Attributes:
         refusals: statuses that requests for a number get first, each with a place to go to.
         logins: of all requests.
+        subjects: schemas to which others refer, by subject and version.
     """
 
     url: str = ""
@@ -34,12 +35,23 @@ class Registry:
     asked: list[int] = field(default_factory=list)
     refusals: dict[int, list[tuple[int, str]]] = field(default_factory=dict)
     logins: list[str | None] = field(default_factory=list)
+    subjects: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, schema: Any, **more: Any) -> int:
         """The number of a new schema."""
         number = 1000 + len(self.schemas)
-        self.schemas[number] = {"schema": json.dumps(schema), **more}
+        self.schemas[number] = answer_of(schema, **more)
         return number
+
+    def refer(self, name: str, schema: Any, **more: Any) -> dict[str, Any]:
+        """A reference to a new schema under this name."""
+        self.subjects[f"/subjects/{name}/versions/1"] = answer_of(schema, **more)
+        return {"name": name, "subject": name, "version": 1}
+
+
+def answer_of(schema: Any, **more: Any) -> dict[str, Any]:
+    """The registry's answer; a text is a schema of Protobuf."""
+    return {"schema": schema if isinstance(schema, str) else json.dumps(schema), **more}
 
 
 def encoded(number: int, schema: Any, value: Any) -> bytes:
@@ -58,6 +70,10 @@ def schema_registry(login: str = "") -> Iterator[Registry]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             wanted = f"Basic {base64.b64encode(login.encode()).decode()}" if login else None
+            if self.path.startswith("/subjects/"):
+                known = registry.subjects.get(self.path)
+                self._answer(200 if known else 404, known or {"error_code": 40401})
+                return
             number = int(self.path.rpartition("/")[2])
             registry.asked.append(number)
             registry.logins.append(self.headers.get("Authorization"))

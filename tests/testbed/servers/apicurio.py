@@ -46,10 +46,11 @@ class Apicurio:
             self.close()
             raise
 
-    def add(self, subject: str, schema: Any) -> int:
-        """The number of a schema, as a serializer asks for it."""
+    def add(self, subject: str, schema: Any, **more: Any) -> int:
+        """The number of a schema, as a serializer asks for it; a text is one of Protobuf."""
         path = f"/subjects/{subject}/versions"
-        return int(self._call(path, {"schema": json.dumps(schema)})["id"])
+        text = schema if isinstance(schema, str) else json.dumps(schema)
+        return int(self._call(path, {"schema": text, **more})["id"])
 
     def close(self) -> None:
         """End it and delete its folder."""

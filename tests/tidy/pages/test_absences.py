@@ -22,8 +22,9 @@ _MADE = {"deque", "OrderedDict", "defaultdict", "Lock", "RLock", "Event", "Condi
 _MADE |= {"RecentFiles", "KeptHashes", "WeakKeyDictionary", "WeakValueDictionary"}
 PURE = {
     "catalog.hive.metastore_client",
-    "cdc.canal.mysql_types", "cdc.computed.text_functions", "cdc.debezium.avro.wire_format",
-    "cdc.debezium.avro.avro_types", "format.arrow_schema", "format.binary_row",
+    "cdc.canal.mysql_types", "cdc.computed.text_functions", "cdc.wire.wire_format",
+    "cdc.wire.avro_references", "cdc.wire.avro_types", "cdc.wire.json_schemas",
+    "format.arrow_schema", "format.binary_row",
     "format.snapshot_json", "kafka.librdkafka", "kafka.message_stamps",
     "planning.compact.compaction_policy",
 }  # fmt: skip

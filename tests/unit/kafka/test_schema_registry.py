@@ -15,9 +15,9 @@ import pytest
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch
 from stream_app.cdc.debezium.avro.avro_source import AvroSource
-from stream_app.cdc.debezium.avro.avro_types import parse_schema
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.wire.avro_types import parse_schema
 from stream_app.clock import SystemClock
 from stream_app.errors import SourceError, UsageError
 from stream_app.kafka.schema_registry import SchemaRegistry
@@ -114,7 +114,7 @@ def test_schemas_of_other_kinds_refuse_their_messages_alone(registry: Registry) 
     _, reasons = beside_good_ones(registry, *strange)
     assert "which is of type PROTOBUF" in reasons[1]
     assert "which is of type JSON" in reasons[2]
-    assert "which refers to other schemas" in reasons[3]
+    assert "whose reference 'other' the schema registry does not have" in reasons[3]
     assert reasons[4].startswith("has a schema that is not Avro's")
     assert "which the schema registry does not have" in reasons[6]
     assert not {2**31, 2**32 - 1} & set(registry.asked), "no registry counts so far"
@@ -139,7 +139,7 @@ def test_a_number_without_a_schema_is_asked_for_again_after_a_while(registry: Re
     registry.schemas[900] = {"schema": json.dumps(GOOD)}
     with pytest.raises(UnreadableRecordError):
         patient.schema(900)
-    assert hasty.schema(900) == hasty.schema(900) == json.dumps(GOOD)
+    assert hasty.schema(900).text == hasty.schema(900).text == json.dumps(GOOD)
     assert registry.asked.count(900) == 3
 
 
@@ -154,7 +154,7 @@ def test_a_registry_that_cannot_answer_now_is_asked_again_and_refuses_nobody(
         one.schema(number)
     assert (clock.waited, registry.asked.count(number)) == ([1, 2], 3)
     registry.refusals[number] = [(status, "")]
-    assert one.schema(number) == json.dumps(GOOD)
+    assert one.schema(number).text == json.dumps(GOOD)
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

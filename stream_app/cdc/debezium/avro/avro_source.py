@@ -24,15 +24,6 @@ import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, Int32s, Int64s, bools_of, gathered_array
 from stream_app.cdc.change_batch import present_values
-from stream_app.cdc.debezium.avro.avro_columns import texts_of
-from stream_app.cdc.debezium.avro.avro_types import AvroType, connect_field, parse_schema
-from stream_app.cdc.debezium.avro.value_cursor import AvroValues, cursor_over
-from stream_app.cdc.debezium.avro.wire_format import (
-    by_number,
-    json_of,
-    schema_number,
-    schema_numbers,
-)
 from stream_app.cdc.debezium.description import describe
 from stream_app.cdc.debezium.origins import time_of
 from stream_app.cdc.debezium.record_reader import ADDED_PREFIX, FLAT_FIELDS, TABLE_FIELDS, origin_in
@@ -40,6 +31,16 @@ from stream_app.cdc.message_format import TableVersionSeen
 from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.source_tables import Origins, origins_of
+from stream_app.cdc.wire.avro_columns import texts_of
+from stream_app.cdc.wire.avro_references import avro_text
+from stream_app.cdc.wire.avro_types import AvroType, connect_field, parse_schema
+from stream_app.cdc.wire.value_cursor import AvroValues, cursor_over
+from stream_app.cdc.wire.wire_format import (
+    by_number,
+    json_of,
+    schema_number,
+    schema_numbers,
+)
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable
 
@@ -163,7 +164,7 @@ class AvroSource:
         try:
             if message is None:
                 return None
-            text = self.registry.schema(schema_number(message))
+            text = avro_text(self.registry, schema_number(message))
             payload = json_of(message, text)
             return _enveloped(payload, parse_schema(text)) if with_schema else payload
         except UnreadableRecordError:
@@ -174,7 +175,7 @@ class AvroSource:
         for number, rows in by_number(schema_numbers(values)):
             schema: _Schema | str
             try:
-                text = self.registry.schema(number)
+                text = avro_text(self.registry, number)
                 schema = _Schema(text, parse_schema(text))
             except UnreadableRecordError as problem:
                 schema = str(problem)

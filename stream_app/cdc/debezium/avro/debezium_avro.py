@@ -30,11 +30,8 @@ from stream_app.arrow_buffers import (
 from stream_app.cdc.change_batch import DecodedBatch, present_values
 from stream_app.cdc.column_drift import Column, Drift, DriftKind, Sighting, drift_of
 from stream_app.cdc.columns.column_reading import ColumnReading
-from stream_app.cdc.debezium.avro.avro_columns import texts_of, wire_column
+from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.debezium.avro.avro_source import SLICE_ROWS, AvroSource
-from stream_app.cdc.debezium.avro.avro_types import AvroType, connect_field, parse_schema
-from stream_app.cdc.debezium.avro.value_cursor import AvroValues, ValueCursor, cursor_over
-from stream_app.cdc.debezium.avro.wire_format import by_number, json_of, schema_numbers
 from stream_app.cdc.debezium.columns import OPS, ParsedImages, decode_images
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
@@ -48,7 +45,6 @@ from stream_app.cdc.debezium.options import (
 )
 from stream_app.cdc.debezium.record_reader import TABLE_FIELDS
 from stream_app.cdc.debezium.records import decode_records
-from stream_app.cdc.debezium.schema import apply_schema
 from stream_app.cdc.json_records.changed_columns import ops_of
 from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords, Index
 from stream_app.cdc.message_format import (
@@ -60,29 +56,22 @@ from stream_app.cdc.message_format import (
 from stream_app.cdc.rows.images import StackedImages
 from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.rows.row_assembly import lacks_image
-from stream_app.cdc.schema_registry_port import URL, USER_INFO, Registries, Schemas
-from stream_app.errors import UsageError
-from stream_app.model.options.option import TEXT, Option
+from stream_app.cdc.schema_registry_port import Registries, Schemas
+from stream_app.cdc.wire.avro_columns import texts_of, wire_column
+from stream_app.cdc.wire.avro_references import avro_text
+from stream_app.cdc.wire.avro_types import AvroType, connect_field, parse_schema
+from stream_app.cdc.wire.registry_options import (
+    REGISTRY_OPTIONS,
+    check_urls,
+    schemas_of,
+    without_registry,
+)
+from stream_app.cdc.wire.value_cursor import AvroValues, ValueCursor, cursor_over
+from stream_app.cdc.wire.wire_format import by_number, json_of, schema_numbers
 from stream_app.model.schema.data_type import RowType
 
 _NAME = "debezium-avro"
-_OPTIONS = (
-    Option(
-        URL,
-        TEXT,
-        "",
-        "Addresses of the schema registry, comma separated; the next one is asked when one does "
-        "not answer.",
-        example="http://registry:8081",
-    ),
-    Option(
-        USER_INFO,
-        TEXT,
-        "",
-        "Login at the registry, USER:PASSWORD. Best written as `${env:NAME}` or `${file:PATH}`.",
-    ),
-    *OPTIONS,
-)
+_OPTIONS = (*REGISTRY_OPTIONS, *OPTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +128,7 @@ class DebeziumAvro(DebeziumJson):
         """The plan for a schema's messages, or the reason why they cannot be read."""
         if number not in self._plans:
             try:
-                text = self._registry.schema(number)
+                text = avro_text(self._registry, number)
             except UnreadableRecordError as problem:
                 return str(problem)  # for now: the registry may learn of it
             try:
@@ -271,7 +260,7 @@ class DebeziumAvro(DebeziumJson):
         names, name_of = [b""], np.zeros(len(keys), np.int64)
         for number, rows in by_number(schema_numbers(keys.fill_null(b""))):
             try:
-                fields = parse_schema(self._registry.schema(number)).fields
+                fields = parse_schema(avro_text(self._registry, number)).fields
             except UnreadableRecordError:
                 continue  # the key proves nothing as it stands
             name_of[rows] = len(names)
@@ -294,34 +283,12 @@ def _checked(
     registries: Registries, options: Mapping[str, str], columns: RowType
 ) -> DebeziumOptions:
     checked = parse_options(options, columns, _NAME, _OPTIONS)
-    problems = [registries.url_problem(url) for url in _urls(options)]
-    if any(problems):
-        raise UsageError(
-            f"options of {_NAME} are wrong: {URL}: {'; '.join(filter(None, problems))}",
-            where=f"source.{SECTION}",
-            fix="give the addresses of the schema registry, such as http://registry:8081",
-        )
+    check_urls(_NAME, SECTION, registries, options)
     return checked
 
 
-def _urls(options: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(filter(None, (url.strip() for url in options.get(URL, "").split(","))))
-
-
 def _schemas(registries: Registries, options: Mapping[str, str]) -> Schemas:
-    """The schemas of the registry that the options name.
-
-    Raises:
-        UsageError: they name none.
-    """
-    urls = _urls(options)
-    if not urls:
-        raise UsageError(
-            f"options of {_NAME} lack {URL}",
-            where=f"source.{SECTION}",
-            fix=f'give the address of the schema registry: {SECTION}."{URL}" = "http://…"',
-        )
-    return registries.at(urls, options.get(USER_INFO, ""))
+    return schemas_of(_NAME, SECTION, registries, options)
 
 
 def _survey(
@@ -330,8 +297,7 @@ def _survey(
     """Look at the messages as JSON."""
     _checked(registries, setup.options, setup.columns)
     source = AvroSource(_schemas(registries, setup.options))
-    own = {URL, USER_INFO}
-    plain = {key: value for key, value in setup.options.items() if key not in own}
+    plain = without_registry(setup.options)
     return DEBEZIUM_JSON.survey(
         replace(setup, options=plain),
         {topic: source.as_json(batch, with_schema=False) for topic, batch in messages.items()},

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from stream_app.cdc.change_batch import DecodedBatch
-from stream_app.cdc.debezium.avro.wire_format import json_of
 from stream_app.cdc.message_format import MessageFormat
+from stream_app.cdc.wire.wire_format import json_of
 from stream_app.errors import SourceError, UsageError, WrongSourceError
 from stream_app.message_format_registry import FORMATS, format_named
 from tests.support.brokers.schema_registry import Registry, encoded, schema_registry

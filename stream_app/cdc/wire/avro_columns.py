@@ -18,7 +18,7 @@ from stream_app.cdc.columns.base64_columns import reversed_bytes
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.columns.decimal_columns import decimals_from_bytes, parsed_as, plain_texts
 from stream_app.cdc.columns.time_columns import cast_isolating
-from stream_app.cdc.debezium.avro.value_cursor import AvroValues, ValueCursor
+from stream_app.cdc.wire.value_cursor import AvroValues, ValueCursor
 
 _NUMBERS = frozenset({Family.INTEGER, Family.STRING, Family.DATE, Family.TIME, Family.TIMESTAMP})
 _TEXTS = frozenset({*_NUMBERS, Family.FLOAT, Family.BOOLEAN, Family.BINARY, Family.NESTED}) - {

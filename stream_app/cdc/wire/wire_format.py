@@ -22,9 +22,9 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Int64s, bytes_of, lengths_of, offsets_of
-from stream_app.cdc.debezium.avro.avro_types import parse_schema, raw_schema
 from stream_app.cdc.rows.record_images import UnreadableRecordError
-from stream_app.cdc.schema_registry_port import NO_AVRO
+from stream_app.cdc.schema_registry_port import NOT_FRAMED
+from stream_app.cdc.wire.avro_types import parse_schema, raw_schema
 
 MAGIC = 0
 HEAD = struct.Struct(">BI")
@@ -37,7 +37,7 @@ def schema_number(message: bytes) -> int:
         UnreadableRecordError: the message is not in Confluent's wire format.
     """
     if len(message) < HEAD.size or message[0] != MAGIC:
-        raise UnreadableRecordError(NO_AVRO)
+        raise UnreadableRecordError(NOT_FRAMED)
     return int(HEAD.unpack_from(message)[1])
 
 

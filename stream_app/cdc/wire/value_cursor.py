@@ -26,8 +26,8 @@ from stream_app.arrow_buffers import (
     offsets_of,
     slices_of,
 )
-from stream_app.cdc.debezium.avro.avro_types import AvroType
-from stream_app.cdc.debezium.avro.wire_format import HEAD
+from stream_app.cdc.wire.avro_types import AvroType
+from stream_app.cdc.wire.wire_format import HEAD
 
 _PADDING = 16
 _VARINT_BYTES_MAX = 10

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from stream_app.cdc.debezium.schema import ConnectField
 from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.source_types.connect import CONNECT, DECIMAL, TIME
+from stream_app.cdc.source_types.connect_fields import ConnectField
 
 _PRIMITIVES = frozenset(["null", "boolean", "int", "long", "float", "double", "bytes", "string"])
 _LITERALS = {"int": "int32", "long": "int64", "enum": "string", "fixed": "bytes"}

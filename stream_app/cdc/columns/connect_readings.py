@@ -1,0 +1,179 @@
+"""How a column is read whose schema Kafka Connect describes: literal, semantic type, parameters.
+
+Called once for each schema, by the formats whose messages have one. A semantic type has a
+meaning in some types of columns: there it is converted. In a column of numbers or text it stands as
+it was sent. Anywhere else its records are bad, because whatever was stored would be a guess. So are
+whole numbers without a semantic type in a column of times.
+
+Source: Kafka Connect `data/{Date,Time,Timestamp,Decimal}.java`, Debezium `time/*.java`,
+`data/Bits.java`, `data/VariableScaleDecimal.java`; for the order of the bytes of Bits, Paimon's
+`flink/action/cdc/format/debezium/DebeziumSchemaUtils.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family
+from stream_app.cdc.source_types.connect import (
+    BITS,
+    CONNECT,
+    DECIMAL,
+    SOURCE_TYPE,
+    TIME,
+    VARIABLE_SCALE,
+)
+from stream_app.cdc.source_types.connect_fields import ConnectField
+
+_COUNTS = frozenset({"int8", "int16", "int32", "int64"})
+_SINGLE = frozenset({"float", "float32"})
+_SCALE_MAX = 1000
+_TEXT_TYPES = frozenset({"CHAR", "VARCHAR", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT"})
+
+_CLOCK = frozenset({Family.TIME})
+_INSTANT = frozenset({Family.DATE, Family.TIMESTAMP})
+_TIMES: dict[str, tuple[Encoding, frozenset[Family]]] = {
+    CONNECT + "Date": (Encoding.EPOCH_DAYS, _INSTANT),
+    TIME + "Date": (Encoding.EPOCH_DAYS, _INSTANT),
+    TIME + "IsoDate": (Encoding.ISO, _INSTANT),
+    CONNECT + "Time": (Encoding.EPOCH_MILLIS, _CLOCK),
+    TIME + "Time": (Encoding.EPOCH_MILLIS, _CLOCK),
+    TIME + "MicroTime": (Encoding.EPOCH_MICROS, _CLOCK),
+    TIME + "NanoTime": (Encoding.EPOCH_NANOS, _CLOCK),
+    TIME + "IsoTime": (Encoding.ISO, _CLOCK),
+    TIME + "ZonedTime": (Encoding.ISO, _CLOCK),
+    CONNECT + "Timestamp": (Encoding.EPOCH_MILLIS, _INSTANT),
+    TIME + "Timestamp": (Encoding.EPOCH_MILLIS, _INSTANT),
+    TIME + "MicroTimestamp": (Encoding.EPOCH_MICROS, _INSTANT),
+    TIME + "NanoTimestamp": (Encoding.EPOCH_NANOS, _INSTANT),
+    TIME + "IsoTimestamp": (Encoding.ISO, frozenset({Family.TIMESTAMP})),
+    TIME + "ZonedTimestamp": (Encoding.ISO, frozenset({Family.TIMESTAMP})),
+}
+"""Semantic types with an encoding, and the families of columns in which they mean something.
+
+The others (Year, Interval, MicroDuration, NanoDuration, …) are no date and no time of day.
+"""
+
+_FINE_TIMES = {
+    TIME + "MicroTime": Encoding.EPOCH_MICROS,
+    TIME + "NanoTime": Encoding.EPOCH_NANOS,
+}
+"""Times of day that Paimon's TIME cannot hold."""
+
+_TIME_FAMILIES = frozenset({Family.DATE, Family.TIME, Family.TIMESTAMP})
+_AS_SENT = frozenset({Family.INTEGER, Family.FLOAT, Family.DECIMAL, Family.STRING})
+"""Families that take a count or an ISO text for what it is."""
+
+
+def apply_schema(
+    readings: tuple[ColumnReading, ...],
+    fields: Mapping[str, ConnectField],
+    chosen: Mapping[str, Encoding],
+    *,
+    sends_bytes: bool = True,
+    writes_times: bool = False,
+) -> tuple[ColumnReading, ...]:
+    """The readings with the encodings of the schema.
+
+    Args:
+        chosen: encodings that the user has set by column; they win.
+        sends_bytes: whether the connector is said to send bytes as bytes; else as some text.
+        writes_times: whether a STRING gets a time of day as people write it; else its count.
+    """
+
+    def read_by_schema(reading: ColumnReading) -> ColumnReading:
+        field = fields.get(reading.name)
+        if field is None:
+            return reading
+        is_chosen = reading.name in chosen
+        if not is_chosen and sends_bytes and _is_text_of_bytes(reading, field):
+            return reading.refusing(
+                "is text in the message's schema, and binary.handling.mode is bytes: it is "
+                "base64, base64-url-safe or hex at the connector, or another type "
+                f"(column.{reading.name}.encoding can tell it)"
+            )
+        written = _FINE_TIMES.get(field.semantic) if writes_times and not is_chosen else None
+        if written is not None and reading.family is Family.STRING:
+            return reading.with_encoding(written)
+        return _as_field_says(reading, field, is_chosen=is_chosen)
+
+    return tuple(map(read_by_schema, readings))
+
+
+def _is_text_of_bytes(reading: ColumnReading, field: ConnectField) -> bool:
+    """Whether the text may be base64 or hexadecimal; only the connector's mode decides which."""
+    is_text = field.literal == "string" and field.parameters.get(SOURCE_TYPE) not in _TEXT_TYPES
+    return is_text and reading.family is Family.BINARY and not field.semantic
+
+
+def _as_field_says(
+    reading: ColumnReading, field: ConnectField, *, is_chosen: bool
+) -> ColumnReading:
+    family = reading.family
+    if is_chosen:
+        has_scale = field.semantic == DECIMAL and reading.encoding is Encoding.BASE64
+        return _unscaled_decimal(reading, field) if has_scale else reading
+    if field.semantic in (DECIMAL, VARIABLE_SCALE):
+        if family not in _AS_SENT:
+            return _refusing(reading, field)
+        if field.semantic == DECIMAL:
+            return _unscaled_decimal(reading, field)
+        return reading.with_encoding(Encoding.NUMBER)
+    is_bare_count = field.literal in _COUNTS and not field.semantic
+    if field.semantic.startswith((TIME, CONNECT)) or (is_bare_count and family in _TIME_FAMILIES):
+        return _time_as_field_says(reading, field)
+    if field.literal == "bytes":
+        return _bytes_as_field_says(reading, field)
+    if family is Family.BINARY and field.parameters.get(SOURCE_TYPE) in _TEXT_TYPES:
+        return reading.with_encoding(Encoding.TEXT)  # longtext-to-bytes
+    # Neither bytes nor a Decimal: text in a DECIMAL column is the number's own digits.
+    encoding = Encoding.TEXT if family is Family.DECIMAL else reading.encoding
+    if family is Family.FLOAT and field.literal in _SINGLE:
+        encoding = Encoding.FLOAT32
+    return reading.with_encoding(encoding)
+
+
+def _time_as_field_says(reading: ColumnReading, field: ConnectField) -> ColumnReading:
+    if reading.family in _AS_SENT:
+        return reading.with_encoding(Encoding.TEXT)
+    encoding, families = _TIMES.get(field.semantic, (Encoding.TEXT, frozenset()))
+    return (
+        reading.with_encoding(encoding) if reading.family in families else _refusing(reading, field)
+    )
+
+
+def _bytes_as_field_says(reading: ColumnReading, field: ConnectField) -> ColumnReading:
+    match reading.family:
+        case Family.BINARY:
+            is_bits = field.semantic == BITS
+            return reading.with_encoding(
+                Encoding.BASE64_LITTLE_ENDIAN if is_bits else Encoding.BASE64
+            )
+        case Family.STRING:
+            return reading
+        case _:
+            return _refusing(reading, field)
+
+
+def _unscaled_decimal(reading: ColumnReading, field: ConnectField) -> ColumnReading:
+    text = str(field.parameters.get("scale", ""))
+    digits = text.removeprefix("-")
+    if digits.isascii() and digits.isdigit() and len(digits) < 5 and int(digits) <= _SCALE_MAX:
+        return reading.with_encoding(Encoding.BASE64, int(text))
+    shown = repr(text[:40]) if text else "none"
+    return reading.refusing(
+        f"is an {DECIMAL} whose schema has no scale that can be read (scale: {shown})"
+    )
+
+
+def _refusing(reading: ColumnReading, field: ConnectField) -> ColumnReading:
+    name, hint = field.semantic, ""
+    is_count = not name and field.literal in _COUNTS
+    if reading.family in _TIME_FAMILIES and (is_count or name.startswith(TIME)):
+        hint = f" (column.{reading.name}.encoding can tell another)"
+    what = f"{'an' if name[0] in 'aeio' else 'a'} {name}" if name else "bytes"
+    if is_count:
+        what = f"an {field.literal} without a semantic type"
+    return reading.refusing(
+        f"is {what} in the message's schema, which has no meaning in the column{hint}"
+    )

@@ -1,0 +1,179 @@
+"""Debezium's messages as JSON with a schema of a registry: the format ``debezium-json-schema``.
+
+`FramedJson` cuts the heads off, and `debezium_json` decodes the rest, by the types of the schema.
+
+Source: Confluent's `JsonSchemaConverter.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from stream_app.arrow_buffers import Int64s
+from stream_app.cdc.change_batch import change_schema, present_values
+from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
+from stream_app.cdc.debezium.description import describe
+from stream_app.cdc.debezium.options import (
+    JSON_OPTIONS,
+    SECTION,
+    DebeziumOptions,
+    has_whole_before,
+    keeps_nulls,
+    parse_options,
+)
+from stream_app.cdc.debezium.origins import change_times, debezium_origins
+from stream_app.cdc.message_format import (
+    Format,
+    FormatSetup,
+    MessageFormat,
+    SourceReader,
+    SourceSurvey,
+    TableVersionSeen,
+)
+from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.schema_registry_port import Registries, Schemas
+from stream_app.cdc.source_tables import Origins
+from stream_app.cdc.source_types.connect_fields import connect_fields
+from stream_app.cdc.wire.framed_json import FramedJson, without_heads
+from stream_app.cdc.wire.json_schemas import connect_struct
+from stream_app.cdc.wire.registry_options import (
+    REGISTRY_OPTIONS,
+    check_urls,
+    schemas_of,
+    without_registry,
+)
+from stream_app.cdc.wire.wire_format import by_number, schema_numbers
+from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.schema.source_table import SourceTable
+
+_NAME = "debezium-json-schema"
+_OPTIONS = (*REGISTRY_OPTIONS, *JSON_OPTIONS)
+
+
+def _checked(
+    registries: Registries, options: Mapping[str, str], columns: RowType
+) -> DebeziumOptions:
+    checked = parse_options(options, columns, _NAME, _OPTIONS)
+    check_urls(_NAME, SECTION, registries, options)
+    return checked
+
+
+def _made(registries: Registries, setup: FormatSetup) -> FramedJson:
+    options = _checked(registries, setup.options, setup.columns)
+    schemas = schemas_of(_NAME, SECTION, registries, setup.options)
+    return FramedJson(
+        make=partial(_format, schemas, setup, options),
+        make_deletes=None,
+        key_name="",
+        schema=change_schema(setup.arrow_schema),
+    )
+
+
+def _format(
+    schemas: Schemas, setup: FormatSetup, options: DebeziumOptions, number: int
+) -> MessageFormat:
+    return DebeziumJson(setup, options, connect_fields(connect_struct(schemas, number)))
+
+
+@dataclass(frozen=True, slots=True)
+class _JsonSource:
+    """Facts of messages about their source, by the schemas of a registry."""
+
+    schemas: Schemas
+    keeps_nulls: bool
+
+    def origins(self, messages: pa.RecordBatch) -> Origins:
+        """See `message_format.SourceReader`; each message names its table."""
+        return debezium_origins(without_heads(messages))
+
+    def change_times(self, messages: pa.RecordBatch) -> pa.Array:
+        """See `message_format.SourceReader`."""
+        return change_times(without_heads(messages))
+
+    def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
+        """See `message_format.SourceReader`.
+
+        Raises:
+            SourceError: the schema registry does not answer.
+        """
+        texts: list[bytes | None] = [None] * messages.num_rows
+        bodies = without_heads(messages)
+        column = bodies.column("value")
+        for schema, rows in self._by_schema(messages):
+            for at in rows.tolist():
+                texts[at] = b'{"schema":%b,"payload":%b}' % (schema, column[at].as_py())
+        place = bodies.schema.get_field_index("value")
+        enveloped = bodies.set_column(
+            place, pa.field("value", pa.binary()), pa.array(texts, pa.binary())
+        )
+        return describe(enveloped, options, keeps_nulls=self.keeps_nulls)
+
+    def versions(
+        self, messages: pa.RecordBatch, options: MappingOptions
+    ) -> Sequence[TableVersionSeen]:
+        """See `message_format.SourceReader`. One message shows the columns of its schema.
+
+        Raises:
+            SourceError: the schema registry does not answer.
+        """
+        tables: list[TableVersionSeen] = []
+        for _, rows in self._by_schema(messages):
+            described = (self.describe(messages.slice(at, 1), options) for at in rows.tolist())
+            if (table := next(filter(None, described), None)) is not None:
+                tables.append(TableVersionSeen(rows, table))
+        return tables
+
+    def _by_schema(self, messages: pa.RecordBatch) -> Iterator[tuple[bytes, Int64s]]:
+        """The schemas in Connect's form, with their messages: int64 [m]."""
+        values, index = present_values(messages)
+        for number, rows in by_number(schema_numbers(values)):
+            try:
+                struct = connect_struct(self.schemas, number)
+            except UnreadableRecordError:
+                continue
+            yield orjson.dumps(struct), index[rows].astype(np.int64)
+
+
+def _reader(registries: Registries, options: Mapping[str, str]) -> SourceReader:
+    schemas = schemas_of(_NAME, SECTION, registries, options)
+    source = _JsonSource(schemas, keeps_nulls(options))
+    return SourceReader(
+        origins=source.origins,
+        describe=source.describe,
+        versions=source.versions,
+        change_times=source.change_times,
+    )
+
+
+def _survey(
+    registries: Registries, setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]
+) -> SourceSurvey:
+    """Look at the messages without their heads."""
+    _checked(registries, setup.options, setup.columns)
+    return DEBEZIUM_JSON.survey(
+        replace(setup, options=without_registry(setup.options)),
+        {topic: without_heads(batch) for topic, batch in messages.items()},
+    )
+
+
+def debezium_json_schema(registries: Registries) -> Format:
+    """The format, which asks registries for schemas."""
+    return Format(
+        name=_NAME,
+        section=SECTION,
+        introduction='for example `debezium."schema.registry.url" = "http://registry:8081"`. '
+        "[Other formats](formats.md#json-schema) tells how the messages are read.",
+        options=_OPTIONS,
+        check=partial(_checked, registries),
+        make=partial(_made, registries),
+        survey=partial(_survey, registries),
+        reader=partial(_reader, registries),
+        has_whole_before=has_whole_before,
+    )

@@ -1,0 +1,51 @@
+"""The options of plain rows that say what the message's key means, for every format of them."""
+
+from __future__ import annotations
+
+from stream_app.cdc.change_batch import TableTraits
+from stream_app.cdc.json_records.options import COLUMNS, CheckedOptions, choice
+from stream_app.errors import UsageError
+from stream_app.model.options.option import Option
+from stream_app.model.schema.data_type import RowType
+
+KEY_COLUMNS = "key-columns"
+TOMBSTONES = "tombstones"
+_DELETE = "delete"
+
+KEY_COLUMNS_OPTION = Option(
+    KEY_COLUMNS,
+    COLUMNS,
+    frozenset(),
+    "Columns that are read from the message's key, where the value does not have them; comma "
+    "separated.",
+)
+TOMBSTONES_OPTION = choice(
+    TOMBSTONES,
+    "Effect of a message without a value: it deletes the row of its key, or is skipped. A table "
+    "without a primary key skips it.",
+    (_DELETE, "skip"),
+)
+
+
+def deletes_by_tombstones(options: CheckedOptions, traits: TableTraits) -> bool:
+    """Whether a tombstone deletes the row of its key, in a table that has keys."""
+    return not traits.ignores_deletes and options.values[TOMBSTONES] == _DELETE
+
+
+def check_key_columns(name: str, section: str, checked: CheckedOptions, columns: RowType) -> None:
+    """Check that the table has the columns of the key.
+
+    Args:
+        name, section: of the format.
+
+    Raises:
+        UsageError: it lacks one.
+    """
+    unknown = checked.values[KEY_COLUMNS].difference(columns.names)
+    if unknown and columns.names:  # without columns a job reads many tables
+        raise UsageError(
+            f"options of {name} are wrong: {KEY_COLUMNS} names {', '.join(sorted(unknown))}, which "
+            "the table does not have",
+            where=f"source.{section}",
+            fix=f"the table's columns are {', '.join(columns.names)}",
+        )

@@ -1,0 +1,79 @@
+"""Rows as Avro of a schema registry: the format ``avro``.
+
+Source: Confluent's "Wire format" and `AvroData.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import orjson
+import pyarrow as pa
+
+from stream_app.cdc.message_format import Format
+from stream_app.cdc.plain.registered_format import RegisteredFormat
+from stream_app.cdc.plain.registered_rows import RegisteredRows
+from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.schema_registry_port import Registries, Schemas
+from stream_app.cdc.source_types.connect_fields import ConnectField
+from stream_app.cdc.wire.avro_references import avro_text
+from stream_app.cdc.wire.avro_types import AvroType, connect_field, parse_schema
+from stream_app.cdc.wire.value_cursor import AvroValues, ValueCursor, cursor_over
+from stream_app.cdc.wire.wire_format import json_of
+
+
+@dataclass(frozen=True, slots=True)
+class _AvroRows:
+    """Implements `row_schema.RowSchema`.
+
+    Attributes:
+        name: the only column, where the schema is no record.
+    """
+
+    text: str
+    root: AvroType
+    name: str
+
+    @property
+    def columns(self) -> Mapping[str, ConnectField]:
+        """See `RowSchema`."""
+        if self.name:
+            return {self.name: connect_field(self.root)}
+        docs = self.root.docs
+        return {
+            name: connect_field(declared, docs.get(name, "")) for name, declared in self.root.fields
+        }
+
+    def values(self, messages: pa.Array) -> tuple[ValueCursor, Mapping[str, AvroValues]]:
+        """See `RowSchema`."""
+        walk, value = cursor_over(messages, self.root)
+        return walk, {self.name: value} if self.name else value.fields
+
+    def json_of(self, message: bytes) -> bytes:
+        """See `RowSchema`."""
+        text = json_of(message, self.text)
+        return b"{%b:%b}" % (orjson.dumps(self.name), text) if self.name else text
+
+
+def _schema_of(schemas: Schemas, number: int, name: str) -> _AvroRows:
+    text = avro_text(schemas, number)
+    root = parse_schema(text)
+    if root.kind == "record":
+        return _AvroRows(text, root, "")
+    if not name:
+        raise UnreadableRecordError(
+            f"names schema {number}, which is of type {root.kind}, not a record"
+        )
+    return _AvroRows(text, root, name)
+
+
+def plain_avro(registries: Registries) -> Format:
+    """The format, which asks registries for schemas."""
+    return RegisteredFormat(
+        name="avro",
+        registries=registries,
+        schema_of=_schema_of,
+        make=partial(RegisteredRows, "avro", _schema_of),
+    ).declared()

@@ -1,0 +1,105 @@
+"""Rows as JSON with a schema of a registry: the format ``json-schema``.
+
+Source: Confluent's "JSON Schema Serializer" and `JsonSchemaData.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import orjson
+
+from stream_app.cdc.change_batch import change_schema
+from stream_app.cdc.column_drift import DriftReaction
+from stream_app.cdc.columns.column_reading import Encoding
+from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
+from stream_app.cdc.json_records.dialect_format import ChangeFormat
+from stream_app.cdc.json_records.documents import load_document
+from stream_app.cdc.json_records.options import (
+    MISSING_COLUMNS,
+    UNKNOWN_COLUMNS,
+    CheckedOptions,
+    texts_and_numbers,
+)
+from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat
+from stream_app.cdc.plain.key_options import KEY_COLUMNS, deletes_by_tombstones
+from stream_app.cdc.plain.plain_json import PlainDialect
+from stream_app.cdc.plain.registered_format import RegisteredFormat
+from stream_app.cdc.schema_registry_port import Registries, Schemas
+from stream_app.cdc.source_types.connect_fields import ConnectField, row_fields
+from stream_app.cdc.wire.framed_json import FramedJson
+from stream_app.cdc.wire.json_schemas import connect_struct
+from stream_app.cdc.wire.wire_format import HEAD
+
+_NAME = "json-schema"
+_OF_KEYS = dict.fromkeys((UNKNOWN_COLUMNS, MISSING_COLUMNS), DriftReaction.IGNORE.value)
+"""Keys have columns of their own; a value would have the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class _JsonRows:
+    """Implements `row_schema.DescribedRows`.
+
+    Attributes:
+        name: the only column of a value that is no object.
+    """
+
+    fields: Mapping[str, ConnectField]
+    name: str
+
+    @property
+    def columns(self) -> Mapping[str, ConnectField]:
+        """See `DescribedRows`."""
+        return self.fields
+
+    def json_of(self, message: bytes) -> bytes:
+        """See `DescribedRows`."""
+        body = message[HEAD.size :]
+        document = load_document(body)
+        if self.name and not isinstance(document, dict):
+            return b"{%b:%b}" % (orjson.dumps(self.name), body)
+        return body
+
+
+def _schema_of(schemas: Schemas, number: int, name: str) -> _JsonRows:
+    return _JsonRows(row_fields(connect_struct(schemas, number)), name)
+
+
+def _made(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> FramedJson:
+    keys = frozenset(setup.primary_keys)
+    deletes = deletes_by_tombstones(options, setup.traits) and bool(keys)
+    of_keys = replace(options, values={**options.values, **_OF_KEYS})
+    rows = PlainDialect(options.values[KEY_COLUMNS])
+    return FramedJson(
+        make=partial(_format, schemas, setup, options, rows),
+        make_deletes=partial(_format, schemas, setup, of_keys, PlainDialect(deletes=True))
+        if deletes
+        else None,
+        key_name=min(keys) if len(keys) == 1 else "",
+        schema=change_schema(setup.arrow_schema),
+    )
+
+
+def _format(
+    schemas: Schemas,
+    setup: FormatSetup,
+    options: CheckedOptions,
+    dialect: PlainDialect,
+    number: int,
+) -> MessageFormat:
+    fields = row_fields(connect_struct(schemas, number))
+    encoding = partial(texts_and_numbers, binary=Encoding.BASE64)
+    return ChangeFormat(dialect, _NAME, setup, options, encoding, fields)
+
+
+def plain_json_schema(registries: Registries) -> Format:
+    """The format, which asks registries for schemas."""
+    return RegisteredFormat(
+        name=_NAME,
+        registries=registries,
+        schema_of=_schema_of,
+        make=_made,
+        more=(DECODER_OPTION,),
+    ).declared()

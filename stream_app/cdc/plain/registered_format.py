@@ -1,0 +1,122 @@
+"""Declares a format of rows whose schema is in a registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from stream_app.cdc.json_records.options import (
+    COLUMN_OPTIONS,
+    ENCODING_OPTION,
+    CheckedOptions,
+    checked_options,
+)
+from stream_app.cdc.message_format import (
+    Format,
+    FormatSetup,
+    MessageFormat,
+    SourceReader,
+    SourceSurvey,
+)
+from stream_app.cdc.plain.key_options import (
+    KEY_COLUMNS,
+    KEY_COLUMNS_OPTION,
+    TOMBSTONES,
+    TOMBSTONES_OPTION,
+    check_key_columns,
+)
+from stream_app.cdc.plain.plain_json import PLAIN_JSON
+from stream_app.cdc.plain.registered_source import RegisteredSource, origins_of_topics
+from stream_app.cdc.schema_registry_port import Registries, Schemas
+from stream_app.cdc.wire.registry_options import (
+    REGISTRY_OPTIONS,
+    check_urls,
+    schemas_of,
+    without_registry,
+)
+from stream_app.cdc.wire.row_schema import DescribedRows
+from stream_app.model.options.option import Option
+from stream_app.model.schema.data_type import RowType
+
+OPTIONS: tuple[Option[Any], ...] = (
+    *REGISTRY_OPTIONS,
+    KEY_COLUMNS_OPTION,
+    TOMBSTONES_OPTION,
+    *COLUMN_OPTIONS,
+    ENCODING_OPTION,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredFormat:
+    """The parts of a format's declaration that come from its language of schemas.
+
+    Attributes:
+        name: of the format, and of the section of its options.
+        more: options beside those of all such formats.
+        schema_of: makes the schema of a number. A name makes a column of a single value.
+        make: makes the format of a table.
+    """
+
+    name: str
+    registries: Registries
+    schema_of: Callable[[Schemas, int, str], DescribedRows]
+    make: Callable[[Schemas, FormatSetup, CheckedOptions], MessageFormat]
+    more: tuple[Option[Any], ...] = ()
+
+    @property
+    def options(self) -> tuple[Option[Any], ...]:
+        """All options."""
+        return (*OPTIONS, *self.more)
+
+    def declared(self) -> Format:
+        """The format for the registry of formats."""
+        return Format(
+            name=self.name,
+            section=self.name,
+            introduction=f'for example `{self.name}."schema.registry.url" = '
+            '"http://registry:8081"`. [Other formats](formats.md#rows-with-a-schema) tells how the '
+            "messages are read.",
+            options=self.options,
+            check=self._checked,
+            make=self._made,
+            survey=self._survey,
+            reader=self._reader,
+            tells_times=False,
+        )
+
+    def _checked(self, options: Mapping[str, str], columns: RowType) -> CheckedOptions:
+        checked = checked_options(self.name, self.name, self.options, options, columns)
+        check_urls(self.name, self.name, self.registries, options)
+        check_key_columns(self.name, self.name, checked, columns)
+        return checked
+
+    def _schemas(self, options: Mapping[str, str]) -> Schemas:
+        return schemas_of(self.name, self.name, self.registries, options)
+
+    def _made(self, setup: FormatSetup) -> MessageFormat:
+        checked = self._checked(setup.options, setup.columns)
+        return self.make(self._schemas(setup.options), setup, checked)
+
+    def _source(self, options: Mapping[str, str]) -> RegisteredSource:
+        checked = self._checked(options, RowType(()))
+        schema_of = partial(self.schema_of, self._schemas(options))
+        return RegisteredSource(schema_of, checked.values[KEY_COLUMNS])
+
+    def _survey(self, setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> SourceSurvey:
+        """Look at the messages as JSON."""
+        source = self._source(setup.options)
+        options = without_registry(setup.options)
+        options.pop(TOMBSTONES, None)
+        of_json = {topic: source.as_json(batch) for topic, batch in messages.items()}
+        return PLAIN_JSON.survey(replace(setup, options=options), of_json)
+
+    def _reader(self, options: Mapping[str, str]) -> SourceReader:
+        source = self._source(options)
+        return SourceReader(
+            origins=origins_of_topics, describe=source.describe, versions=source.versions
+        )

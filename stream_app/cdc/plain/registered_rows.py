@@ -1,0 +1,319 @@
+"""Rows whose schema is in a registry → row changes, for every language of schemas.
+
+Each message is an insert of its row; in a table with a primary key that is an upsert. A tombstone
+deletes the row of its key.
+
+1. Messages are grouped by the number of their schema. Where the value lacks key columns, the
+   number of the key's schema divides the group again.
+2. Messages of a group are read in columns (`wire.avro_columns`).
+3. Other messages are read one by one, as the JSON that Kafka Connect would have written.
+
+Source: Confluent's "Wire format"; Paimon `format/json/JsonRecordParser.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.arrow_buffers import Bools, Int64s, valid_of
+from stream_app.cdc.change_batch import DecodedBatch, change_schema, present_values
+from stream_app.cdc.column_drift import (
+    NO_DRIFT,
+    Column,
+    ColumnPolicy,
+    Drift,
+    Sighting,
+    drift_of,
+)
+from stream_app.cdc.columns.column_reading import ColumnReading, Encoding
+from stream_app.cdc.columns.connect_readings import apply_schema
+from stream_app.cdc.json_records.dialect import Change
+from stream_app.cdc.json_records.documents import image_of, load_document
+from stream_app.cdc.json_records.options import (
+    CheckedOptions,
+    OnTruncate,
+    column_readings,
+    texts_and_numbers,
+)
+from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords, Index, RecordsResult
+from stream_app.cdc.message_format import FormatSetup
+from stream_app.cdc.plain.key_options import KEY_COLUMNS, deletes_by_tombstones
+from stream_app.cdc.rows.images import RowRules, StackedImages, rows_of
+from stream_app.cdc.rows.record_images import Cell, Image, RecordImages, UnreadableRecordError
+from stream_app.cdc.rows.row_assembly import CREATE, DELETE
+from stream_app.cdc.schema_registry_port import Schemas
+from stream_app.cdc.wire.avro_columns import wire_column
+from stream_app.cdc.wire.row_schema import RowSchema, RowSchemaOf
+from stream_app.cdc.wire.wire_format import by_number, schema_numbers
+from stream_app.model.schema.data_type import DataType
+
+_SLICE_ROWS = 32_768
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _KeyOrValue:
+    """The columns that one part of a message gives: its value or its key."""
+
+    schema: RowSchema
+    of_key: bool
+    columns: frozenset[str]
+
+    def image(self, key: bytes | None, value: bytes | None) -> Image:
+        """The cells of one message.
+
+        Raises:
+            UnreadableRecordError: it is no value of the schema.
+        """
+        message = key if self.of_key else value
+        document = load_document(self.schema.json_of(message or b""))
+        return image_of(document, "key" if self.of_key else "record", self.columns) or {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """The way to read messages of the same schemas.
+
+    Attributes:
+        readings: the readings of the table's columns, as the schemas describe them.
+        drift: the columns by which the schemas differ from the table.
+    """
+
+    op: int
+    parts: tuple[_KeyOrValue, ...]
+    readings: tuple[ColumnReading, ...]
+    drift: Drift
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Messages:
+    """Messages of one plan.
+
+    Attributes:
+        values, keys: binary [n].
+        index: int32 [n]; their positions in the batch.
+    """
+
+    values: pa.Array
+    keys: pa.Array
+    index: Index
+
+    def taken(self, rows: Int64s) -> _Messages:
+        """The messages at these places."""
+        at = pa.array(rows)
+        return _Messages(
+            values=self.values.take(at), keys=self.keys.take(at), index=self.index[rows]
+        )
+
+
+class RegisteredRows:
+    """Implements `message_format.MessageFormat`."""
+
+    def __init__(
+        self,
+        section: str,
+        schema_of: RowSchemaOf,
+        schemas: Schemas,
+        setup: FormatSetup,
+        options: CheckedOptions,
+    ) -> None:
+        self._section = section
+        self._schema_of = schema_of
+        self._schemas = schemas
+        self._encodings = options.encodings
+        self._policy: ColumnPolicy = options.column_policy(setup.columns)
+        self._readings = column_readings(setup, options.encodings, _encoding)
+        self._key_columns: frozenset[str] = options.values[KEY_COLUMNS]
+        self._primary_key = frozenset(setup.primary_keys)
+        self._deletes = deletes_by_tombstones(options, setup.traits) and bool(self._primary_key)
+        self._reads_tables = not setup.traits.merges_shards
+        rules = RowRules(
+            schema=change_schema(setup.arrow_schema),
+            keep_update_before=setup.keep_update_before,
+            cut=self._policy.cut,
+        )
+        self._rules = {CREATE: rules, DELETE: replace(rules, before_has_key_only=True)}
+        self._plans: dict[tuple[int, int, int], _Plan | str] = {}
+
+    @property
+    def reads_keys(self) -> bool:
+        """Whether `decode` reads the messages' keys."""
+        return bool(self._key_columns) or self._deletes
+
+    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
+        """Decode each message independently; see `MessageFormat.decode`.
+
+        Raises:
+            SourceError: the schema registry does not answer.
+            WrongSourceError: the registry refuses the login; or a record has other columns than
+                the table, where options say so.
+        """
+        keys = _keys_of(messages)
+        ends = ~valid_of(messages.column("value")) & valid_of(keys) & self._deletes
+        absent: Index = np.flatnonzero(ends).astype(np.int32)
+        values, present = present_values(messages)
+        outcome = BatchOutcome(
+            messages=messages,
+            section=self._section,
+            policy=self._policy,
+            on_truncate=OnTruncate.IGNORE,
+            skipped=messages.num_rows - len(present) - len(absent),
+        )
+        rows = _Messages(values=values, keys=keys.take(pa.array(present)), index=present)
+        gone = keys.take(pa.array(absent))
+        for some, op in ((rows, CREATE), (_Messages(values=gone, keys=gone, index=absent), DELETE)):
+            for plan, group in self._groups(some, op, outcome):
+                self._decode(group, plan, outcome)
+        return outcome.decoded(self._rules[CREATE].schema, {})
+
+    def _groups(
+        self, messages: _Messages, op: int, outcome: BatchOutcome
+    ) -> Iterator[tuple[_Plan, _Messages]]:
+        """Step 1; refuses the groups that cannot be read."""
+        keyed = bool(self._key_columns) and op == CREATE
+        key_numbers = schema_numbers(messages.keys.fill_null(b"")) if keyed else None
+        for number, rows in by_number(schema_numbers(messages.values)):
+            parts = [(0, np.arange(len(rows)))]
+            if key_numbers is not None:
+                parts = [*by_number(key_numbers[rows])]
+            for key_number, some in parts:
+                plan = self._plan(op, number, key_number)
+                group = rows[some]
+                if isinstance(plan, str):
+                    outcome.refuse(dict.fromkeys(messages.index[group].tolist(), plan))
+                    continue
+                if op == CREATE:
+                    outcome.schemas.setdefault(str(number), int(messages.index[group[0]]))
+                for at in range(0, len(group), _SLICE_ROWS):
+                    yield plan, messages.taken(group[at : at + _SLICE_ROWS])
+
+    def _plan(self, op: int, number: int, key_number: int) -> _Plan | str:
+        """The plan for messages of these schemas, or the reason why they cannot be read."""
+        known = self._plans.get((op, number, key_number))
+        if known is not None:
+            return known
+        try:
+            plan = self._deleting(number) if op == DELETE else self._storing(number, key_number)
+        except UnreadableRecordError as problem:
+            return str(problem)  # for now: the registry may learn of it
+        self._plans[op, number, key_number] = plan
+        return plan
+
+    def _storing(self, number: int, key_number: int) -> _Plan:
+        row = self._schema_of(self._schemas, number, "")
+        lacking = self._key_columns.difference(row.columns)
+        parts = [_KeyOrValue(schema=row, of_key=False, columns=frozenset(row.columns))]
+        if lacking:
+            key = self._key(key_number, lacking)
+            parts.append(_KeyOrValue(schema=key, of_key=True, columns=lacking & key.columns.keys()))
+        fields = {name: part.schema.columns[name] for part in parts for name in part.columns}
+        if self._policy.columns.isdisjoint(fields):
+            raise UnreadableRecordError("has no column of the table")
+        return _Plan(
+            op=CREATE,
+            parts=tuple(parts),
+            readings=apply_schema(self._readings, fields, self._encodings),
+            drift=drift_of(self._policy.columns, None, fields),
+        )
+
+    def _deleting(self, number: int) -> _Plan:
+        key = self._key(number, self._primary_key)
+        lacking = self._primary_key.difference(key.columns)
+        if lacking:
+            raise UnreadableRecordError(
+                f"is a tombstone whose key lacks {min(lacking)!r} of the primary key"
+            )
+        return _Plan(
+            op=DELETE,
+            parts=(_KeyOrValue(schema=key, of_key=True, columns=self._primary_key),),
+            readings=apply_schema(self._readings, key.columns, self._encodings),
+            drift=NO_DRIFT,
+        )
+
+    def _key(self, number: int, names: frozenset[str]) -> RowSchema:
+        try:
+            return self._schema_of(self._schemas, number, min(names) if len(names) == 1 else "")
+        except UnreadableRecordError as problem:
+            raise UnreadableRecordError(f"has a key that {problem}") from None
+
+    def _decode(self, messages: _Messages, plan: _Plan, outcome: BatchOutcome) -> None:
+        """Step 2."""
+        if self._policy.refusal(plan.drift) is not None:
+            self._one_by_one(messages, plan, outcome)
+            return
+        images, readings, kept = self._images(messages, plan)
+        rows = rows_of(images, readings, self._rules[plan.op])
+        columns = self._sightings(plan.drift, ~rows.suspects)
+        outcome.add_columnar(DecodedRecords(rows, None, columns), messages.index[kept])
+        odd = ~kept
+        odd[kept] = rows.suspects
+        if odd.any():
+            self._one_by_one(messages.taken(np.flatnonzero(odd)), plan, outcome)
+
+    def _images(
+        self, messages: _Messages, plan: _Plan
+    ) -> tuple[StackedImages, list[ColumnReading], Bools]:
+        """The images of messages that are not broken, and which these are: bool [n]."""
+        everything = np.arange(len(messages.index))
+        read = [
+            (part, *part.schema.values(messages.keys if part.of_key else messages.values))
+            for part in plan.parts
+        ]
+        walk = read[0][1]
+        kept = ~np.logical_or.reduce([one.broken() for _, one, _ in read])
+        of = {name: (one, fields[name]) for part, one, fields in read for name in part.columns}
+        wires = []
+        for reading in plan.readings:
+            one, values = of.get(reading.name, (walk, None))
+            wires.append(wire_column(reading, [(values, everything)], one, kept))
+        count = int(kept.sum())
+        at, none = np.arange(count), np.full(count, -1, np.int64)
+        images = StackedImages(
+            ops=np.full(count, plan.op, np.uint8),
+            before_at=at if plan.op == DELETE else none,
+            after_at=none if plan.op == DELETE else at,
+            kinds=[wire.kind for wire in wires],
+            columns=[wire.values for wire in wires],
+            suspects=np.logical_or.reduce([wire.odd for wire in wires]),
+            tables=(pa.nulls(count, pa.string()),) if self._reads_tables else (),
+        )
+        return images, [wire.reading for wire in wires], kept
+
+    def _sightings(self, drift: Drift, rows: Bools) -> Mapping[Column, Sighting]:
+        """The unknown and missing columns of the records that are rows; all have the same."""
+        count = int(rows.sum())
+        seen = Sighting(count, int(rows.argmax())) if count else None
+        return self._policy.reported(
+            {column: seen for column in drift.columns() if seen is not None}
+        )
+
+    def _one_by_one(self, messages: _Messages, plan: _Plan, outcome: BatchOutcome) -> None:
+        """Step 3."""
+        keys = messages.keys.to_pylist()
+
+        def read(position: int, value: bytes) -> Change:
+            image: dict[str, Cell] = {}
+            for part in plan.parts:
+                image |= part.image(keys[position], value)
+            before, after = (image, None) if plan.op == DELETE else (None, image)
+            return Change((RecordImages(chr(plan.op), before, after),), drift=plan.drift)
+
+        result = RecordsResult()
+        changes = result.read(messages.values, read, self._policy)
+        result.add_rows(
+            changes, plan.readings, self._rules[plan.op], reads_tables=self._reads_tables
+        )
+        outcome.take_result(result, messages.index)
+
+
+def _encoding(data_type: DataType) -> Encoding:
+    return texts_and_numbers(data_type, Encoding.BASE64)
+
+
+def _keys_of(messages: pa.RecordBatch) -> pa.Array:
+    if "key" not in messages.schema.names:
+        return pa.nulls(messages.num_rows, pa.binary())
+    return messages.column("key").cast(pa.binary())

@@ -1,0 +1,127 @@
+"""Reads the source's facts from rows whose schema is in a registry: table, columns, key.
+
+Implements what `message_format.SourceReader` and `message_format.SourceSurvey` declare. A row does
+not name its table, so that is the topic.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.arrow_buffers import Int64s
+from stream_app.cdc.change_batch import present_values
+from stream_app.cdc.json_records.description import with_key
+from stream_app.cdc.message_format import TableVersionSeen
+from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.source_tables import Origins, origins_of
+from stream_app.cdc.source_types.connect_fields import source_column
+from stream_app.cdc.wire.row_schema import DescribedRows
+from stream_app.cdc.wire.wire_format import by_number, schema_number, schema_numbers
+from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.schema.source_table import SourceTable, merged_source_table
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredSource:
+    """Facts of messages about their source.
+
+    Attributes:
+        schema_of: the schema of a number; a name makes a column of a single value.
+        key_columns: columns that come from the key.
+    """
+
+    schema_of: Callable[[int, str], DescribedRows]
+    key_columns: frozenset[str] = frozenset()
+
+    def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
+        """See `message_format.SourceReader`.
+
+        Raises:
+            SourceError: the schema registry does not answer.
+        """
+        tables = [
+            with_key(table, self._keys(messages.take(pa.array(at))))
+            for at, table in self._tables(messages, options)
+        ]
+        return functools.reduce(merged_source_table, tables) if tables else None
+
+    def versions(
+        self, messages: pa.RecordBatch, options: MappingOptions
+    ) -> Sequence[TableVersionSeen]:
+        """See `message_format.SourceReader`.
+
+        Raises:
+            SourceError: the schema registry does not answer.
+        """
+        return [TableVersionSeen(at, table) for at, table in self._tables(messages, options)]
+
+    def as_json(self, messages: pa.RecordBatch) -> pa.RecordBatch:
+        """A few messages as JSON; null where they cannot be read."""
+        for name in ("key", "value"):
+            texts = [self._json(one) for one in messages.column(name).to_pylist()]
+            at = messages.schema.get_field_index(name)
+            column = pa.array(texts, pa.binary())
+            messages = messages.set_column(at, pa.field(name, pa.binary()), column)
+        return messages
+
+    def _json(self, message: bytes | None) -> bytes | None:
+        try:
+            if message is None:
+                return None
+            schema = self.schema_of(schema_number(message), self._single_key())
+            return schema.json_of(message)
+        except UnreadableRecordError:
+            return None
+
+    def _single_key(self) -> str:
+        return min(self.key_columns) if len(self.key_columns) == 1 else ""
+
+    def _tables(
+        self, messages: pa.RecordBatch, options: MappingOptions
+    ) -> Iterator[tuple[Int64s, SourceTable]]:
+        """The messages of each schema, int64 [m], and their table."""
+        values, index = present_values(messages)
+        for number, rows in by_number(schema_numbers(values)):  # a loop over schemas
+            try:
+                fields = dict(self.schema_of(number, "").columns)
+            except UnreadableRecordError:
+                continue
+            at = index[rows].astype(np.int64)
+            if self.key_columns.difference(fields):
+                key = self._key_of(messages.column("key")[int(at[0])].as_py())
+                of_key = {} if key is None else key.columns
+                fields |= {name: of_key[name] for name in of_key if name in self.key_columns}
+            columns = [source_column(name, field, options) for name, field in fields.items()]
+            if columns:
+                yield at, SourceTable(columns=tuple(columns))
+
+    def _keys(self, messages: pa.RecordBatch) -> Iterator[tuple[str, ...]]:
+        """The columns of the messages' keys."""
+        keys = messages.column("key").cast(pa.binary()).drop_null()
+        for _, rows in by_number(schema_numbers(keys)):
+            key = self._key_of(keys[int(rows[0])].as_py())
+            if key is not None:
+                yield tuple(key.columns)
+
+    def _key_of(self, key: bytes | None) -> DescribedRows | None:
+        try:
+            number = -1 if key is None else schema_number(key)
+            return self.schema_of(number, self._single_key())
+        except UnreadableRecordError:
+            return None
+
+
+def origins_of_topics(messages: pa.RecordBatch) -> Origins:
+    """The topic of each message that means a row or its end."""
+    none = pa.nulls(messages.num_rows, pa.string())
+    means_row = messages.column("value").is_valid()
+    if "key" in messages.schema.names:
+        means_row = pc.or_(means_row, messages.column("key").is_valid())
+    topic = pc.if_else(means_row, messages.column("topic").cast(pa.string()), None)
+    return origins_of(none, none, topic, {})

@@ -1,0 +1,101 @@
+"""A column as a schema of Kafka Connect describes it, and as the source's table has it.
+
+Used by Debezium's envelopes, and by the schemas of a registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from stream_app.cdc.source_types.connect import connect_type
+from stream_app.cdc.source_types.remarks import column_remarks
+from stream_app.model.schema.mapping_options import MappingMode, MappingOptions
+from stream_app.model.schema.source_table import SourceColumn
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectField:
+    """A column as the schema describes it: literal type, semantic name, parameters.
+
+    Attributes:
+        optional: whether it may be null.
+        comment: the column's, with ``include.schema.comments`` of the connector; empty: none.
+        has_default: whether it has a DEFAULT that is not null.
+    """
+
+    literal: str
+    semantic: str
+    parameters: Mapping[str, str]
+    optional: bool = True
+    comment: str = ""
+    has_default: bool = False
+
+
+def source_column(
+    name: str,
+    field: ConnectField,
+    options: MappingOptions,
+    *,
+    connector: str = "",
+    loses_nulls: bool = False,
+) -> SourceColumn:
+    """A column of the source's table.
+
+    Args:
+        connector: the name of Debezium's connector; empty: unknown.
+        loses_nulls: whether the converter may have replaced its nulls by its DEFAULT.
+    """
+    stored = connect_type(field.literal, field.semantic, field.parameters, connector, options)
+    is_nullable = field.optional or MappingMode.TO_NULLABLE in options
+    return SourceColumn(
+        name=name,
+        data_type=stored.data_type if is_nullable else stored.data_type.not_null(),
+        comment=field.comment or None,
+        alternatives=stored.alternatives,
+        has_default=field.has_default,
+        remarks=column_remarks(
+            stored,
+            field.literal,
+            field.semantic,
+            field.parameters,
+            may_lose_nulls=field.optional and field.has_default and loses_nulls,
+        ),
+    )
+
+
+def connect_fields(schema: Any) -> Mapping[str, ConnectField]:
+    """The columns that a Connect schema describes: those of `after`, or of the flat record."""
+    for field in fields_of(schema):
+        if field.get("field") in ("after", "before") and field.get("type") == "struct":
+            return connect_fields(field)
+    return row_fields(schema)
+
+
+def row_fields(schema: Any) -> Mapping[str, ConnectField]:
+    """The fields of a struct, each as a column."""
+    return {
+        str(field.get("field")): ConnectField(
+            str(field.get("type", "")),
+            str(field.get("name", "")),
+            _parameters(field),
+            optional=field.get("optional") is not False,
+            comment=str(field.get("doc") or ""),
+            has_default=field.get("default") is not None,
+        )
+        for field in fields_of(schema)
+    }
+
+
+def fields_of(schema: Any) -> list[dict[str, Any]]:
+    """The fields of a struct; none of anything else."""
+    fields = schema.get("fields") if isinstance(schema, dict) else None
+    return (
+        [field for field in fields if isinstance(field, dict)] if isinstance(fields, list) else []
+    )
+
+
+def _parameters(field: dict[str, Any]) -> Mapping[str, str]:
+    parameters = field.get("parameters")
+    return parameters if isinstance(parameters, dict) else {}

@@ -1,0 +1,174 @@
+"""Decodes JSON behind a registry's head: any format of JSON, made once for each schema.
+
+1. Messages are grouped by the number of their schema, and their heads are cut off.
+2. The format of the group's schema decodes them.
+3. Where tombstones delete, their keys are decoded alike, by a format whose messages are keys.
+4. Bad records get the bytes back with which they came.
+
+Source: Confluent's "Wire format".
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.arrow_buffers import Int64s, bytes_of, null_where, offsets_of, slices_of, valid_of
+from stream_app.cdc.change_batch import (
+    BAD_RECORD_ORDER,
+    DecodedBatch,
+    bad_records,
+    joined_results,
+    moved_results,
+    no_changes,
+)
+from stream_app.cdc.message_format import MessageFormat
+from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.wire.wire_format import HEAD, by_number, schema_numbers
+
+_PLACE = ("topic", "partition", "offset")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FramedJson:
+    """Implements `message_format.MessageFormat`.
+
+    Attributes:
+        make: the format of a schema's messages; raises `UnreadableRecordError` where they cannot
+            be read.
+        make_deletes: the format of tombstones, whose values are the keys; None: they are skipped.
+        key_name: the column of a key that is a single value; empty: there is none.
+        schema: that of the rows.
+    """
+
+    make: Callable[[int], MessageFormat]
+    make_deletes: Callable[[int], MessageFormat] | None
+    key_name: str
+    schema: pa.Schema
+    _made: dict[tuple[bool, int], MessageFormat] = field(default_factory=dict, init=False)
+
+    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
+        """Decode each message independently; see `MessageFormat.decode`.
+
+        Raises:
+            SourceError: the schema registry does not answer.
+            WrongSourceError: what the formats raise; or the registry refuses the login.
+        """
+        values = messages.column("value").cast(pa.binary())
+        keys = _keys_of(messages)
+        has_value, has_key = valid_of(values), valid_of(keys)
+        rows = np.flatnonzero(has_value)
+        ends = np.flatnonzero(~has_value & has_key) if self.make_deletes else rows[:0]
+        reasons: dict[int, str] = {}
+        parts = [*self._parts(messages, values, rows, reasons, deletes=False)]
+        parts += self._parts(messages, keys, ends, reasons, deletes=True)
+        none = DecodedBatch(
+            changes=no_changes(self.schema),
+            bad=bad_records(messages, reasons),
+            skipped=messages.num_rows - len(rows) - len(ends),
+        )
+        whole = functools.reduce(joined_results, parts, none)
+        return replace(whole, bad=_as_it_came(whole.bad, messages))
+
+    def _parts(
+        self,
+        messages: pa.RecordBatch,
+        framed: pa.Array,
+        places: Int64s,
+        reasons: dict[int, str],
+        *,
+        deletes: bool,
+    ) -> Iterator[DecodedBatch]:
+        """Steps 1 to 3, for each schema.
+
+        Args:
+            framed: binary [n] of all messages.
+            places: those to decode.
+        """
+        numbers = schema_numbers(framed.take(pa.array(places)))
+        for number, rows in by_number(numbers):  # a loop over schemas
+            at = places[rows]
+            try:
+                of = self._format(number, deletes=deletes)
+            except UnreadableRecordError as problem:
+                what = f"has a key that {problem}" if deletes else str(problem)
+                reasons |= dict.fromkeys(at.tolist(), what)
+                continue
+            some = messages if len(at) == messages.num_rows else messages.take(pa.array(at))
+            bodies = unframed(framed.take(pa.array(at)))
+            if deletes and self.key_name:
+                bodies = _named(bodies, self.key_name)
+            decoded = of.decode(_with_value(some, bodies))
+            if not deletes:
+                decoded = replace(decoded, schemas={str(number): 0})
+            yield moved_results(decoded, at.astype(np.int32))
+
+    def _format(self, number: int, *, deletes: bool) -> MessageFormat:
+        known = self._made.get((deletes, number))
+        if known is None:
+            make = self.make_deletes if deletes else self.make
+            assert make is not None
+            known = self._made[deletes, number] = make(number)
+        return known
+
+
+def unframed(messages: pa.Array) -> pa.Array:
+    """The messages, binary, without the heads of those that have one."""
+    filled = messages.fill_null(b"") if messages.null_count else messages
+    has_head = schema_numbers(filled) >= 0
+    if not has_head.any():
+        return messages
+    offsets = offsets_of(filled).astype(np.int64)
+    starts = offsets[:-1] + np.where(has_head, HEAD.size, 0)
+    bodies = slices_of(bytes_of(filled), starts, offsets[1:])
+    return null_where(bodies, ~valid_of(messages)) if messages.null_count else bodies
+
+
+def without_heads(messages: pa.RecordBatch) -> pa.RecordBatch:
+    """The messages with keys and values as JSON alone."""
+    return _with_value(messages, unframed(messages.column("value").cast(pa.binary())))
+
+
+def _with_value(messages: pa.RecordBatch, values: pa.Array) -> pa.RecordBatch:
+    columns = {"value": values}
+    if "key" in messages.schema.names:
+        columns["key"] = unframed(_keys_of(messages))
+    for name, column in columns.items():
+        at = messages.schema.get_field_index(name)
+        messages = messages.set_column(at, pa.field(name, pa.binary()), column)
+    return messages
+
+
+def _named(bodies: pa.Array, name: str) -> pa.Array:
+    """Single values as objects of one field."""
+    is_object = pc.starts_with(bodies, pattern=b"{")
+    begin = pa.scalar(b'{"%b":' % name.encode(), pa.binary())
+    parts = [begin, bodies, pa.scalar(b"}", pa.binary()), pa.scalar(b"", pa.binary())]
+    return pc.if_else(is_object, bodies, pc.binary_join_element_wise(*parts))
+
+
+def _keys_of(messages: pa.RecordBatch) -> pa.Array:
+    if "key" not in messages.schema.names:
+        return pa.nulls(messages.num_rows, pa.binary())
+    return messages.column("key").cast(pa.binary())
+
+
+def _as_it_came(bad: pa.RecordBatch, messages: pa.RecordBatch) -> pa.RecordBatch:
+    """Step 4: the bad records with the bytes of their messages, in their order."""
+    if not bad.num_rows:
+        return bad
+    at = pc.index_in(_places(bad), _places(messages))
+    came: Mapping[int, str] = dict(
+        zip(at.to_pylist(), bad.column("reason").to_pylist(), strict=True)
+    )
+    return bad_records(messages, came).sort_by(BAD_RECORD_ORDER)
+
+
+def _places(messages: pa.RecordBatch) -> pa.Array:
+    columns = [messages.column(name).cast(pa.string()) for name in _PLACE]
+    return pc.binary_join_element_wise(*columns, "\0", null_handling="replace")

@@ -1,0 +1,161 @@
+"""Describes the columns of a JSON Schema as Kafka Connect would, and follows its references.
+
+Connect's own converter writes its types into a schema (``connect.type``, ``title``). Other schemas
+have JSON's types, and formats of texts. Called once for each schema.
+
+Source: Confluent's `JsonSchemaData.java`; JSON Schema, drafts 4 to 2020-12.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.schema_registry_port import Registered, SchemaKind, Schemas
+from stream_app.cdc.source_types.connect import CONNECT, TIME
+
+_TYPES = {"integer": "int64", "number": "float64", "boolean": "boolean", "string": "string"}
+_FORMATS = {"date": "IsoDate", "date-time": "ZonedTimestamp", "time": "ZonedTime"}
+_SEMANTICS = (CONNECT, "io.debezium.")
+_CHOICES = ("oneOf", "anyOf", "allOf")
+_LINKS_MAX = 64
+"""The most references and choices that are followed from one field."""
+_SHOWN_MAX = 160
+_IMAGES = frozenset(["before", "after"])
+
+
+def connect_struct(schemas: Schemas, number: int) -> Mapping[str, Any]:
+    """The schema of a number in Connect's form; fields of fields only in Debezium's images.
+
+    Args:
+        number: -1: the message is not in the wire format.
+
+    Raises:
+        UnreadableRecordError: there is none of this number.
+        SourceError: no registry answers.
+    """
+    registered = schemas.schema(number)
+    if registered.kind != SchemaKind.JSON.value:
+        raise UnreadableRecordError(
+            f"names schema {number}, which is of type {registered.kind}, not JSON"
+        )
+    struct = _struct_or_problem(registered)
+    if isinstance(struct, str):
+        raise UnreadableRecordError(struct)
+    return struct
+
+
+@lru_cache(maxsize=256)
+def _struct_or_problem(registered: Registered) -> Mapping[str, Any] | str:
+    try:
+        texts = {name: json.loads(text) for name, text in registered.references}
+        root = _SchemaNode(json.loads(registered.text), texts)
+        return {"type": "struct", "fields": [*_fields(root, 1)]}
+    except RecursionError:
+        problem = "it nests too deeply"
+    except (ValueError, KeyError, TypeError, AttributeError, LookupError) as error:
+        problem = f"{type(error).__name__}: {error}"
+    return f"has a schema that is not JSON Schema: {problem}"[:_SHOWN_MAX]
+
+
+@dataclass(frozen=True, slots=True)
+class _SchemaNode:
+    """A schema within a document.
+
+    Attributes:
+        document: in which local references are searched.
+        texts: the documents to which it may refer, by name.
+        node: the schema itself.
+    """
+
+    document: Any
+    texts: Mapping[str, Any]
+    node: Any = field(default=None)
+
+    @property
+    def schema(self) -> Any:
+        """The schema here: by default the document."""
+        return self.document if self.node is None else self.node
+
+    def at(self, node: Any) -> _SchemaNode:
+        """A schema in the same document."""
+        return _SchemaNode(self.document, self.texts, node)
+
+    def followed(self) -> tuple[_SchemaNode, bool]:
+        """The schema behind references, and whether a choice allows null."""
+        place, nullable = self, False
+        for _ in range(_LINKS_MAX):
+            schema = place.schema
+            if schema is True:
+                return place.at({}), True
+            if "$ref" in schema:
+                place = place._referred(str(schema["$ref"]))
+                continue
+            choices = next((schema[word] for word in _CHOICES if word in schema), None)
+            if choices is None or "type" in schema or "properties" in schema:
+                return place, nullable
+            others = [choice for choice in choices if not _is_null(choice)]
+            nullable |= len(others) < len(choices)
+            if len(others) != 1:
+                return place.at({}), nullable
+            place = place.at(others[0])
+        raise ValueError("its references have no end")
+
+    def _referred(self, reference: str) -> _SchemaNode:
+        name, _, pointer = reference.partition("#")
+        document = self.texts[name] if name else self.document
+        node = document
+        for step in filter(None, pointer.split("/")):
+            node = node[step.replace("~1", "/").replace("~0", "~")]
+        return _SchemaNode(document, self.texts, node)
+
+
+def _is_null(schema: Any) -> bool:
+    return isinstance(schema, dict) and schema.get("type") == "null"
+
+
+def _fields(place: _SchemaNode, depth: int) -> Iterable[dict[str, Any]]:
+    """The fields of an object, those of Debezium's images down to `depth`."""
+    place, _ = place.followed()
+    schema = place.schema
+    properties = schema.get("properties", {})
+    required = frozenset(schema.get("required", ()))
+    order = sorted(properties, key=lambda name: _index(properties[name]))
+    for name in order:
+        inner, nullable = place.at(properties[name]).followed()
+        described = _described(inner.schema)
+        by_connect = any("connect.index" in one for one in (properties[name], inner.schema))
+        may_lack = name not in required and not by_connect
+        described |= {"field": name, "optional": nullable or described["optional"] or may_lack}
+        if depth and name in _IMAGES and described["type"] == "struct":
+            described["fields"] = [*_fields(inner, depth - 1)]
+        yield described
+
+
+def _index(schema: Any) -> int:
+    index = schema.get("connect.index", 0) if isinstance(schema, dict) else 0
+    return index if isinstance(index, int) else 0
+
+
+def _described(schema: Any) -> dict[str, Any]:
+    declared = schema.get("type", "object" if "properties" in schema else "")
+    kinds = declared if isinstance(declared, list) else [declared]
+    others = [kind for kind in kinds if kind != "null"]
+    kind = others[0] if len(others) == 1 else ""
+    title = str(schema.get("title", ""))
+    semantic = title if title.startswith(_SEMANTICS) else ""
+    if kind == "string" and not semantic and "connect.type" not in schema:
+        semantic = TIME + _FORMATS[schema["format"]] if schema.get("format") in _FORMATS else ""
+    literal = "struct" if kind == "object" else _TYPES.get(kind, kind)
+    return {
+        "type": str(schema.get("connect.type", literal)),
+        "optional": len(others) < len(kinds),
+        "name": semantic,
+        "parameters": dict(schema.get("connect.parameters", {})),
+        "doc": str(schema.get("description", schema.get("connect.doc", ""))),
+        "default": schema.get("default"),
+    }

@@ -1,0 +1,148 @@
+"""Messages whose schema is in a registry, as text.
+
+Commands: ``schema NUMBER`` adds a schema (``kind=PROTOBUF`` or ``kind=JSON``; ``refers=a,b`` names
+references), ``reference NAME`` one to which others refer. ``table format=NAME key=a,b`` and options
+of the format have the columns as input. ``decode`` takes a message a line, ``NUMBER VALUE``, the
+value as JSON; before ``=>`` stands the key. ``~`` is a tombstone, ``b'…'`` raw bytes in Python's
+spelling. It prints rows, bad records with their reason, and how many messages were skipped. Decoded
+one by one, they must give the same. ``describe`` shows the columns and key that the messages tell.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from stream_app.cdc.message_format import MessageFormat
+from stream_app.errors import StreamAppError
+from stream_app.message_format_registry import source_reader
+from stream_app.model.schema.mapping_options import MappingOptions
+from tests.support.brokers.schema_registry import Registry, answer_of, schema_registry
+from tests.support.messages.avro_events import batch
+from tests.support.messages.debezium_messages import a_format, reasons_of, rows_of
+from tests.support.messages.registered_messages import encoded_json
+from tests.support.suite.datadriven import Case, files, run_file
+
+
+class _Tables:
+    """The interpreter: remembers schemas, and the table of the last ``table`` command."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._name = ""
+        self._args: dict[str, str] = {}
+        self._columns = ""
+        self._references: dict[str, dict[str, Any]] = {}
+
+    def handle(self, case: Case) -> str:
+        try:
+            return self._handled(case)
+        except StreamAppError as error:
+            return str(error).replace(self._registry.url, "URL")
+
+    def _handled(self, case: Case) -> str:
+        text = "\n".join(case.input_lines)
+        args = dict(case.args)
+        match case.command:
+            case "schema" | "reference":
+                kind = args.pop("kind", "AVRO")
+                refers = [name for name in args.pop("refers", "").split(",") if name]
+                more: dict[str, Any] = {} if kind == "AVRO" else {"schemaType": kind}
+                if refers:
+                    more["references"] = [
+                        self._references.get(name, {"name": name, "subject": name, "version": 1})
+                        for name in refers
+                    ]
+                [name] = args
+                if case.command == "schema":
+                    self._registry.schemas[int(name)] = answer_of(text, **more)
+                else:
+                    self._references[name] = self._registry.refer(name, text, **more)
+                return "ok"
+            case "table":
+                self._name, self._args = args.pop("format"), args
+                self._columns = " ".join(case.input_lines)
+                self._format()
+                return "ok"
+            case "decode":
+                return "\n".join(self._decoded(self._messages(case)))
+            case _:
+                assert case.command == "describe", case.command
+                return self._described(self._messages(case))
+
+    def _messages(self, case: Case) -> pa.RecordBatch:
+        pairs = [self._message(line) for line in case.input_lines]
+        return batch([value for _, value in pairs], [key for key, _ in pairs])
+
+    def _message(self, line: str) -> tuple[bytes | None, bytes | None]:
+        key, arrow, value = line.rpartition("=>")
+        return self._bytes(key.strip()) if arrow else None, self._bytes(value.strip())
+
+    def _bytes(self, text: str) -> bytes | None:
+        if text == "~":
+            return None
+        if text.startswith("b'"):
+            raw: bytes = ast.literal_eval(text)
+            return raw
+        number, _, value = text.partition(" ")
+        return encoded_json(self._registry, int(number), json.loads(value))
+
+    def _options(self) -> dict[str, str]:
+        options = {name: value for name, value in self._args.items() if name != "key"}
+        return {"schema.registry.url": self._registry.url, **options}
+
+    def _format(self) -> MessageFormat:
+        keys = [key for key in self._args.get("key", "").split(",") if key]
+        return a_format(self._columns, keys, name=self._name, options=self._options())
+
+    def _decoded(self, messages: pa.RecordBatch) -> list[str]:
+        together = [*_lines(self._format(), messages)]
+        alone = [
+            f"{at} {line.partition(' ')[2]}"
+            for at in range(messages.num_rows)
+            for line in _lines(self._format(), messages.slice(at, 1))
+            if line[0].isdigit()
+        ]
+        assert sorted(alone) == sorted(line for line in together if line[0].isdigit())
+        return together
+
+    def _described(self, messages: pa.RecordBatch) -> str:
+        table = source_reader(self._name, self._options()).describe(messages, MappingOptions())
+        if table is None:
+            return "nothing"
+        lines = [
+            f"{column.name} {column.data_type}"
+            + (f" -- {column.comment}" if column.comment else "")
+            for column in table.columns
+        ]
+        return "\n".join([*lines, f"key ({', '.join(table.primary_keys)})"])
+
+
+def _lines(decoder: MessageFormat, messages: pa.RecordBatch) -> Iterator[str]:
+    decoded = decoder.decode(messages)
+    names = decoded.changes.rows.schema.names[1:]
+    for at, kind, *row in rows_of(decoded):
+        cells = (
+            f"{name}={value!r}" for name, value in zip(names, row, strict=True) if value is not None
+        )
+        yield f"{at} {kind} {' '.join(cells)}"
+    offsets = messages.column("offset").to_pylist()
+    for at, reason in reasons_of(decoded).items():
+        yield f"{offsets.index(at) if at in offsets else at} bad: {reason}"
+    for (kind, name), sighting in sorted(
+        decoded.columns.items(), key=lambda item: (item[0][0].value, item[0][1])
+    ):
+        yield f"{kind.value} column {name}: {sighting.records}, first {sighting.first}"
+    yield f"skipped {decoded.skipped}"
+
+
+@pytest.mark.parametrize("path", files(Path(__file__).parent), ids=lambda path: path.stem)
+def test_registry_text(path: Path) -> None:
+    with schema_registry() as registry:
+        run_file(path, _Tables(registry).handle)

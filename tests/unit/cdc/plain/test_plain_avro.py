@@ -1,0 +1,100 @@
+"""avro: what the bytes mean is what the same row as JSON means, and strange bytes end nothing."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from stream_app.cdc.wire.wire_format import json_of
+from stream_app.errors import SourceError, UsageError
+from stream_app.message_format_registry import FORMATS
+from tests.support.brokers.schema_registry import Registry, encoded, schema_registry
+from tests.support.messages.avro_events import KEY, ROW, a_row, batch, setup_of
+from tests.support.messages.debezium_messages import a_format, reasons_of, rows_of
+
+COLUMNS = (
+    "id BIGINT, name STRING, amount DECIMAL(12,2), at TIMESTAMP(6), day DATE, raw BYTES, "
+    "flag BOOLEAN, score DOUBLE, ratio FLOAT, tags STRING, mood STRING"
+)
+AS_AVRO = {
+    "column.amount.encoding": "base64",
+    "column.at.encoding": "epoch-micros",
+    "column.day.encoding": "epoch-days",
+    "column.ratio.encoding": "float32",
+}
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[Registry]:
+    with schema_registry() as running:
+        yield running
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_avro_means_what_its_json_means(registry: Registry, seed: int) -> None:
+    rng = random.Random(seed)
+    gone = {*rng.sample(["tags", "score", "mood"], rng.randrange(3)), "amount"}
+    schema = {**ROW, "fields": [one for one in ROW["fields"] if one["name"] not in gone]}
+    number = registry.add(schema)
+    rows = [a_row(rng) for _ in range(rng.choice([1, 30, 300]))]
+    values = [encoded(number, schema, row) for row in rows]
+    options = {"missing-columns": rng.choice(["warn", "ignore", "quarantine"])}
+    setup = setup_of(COLUMNS, ("id",), {**options, **AS_AVRO})
+    of_json = FORMATS["json"].make(setup)
+    settings = {**options, "schema.registry.url": registry.url}
+    of_avro = FORMATS["avro"].make(setup_of(COLUMNS, ("id",), settings))
+    text = json.dumps(schema)
+    plain = of_json.decode(batch([json_of(value, text) for value in values]))
+    decoded = of_avro.decode(batch(values))
+    assert repr(rows_of(decoded)) == repr(rows_of(plain))
+    assert reasons_of(decoded) == reasons_of(plain)
+    assert decoded.columns.keys() == plain.columns.keys()
+    assert [one.records for _, one in sorted(decoded.columns.items(), key=str)] == [
+        one.records for _, one in sorted(plain.columns.items(), key=str)
+    ]
+
+
+def test_decimals_have_the_scale_of_the_schema(registry: Registry) -> None:
+    number = registry.add(ROW)
+    row = {**a_row(random.Random(1)), "amount": b"\x01\xe2", "at": 0, "day": 0}
+    decoder = a_format(COLUMNS, name="avro", options={"schema.registry.url": registry.url})
+    [(_, _, _, _, amount, *_)] = rows_of(decoder.decode(batch([encoded(number, ROW, row)])))
+    assert str(amount) == "4.82"
+
+
+def test_random_bytes_end_nothing_and_harm_no_other(registry: Registry, seed: int) -> None:
+    rng = random.Random(seed)
+    numbers = registry.add(ROW), registry.add(KEY)
+    good = encoded(numbers[0], ROW, {**a_row(rng), "amount": None, "at": 0, "day": 0})
+    key = encoded(numbers[1], KEY, {"id": 5})
+    values: list[bytes | None] = []
+    keys: list[bytes | None] = []
+    for _ in range(400):
+        at = rng.randrange(len(good))
+        cut = good[:at] + rng.randbytes(rng.randrange(9)) + good[at + rng.randrange(9) :]
+        values += [good, rng.choice([cut, rng.randbytes(20), good[:at], None])]
+        keys += [key, rng.choice([key, key[:-1], rng.randbytes(9), None])]
+    decoder = a_format(COLUMNS, name="avro", options={"schema.registry.url": registry.url})
+    decoded = decoder.decode(batch(values, keys))
+    rows = {at for at, *_ in rows_of(decoded)}
+    assert set(range(0, len(values), 2)) <= rows
+    assert len(rows) + decoded.bad.num_rows + decoded.skipped == len(values)
+    assert decoded.decoder_errors == 0
+    bad = decoded.bad.to_pylist()
+    assert all(record["value"] == values[record["offset"]] for record in bad)
+
+
+def test_a_registry_that_does_not_answer_stops_the_job_and_makes_nothing_bad() -> None:
+    url = {"schema.registry.url": "http://127.0.0.1:9"}
+    decoder = a_format("id BIGINT", name="avro", options=url)
+    with pytest.raises(SourceError, match="does not give schema 1") as error:
+        decoder.decode(batch([b"\0\0\0\0\1\2"]))
+    assert error.value.where == "source.avro.schema.registry.url"
+
+
+def test_the_address_of_the_registry_is_needed() -> None:
+    with pytest.raises(UsageError, match=r"options of avro lack schema\.registry\.url"):
+        a_format("id BIGINT", name="avro")
