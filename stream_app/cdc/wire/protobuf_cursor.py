@@ -39,7 +39,6 @@ _SECONDS_MAX = 9_000_000_000
 PATH_MAX = 8
 """The deepest type within a type that is read."""
 _UINT32 = np.uint64(2**32 - 1)
-UInt64s = npt.NDArray[np.uint64]
 
 
 def protobuf_cursor(messages: pa.Array) -> ProtobufCursor:
@@ -151,7 +150,7 @@ class ProtobufCursor(ValueCursor):
         return ProtobufCursor(self._data, starts, ends, is_padded=True)
 
 
-def _varint_numbers(kind: FieldKind, raw: UInt64s) -> npt.NDArray[Any]:
+def _varint_numbers(kind: FieldKind, raw: npt.NDArray[np.uint64]) -> npt.NDArray[Any]:
     one = np.uint64(1)
     match kind:
         case FieldKind.BOOL:

@@ -1,6 +1,6 @@
 """Compiles the text of a Protobuf schema, and describes its messages' fields.
 
-protoc itself compiles it, as the extra ``protobuf`` brings it (ADR 37); the result is kept for the
+protoc itself compiles it, as the extra ``protobuf`` brings it (ADR 38); the result is kept for the
 process. Called once for each schema.
 
 Source: Protobuf's "Language guide", field presence; Confluent's "Wire format" for message indexes.
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import tempfile
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +19,7 @@ from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.schema_registry_port import Registered, SchemaKind, Schemas
 from stream_app.cdc.wire.protobuf_cursor import PATH_MAX
 from stream_app.errors import UsageError
+from stream_app.local_disk import scratch_folder
 
 _ROOT = "stream_app_registered.proto"
 _IMPORTED = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*\.proto")
@@ -107,7 +107,7 @@ def _by_protoc(registered: Registered) -> bytes:
     from grpc_tools import protoc  # noqa: PLC0415
 
     own = Path(grpc_tools.__file__).with_name("_proto")
-    with tempfile.TemporaryDirectory(prefix="stream_app-protobuf-") as folder:
+    with scratch_folder("protobuf") as folder:
         for name, text in ((_ROOT, registered.text), *registered.references):
             if name.startswith(_OWN):
                 continue
