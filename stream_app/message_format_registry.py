@@ -25,6 +25,7 @@ from stream_app.cdc.pipeline import Pipeline, Step, StepPlace
 from stream_app.cdc.plain.plain_avro import plain_avro
 from stream_app.cdc.plain.plain_json import PLAIN_JSON
 from stream_app.cdc.plain.plain_json_schema import plain_json_schema
+from stream_app.cdc.plain.plain_protobuf import plain_protobuf
 from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.schema_registry_port import URL
 from stream_app.cdc.source_tables import Origins
@@ -41,7 +42,7 @@ _DEBEZIUM_JSON_SCHEMA = debezium_json_schema(REGISTRIES)
 _DEBEZIUM = (DEBEZIUM_JSON, _DEBEZIUM_AVRO, _DEBEZIUM_JSON_SCHEMA, DEBEZIUM_BSON)
 _OTHERS = (CANAL_JSON, MAXWELL_JSON, OGG_JSON, DMS_JSON)
 _JSON_SCHEMA = plain_json_schema(REGISTRIES)
-_PLAIN = (PLAIN_JSON, plain_avro(REGISTRIES), _JSON_SCHEMA)
+_PLAIN = (PLAIN_JSON, plain_avro(REGISTRIES), _JSON_SCHEMA, plain_protobuf(REGISTRIES))
 FORMATS: dict[str, Format] = {
     declared.name: declared for declared in (*_DEBEZIUM, *_OTHERS, *_PLAIN)
 }

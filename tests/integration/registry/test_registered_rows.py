@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
+from stream_app.cdc.schema_registry_port import Registered
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.brokers.schema_registry import encoded
 from tests.support.jobs.ingest_process import write_conf
 from tests.support.jobs.ingest_server import IngestServer
 from tests.support.judges.paimon_java import PaimonJava
+from tests.support.messages.registered_messages import protobuf_bytes
 from tests.testbed.servers.apicurio import Apicurio
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.java, pytest.mark.slow]
@@ -84,7 +86,42 @@ class _JsonTopic(_AvroTopic):
         return struct.pack(">BI", 0, number) + json.dumps(value).encode()
 
 
-TOPICS = {"avro": _AvroTopic, "json-schema": _JsonTopic}
+KEY_PROTO = 'syntax = "proto3"; message Key { int64 id = 1; }'
+ROW_PROTO = """
+syntax = "proto3";
+import "google/protobuf/timestamp.proto";
+message Unused { int64 id = 1; }
+message Order {
+  message Person { string name = 1; }
+  int64 id = 1;
+  Person by = 2;
+  %s
+}
+"""
+
+
+@dataclass
+class _ProtobufTopic(_AvroTopic):
+    """The same rows as Protobuf, the second type of a schema."""
+
+    format: str = "protobuf"
+
+    def key(self, key: int) -> bytes:
+        return self._message("key", KEY_PROTO, [0], {"id": key})
+
+    def row(self, key: int, *more: dict[str, Any], **values: Any) -> None:
+        text = ROW_PROTO % ("google.protobuf.Timestamp at = 3;" if more else "")
+        if more:
+            values["at"] = "2024-02-29T23:59:59.123Z"
+        row = {"id": key, "by": {"name": f"n{key}"}, **values}
+        self.messages.append((self.key(key), self._message("value", text, [1], row)))
+
+    def _message(self, subject: str, text: str, path: list[int], value: Any) -> bytes:
+        number = self.registry.add(f"{self.name}-{subject}", text, schemaType="PROTOBUF")
+        return protobuf_bytes(Registered(number, "PROTOBUF", text), path, value)
+
+
+TOPICS = {"avro": _AvroTopic, "json-schema": _JsonTopic, "protobuf": _ProtobufTopic}
 
 
 @pytest.mark.parametrize("name", TOPICS)
