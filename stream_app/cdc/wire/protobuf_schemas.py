@@ -57,10 +57,7 @@ def message_class(schemas: Schemas, number: int, path: Sequence[int]) -> Any:
         SourceError: no registry answers.
     """
     registered = schemas.schema(number)
-    if registered.kind != SchemaKind.PROTOBUF.value:
-        raise UnreadableRecordError(
-            f"names schema {number}, which is of type {registered.kind}, not PROTOBUF"
-        )
+    registered.check(SchemaKind.PROTOBUF)
     if not path:
         raise UnreadableRecordError(
             f"is not Protobuf of schema {number}: it has no index of a message's type, or more "

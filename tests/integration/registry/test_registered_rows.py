@@ -40,7 +40,12 @@ class _AvroTopic:
     registry: Apicurio
     name: str
     format: str = "avro"
+    zeros: int = 2
     messages: list[tuple[bytes | None, bytes | None]] = field(default_factory=list)
+
+    @property
+    def address(self) -> str:
+        return self.registry.url
 
     def key(self, key: int) -> bytes:
         return encoded(self.registry.add(f"{self.name}-key", KEY), KEY, {"id": key})
@@ -86,6 +91,30 @@ class _JsonTopic(_AvroTopic):
         return struct.pack(">BI", 0, number) + json.dumps(value).encode()
 
 
+@dataclass
+class _ApicurioTopic(_AvroTopic):
+    """The same bytes as Apicurio's serializers of version 2 write, by numbers of its interface."""
+
+    zeros: int = 6
+
+    @property
+    def address(self) -> str:
+        return f"{self.registry.server}/apis/registry/v2"
+
+    def key(self, key: int) -> bytes:
+        return self._wide("key", 1, super().key(key))
+
+    def row(self, key: int, *more: dict[str, Any], **values: Any) -> None:
+        super().row(key, *more, **values)
+        _, value = self.messages.pop()
+        assert value is not None
+        self.messages.append((self.key(key), self._wide("value", 2 if more else 1, value)))
+
+    def _wide(self, subject: str, version: int, message: bytes) -> bytes:
+        number = self.registry.numbers(f"{self.name}-{subject}", version)["globalId"]
+        return struct.pack(">BQ", 0, number) + message[5:]
+
+
 KEY_PROTO = 'syntax = "proto3"; message Key { int64 id = 1; }'
 ROW_PROTO = """
 syntax = "proto3";
@@ -121,7 +150,12 @@ class _ProtobufTopic(_AvroTopic):
         return protobuf_bytes(Registered(number, "PROTOBUF", text), path, value)
 
 
-TOPICS = {"avro": _AvroTopic, "json-schema": _JsonTopic, "protobuf": _ProtobufTopic}
+TOPICS = {
+    "avro": _AvroTopic,
+    "json-schema": _JsonTopic,
+    "protobuf": _ProtobufTopic,
+    "apicurio": _ApicurioTopic,
+}
 
 
 @pytest.mark.parametrize("name", TOPICS)
@@ -137,7 +171,10 @@ def test_a_topic_becomes_a_table_that_follows_its_schema(
     new_topic(kafka_broker, name=topic.name)
     for key in range(4):
         topic.old(key)
-    topic.messages += [(topic.key(2), None), (topic.key(3), b"\x00\x00\x7f\xff\xff\x01")]
+    topic.messages += [
+        (topic.key(2), None),
+        (topic.key(3), b"\x00" * topic.zeros + b"\x7f\xff\xff\x01"),
+    ]
     topic.new(1)
     topic.old(5)
     produce(kafka_broker, topic.name, topic.messages)
@@ -147,7 +184,7 @@ def test_a_topic_becomes_a_table_that_follows_its_schema(
             "bootstrap-servers": kafka_broker.bootstrap,
             "topics": [topic.name],
             "format": topic.format,
-            f"{topic.format}.schema.registry.url": apicurio.url,
+            f"{topic.format}.schema.registry.url": topic.address,
         },
         sync={"warehouse": str(tmp_path / "warehouse"), "database": "ods"},
         stream={

@@ -48,6 +48,11 @@ def protobuf_bytes(schema: Registered, path: list[int], fields: Any) -> bytes:
     return struct.pack(">BI", 0, schema.number) + indexes + bytes(body)
 
 
+def protobuf_body(text: str, fields: Any) -> bytes:
+    """A message of the first type of a schema, without the number of that."""
+    return protobuf_bytes(Registered(1, "PROTOBUF", text), [0], fields)[5:]
+
+
 @dataclass(frozen=True)
 class One:
     """A registry of one schema."""
