@@ -114,7 +114,7 @@ def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
 
 
 def _check_sent(receiver: HttpReceiver) -> None:
-    """The webhook got both stops, OTLP a trace of each epoch, the service the lineage of two runs."""
+    """The webhook got both stops, OTLP each epoch's trace, and the service two runs."""
     lineage = [
         json.loads(gunzipped(one)) for one in receiver.posted if one.path == "/api/v1/lineage"
     ]

@@ -162,7 +162,7 @@ class LineageEvents(JobListener):
     def watch(self, table: str, job: TableJob) -> None:
         """Note a table of the job."""
         with self._lock:
-            self._written.setdefault(table, WrittenTable(job)).job = job
+            self._written.setdefault(table, WrittenTable(job))
 
     def epoch(self, table: str, report: EpochReport) -> None:
         """Add a table's part of an epoch."""
