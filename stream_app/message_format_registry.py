@@ -14,9 +14,9 @@ from stream_app.cdc.change_batch import change_schema
 from stream_app.cdc.column_drift import COLUMN_ALIASES
 from stream_app.cdc.debezium.avro.debezium_avro import debezium_avro
 from stream_app.cdc.debezium.bson.debezium_bson import DEBEZIUM_BSON
-from stream_app.cdc.debezium.cloud_events import DEBEZIUM_CLOUD_EVENTS
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
-from stream_app.cdc.debezium.debezium_json_schema import debezium_json_schema
+from stream_app.cdc.debezium.wrapped.debezium_cloud_events import DEBEZIUM_CLOUD_EVENTS
+from stream_app.cdc.debezium.wrapped.debezium_json_schema import debezium_json_schema
 from stream_app.cdc.dms.dms_json import DMS_JSON
 from stream_app.cdc.json_records.documents import load_document
 from stream_app.cdc.maxwell.maxwell_json import MAXWELL_JSON

@@ -6,7 +6,7 @@
    is final.
 3. Bad records get the bytes back with which they came.
 
-Called by `plain.cloud_events` and `debezium.cloud_events`, which say what the data is.
+Called by `plain.cloud_events` and `debezium.wrapped`, which say what the data is.
 
 Source: CloudEvents' "JSON Event Format", version 1.0.
 """

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.cdc.json_records.cloud_events import EventFormat
+from stream_app.cdc.wire.cloud_events import EventFormat
 from stream_app.message_format_registry import likely_format, source_reader
 from stream_app.model.schema.mapping_options import MappingOptions
 from tests.support.messages.debezium_messages import (
