@@ -61,6 +61,7 @@ class SimulatedKind:
         weight: how often it is drawn, beside the others.
         engines: merge engines that go with it; None: deduplicate.
         crosses: the key lacks the partition.
+        waits: a compactor must work beside the jobs, or no row gets a bucket.
     """
 
     choices: Choices
@@ -68,6 +69,7 @@ class SimulatedKind:
     has_key: bool = True
     engines: tuple[str | None, ...] = (None,)
     crosses: bool = False
+    waits: bool = False
 
 
 _FOLDING = (None, "partial-update", "aggregation")
@@ -105,6 +107,14 @@ KINDS: Mapping[str, SimulatedKind] = {
             "deletion-vectors.enabled": ["true", None],
         },
         2, engines=(None, *_FOLDING, "first-row"), crosses=True,
+    ),
+    "postponed buckets": SimulatedKind(
+        {
+            **_LOOKUP, "bucket": ["-2"], "changelog-producer": ["lookup", "input", None],
+            "postpone.default-bucket-num": ["1", "2", None],
+            "deletion-vectors.enabled": ["true", None, None],
+        },
+        3, engines=(*_FOLDING, "first-row"), waits=True,
     ),
     "append": SimulatedKind({**_APPEND, "bucket": ["-1"]}, 2, has_key=False),
     "bucketed append": SimulatedKind(

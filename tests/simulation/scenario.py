@@ -172,6 +172,8 @@ def of_jobs(seed: int) -> Scenario:
     rng = random.Random(seed)
     kind = drawn_kind(rng)
     rivals = rng.choice([[], ["rival"], ["compactor"], ["rival", "compactor"]])
+    if KINDS[kind].waits:
+        rivals = sorted({*rivals, "compactor"})
     if rng.random() < 0.3:
         rivals = [*rivals, "expirer"]
     is_calm = rng.random() < 0.1

@@ -16,6 +16,7 @@ from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.rescale.postponed_move import move_postponed
 from tests.simulation.actors.branches import Branches
 from tests.simulation.actors.follower import Follower
 from tests.simulation.actors.restorer import Restorer, Turns
@@ -221,6 +222,8 @@ class Simulation:
 
     def _compact(self, job: Job, verb: Verb) -> None:
         commit = job.opened()
+        if self.table.kind.postpones and not job.commits_epochs:
+            move_postponed(seen_by(self.table, self.world, job.process))
         if verb is Verb.WHOLE:
             commit.compact_whole()
         else:
@@ -257,7 +260,8 @@ class Simulation:
         self._at_last(self.restorer.finish)
         self._look(may_be_cut=False)
         writers = [job for job in self.jobs.values() if job.commits_epochs]
-        self._at_last(*(self._replay_of(job) for job in (*writers, *writers)))
+        replays = [self._replay_of(job) for job in (*writers, *writers)]
+        self._at_last(*replays, self._move_at_last)
         self._look(may_be_cut=False)
         if Verb.FOLLOW in verbs:
             if self.scenario.expires:
@@ -283,6 +287,10 @@ class Simulation:
         is_swept = Verb.SWEEP in verbs and not _untags_beside_expiry(actions)
         if is_swept or (is_calm and self._is_calm(actions)):
             demand(not (left := files_left(self._seen())), f"nobody needs {sorted(left)}")
+
+    def _move_at_last(self) -> None:
+        if self.table.kind.postpones:
+            self._compact(self.jobs["compactor"], Verb.DRAIN)
 
     def _follow_to_the_end(self) -> None:
         try:

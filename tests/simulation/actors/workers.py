@@ -309,8 +309,8 @@ def by_bucket(
     kinds = pa.array([int(KINDS[kind]) for kind, _ in changes], pa.int8())
     rows = pa.RecordBatch.from_pylist([row for _, row in changes], arrow_schema(schema.fields))
     batch = rows.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), kinds)
-    is_indexed = schema.kind.indexes_hashes or schema.kind.crosses_partitions
-    if is_indexed or basis.bucket_counts:
+    kind = schema.kind
+    if kind.indexes_hashes or kind.crosses_partitions or kind.postpones or basis.bucket_counts:
         assigned = bucket_assigner(table, basis).assign(batch)
         return [((partition, bucket), part) for partition, bucket, part in assigned]
     buckets = [0] * len(changes)

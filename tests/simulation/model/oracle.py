@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from stream_app.model.manifest_entry import FileKind
+from stream_app.model.bucket_id import POSTPONED
+from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.incremental_range import ScanMode, SnapshotPair
@@ -299,27 +300,40 @@ class Oracle:
             changes = [change for change in changes if change[0] not in ("-U", "-D")]
         if rules.crosses:
             changes = placed(self._state.merged().values(), changes, self.table.schema.options)
-        files = {}
-        for entry in FileStoreScan(self.table).delta(snapshot) if rules.keys else ():
-            rows = self.table.bucket_files(entry.partition, entry.bucket).read(entry.file)
-            files[entry.file.file_name] = {
-                tuple(row[name] for name in rules.keys)
-                for batch in rows
-                for row in batch.select(rules.keys).to_pylist()
-            }
-        self._state.flush(changes, files)
+        entries = FileStoreScan(self.table).delta(snapshot) if rules.keys else []
+        if rules.postpones:
+            self._state.postpone(changes, [entry.file.file_name for entry in entries])
+            return changes if rules.telling is Telling.FLUSHED else []
+        self._state.flush(changes, self._keys_of(entries))
         if rules.keys and rules.telling is Telling.FLUSHED:  # the newest change of a key
             return [versions[-1] for versions in self.by_key(changes).values()]
         return changes if rules.telling in (Telling.FLUSHED, Telling.INPUT) else []
 
+    def _keys_of(self, entries: Iterable[ManifestEntry]) -> dict[str, set[Row]]:
+        """The keys of each file."""
+        return {
+            entry.file.file_name: {
+                tuple(row[name] for name in self.rules.keys)
+                for batch in self.table.bucket_files(entry.partition, entry.bucket).read(entry.file)
+                for row in batch.select(self.rules.keys).to_pylist()
+            }
+            for entry in entries
+        }
+
     def _lift(self, snapshot: Snapshot) -> list[Change]:
-        """See what a compaction took off level 0; the changes that it tells."""
+        """See what a compaction took off level 0, or out of no bucket; the changes it tells."""
         if not self.rules.keys:
             return []
         scan = FileStoreScan(self.table)
+        entries = scan.delta(snapshot)
+        waited = {entry.file.file_name for entry in entries if entry.bucket == POSTPONED}
+        if waited:
+            added = [entry for entry in entries if entry.kind is FileKind.ADD]
+            changes = self._state.move(waited, self._keys_of(added))
+            return changes if self.rules.telling is Telling.INPUT else []
         gone = {
             entry.file.file_name: (entry.partition, entry.bucket)
-            for entry in scan.delta(snapshot)
+            for entry in entries
             if entry.kind is FileKind.DELETE and entry.file.level == 0
         }
         between: set[object] = set()
