@@ -71,6 +71,11 @@ class SimulatedKind:
     crosses: bool = False
     waits: bool = False
 
+    @property
+    def has_bucket_number(self) -> bool:
+        """Whether each partition has a number of buckets, which a rescale may change."""
+        return self.has_key and "-" not in str(self.choices["bucket"][0])
+
 
 _FOLDING = (None, "partial-update", "aggregation")
 KINDS: Mapping[str, SimulatedKind] = {

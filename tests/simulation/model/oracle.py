@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from stream_app.model.bucket_id import POSTPONED
+from stream_app.model.finding import FindingKind
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
@@ -27,6 +28,7 @@ from tests.simulation.model.state import (
     Row,
     Rows,
     Rules,
+    SplitFile,
     State,
     Telling,
     by_key,
@@ -196,6 +198,13 @@ class Oracle:
         """See that ``diff`` tells what differs, and that ``check`` finds nothing."""
         table = self.table
         ids = [number for number in table.snapshots.ids() if number >= self.kept.whole_from]
+        # With another number of buckets a partition's versions cannot be compared.
+        newest = self._counts(ids[-1]) if ids else {}
+        ids = [
+            number
+            for number in ids
+            if all(newest.get(part, count) == count for part, count in self._counts(number).items())
+        ]
         if len(ids) > 1 and self.rules.keys:
             first, last = (table.snapshots.snapshot(number) for number in (ids[0], ids[-1]))
             read = IncrementalRead(table, row_kind=True)
@@ -210,8 +219,18 @@ class Oracle:
             rows = replayed(self.rules, self.time.rows[ids[0]], changes, merge=deduplicate)
             demand(rows == self.time.rows[ids[-1]], f"diff from {ids[0]} to {ids[-1]}: {changes}")
         if self.is_checked:
-            findings = found_in(table)
+            findings = [
+                finding
+                for finding in found_in(table)
+                # Nobody compacts a branch.
+                if finding.kind is not FindingKind.WAITING_ROWS or "/branch/" not in finding.where
+            ]
             demand(not findings, f"check finds {findings}")
+
+    def _counts(self, number: int) -> dict[bytes, int]:
+        """The number of buckets of each partition in a version."""
+        live = FileStoreScan(self.table).live(self.table.snapshots.snapshot(number))
+        return {each.partition: each.total_buckets for each in live if each.bucket != POSTPONED}
 
     def check_kept(self) -> None:
         """See that what tags, changelogs and consumers keep can be read."""
@@ -280,9 +299,7 @@ class Oracle:
             case CommitKind.COMPACT:
                 changes = self._lift(snapshot)
             case CommitKind.OVERWRITE:
-                goes = self.others.takes_away(snapshot)
-                self._taken_away[snapshot.snapshot_id] = goes
-                self._state.take_away(goes)
+                self._overwrite(snapshot)
         before = self.time.seen[-1]
         self.time.lists.append(snapshot.delta_manifest_list)
         self.time.rows.append(self._state.rows())
@@ -308,6 +325,28 @@ class Oracle:
         if rules.keys and rules.telling is Telling.FLUSHED:  # the newest change of a key
             return [versions[-1] for versions in self.by_key(changes).values()]
         return changes if rules.telling in (Telling.FLUSHED, Telling.INPUT) else []
+
+    def _overwrite(self, snapshot: Snapshot) -> None:
+        """Rows go, or a partition gets another number of buckets and keeps its rows."""
+        entries = FileStoreScan(self.table).delta(snapshot)
+        came = [entry for entry in entries if entry.kind is FileKind.ADD]
+        gone = [entry for entry in entries if entry.kind is FileKind.DELETE]
+        before, after = ({entry.total_buckets for entry in those} for those in (gone, came))
+        if not came or before & after:
+            goes = self.others.takes_away(snapshot)
+            self._taken_away[snapshot.snapshot_id] = goes
+            self._state.take_away(goes)
+            return
+        keys = self._keys_of(came)
+        split = [
+            SplitFile(
+                file.file_name, file.level, (entry.partition, entry.bucket), keys[file.file_name],
+                (file.min_sequence_number, file.max_sequence_number),
+            )
+            for entry in came
+            for file in [entry.file]
+        ]  # fmt: skip
+        self._state.rescale([entry.file for entry in gone], split)
 
     def _keys_of(self, entries: Iterable[ManifestEntry]) -> dict[str, set[Row]]:
         """The keys of each file."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
+from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.schema.table_schema import TableSchema
 from tests.simulation.model.merging import Merge, Record, deduplicate, merge_of, merged
 from tests.simulation.scenario import Change
@@ -71,6 +72,31 @@ def rules_of(schema: TableSchema) -> Rules:
         ignores_delete=options.get("ignore-delete") == "true",
         postpones=options.get("bucket") == "-2",
     )
+
+
+@dataclass(frozen=True)
+class SplitFile:
+    """A file that a rescale has written.
+
+    Attributes:
+        numbers: the least and the greatest sequence number.
+    """
+
+    name: str
+    level: int
+    bucket: object
+    keys: set[Row]
+    numbers: tuple[int, int]
+
+    def is_of(self, name: str, gone: Sequence[DataFileMeta]) -> bool:
+        """Whether its rows are of this file of level 0, which the rescale has taken away."""
+        return any(
+            file.file_name == name
+            and self.level == 0
+            and file.min_sequence_number <= self.numbers[0]
+            and self.numbers[1] <= file.max_sequence_number
+            for file in gone
+        )
 
 
 @dataclass
@@ -165,6 +191,25 @@ class State:
         changes = [change for epoch in moved for change in epoch]
         self.flush(changes, files)
         return changes
+
+    def rescale(self, gone: Sequence[DataFileMeta], came: Sequence[SplitFile]) -> None:
+        """Files of a partition were split into those of other buckets; no row changes."""
+        level_0: dict[str, list[Change]] = {}
+        for old in self.level_0:
+            keys = {self._key(row) for _, row in self.level_0[old]}
+            parts = [file for file in came if file.keys <= keys and file.is_of(old, gone)]
+            if not parts:
+                level_0[old] = self.level_0[old]
+            for part in parts:
+                level_0[part.name] = [
+                    change for change in self.level_0[old] if self._key(change[1]) in part.keys
+                ]
+        rows = sum(map(len, level_0.values()))
+        assert rows == sum(map(len, self.level_0.values())), "a row of level 0 is lost, or double"
+        self.level_0 = level_0
+        self.unrecorded |= {
+            key: file.bucket for file in came for key in file.keys if key in self.unrecorded
+        }
 
     def lift(self, files: Mapping[str, object], whole: Callable[[object], bool]) -> list[Change]:
         """A compaction has taken files off level 0; the changes that it tells.
