@@ -25,23 +25,30 @@ from stream_app.cdc.pipeline import Pipeline, Step, StepPlace
 from stream_app.cdc.plain.plain_avro import plain_avro
 from stream_app.cdc.plain.plain_json import PLAIN_JSON
 from stream_app.cdc.plain.plain_json_schema import plain_json_schema
+from stream_app.cdc.plain.plain_protobuf import plain_protobuf
 from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.schema_registry_port import URL
 from stream_app.cdc.source_tables import Origins
 from stream_app.cdc.steps.column_aliases import ColumnAliases, parse_aliases, with_names_of_source
 from stream_app.cdc.steps.described_columns import DescribedColumns
 from stream_app.cdc.steps.lowered_decode import Describe, LoweredDecode, LoweredDescription
+from stream_app.cdc.wire.wide_numbers import with_wide_numbers
 from stream_app.cdc.wire.wire_format import HEAD
 from stream_app.errors import UsageError
 from stream_app.kafka.schema_registry import REGISTRIES
 from stream_app.model.near_names import known_names
 
-_DEBEZIUM_AVRO = debezium_avro(REGISTRIES)
-_DEBEZIUM_JSON_SCHEMA = debezium_json_schema(REGISTRIES)
+_DEBEZIUM_AVRO = with_wide_numbers(debezium_avro(REGISTRIES))
+_DEBEZIUM_JSON_SCHEMA = with_wide_numbers(debezium_json_schema(REGISTRIES))
 _DEBEZIUM = (DEBEZIUM_JSON, _DEBEZIUM_AVRO, _DEBEZIUM_JSON_SCHEMA, DEBEZIUM_BSON)
 _OTHERS = (CANAL_JSON, MAXWELL_JSON, OGG_JSON, DMS_JSON)
-_JSON_SCHEMA = plain_json_schema(REGISTRIES)
-_PLAIN = (PLAIN_JSON, plain_avro(REGISTRIES), _JSON_SCHEMA)
+_JSON_SCHEMA = with_wide_numbers(plain_json_schema(REGISTRIES))
+_PLAIN = (
+    PLAIN_JSON,
+    with_wide_numbers(plain_avro(REGISTRIES)),
+    _JSON_SCHEMA,
+    with_wide_numbers(plain_protobuf(REGISTRIES)),
+)
 FORMATS: dict[str, Format] = {
     declared.name: declared for declared in (*_DEBEZIUM, *_OTHERS, *_PLAIN)
 }

@@ -26,10 +26,12 @@ import fastavro
 from bench.cdc.decode import messages_of
 from bench.goal import Goal
 from stream_app.cdc.message_format import FormatSetup
+from stream_app.cdc.schema_registry_port import Registered
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.message_format_registry import message_format
 from stream_app.model.schema.data_type import parse_columns
-from tests.support.brokers.schema_registry import encoded, schema_registry
+from tests.support.brokers.schema_registry import answer_of, encoded, schema_registry
+from tests.support.messages.registered_messages import protobuf_bytes
 
 COLUMNS = (
     "id BIGINT NOT NULL, customer STRING, amount DECIMAL(12,2), updated_at TIMESTAMP(6), "
@@ -209,6 +211,7 @@ ARMS = (
     Arm("json", plain),
     Arm("avro", plain),
     Arm("json-schema", plain),
+    Arm("protobuf", plain),
     Arm(
         "debezium-json-schema",
         debezium,
@@ -219,7 +222,28 @@ AVRO_SCHEMAS = {"debezium-avro": avro_schema, "avro": row_schema}
 KINDS = dict.fromkeys(AVRO_SCHEMAS, "AVRO") | {
     "json-schema": "JSON",
     "debezium-json-schema": "JSON",
+    "protobuf": "PROTOBUF",
 }
+PROTO = """
+syntax = "proto3";
+import "google/protobuf/timestamp.proto";
+message Row {
+  int64 id = 1;
+  optional string customer = 2;
+  string amount = 3;
+  google.protobuf.Timestamp updated_at = 4;
+  string dt = 5;
+  optional string note = 6;
+  string more = 7;
+}
+"""
+
+
+def protobuf_row(row: Row) -> bytes:
+    """A row as a serializer of Protobuf writes it, with its amount as text."""
+    given = {name: value for name, value in row.items() if value is not None}
+    registered = Registered(1, "PROTOBUF", PROTO)
+    return protobuf_bytes(registered, [0], {**given, "amount": str(row["amount"])})
 
 
 def letters_for(arm: Arm, size: int) -> int:
@@ -238,7 +262,10 @@ def values_of(arm: Arm, count: int, letters: int = 40) -> list[bytes]:
         op = "u" if draw < 0.6 else "d" if draw < 0.65 else "c"
         row = a_row(rng, number, letters)
         older = changed(rng, row)
-        if schema is not None:
+        if arm.name == "protobuf":
+            at = row["updated_at"].replace(" ", "T") + "Z"
+            values.append(protobuf_row({**plain(op, older, row), "updated_at": at}))
+        elif schema is not None:
             older, row = avro_image(older), avro_image(row)
             values.append(encoded(1, schema, arm.message(op, older, row)))
         else:
@@ -255,8 +282,8 @@ def measure(
     values = values_of(arm, count, 40 if size is None else letters_for(arm, size))
     with schema_registry() as registry:
         kind = KINDS.get(arm.name)
-        schema_of = AVRO_SCHEMAS.get(arm.name, dict)
-        registry.schemas[1] = {"schema": json.dumps(schema_of()), "schemaType": kind}
+        schema = PROTO if kind == "PROTOBUF" else AVRO_SCHEMAS.get(arm.name, dict)()
+        registry.schemas[1] = answer_of(schema, schemaType=kind)
         url = {} if kind is None else {"schema.registry.url": registry.url}
         return _measure(arm, url, values, repeat, profile=profile)
 

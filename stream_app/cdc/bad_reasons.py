@@ -15,7 +15,8 @@ OTHER = "other"
 _KINDS: tuple[tuple[str, str], ...] = (
     ("not-json", r"is (not JSON|not UTF-8|empty|nested too deeply|a JSON )|has the field .* twice"),
     ("not-avro", r"is not Avro |has a schema that is not Avro's"),
-    ("no-schema", r"is not of a registry|names schema "),
+    ("not-protobuf", r"is not Protobuf |has a schema that (is not Protobuf's|imports )"),
+    ("no-schema", r"is not of a registry|names schema |has a schema "),
     ("unknown-column", r"column .* is not in the table \("),
     ("missing-column", r"column .* is missing \("),
     ("narrowed-column", r"column .*\(narrowed-columns"),

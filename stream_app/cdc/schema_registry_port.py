@@ -7,9 +7,23 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from stream_app.cdc.rows.record_images import UnreadableRecordError
+
 URL = "schema.registry.url"
 USER_INFO = "schema.registry.basic.auth.user.info"
 NOT_FRAMED = "is not of a registry: it does not begin with 0 and the number of a schema"
+
+
+USE_ID = "apicurio.registry.use-id"
+ID_HANDLER = "apicurio.registry.id-handler"
+
+
+class IdKind(Enum):
+    """What the numbers of messages count; the values are those of the option."""
+
+    AUTO = "auto"
+    GLOBAL = "globalId"
+    CONTENT = "contentId"
 
 
 class SchemaKind(Enum):
@@ -25,7 +39,7 @@ class Registered:
     """A schema of a registry.
 
     Attributes:
-        kind: a value of `SchemaKind`, or another word of the registry.
+        kind: a value of `SchemaKind`, or another word of the registry; empty: it does not tell.
         text: its text.
         references: the name by which it refers to each schema, and that schema's text. A schema
             stands behind those to which it refers itself.
@@ -35,6 +49,17 @@ class Registered:
     kind: str
     text: str
     references: tuple[tuple[str, str], ...] = ()
+
+    def check(self, kind: SchemaKind) -> None:
+        """Check that it is a schema of this language.
+
+        Raises:
+            UnreadableRecordError: it is not.
+        """
+        if self.kind not in ("", kind.value):
+            raise UnreadableRecordError(
+                f"names schema {self.number}, which is of type {self.kind}, not {kind.value}"
+            )
 
 
 class Schemas(Protocol):
@@ -59,10 +84,10 @@ class Registries:
     """The way to reach registries.
 
     Attributes:
-        at: the schemas of a registry, by the addresses of its servers, the login, and the section
-            of the options that name both.
+        at: the schemas of a registry, by the addresses of its servers and the login. The section
+            of the options names both; the last is what Apicurio's numbers count.
         url_problem: what is wrong with an address; empty: nothing.
     """
 
-    at: Callable[[tuple[str, ...], str, str], Schemas]
+    at: Callable[[tuple[str, ...], str, str, IdKind], Schemas]
     url_problem: Callable[[str], str]

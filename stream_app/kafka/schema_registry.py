@@ -1,39 +1,37 @@
-"""Asks a registry for schemas by their number, over Confluent's REST interface.
+"""Asks a registry for schemas by their number, over HTTP (`registry_apis`).
 
 A schema of a number never changes, so a process asks for each once. A producer of a topic
 chooses the numbers. So a number without a schema makes its messages bad, and nothing else; it is
 asked for again after a while. A registry that cannot answer for now is an error, which makes no
-message bad. A schema comes with those to which it refers.
+message bad.
 
-Source: Confluent's "Schema Registry API reference", ``GET /schemas/ids/{id}`` and
-``GET /subjects/{subject}/versions/{version}``; other registries, such as Karapace, answer alike.
+Source: none; what a registry does not answer is decided here.
 """
 
 from __future__ import annotations
 
 import base64
 import http.client
-import json
 import threading
 import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.schema_registry_port import (
     NOT_FRAMED,
     URL,
     USER_INFO,
+    IdKind,
     Registered,
     Registries,
-    SchemaKind,
 )
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.http_request import LongAnswerError, answer_to
+from stream_app.kafka.registry_apis import RegistryRefusalError, registered_at
 
 _TIMEOUT_S = 10
 _ANSWER_MAX = 16 << 20
@@ -44,15 +42,13 @@ _REFUSED_MAX = 10_000
 _NUMBER_MAX = 2**31 - 1
 """Registries count in Java's int."""
 _PAUSES_S = (0.2, 1.0, 3.0)
-_REFERENCES_MAX = 200
-"""The most schemas to which one refers, directly or not."""
 _NONE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE, HTTPStatus.UNPROCESSABLE_ENTITY})
 """The registry has looked for the number, and there is no schema of it."""
 _LOGIN = frozenset(
     {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.PROXY_AUTHENTICATION_REQUIRED}
 )
 _LATER = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
-_SHOWN_MAX = 80
+_ANYTHING = "*/*;q=0.5"
 _FIRST_REDIRECT, _FIRST_REFUSAL, _FIRST_FAULT = 300, 400, 500
 
 _known: dict[tuple[SchemaRegistry, int], Registered] = {}
@@ -60,10 +56,6 @@ _refused: dict[tuple[SchemaRegistry, int], tuple[float, str]] = {}
 """When and why a number's messages were refused, by the monotonic clock."""
 _lock = threading.Lock()
 """The lock of both dictionaries; it is free while a registry is asked."""
-
-
-class _RegistryRefusalError(Exception):
-    """The reason why no message with a schema number can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +66,7 @@ class SchemaRegistry:
         urls: the addresses of servers with the same schemas; asked in turn until one answers.
         user_info: ``USER:PASSWORD``; empty: no login.
         section: the section of the options that name the registry, for errors.
+        id_kind: what Apicurio's numbers count.
         refused_s: seconds for which a number stays refused. Then it is asked for again, since a
             server may learn of a schema later than the producer.
         pauses_s: seconds before all servers are asked again, when none can answer for now.
@@ -82,6 +75,7 @@ class SchemaRegistry:
     urls: tuple[str, ...]
     user_info: str = ""
     section: str = "debezium"
+    id_kind: IdKind = IdKind.AUTO
     refused_s: float = _REFUSED_S
     pauses_s: tuple[float, ...] = _PAUSES_S
     clock: Clock = field(default_factory=SystemClock, compare=False)
@@ -99,7 +93,7 @@ class SchemaRegistry:
             raise UnreadableRecordError(refused[1])
         try:
             registered = self._asked(number)
-        except _RegistryRefusalError as refusal:
+        except RegistryRefusalError as refusal:
             with _lock:
                 _refused.pop(key, None)
                 _refused[key] = self.clock.steady_seconds(), str(refusal)
@@ -112,7 +106,7 @@ class SchemaRegistry:
 
     def _asked(self, number: int) -> Registered:
         if number > _NUMBER_MAX:
-            raise _RegistryRefusalError(
+            raise RegistryRefusalError(
                 f"names schema {number}, which the schema registry does not have"
             )
         for pause_s in (*self.pauses_s, None):
@@ -136,59 +130,30 @@ class SchemaRegistry:
         )
 
     def _answered(self, url: str, number: int) -> Registered:
-        what = f"names schema {number}, which"
-        answer = self._json(f"{url.rstrip('/')}/schemas/ids/{number}", what)
-        if not isinstance(answer, dict) or not isinstance(answer.get("schema"), str):
-            raise ValueError("the answer has no schema")
-        references: dict[str, str] = {}
-        self._refer(url.rstrip("/"), answer, references, number)
-        kind = str(answer.get("schemaType") or SchemaKind.AVRO.value)
-        return Registered(number, kind, answer["schema"], tuple(references.items()))
+        def get(path: str, what: str) -> bytes:
+            return self._body(url.rstrip("/") + path, what)
 
-    def _refer(self, url: str, answer: Any, references: dict[str, str], number: int) -> None:
-        """Collect the schemas to which one refers; those that others need come first."""
-        listed = answer.get("references") or ()
-        for reference in listed if isinstance(listed, list) else ():
-            name, subject, version = (
-                reference.get(key) if isinstance(reference, dict) else None
-                for key in ("name", "subject", "version")
-            )
-            what = f"names schema {number}, whose reference {str(name)[:_SHOWN_MAX]!r}"
-            if not isinstance(name, str) or not isinstance(version, int):
-                raise _RegistryRefusalError(f"{what} has no name and version")
-            if name in references:
-                continue
-            if len(references) >= _REFERENCES_MAX:
-                raise _RegistryRefusalError(f"{what} is one of more than {_REFERENCES_MAX}")
-            references[name] = ""  # so that a circle ends
-            path = f"/subjects/{quote(str(subject), safe='')}/versions/{version}"
-            inner = self._json(url + path, what)
-            if not isinstance(inner, dict) or not isinstance(inner.get("schema"), str):
-                raise ValueError("the answer has no schema")
-            self._refer(url, inner, references, number)
-            del references[name]
-            references[name] = inner["schema"]
+        return registered_at(url, get, number, self.id_kind)
 
-    def _json(self, url: str, what: str) -> Any:
-        """The JSON at an address.
+    def _body(self, url: str, what: str) -> bytes:
+        """The body at an address.
 
         Args:
             what: the begin of the reason where the registry has nothing there.
         """
-        request = urllib.request.Request(
-            url, headers={"Accept": "application/vnd.schemaregistry.v1+json"}
-        )
+        accepted = f"application/vnd.schemaregistry.v1+json, {_ANYTHING}"
+        request = urllib.request.Request(url, headers={"Accept": accepted})
         if self.user_info:
             login = base64.b64encode(self.user_info.encode()).decode()
             request.add_header("Authorization", f"Basic {login}")
         try:
-            body = answer_to(request, timeout_s=_TIMEOUT_S, bytes_max=_ANSWER_MAX)
+            return answer_to(request, timeout_s=_TIMEOUT_S, bytes_max=_ANSWER_MAX)
         except LongAnswerError:
-            raise _RegistryRefusalError(f"{what} is larger than 16 MiB") from None
+            raise RegistryRefusalError(f"{what} is larger than 16 MiB") from None
         except urllib.error.HTTPError as error:
             error.close()
             if error.code in _NONE:
-                raise _RegistryRefusalError(f"{what} the schema registry does not have") from None
+                raise RegistryRefusalError(f"{what} the schema registry does not have") from None
             if error.code in _LOGIN:
                 raise WrongSourceError(
                     f"the schema registry refuses the login: HTTP {error.code}",
@@ -196,10 +161,6 @@ class SchemaRegistry:
                     fix=f"check source.{self.section}.{USER_INFO}",
                 ) from None
             raise
-        try:
-            return json.loads(body)
-        except RecursionError:
-            raise _RegistryRefusalError(f"{what} is nested too deeply") from None
 
 
 def _status(error: urllib.error.HTTPError) -> str:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from stream_app.model.checksum.row_sum import ChangeSum
 
 EMPTY_ROW = bytes(12)
 """A serialized BinaryRow without fields."""
@@ -47,6 +49,7 @@ class DataFileMeta:
         creation_time_ms: local wall clock read as if UTC, as Paimon does.
         embedded_index, extra_files, external_path: part of the file's identity; we only carry them.
         unknown_fields: fields of its entry that we do not know, and that a copy would lose.
+        change_sum: the checksum of its changes, which only its writer knows; no manifest has it.
     """
 
     file_name: str
@@ -70,6 +73,7 @@ class DataFileMeta:
     first_row_id: int | None = None
     write_cols: tuple[str, ...] | None = None
     unknown_fields: tuple[str, ...] = ()
+    change_sum: ChangeSum | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         assert self.level >= 0, self

@@ -35,6 +35,7 @@ class FindingKind(enum.Enum):
     DOUBLE_KEYS = "double-keys"
     CHANGELOG = "changelog"
     CONSUMER = "consumer"
+    CHECKSUM = "checksum"
     SOURCE = "source"
     NOT_COMPARED = "not-compared"
     WAITING_ROWS = "waiting-rows"

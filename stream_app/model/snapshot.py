@@ -43,6 +43,9 @@ REPLAY_PROPERTY = "stream_app.replay"
 KEY_SHARES_PROPERTY = "stream_app.key-shares"
 """Key of a snapshot's property: by how many key shares its rows found their buckets."""
 
+ROW_SUM_PROPERTY = "stream_app.row-sum"
+"""Key of a snapshot's property: the checksum of all rows (`planning.commit.carried_sums`)."""
+
 TRUNCATE = "TRUNCATE"
 """The operation of a snapshot that deletes all rows of partitions, or of the table."""
 

@@ -128,7 +128,9 @@ def test_the_extras_have_the_names_that_one_guesses(installed: Installed) -> Non
     with zipfile.ZipFile(installed.wheel) as archive:
         metadata = archive.read(f"stream_app-{__version__}.dist-info/METADATA").decode()
     extras = {line.split(": ")[1] for line in metadata.splitlines() if "Provides-Extra" in line}
-    assert extras >= {"aws", "s3", "compiled", "hdfs", "jdbc", "otel", "sketches", "web", "all"}
+    assert extras >= {
+        *("aws", "s3", "compiled", "hdfs", "jdbc", "otel", "protobuf", "sketches", "web", "all"),
+    }
     assert 'Requires-Dist: stream_app[aws]; extra == "s3"' in metadata
 
 

@@ -359,7 +359,7 @@ def new_table(tried: Scenario, world: World) -> FileStoreTable:
         columns=parse_columns("k INT, v BIGINT, p STRING, t STRING"),
         primary_keys=tried.key,
         partition_keys=partition_keys,
-        options=tried.options,
+        options={**tried.options, "stream-app.row-checksum": "true"},
         time_millis=BEGIN_MS,
     )
     assert SchemaManager(world.files, "/t").create(schema)

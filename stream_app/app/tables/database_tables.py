@@ -44,7 +44,13 @@ from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.planning.sync.assignment import Assignment, TableLimit
 from stream_app.planning.sync.column_remarks import remarks_of_new, shard_differences
 from stream_app.planning.sync.new_tables import new_table, options_for
-from stream_app.planning.sync.target_tables import LeftOutTable, RefusedTable, decide_target
+from stream_app.planning.sync.target_tables import (
+    GhostTable,
+    LeftOutTable,
+    RefusedTable,
+    decide_target,
+    ghost_of,
+)
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
 from stream_app.spark.ingest.held_table import is_temporary
 from stream_app.spark.ingest.job_state import JobStateFile, JobWarning
@@ -93,6 +99,7 @@ class DatabaseTables:
     _refused: dict[Origin, str] = field(init=False, default_factory=dict)
     _feeds: dict[str, TableFeed] = field(init=False, default_factory=dict)
     _compared: set[str] = field(init=False, default_factory=set)
+    _hidden: set[Origin] = field(init=False, default_factory=set)
     _waiting: frozenset[str] = field(init=False, default=frozenset())
     _full: str = field(init=False, default="")
 
@@ -151,9 +158,9 @@ class DatabaseTables:
         assignment = Assignment(
             rules=self.tables.rules,
             indexes={feed.name: index for index, feed in enumerate(feeds)},
-            # Where tables may collide, each task needs to know which came first.
-            taken=dict(self._taken) if self.tables.rules.may_collide or self._full else {},
+            taken=self._taken_in_tasks(),
             refused={**self._refused, **(uncreated or {})},
+            hidden=frozenset(self._hidden),
             waiting=waiting,
             full=self._full,
         )
@@ -161,6 +168,16 @@ class DatabaseTables:
         return OriginSplitter(
             self.tables.reader.origins, assignment, takes_unreadable=not share or share.is_first
         )
+
+    def _taken_in_tasks(self) -> Mapping[Origin, str]:
+        """Which source tables the tasks need to know.
+
+        Where tables may collide, a task needs to know which came first. A table that was taken
+        before is no ghost, whatever its name is.
+        """
+        if self.tables.rules.may_collide or self._full:
+            return dict(self._taken)
+        return {at: name for at, name in self._taken.items() if ghost_of(at.table)}
 
     def unreadable(self, epoch: int, messages: pa.Table) -> None:
         """See `Newcomers.unreadable`."""
@@ -176,11 +193,19 @@ class DatabaseTables:
             decision = decide_target(self.tables.rules, origin, {**self._taken, **_names(new)})
             if isinstance(decision, RefusedTable):
                 self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")
+            elif isinstance(decision, GhostTable):
+                self._hide(origin)
             elif isinstance(decision, LeftOutTable):
                 continue
             elif not self._is_too_many(origin, decision.name, new):
                 new[decision.name][origin] = part
         return new
+
+    def _hide(self, origin: Origin) -> None:
+        self._hidden.add(origin)
+        what = f"{origin} is left out: an online schema change of {ghost_of(origin.table)} makes it"
+        fix = f"if it is a table of its own, name it: sync.table-mapping.{origin.table!r} = '…'"
+        self.state.warn([JobWarning(what=what, fix=fix, is_lasting=True)])
 
     def _is_too_many(self, origin: Origin, name: str, new: Collection[str]) -> bool:
         known = {*self._taken.values(), *self._waiting, *new}

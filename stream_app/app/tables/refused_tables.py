@@ -10,7 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from stream_app.model.schema.origin import Origin
-from stream_app.planning.sync.target_tables import LeftOutTable, SyncRules, decide_target
+from stream_app.planning.sync.target_tables import (
+    GhostTable,
+    LeftOutTable,
+    SyncRules,
+    decide_target,
+)
 from stream_app.spark.ingest.job_state import JobState
 
 TABLES_MAX = 1000
@@ -38,5 +43,6 @@ def refused_tables(state: JobState, rules: SyncRules) -> dict[Origin, str]:
     return {
         origin: why
         for origin, why in sorted(state.refused.items())
-        if origin not in taken and not isinstance(decide_target(rules, origin, taken), LeftOutTable)
+        if origin not in taken
+        and not isinstance(decide_target(rules, origin, taken), LeftOutTable | GhostTable)
     }

@@ -5,13 +5,14 @@ Source: Confluent's "Wire format" and `AvroData.java`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 import orjson
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.message_format import Format
 from stream_app.cdc.plain.registered_format import RegisteredFormat
 from stream_app.cdc.plain.registered_rows import RegisteredRows
@@ -20,6 +21,7 @@ from stream_app.cdc.schema_registry_port import Registries, Schemas
 from stream_app.cdc.source_types.connect_fields import ConnectField
 from stream_app.cdc.wire.avro_references import avro_text
 from stream_app.cdc.wire.avro_types import AvroType, connect_field, parse_schema
+from stream_app.cdc.wire.row_schema import SchemaKey, split_by_number
 from stream_app.cdc.wire.value_cursor import AvroValues, ValueCursor, cursor_over
 from stream_app.cdc.wire.wire_format import json_of
 
@@ -57,16 +59,25 @@ class _AvroRows:
         return b"{%b:%b}" % (orjson.dumps(self.name), text) if self.name else text
 
 
-def _schema_of(schemas: Schemas, number: int, name: str) -> _AvroRows:
-    text = avro_text(schemas, number)
-    root = parse_schema(text)
-    if root.kind == "record":
-        return _AvroRows(text, root, "")
-    if not name:
-        raise UnreadableRecordError(
-            f"names schema {number}, which is of type {root.kind}, not a record"
-        )
-    return _AvroRows(text, root, name)
+class _Avro:
+    """Implements `row_schema.SchemaLanguage`."""
+
+    def split(self, messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
+        """See `SchemaLanguage`."""
+        return split_by_number(messages)
+
+    def schema(self, schemas: Schemas, key: SchemaKey, name: str) -> _AvroRows:
+        """See `SchemaLanguage`."""
+        [number] = key
+        text = avro_text(schemas, number)
+        root = parse_schema(text)
+        if root.kind == "record":
+            return _AvroRows(text, root, "")
+        if not name:
+            raise UnreadableRecordError(
+                f"names schema {number}, which is of type {root.kind}, not a record"
+            )
+        return _AvroRows(text, root, name)
 
 
 def plain_avro(registries: Registries) -> Format:
@@ -74,6 +85,6 @@ def plain_avro(registries: Registries) -> Format:
     return RegisteredFormat(
         name="avro",
         registries=registries,
-        schema_of=_schema_of,
-        make=partial(RegisteredRows, "avro", _schema_of),
+        language=_Avro(),
+        make=partial(RegisteredRows, "avro", _Avro()),
     ).declared()

@@ -5,12 +5,14 @@ Source: Confluent's "JSON Schema Serializer" and `JsonSchemaData.java`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 import orjson
+import pyarrow as pa
 
+from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.change_batch import change_schema
 from stream_app.cdc.column_drift import DriftReaction
 from stream_app.cdc.columns.column_reading import Encoding
@@ -31,6 +33,7 @@ from stream_app.cdc.schema_registry_port import Registries, Schemas
 from stream_app.cdc.source_types.connect_fields import ConnectField, row_fields
 from stream_app.cdc.wire.framed_json import FramedJson
 from stream_app.cdc.wire.json_schemas import connect_struct
+from stream_app.cdc.wire.row_schema import SchemaKey, split_by_number
 from stream_app.cdc.wire.wire_format import HEAD
 
 _NAME = "json-schema"
@@ -63,8 +66,17 @@ class _JsonRows:
         return body
 
 
-def _schema_of(schemas: Schemas, number: int, name: str) -> _JsonRows:
-    return _JsonRows(row_fields(connect_struct(schemas, number)), name)
+class _JsonSchema:
+    """Implements `row_schema.SchemaLanguage`."""
+
+    def split(self, messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
+        """See `SchemaLanguage`."""
+        return split_by_number(messages)
+
+    def schema(self, schemas: Schemas, key: SchemaKey, name: str) -> _JsonRows:
+        """See `SchemaLanguage`."""
+        [number] = key
+        return _JsonRows(row_fields(connect_struct(schemas, number)), name)
 
 
 def _made(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> FramedJson:
@@ -99,7 +111,7 @@ def plain_json_schema(registries: Registries) -> Format:
     return RegisteredFormat(
         name=_NAME,
         registries=registries,
-        schema_of=_schema_of,
+        language=_JsonSchema(),
         make=_made,
         more=(DECODER_OPTION,),
     ).declared()

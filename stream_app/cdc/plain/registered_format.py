@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -38,7 +37,7 @@ from stream_app.cdc.wire.registry_options import (
     schemas_of,
     without_registry,
 )
-from stream_app.cdc.wire.row_schema import DescribedRows
+from stream_app.cdc.wire.row_schema import DescribedRows, SchemaLanguage
 from stream_app.model.options.option import Option
 from stream_app.model.schema.data_type import RowType
 
@@ -58,13 +57,13 @@ class RegisteredFormat:
     Attributes:
         name: of the format, and of the section of its options.
         more: options beside those of all such formats.
-        schema_of: makes the schema of a number. A name makes a column of a single value.
+        language: the language of the schemas.
         make: makes the format of a table.
     """
 
     name: str
     registries: Registries
-    schema_of: Callable[[Schemas, int, str], DescribedRows]
+    language: SchemaLanguage[DescribedRows]
     make: Callable[[Schemas, FormatSetup, CheckedOptions], MessageFormat]
     more: tuple[Option[Any], ...] = ()
 
@@ -104,8 +103,7 @@ class RegisteredFormat:
 
     def _source(self, options: Mapping[str, str]) -> RegisteredSource:
         checked = self._checked(options, RowType(()))
-        schema_of = partial(self.schema_of, self._schemas(options))
-        return RegisteredSource(schema_of, checked.values[KEY_COLUMNS])
+        return RegisteredSource(self.language, self._schemas(options), checked.values[KEY_COLUMNS])
 
     def _survey(self, setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> SourceSurvey:
         """Look at the messages as JSON."""

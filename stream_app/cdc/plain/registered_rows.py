@@ -47,8 +47,7 @@ from stream_app.cdc.rows.record_images import Cell, Image, RecordImages, Unreada
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE
 from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.wire.avro_columns import wire_column
-from stream_app.cdc.wire.row_schema import RowSchema, RowSchemaOf
-from stream_app.cdc.wire.wire_format import by_number, schema_numbers
+from stream_app.cdc.wire.row_schema import RowSchema, SchemaKey, SchemaLanguage
 from stream_app.model.schema.data_type import DataType
 
 _SLICE_ROWS = 32_768
@@ -115,13 +114,13 @@ class RegisteredRows:
     def __init__(
         self,
         section: str,
-        schema_of: RowSchemaOf,
+        language: SchemaLanguage[RowSchema],
         schemas: Schemas,
         setup: FormatSetup,
         options: CheckedOptions,
     ) -> None:
         self._section = section
-        self._schema_of = schema_of
+        self._language = language
         self._schemas = schemas
         self._encodings = options.encodings
         self._policy: ColumnPolicy = options.column_policy(setup.columns)
@@ -136,7 +135,7 @@ class RegisteredRows:
             cut=self._policy.cut,
         )
         self._rules = {CREATE: rules, DELETE: replace(rules, before_has_key_only=True)}
-        self._plans: dict[tuple[int, int, int], _Plan | str] = {}
+        self._plans: dict[tuple[int, SchemaKey, SchemaKey], _Plan | str] = {}
 
     @property
     def reads_keys(self) -> bool:
@@ -174,11 +173,11 @@ class RegisteredRows:
     ) -> Iterator[tuple[_Plan, _Messages]]:
         """Step 1; refuses the groups that cannot be read."""
         keyed = bool(self._key_columns) and op == CREATE
-        key_numbers = schema_numbers(messages.keys.fill_null(b"")) if keyed else None
-        for number, rows in by_number(schema_numbers(messages.values)):
-            parts = [(0, np.arange(len(rows)))]
-            if key_numbers is not None:
-                parts = [*by_number(key_numbers[rows])]
+        for number, rows in self._language.split(messages.values):
+            parts: list[tuple[SchemaKey, Int64s]] = [((), np.arange(len(rows)))]
+            if keyed:
+                keys = messages.keys.fill_null(b"").take(pa.array(rows))
+                parts = [*self._language.split(keys)]
             for key_number, some in parts:
                 plan = self._plan(op, number, key_number)
                 group = rows[some]
@@ -186,11 +185,11 @@ class RegisteredRows:
                     outcome.refuse(dict.fromkeys(messages.index[group].tolist(), plan))
                     continue
                 if op == CREATE:
-                    outcome.schemas.setdefault(str(number), int(messages.index[group[0]]))
+                    outcome.schemas.setdefault(str(number[0]), int(messages.index[group[0]]))
                 for at in range(0, len(group), _SLICE_ROWS):
                     yield plan, messages.taken(group[at : at + _SLICE_ROWS])
 
-    def _plan(self, op: int, number: int, key_number: int) -> _Plan | str:
+    def _plan(self, op: int, number: SchemaKey, key_number: SchemaKey) -> _Plan | str:
         """The plan for messages of these schemas, or the reason why they cannot be read."""
         known = self._plans.get((op, number, key_number))
         if known is not None:
@@ -202,8 +201,8 @@ class RegisteredRows:
         self._plans[op, number, key_number] = plan
         return plan
 
-    def _storing(self, number: int, key_number: int) -> _Plan:
-        row = self._schema_of(self._schemas, number, "")
+    def _storing(self, number: SchemaKey, key_number: SchemaKey) -> _Plan:
+        row = self._language.schema(self._schemas, number, "")
         lacking = self._key_columns.difference(row.columns)
         parts = [_KeyOrValue(schema=row, of_key=False, columns=frozenset(row.columns))]
         if lacking:
@@ -219,7 +218,7 @@ class RegisteredRows:
             drift=drift_of(self._policy.columns, None, fields),
         )
 
-    def _deleting(self, number: int) -> _Plan:
+    def _deleting(self, number: SchemaKey) -> _Plan:
         key = self._key(number, self._primary_key)
         lacking = self._primary_key.difference(key.columns)
         if lacking:
@@ -233,9 +232,11 @@ class RegisteredRows:
             drift=NO_DRIFT,
         )
 
-    def _key(self, number: int, names: frozenset[str]) -> RowSchema:
+    def _key(self, number: SchemaKey, names: frozenset[str]) -> RowSchema:
         try:
-            return self._schema_of(self._schemas, number, min(names) if len(names) == 1 else "")
+            return self._language.schema(
+                self._schemas, number, min(names) if len(names) == 1 else ""
+            )
         except UnreadableRecordError as problem:
             raise UnreadableRecordError(f"has a key that {problem}") from None
 

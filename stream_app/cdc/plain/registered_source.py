@@ -7,7 +7,7 @@ not name its table, so that is the topic.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,10 +19,10 @@ from stream_app.cdc.change_batch import present_values
 from stream_app.cdc.json_records.description import with_key
 from stream_app.cdc.message_format import TableVersionSeen
 from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.source_tables import Origins, origins_of
 from stream_app.cdc.source_types.connect_fields import source_column
-from stream_app.cdc.wire.row_schema import DescribedRows
-from stream_app.cdc.wire.wire_format import by_number, schema_number, schema_numbers
+from stream_app.cdc.wire.row_schema import DescribedRows, SchemaLanguage
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable, merged_source_table
 
@@ -32,11 +32,12 @@ class RegisteredSource:
     """Facts of messages about their source.
 
     Attributes:
-        schema_of: the schema of a number; a name makes a column of a single value.
+        language, schemas: of the messages.
         key_columns: columns that come from the key.
     """
 
-    schema_of: Callable[[int, str], DescribedRows]
+    language: SchemaLanguage[DescribedRows]
+    schemas: Schemas
     key_columns: frozenset[str] = frozenset()
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
@@ -74,10 +75,13 @@ class RegisteredSource:
         try:
             if message is None:
                 return None
-            schema = self.schema_of(schema_number(message), self._single_key())
-            return schema.json_of(message)
+            return self._schema(message).json_of(message)
         except UnreadableRecordError:
             return None
+
+    def _schema(self, message: bytes) -> DescribedRows:
+        [(number, _)] = self.language.split(pa.array([message], pa.binary()))
+        return self.language.schema(self.schemas, number, self._single_key())
 
     def _single_key(self) -> str:
         return min(self.key_columns) if len(self.key_columns) == 1 else ""
@@ -87,9 +91,9 @@ class RegisteredSource:
     ) -> Iterator[tuple[Int64s, SourceTable]]:
         """The messages of each schema, int64 [m], and their table."""
         values, index = present_values(messages)
-        for number, rows in by_number(schema_numbers(values)):  # a loop over schemas
+        for number, rows in self.language.split(values):  # a loop over schemas
             try:
-                fields = dict(self.schema_of(number, "").columns)
+                fields = dict(self.language.schema(self.schemas, number, "").columns)
             except UnreadableRecordError:
                 continue
             at = index[rows].astype(np.int64)
@@ -104,15 +108,14 @@ class RegisteredSource:
     def _keys(self, messages: pa.RecordBatch) -> Iterator[tuple[str, ...]]:
         """The columns of the messages' keys."""
         keys = messages.column("key").cast(pa.binary()).drop_null()
-        for _, rows in by_number(schema_numbers(keys)):
+        for _, rows in self.language.split(keys):
             key = self._key_of(keys[int(rows[0])].as_py())
             if key is not None:
                 yield tuple(key.columns)
 
     def _key_of(self, key: bytes | None) -> DescribedRows | None:
         try:
-            number = -1 if key is None else schema_number(key)
-            return self.schema_of(number, self._single_key())
+            return None if key is None else self._schema(key)
         except UnreadableRecordError:
             return None
 

@@ -32,10 +32,7 @@ def avro_text(schemas: Schemas, number: int) -> str:
         SourceError: no registry answers.
     """
     registered = schemas.schema(number)
-    if registered.kind != SchemaKind.AVRO.value:
-        raise UnreadableRecordError(
-            f"names schema {number}, which is of type {registered.kind}, not AVRO"
-        )
+    registered.check(SchemaKind.AVRO)
     return _in_one(registered) if registered.references else registered.text
 
 

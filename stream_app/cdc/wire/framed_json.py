@@ -73,7 +73,7 @@ class FramedJson:
             skipped=messages.num_rows - len(rows) - len(ends),
         )
         whole = functools.reduce(joined_results, parts, none)
-        return replace(whole, bad=_as_it_came(whole.bad, messages))
+        return replace(whole, bad=as_it_came(whole.bad, messages))
 
     def _parts(
         self,
@@ -158,8 +158,8 @@ def _keys_of(messages: pa.RecordBatch) -> pa.Array:
     return messages.column("key").cast(pa.binary())
 
 
-def _as_it_came(bad: pa.RecordBatch, messages: pa.RecordBatch) -> pa.RecordBatch:
-    """Step 4: the bad records with the bytes of their messages, in their order."""
+def as_it_came(bad: pa.RecordBatch, messages: pa.RecordBatch) -> pa.RecordBatch:
+    """The bad records with the bytes of their messages, in their order; step 4."""
     if not bad.num_rows:
         return bad
     at = pc.index_in(_places(bad), _places(messages))

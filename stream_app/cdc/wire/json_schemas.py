@@ -39,10 +39,7 @@ def connect_struct(schemas: Schemas, number: int) -> Mapping[str, Any]:
         SourceError: no registry answers.
     """
     registered = schemas.schema(number)
-    if registered.kind != SchemaKind.JSON.value:
-        raise UnreadableRecordError(
-            f"names schema {number}, which is of type {registered.kind}, not JSON"
-        )
+    registered.check(SchemaKind.JSON)
     struct = _struct_or_problem(registered)
     if isinstance(struct, str):
         raise UnreadableRecordError(struct)

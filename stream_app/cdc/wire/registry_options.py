@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from stream_app.cdc.schema_registry_port import URL, USER_INFO, Registries, Schemas
+from stream_app.cdc.json_records.options import choice
+from stream_app.cdc.schema_registry_port import (
+    ID_HANDLER,
+    URL,
+    USE_ID,
+    USER_INFO,
+    IdKind,
+    Registries,
+    Schemas,
+)
 from stream_app.errors import UsageError
 from stream_app.model.options.option import TEXT, Option
 
-REGISTRY_OPTIONS = (
+AUTO_HANDLER = IdKind.AUTO.value
+NARROW_HANDLER = "Default4ByteIdHandler"
+WIDE_HANDLER = "Legacy8ByteIdHandler"
+"""Apicurio's names of classes."""
+
+REGISTRY_OPTIONS: tuple[Option[Any], ...] = (
     Option(
         URL,
         TEXT,
@@ -23,7 +38,20 @@ REGISTRY_OPTIONS = (
         "",
         "Login at the registry, USER:PASSWORD. Best written as `${env:NAME}` or `${file:PATH}`.",
     ),
+    choice(
+        USE_ID,
+        "What numbers of messages count at an address of Apicurio's own interface: as its "
+        "serializers do by default (`globalId` for `v2`, `contentId` for `v3`), or one of both.",
+        tuple(kind.value for kind in IdKind),
+    ),
+    choice(
+        ID_HANDLER,
+        "Bytes of the number in a message: as Apicurio's serializers have by default (8 for an "
+        "address with `v2`, else 4), 4, or 8.",
+        (AUTO_HANDLER, NARROW_HANDLER, WIDE_HANDLER),
+    ),
 )
+_APICURIO_2 = "/apis/registry/v2"
 _OWN = frozenset(option.key for option in REGISTRY_OPTIONS)
 
 
@@ -63,7 +91,16 @@ def schemas_of(
             where=f"source.{section}",
             fix=f'give the address of the schema registry: {section}."{URL}" = "http://…"',
         )
-    return registries.at(urls, options.get(USER_INFO, ""), section)
+    kind = IdKind(options.get(USE_ID, IdKind.AUTO.value))
+    return registries.at(urls, options.get(USER_INFO, ""), section, kind)
+
+
+def has_wide_numbers(options: Mapping[str, str]) -> bool:
+    """Whether the number of a message's schema has eight bytes."""
+    handler = options.get(ID_HANDLER, AUTO_HANDLER)
+    if handler == AUTO_HANDLER:
+        return any(url.rstrip("/").endswith(_APICURIO_2) for url in _urls(options))
+    return handler == WIDE_HANDLER
 
 
 def without_registry(options: Mapping[str, str]) -> dict[str, str]:

@@ -5,14 +5,16 @@ Implemented for each language of schemas; `plain.registered_rows` makes rows of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Protocol
+from collections.abc import Iterator, Mapping
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.source_types.connect_fields import ConnectField
 from stream_app.cdc.wire.value_cursor import AvroValues, ValueCursor
+from stream_app.cdc.wire.wire_format import by_number, schema_numbers
 
 
 class DescribedRows(Protocol):
@@ -44,8 +46,36 @@ class RowSchema(DescribedRows, Protocol):
         ...
 
 
-RowSchemaOf = Callable[[Schemas, int, str], RowSchema]
-"""Makes the schema of a number. A name makes a column of a schema that is a single value.
+SchemaKey = tuple[int, ...]
+"""The number of a schema, and what else a message says of its type."""
+Described_co = TypeVar("Described_co", bound=DescribedRows, covariant=True)
 
-It raises `UnreadableRecordError` where messages of the number are no rows.
-"""
+
+class SchemaLanguage(Protocol[Described_co]):
+    """A language of schemas. Can be pickled."""
+
+    def split(self, messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
+        """The messages of each schema, by position.
+
+        Args:
+            messages: binary [n] without nulls.
+        """
+        ...
+
+    def schema(self, schemas: Schemas, key: SchemaKey, name: str) -> Described_co:
+        """A schema of rows.
+
+        Args:
+            name: makes a column of a schema that is a single value; empty: it is refused.
+
+        Raises:
+            UnreadableRecordError: messages of the schema are no rows.
+            SourceError: no registry answers.
+        """
+        ...
+
+
+def split_by_number(messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
+    """The messages of each schema, where its number is all that they say."""
+    for number, rows in by_number(schema_numbers(messages)):
+        yield (number,), rows

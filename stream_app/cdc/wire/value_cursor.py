@@ -72,10 +72,17 @@ class ValueCursor:
         at: int64 [n]; the place in each message.
     """
 
-    def __init__(self, data: Bytes, starts: Int64s, ends: Int64s) -> None:
-        self._data = np.concatenate([data, np.zeros(_PADDING, np.uint8)])
+    def __init__(
+        self, data: Bytes, starts: Int64s, ends: Int64s, *, is_padded: bool = False
+    ) -> None:
+        """Begin at the starts.
+
+        Args:
+            is_padded: whether the data is that of another cursor.
+        """
+        self._data = data if is_padded else np.concatenate([data, np.zeros(_PADDING, np.uint8)])
         self._ends = ends
-        self._limit = len(data) + 1
+        self._limit = len(self._data) - _PADDING + 1
         """No message ends here: a broken one stays here."""
         self.at = starts.copy()
         self._steps = 0
@@ -147,7 +154,13 @@ class ValueCursor:
         return following
 
     def _longs(self, rows: Int64s) -> Int64s:
-        """Numbers of variable length, least significant seven bits first, zigzag: int64 [m]."""
+        """Numbers of variable length, zigzag: int64 [m]."""
+        numbers = self._varints(rows)
+        one = np.uint64(1)
+        return ((numbers >> one) ^ (~(numbers & one) + one)).view(np.int64)
+
+    def _varints(self, rows: Int64s) -> npt.NDArray[np.uint64]:
+        """Numbers of variable length, least significant seven bits first: uint64 [m]."""
         at = self.at[rows]
         first = self._data[at]
         at = at + 1
@@ -162,8 +175,7 @@ class ValueCursor:
             more = more[byte >= 0x80]
         self.at[rows] = np.minimum(at, self._limit)
         self._lose(rows[more])
-        one = np.uint64(1)
-        return ((numbers >> one) ^ (~(numbers & one) + one)).view(np.int64)
+        return numbers
 
     def _skip_blocks(self, of: AvroType, rows: Int64s) -> None:
         """An array or a map: blocks of items, of which the last is empty."""

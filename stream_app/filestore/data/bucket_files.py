@@ -27,6 +27,8 @@ from stream_app.filestore.data.rolling_file_writer import (
 )
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.format.deletion_vector import live_rows
+from stream_app.format.row_hash.row_texts import PlacedColumn
+from stream_app.model.checksum.summed_rows import why_unsummed
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.option import Option
@@ -68,6 +70,7 @@ class BucketFiles:
     def changelog_writer(self, *, level: int = 0) -> RollingFileWriter:
         """A writer of changelog files; Paimon calls all of them appended."""
         made = self._new_files(CHANGELOG_FILE_PREFIX, level, FileSource.APPEND)
+        made = replace(made, summed=self._summed)
         return RollingFileWriter(made, lambda _: KeyValueFile(made))
 
     def row_writer(self, *, first_sequence_number: int, source: FileSource) -> RollingFileWriter:
@@ -78,7 +81,9 @@ class BucketFiles:
                 it.
         """
         made = replace(
-            self._new_files(DATA_FILE_PREFIX, 0, source), indexes=written_indexes(self.schema)
+            self._new_files(DATA_FILE_PREFIX, 0, source),
+            indexes=written_indexes(self.schema),
+            summed=self._summed if source is FileSource.APPEND else (),
         )
         return RollingFileWriter(made, lambda rows: RowDataFile(made, first_sequence_number + rows))
 
@@ -115,6 +120,10 @@ class BucketFiles:
         if file.external_path is not None:
             return path_beside(self.folder, file.external_path)
         return f"{self.folder}/{file.file_name}"
+
+    @property
+    def _summed(self) -> tuple[PlacedColumn, ...]:
+        return () if why_unsummed(self.schema) else tuple(enumerate(self.schema.fields))
 
     def _new_files(
         self,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,9 @@ from stream_app.format.arrow_schema import arrow_schema, key_value_file_schema
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.column_stats import StatsSource, key_stats, value_stats
 from stream_app.format.data_files.registry import DATA_FILE_FORMATS
+from stream_app.format.row_hash.row_sums import sum_of_changes, sum_of_rows
+from stream_app.format.row_hash.row_texts import PlacedColumn
+from stream_app.model.checksum.row_sum import NO_CHANGES, ChangeSum
 from stream_app.model.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta, FileSource
 from stream_app.model.file_index.indexed_columns import IndexedColumn
 from stream_app.model.options.core_options import CoreOptions
@@ -56,6 +59,7 @@ class NewFiles:
         new_name: gives names of new files.
         creation_time_ms: gives the local wall clock as if it were UTC, as Paimon stores it.
         indexes: of columns, that each file has.
+        summed: the columns of the rows' checksum; empty: nobody needs one.
     """
 
     file_io: FileIO
@@ -67,6 +71,7 @@ class NewFiles:
     level: int
     source: FileSource
     indexes: tuple[IndexedColumn, ...] = ()
+    summed: tuple[PlacedColumn, ...] = ()
 
 
 class OpenDataFile(ABC):
@@ -83,6 +88,7 @@ class OpenDataFile(ABC):
         self._writer = DATA_FILE_FORMATS[made.options[FILE_FORMAT]].open_sink(
             self._sink, file_schema, made.options
         )
+        self._sum = NO_CHANGES if made.summed else None
         self._index = file_index_writer(made.file_io, self._path, made.schema, made.indexes)
 
     @property
@@ -104,6 +110,8 @@ class OpenDataFile(ABC):
                 self.nan_columns.add(column.name)
         if self._index is not None:
             self._index.add(rows)
+        if self._sum is not None:
+            self._sum += self.sum_of(rows)
         self.count(rows)
 
     def finish(self) -> DataFileMeta:
@@ -112,7 +120,7 @@ class OpenDataFile(ABC):
         size = self.size
         self._sink.close()
         self.made.file_io.sync(self._path)
-        file = self.describe(size, self._writer.statistics())
+        file = replace(self.describe(size, self._writer.statistics()), change_sum=self._sum)
         return file if self._index is None else self._index.put_into(file)
 
     def abort(self) -> None:
@@ -125,6 +133,10 @@ class OpenDataFile(ABC):
     @abstractmethod
     def columns_of(self, rows: pa.Table) -> list[pa.ChunkedArray]:
         """Convert the columns of the rows to those of the file."""
+
+    @abstractmethod
+    def sum_of(self, rows: pa.Table) -> ChangeSum:
+        """The checksum by which the rows change a table."""
 
     @abstractmethod
     def count(self, rows: pa.Table) -> None:
@@ -221,6 +233,10 @@ class RowDataFile(OpenDataFile):
         """All columns, as they are."""
         return list(rows.columns)
 
+    def sum_of(self, rows: pa.Table) -> ChangeSum:
+        """The checksum of the rows, all of which are inserts."""
+        return ChangeSum(sum_of_rows(rows, self.made.summed))
+
     def count(self, rows: pa.Table) -> None:
         """Do nothing: only the number of rows matters."""
 
@@ -288,6 +304,10 @@ class KeyValueFile(OpenDataFile):
             "delete took it back",
             fix=f"let the column have none: stream-app alter TABLE --nullable {name}",
         )
+
+    def sum_of(self, rows: pa.Table) -> ChangeSum:
+        """The checksum of the changes, by their kinds."""
+        return sum_of_changes(rows, self.made.summed)
 
     def count(self, rows: pa.Table) -> None:
         """Count deletes and sequence numbers; note the first and the last key."""

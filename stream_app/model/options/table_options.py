@@ -288,6 +288,14 @@ METASTORE_PARTITIONED_TABLE = Option(
     False,
     "Whether a Hive metastore lists the table's partitions.",
 )
+ROW_CHECKSUM = Option(
+    "stream-app.row-checksum",
+    BOOLEAN,
+    False,
+    "Each snapshot has the number of the table's rows and their checksum, kept up to date by the "
+    "commits. It needs a changelog, or a table without a primary key.",
+    is_own=True,
+)
 CATALOG = Option(
     "stream-app.catalog",
     TEXT,

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from stream_app.model.schema.origin import Origin
 from stream_app.planning.sync.target_tables import (
+    GhostTable,
     LeftOutTable,
     RefusedTable,
     SyncRules,
@@ -59,6 +60,7 @@ class Assignment:
         indexes: name of a table → its index in the job.
         taken: source table → the name of its table; of those that the job has met.
         refused: source table → why its table could not be made.
+        hidden: ghosts of online schema changes that the driver knows, and has told.
         waiting: names of tables that cannot be made for now; the job leaves their messages in the
             topic until then.
         full: why the job makes no further table; empty: it does.
@@ -68,6 +70,7 @@ class Assignment:
     indexes: Mapping[str, int] = field(default_factory=dict)
     taken: Mapping[Origin, str] = field(default_factory=dict)
     refused: Mapping[Origin, str] = field(default_factory=dict)
+    hidden: frozenset[Origin] = frozenset()
     waiting: frozenset[str] = frozenset()
     full: str = ""
 
@@ -80,6 +83,8 @@ class Assignment:
             decision = decide_target(self.rules, origin, self.taken)
             if isinstance(decision, LeftOutTable):
                 return None
+            if isinstance(decision, GhostTable):
+                return None if origin in self.hidden else NEW
             if isinstance(decision, RefusedTable):
                 return f"{decision.reason}; to fix: {decision.fix}"
             name = decision.name

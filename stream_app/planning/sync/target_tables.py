@@ -19,6 +19,8 @@ from stream_app.planning.sync.table_share import TableShare
 _EVERY = ".*"
 _NO_FOLDER = re.compile(r"[/\\$.\s\x00-\x1f\x7f]")
 _NAME_BYTES_MAX = 250
+_GHOST = re.compile(r"_+(.+?)(?:_\d{14})?_(?:gho|ghc|del|new|old)")
+"""Names of gh-ost (``gho``, ``ghc``, ``del``) and of pt-online-schema-change (``new``, ``old``)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +77,14 @@ class SyncRules:
         suffix = _by_lower_case(self.table_suffix_db).get(database, self.table_suffix)
         return f"{prefix}{self._cased(own)}{suffix}"
 
+    def hides(self, origin: Origin) -> bool:
+        """Whether a table of a MySQL is a ghost that `table_mapping` does not name."""
+        if not origin.database or origin.schema or not ghost_of(origin.table):
+            return False
+        own = origin.table if self.merge_shards else f"{origin.database}_{origin.table}"
+        named = _by_lower_case(self.table_mapping)
+        return named.keys().isdisjoint({str(origin).lower(), own.lower()})
+
     def _cased(self, name: str) -> str:
         return name if self.case_sensitive else name.lower()
 
@@ -92,6 +102,11 @@ class LeftOutTable:
 
 
 @dataclass(frozen=True, slots=True)
+class GhostTable:
+    """The decision that the job leaves out a helper table of an online schema change."""
+
+
+@dataclass(frozen=True, slots=True)
 class RefusedTable:
     """The decision that the job should take a source table, but cannot."""
 
@@ -99,8 +114,18 @@ class RefusedTable:
     fix: str
 
 
-Decision = TargetTable | LeftOutTable | RefusedTable
+Decision = TargetTable | LeftOutTable | GhostTable | RefusedTable
 LEFT_OUT = LeftOutTable()
+
+
+def ghost_of(name: str) -> str:
+    """The table whose helper in an online schema change has this name; empty: it is no such name.
+
+    Such a tool fills a copy of the table, and swaps both by a RENAME TABLE. All rows of the copy
+    are in the table too, or come into it by the swap.
+    """
+    match = _GHOST.fullmatch(name)
+    return match[1] if match else ""
 
 
 def decide_target(rules: SyncRules, origin: Origin, taken: Mapping[Origin, str]) -> Decision:
@@ -113,6 +138,8 @@ def decide_target(rules: SyncRules, origin: Origin, taken: Mapping[Origin, str])
     name = rules.name_of(origin) if named else origin.table
     if not rules.takes(origin) or not (rules.share is None or rules.share.takes(name)):
         return LEFT_OUT
+    if origin not in taken and rules.hides(origin):
+        return GhostTable()
     if not named:
         return RefusedTable(
             f"the messages of {origin} do not tell their database, by which merge-shards = false "

@@ -82,7 +82,7 @@ def analyze(
     files = StatisticsFiles(table.file_io, table.paths)
     name = files.write(statistics)
     try:
-        return batch_committer(table).commit_statistics(name, BATCH_COMMIT_IDENTIFIER)
+        return batch_committer(table).commit_analysis(BATCH_COMMIT_IDENTIFIER, statistics=name)
     except CommitError:
         files.delete(name)
         raise

@@ -27,6 +27,7 @@ from stream_app.table.check.dependent_versions import FileNeeds, file_needs
 from stream_app.table.check.doubled_keys import DoubleKeys, across_findings, hash_index_findings
 from stream_app.table.check.iceberg_check import iceberg_findings
 from stream_app.table.check.metadata_check import FileInUse, MetadataCheck, Progress
+from stream_app.table.check.row_sum_check import row_sum_findings
 from stream_app.table.check.table_replay import plan_replay
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -188,6 +189,8 @@ class TableCheck:
                 yield from DoubleKeys(table, latest).findings()
                 across = across_findings(table, latest)
                 yield from rows.unless_unsupported("keys in several partitions", across)
+            sums = row_sum_findings(table, self.report.left_out)
+            yield from rows.unless_unsupported("checksum of the rows", sums)
         yield from self._replay(table, name)
 
     def _replay(self, table: FileStoreTable, name: str) -> Iterator[Finding]:

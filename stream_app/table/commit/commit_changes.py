@@ -9,7 +9,7 @@ Source: Paimon `operation/commit/ManifestEntryChanges.java`,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -19,8 +19,12 @@ from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import Snapshot
+from stream_app.planning.commit.carried_sums import SumRecord
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
+
+RecordAbove = Callable[[SumRecord], SumRecord]
+"""Makes the record of the checksum of all rows from that of the snapshot below."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +38,9 @@ class CommitChanges:
         index: the entries of the index files that bucket changes name; also DELETEs first.
         look_ups: the buckets and files in which compactions looked up rows.
         statistics: name of their file; None: those of the latest snapshot, while they hold.
+        is_of_all: whether it replaces all rows of the table.
+        row_sums: makes the checksum of the table's rows from the record below; None: the commit's
+            files change it.
     """
 
     entries: tuple[ManifestEntry, ...]
@@ -41,6 +48,8 @@ class CommitChanges:
     index: tuple[IndexManifestEntry, ...] = ()
     look_ups: tuple[tuple[BucketId, LookUp], ...] = ()
     statistics: str | None = None
+    is_of_all: bool = False
+    row_sums: RecordAbove | None = None
 
     @property
     def record_count(self) -> int:
@@ -92,6 +101,7 @@ def changes_of_overwrite(
     return CommitChanges(
         entries=(*(entry.as_delete() for entry in live), *new.entries),
         index=(*gone, *new.index),
+        is_of_all=partitions is None,
     )
 
 

@@ -36,6 +36,7 @@ from stream_app.table.commit.commit_base import CommitBase
 from stream_app.table.commit.commit_callbacks import CommitCallbacks
 from stream_app.table.commit.commit_changes import (
     CommitChanges,
+    RecordAbove,
     changes_of_buckets,
     changes_of_overwrite,
 )
@@ -49,6 +50,7 @@ from stream_app.table.commit.metadata_files import (
 )
 from stream_app.table.commit.next_snapshot import PlannedSnapshot, next_snapshot
 from stream_app.table.commit.recorded_epochs import epochs_as_of, with_epochs
+from stream_app.table.commit.recorded_sums import with_row_sums
 from stream_app.table.file_store_table import FileStoreTable
 
 OnTop = Callable[[Snapshot | None], None]
@@ -207,16 +209,21 @@ class FileStoreCommit:
         """Delete all rows of the table, in one snapshot; otherwise as `drop_partitions`."""
         return self.overwrite(ManifestCommittable(identifier=identifier), operation=TRUNCATE)
 
-    def commit_statistics(self, name: str, identifier: int) -> Snapshot:
-        """Publish a file of statistics by its name, in an ANALYZE snapshot that changes no row.
+    def commit_analysis(
+        self, identifier: int, *, statistics: str | None = None, row_sums: RecordAbove | None = None
+    ) -> Snapshot:
+        """Publish what an analysis has learnt, in an ANALYZE snapshot that changes no row.
 
         Args:
             identifier: as `drop_partitions`.
+            statistics: the name of their file.
+            row_sums: makes the checksum of all rows from the record of the snapshot below.
 
         Raises:
-            CommitError: other writers won every race, or time is up; nothing is committed.
+            CommitConflictError: `row_sums` raised it; nothing is committed.
+            CommitError: other writers won every race; nothing is committed.
         """
-        changes = CommitChanges(entries=(), statistics=name)
+        changes = CommitChanges(entries=(), statistics=statistics, row_sums=row_sums)
         nothing = ManifestCommittable(identifier=identifier)
         kind = CommitKind.ANALYZE
         return self._publish(
@@ -315,7 +322,8 @@ class FileStoreCommit:
         base = CommitBase(self.table, latest, schema_id)
         kept = replace(changes, statistics=statistics)
         user = self.history.commit_user
-        return with_epochs(next_snapshot(user, commit, kept, lists, base), epochs)
+        made = with_epochs(next_snapshot(user, commit, kept, lists, base), epochs)
+        return with_row_sums(made, self.table, latest, changes)
 
 
 def _changes_of(

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import TypeVar
 
 import pyarrow as pa
+
+T = TypeVar("T")
 
 Stream = Callable[[], Iterator[pa.RecordBatch]]
 """Opens a stream; called when its turn comes."""
 
 
-def interleaved(streams: Iterable[Stream], threads: int) -> Iterator[pa.RecordBatch]:
+def interleaved(streams: Iterable[Callable[[], Iterator[T]]], threads: int) -> Iterator[T]:
     """The batches of all streams; `threads` of them are open at a time.
 
     Raises:
@@ -27,10 +30,10 @@ def interleaved(streams: Iterable[Stream], threads: int) -> Iterator[pa.RecordBa
             yield from stream()
         return
     waiting = iter(streams)
-    fetched: dict[Future[pa.RecordBatch | None], Iterator[pa.RecordBatch]] = {}
+    fetched: dict[Future[T | None], Iterator[T]] = {}
     with ThreadPoolExecutor(threads, thread_name_prefix="read") as pool:
 
-        def fetch(batches: Iterator[pa.RecordBatch]) -> None:
+        def fetch(batches: Iterator[T]) -> None:
             fetched[pool.submit(next, batches, None)] = batches
 
         try:

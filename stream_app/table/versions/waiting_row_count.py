@@ -60,3 +60,15 @@ def rows_that_wait(
         newest=max(0, latest.delta_record_count or 0) if is_epoch else 0,
         age_s=(table.clock.now_ms() - latest.time_millis) / 1000,
     )
+
+
+def newest_at_rest(table: FileStoreTable) -> Snapshot | None:
+    """The newest snapshot of which no row waits for a compaction; None: there is none.
+
+    Raises:
+        CorruptFileError: a manifest is missing or damaged.
+    """
+    for snapshot in table.snapshots.backwards():
+        if not rows_that_wait(table, snapshot, counts_newest=True):
+            return snapshot
+    return None

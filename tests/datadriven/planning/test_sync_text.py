@@ -23,10 +23,12 @@ from stream_app.planning.sync.named_tables import why_never
 from stream_app.planning.sync.new_tables import NewTable, OneTable, TableRules, new_table
 from stream_app.planning.sync.table_share import TableShare
 from stream_app.planning.sync.target_tables import (
+    GhostTable,
     LeftOutTable,
     SyncRules,
     TargetTable,
     decide_target,
+    ghost_of,
 )
 from tests.support.suite.datadriven import Case, run_file
 
@@ -74,6 +76,8 @@ def _tables(case: Case) -> str:
             shown.append(f"{line} → {decision.name}")
         elif isinstance(decision, LeftOutTable):
             shown.append(f"{line} is left out")
+        elif isinstance(decision, GhostTable):
+            shown.append(f"{line} is a ghost of {ghost_of(origin.table)}")
         else:
             shown += [f"{line} is refused: {decision.reason}", f"  to fix: {decision.fix}"]
     return "\n".join(shown)

@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
+from stream_app.cdc.schema_registry_port import Registered
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.brokers.schema_registry import encoded
 from tests.support.jobs.ingest_process import write_conf
 from tests.support.jobs.ingest_server import IngestServer
 from tests.support.judges.paimon_java import PaimonJava
+from tests.support.messages.registered_messages import protobuf_bytes
 from tests.testbed.servers.apicurio import Apicurio
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.java, pytest.mark.slow]
@@ -38,7 +40,12 @@ class _AvroTopic:
     registry: Apicurio
     name: str
     format: str = "avro"
+    zeros: int = 2
     messages: list[tuple[bytes | None, bytes | None]] = field(default_factory=list)
+
+    @property
+    def address(self) -> str:
+        return self.registry.url
 
     def key(self, key: int) -> bytes:
         return encoded(self.registry.add(f"{self.name}-key", KEY), KEY, {"id": key})
@@ -84,7 +91,71 @@ class _JsonTopic(_AvroTopic):
         return struct.pack(">BI", 0, number) + json.dumps(value).encode()
 
 
-TOPICS = {"avro": _AvroTopic, "json-schema": _JsonTopic}
+@dataclass
+class _ApicurioTopic(_AvroTopic):
+    """The same bytes as Apicurio's serializers of version 2 write, by numbers of its interface."""
+
+    zeros: int = 6
+
+    @property
+    def address(self) -> str:
+        return f"{self.registry.server}/apis/registry/v2"
+
+    def key(self, key: int) -> bytes:
+        return self._wide("key", 1, super().key(key))
+
+    def row(self, key: int, *more: dict[str, Any], **values: Any) -> None:
+        super().row(key, *more, **values)
+        _, value = self.messages.pop()
+        assert value is not None
+        self.messages.append((self.key(key), self._wide("value", 2 if more else 1, value)))
+
+    def _wide(self, subject: str, version: int, message: bytes) -> bytes:
+        number = self.registry.numbers(f"{self.name}-{subject}", version)["globalId"]
+        return struct.pack(">BQ", 0, number) + message[5:]
+
+
+KEY_PROTO = 'syntax = "proto3"; message Key { int64 id = 1; }'
+ROW_PROTO = """
+syntax = "proto3";
+import "google/protobuf/timestamp.proto";
+message Unused { int64 id = 1; }
+message Order {
+  message Person { string name = 1; }
+  int64 id = 1;
+  Person by = 2;
+  %s
+}
+"""
+
+
+@dataclass
+class _ProtobufTopic(_AvroTopic):
+    """The same rows as Protobuf, the second type of a schema."""
+
+    format: str = "protobuf"
+
+    def key(self, key: int) -> bytes:
+        return self._message("key", KEY_PROTO, [0], {"id": key})
+
+    def row(self, key: int, *more: dict[str, Any], **values: Any) -> None:
+        text = ROW_PROTO % ("google.protobuf.Timestamp at = 3;" if more else "")
+        if more:
+            values["at"] = "2024-02-29T23:59:59.123Z"
+        row = {"id": key, "by": {"name": f"n{key}"}, **values}
+        self.messages.append((self.key(key), self._message("value", text, [1], row)))
+
+    def _message(self, subject: str, text: str, path: list[int], value: Any) -> bytes:
+        number = self.registry.add(f"{self.name}-{subject}", text, schemaType="PROTOBUF")
+        return protobuf_bytes(Registered(number, "PROTOBUF", text), path, value)
+
+
+TOPICS = {
+    "avro": _AvroTopic,
+    "json-schema": _JsonTopic,
+    "protobuf": _ProtobufTopic,
+    "apicurio": _ApicurioTopic,
+}
 
 
 @pytest.mark.parametrize("name", TOPICS)
@@ -100,7 +171,10 @@ def test_a_topic_becomes_a_table_that_follows_its_schema(
     new_topic(kafka_broker, name=topic.name)
     for key in range(4):
         topic.old(key)
-    topic.messages += [(topic.key(2), None), (topic.key(3), b"\x00\x00\x7f\xff\xff\x01")]
+    topic.messages += [
+        (topic.key(2), None),
+        (topic.key(3), b"\x00" * topic.zeros + b"\x7f\xff\xff\x01"),
+    ]
     topic.new(1)
     topic.old(5)
     produce(kafka_broker, topic.name, topic.messages)
@@ -110,7 +184,7 @@ def test_a_topic_becomes_a_table_that_follows_its_schema(
             "bootstrap-servers": kafka_broker.bootstrap,
             "topics": [topic.name],
             "format": topic.format,
-            f"{topic.format}.schema.registry.url": apicurio.url,
+            f"{topic.format}.schema.registry.url": topic.address,
         },
         sync={"warehouse": str(tmp_path / "warehouse"), "database": "ods"},
         stream={

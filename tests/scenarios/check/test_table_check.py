@@ -339,8 +339,10 @@ def test_damage_is_found_in_the_rows(shop: Damage, damage: Callable[[Damage], No
 
 def test_every_kind_of_finding_of_a_table_is_tested() -> None:
     tested = set().union(*QUICK.values(), *DEEP.values())
-    # test_double_keys.py, test_hash_index_check.py, test_iceberg_sql.py, test_waiting_rows.py
+    # test_row_checksum.py, test_double_keys.py, test_hash_index_check.py, test_iceberg_sql.py and
+    # test_waiting_rows.py
     of_other_tables = {
+        FindingKind.CHECKSUM,
         FindingKind.DOUBLE_KEYS,
         FindingKind.HASH_INDEX,
         FindingKind.ICEBERG,

@@ -23,6 +23,7 @@ from tests.simulation.model.kept_versions import KeptVersions
 from tests.simulation.model.merging import deduplicate, placed
 from tests.simulation.model.named_files import files_of, named_files, with_memory
 from tests.simulation.model.promises import demand
+from tests.simulation.model.row_checksums import check_row_sum
 from tests.simulation.model.state import (
     COLUMNS,
     Row,
@@ -307,6 +308,7 @@ class Oracle:
         self.time.seen.append(self._state.seen())
         self.time.states.append(self._state.copy())
         self._known[snapshot.delta_manifest_list] = self.time.rows[-1], changes
+        check_row_sum(self.table, snapshot, self.time.seen[-1])
         if self.table.options.writes_changelog:
             self._check_changelog(snapshot, changes, before)
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import unquote
 
 import fastavro
 
@@ -71,7 +72,7 @@ def schema_registry(login: str = "") -> Iterator[Registry]:
         def do_GET(self) -> None:
             wanted = f"Basic {base64.b64encode(login.encode()).decode()}" if login else None
             if self.path.startswith("/subjects/"):
-                known = registry.subjects.get(self.path)
+                known = registry.subjects.get(unquote(self.path))
                 self._answer(200 if known else 404, known or {"error_code": 40401})
                 return
             number = int(self.path.rpartition("/")[2])

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 import struct
+from dataclasses import dataclass
 from typing import Any
 
+from google.protobuf import json_format
+
+from stream_app.cdc.schema_registry_port import Registered
+from stream_app.cdc.wire.protobuf_schemas import message_class
 from tests.support.brokers.schema_registry import Registry, encoded
 
 
@@ -16,8 +21,48 @@ def encoded_json(registry: Registry, number: int, value: Any) -> bytes:
         case "AVRO":
             schema = json.loads(_with_references(registry, answer))
             return encoded(number, schema, _with_bytes(value))
+        case "PROTOBUF":
+            return protobuf_message(registry, number, value)
         case _:
             return struct.pack(">BI", 0, number) + json.dumps(value).encode()
+
+
+def protobuf_message(registry: Registry, number: int, value: Any) -> bytes:
+    """A message of Protobuf, of the type whose indexes a list before the value tells."""
+    path, fields = value if isinstance(value, list) else ([0], value)
+    answer = registry.schemas[number]
+    references = tuple(
+        (one["name"], registry.subjects[f"/subjects/{one['subject']}/versions/1"]["schema"])
+        for one in answer.get("references", ())
+    )
+    return protobuf_bytes(
+        Registered(number, "PROTOBUF", answer["schema"], references), path, fields
+    )
+
+
+def protobuf_bytes(schema: Registered, path: list[int], fields: Any) -> bytes:
+    """A message as Confluent's serializer writes it."""
+    of = message_class(One(schema), schema.number, path)
+    body = json_format.ParseDict(fields, of(), ignore_unknown_fields=False).SerializeToString()
+    indexes = b"\0" if path == [0] else bytes([2 * len(path), *(2 * index for index in path)])
+    return struct.pack(">BI", 0, schema.number) + indexes + bytes(body)
+
+
+def protobuf_body(text: str, fields: Any) -> bytes:
+    """A message of the first type of a schema, without the number of that."""
+    return protobuf_bytes(Registered(1, "PROTOBUF", text), [0], fields)[5:]
+
+
+@dataclass(frozen=True)
+class One:
+    """A registry of one schema."""
+
+    registered: Registered
+
+    def schema(self, number: int) -> Registered:
+        """It."""
+        assert number == self.registered.number
+        return self.registered
 
 
 def _with_bytes(value: Any) -> Any:

@@ -29,7 +29,8 @@ class Apicurio:
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="stream_app-apicurio-"))
         port = a_free_port()
-        self.url = f"http://127.0.0.1:{port}/apis/ccompat/v7"
+        self.server = f"http://127.0.0.1:{port}"
+        self.url = f"{self.server}/apis/ccompat/v7"
         runner = apicurio_home() / f"apicurio-registry-app-{APICURIO_VERSION}-runner.jar"
         self._process = ServerProcess(
             [
@@ -51,6 +52,13 @@ class Apicurio:
         path = f"/subjects/{subject}/versions"
         text = schema if isinstance(schema, str) else json.dumps(schema)
         return int(self._call(path, {"schema": text, **more})["id"])
+
+    def numbers(self, subject: str, version: int) -> dict[str, int]:
+        """What a version is called by Apicurio's own serializers: ``globalId``, ``contentId``."""
+        path = f"/apis/registry/v3/groups/default/artifacts/{subject}/versions/{version}"
+        with urllib.request.urlopen(self.server + path, timeout=60) as answer:
+            facts: dict[str, int] = json.load(answer)
+        return facts
 
     def close(self) -> None:
         """End it and delete its folder."""

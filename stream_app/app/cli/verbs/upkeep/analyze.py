@@ -9,9 +9,13 @@ from collections.abc import Iterator
 from stream_app.app.cli.arguments.table import named_table
 from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments, run_upkeep
 from stream_app.app.text.listing import counted
+from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.analyze.analysis import analyze, analyzed_columns
+from stream_app.table.analyze.row_checksum import publish_row_checksum
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_for_writing
+from stream_app.table.versions.row_sum_records import record_below
 
 DESCRIPTION = "Publish a table's number of rows and bytes, and statistics of its columns."
 EPILOG = """\
@@ -20,9 +24,14 @@ values (exactly up to 65,535, else about), nulls, least and greatest values, and
 of Spark and Flink use them. Later commits carry them on until the schema changes. Jobs continue.
 Columns that are not named lose the statistics that they had.
 
+A table with 'stream-app.row-checksum' has the checksum of its rows in each snapshot. It is unknown
+after a commit of another engine, and where the table had snapshots before the option: --checksum
+makes it known again.
+
 examples:
   stream-app analyze warehouse/shop.db/orders
   stream-app analyze warehouse/shop.db/orders --columns id,customer
+  stream-app analyze warehouse/shop.db/orders --checksum
   stream-app inspect warehouse/shop.db/orders statistics"""
 
 
@@ -31,6 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_upkeep_arguments(parser)
     parser.add_argument(
         "--columns", metavar="A,B", help="these columns; default: all that are not nested"
+    )
+    parser.add_argument(
+        "--checksum",
+        action="store_true",
+        help="instead: read all rows, and publish the checksum that later commits carry on",
     )
 
 
@@ -43,6 +57,8 @@ def run(args: argparse.Namespace) -> int:
         CommitError: others won every race.
     """
     table = open_for_writing(named_table(args.table))
+    if args.checksum:
+        return _run_checksum(args, table)
     names = None if args.columns is None else [part.strip() for part in args.columns.split(",")]
     columns = analyzed_columns(table.schema, names)
     newest = table.snapshots.latest()
@@ -53,6 +69,20 @@ def run(args: argparse.Namespace) -> int:
         yield f"analyzed the table in snapshot {snapshot.snapshot_id}"
 
     plan = _plan_lines(newest, [column.name for column in columns])
+    return run_upkeep(args, plan, result_lines, is_empty=newest is None)
+
+
+def _run_checksum(args: argparse.Namespace, table: FileStoreTable) -> int:
+    if args.columns is not None:
+        raise UsageError("--checksum is of all columns", fix="leave out --columns")
+
+    def result_lines() -> Iterator[str]:
+        snapshot = publish_row_checksum(table, threads=os.cpu_count() or 1)
+        assert snapshot is not None, "a table keeps its newest snapshot"
+        yield f"snapshot {snapshot.snapshot_id} has {record_below(table, snapshot).total}"
+
+    newest = table.snapshots.latest()
+    plan = ["the table has no snapshot" if newest is None else "all rows are read"]
     return run_upkeep(args, plan, result_lines, is_empty=newest is None)
 
 

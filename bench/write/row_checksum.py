@@ -1,0 +1,89 @@
+"""What the checksum of a table's rows costs an epoch: decode, write and commit, with and without.
+
+    python -m bench.write.row_checksum [--messages N] [--rounds N]
+
+Messages of the shop, with both images, into a table of two buckets with changelog input. In one
+process, one core, in turns that begin with the one and the other. Figures are the least times of
+the processor. Goal: at most 5 % of the epoch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from bench.shop.shop_changes import fresh_folder, message_batches, shop_format, shop_schema
+from stream_app.clock import SystemClock
+from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.format.row_hash.row_sums import sum_of_changes
+from stream_app.model.options.table_options import ROW_CHECKSUM
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.registry import bucket_assigner, bucket_writer
+from stream_app.table.versions.index_manifests import NO_INDEX
+from stream_app.table.write.bucket_writer import flushed_files
+
+MESSAGES = 250_000
+ROUNDS = 7
+GOAL = 0.05
+
+
+def epoch(table: FileStoreTable, batches: list[pa.RecordBatch]) -> None:
+    """Decode the messages, and write the rows of each bucket."""
+    pipeline, assigner = shop_format(table.schema), bucket_assigner(table, NO_INDEX)
+    writers = {}
+    for batch in batches:
+        for partition, bucket, rows in assigner.assign(pipeline.decode(batch).changes.rows):
+            if (partition, bucket) not in writers:
+                made = bucket_writer(table, partition, bucket, next_sequence_number=0)
+                writers[partition, bucket] = made
+            writers[partition, bucket].write(rows)
+    for (partition, bucket), writer in writers.items():
+        flushed_files(writer, partition, bucket)
+
+
+def lines(folder: Path, messages: int = MESSAGES, rounds: int = ROUNDS) -> Iterator[str]:
+    """The lines of the table."""
+    pa.set_cpu_count(1)
+    schema = shop_schema()
+    batches = list(message_batches(messages))
+    files, least = LocalFileIO(), {"false": float("inf"), "true": float("inf")}
+    for turn in range(2 * rounds):
+        value = ("false", "true")[(turn + turn // 2) % 2]
+        options = {**schema.options, ROW_CHECKSUM.key: value}
+        place = fresh_folder(folder, f"t{turn}")
+        table = FileStoreTable(place, replace(schema, options=options), files, SystemClock())
+        began = time.process_time()
+        epoch(table, batches)
+        least[value] = min(least[value], time.process_time() - began)
+    pieces = [shop_format(schema).decode(batch).changes.rows for batch in batches]
+    columns = tuple(enumerate(schema.fields))
+    began = time.process_time()
+    for rows in pieces:
+        sum_of_changes(rows, columns)
+    alone = (time.process_time() - began) / sum(rows.num_rows for rows in pieces)
+    yield "| | µs of the processor a message |"
+    yield "| --- | ---: |"
+    yield f"| epoch without | {least['false'] / messages * 1e6:.2f} |"
+    yield f"| with the checksum | {least['true'] / messages * 1e6:.2f} |"
+    yield f"| share, goal {GOAL:.0%} | {least['true'] / least['false'] - 1:.1%} |"
+    yield f"| one row's hash | {alone * 1e6:.2f} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.write.row_checksum")
+    parser.add_argument("--messages", type=int, default=MESSAGES)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
+        for line in lines(Path(folder), args.messages, args.rounds):
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

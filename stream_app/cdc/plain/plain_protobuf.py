@@ -1,0 +1,113 @@
+"""Rows as Protobuf of a schema registry: the format ``protobuf``.
+
+Messages are read in columns (`wire.protobuf_cursor`). Google's library reads the others: those with
+repeated fields, maps or other messages in a column of the table.
+
+Source: Confluent's "Wire format" and `ProtobufData.java`; Protobuf's "ProtoJSON Format".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.arrow_buffers import Int64s
+from stream_app.cdc.json_records.options import CheckedOptions
+from stream_app.cdc.message_format import Format, FormatSetup
+from stream_app.cdc.plain.registered_format import RegisteredFormat
+from stream_app.cdc.plain.registered_rows import RegisteredRows
+from stream_app.cdc.schema_registry_port import Registries, Schemas
+from stream_app.cdc.source_types.connect_fields import ConnectField
+from stream_app.cdc.wire.protobuf_cursor import ProtobufCursor, protobuf_cursor
+from stream_app.cdc.wire.protobuf_fields import ProtobufField, connect_field, fields_of
+from stream_app.cdc.wire.protobuf_schemas import check_protoc, message_class
+from stream_app.cdc.wire.protobuf_values import json_of
+from stream_app.cdc.wire.row_schema import SchemaKey
+from stream_app.cdc.wire.value_cursor import AvroValues
+from stream_app.cdc.wire.wire_format import by_number, schema_numbers
+
+_NAME = "protobuf"
+
+
+@dataclass(frozen=True, slots=True)
+class _ProtobufRows:
+    """Implements `row_schema.RowSchema`.
+
+    Attributes:
+        of: Google's class of the messages.
+    """
+
+    number: int
+    of: Any
+    fields: tuple[ProtobufField, ...]
+
+    @property
+    def columns(self) -> Mapping[str, ConnectField]:
+        """See `RowSchema`."""
+        return {one.name: connect_field(one) for one in self.fields}
+
+    def values(self, messages: pa.Array) -> tuple[ProtobufCursor, Mapping[str, AvroValues]]:
+        """See `RowSchema`."""
+        walk = protobuf_cursor(messages)
+        walk.paths()
+        return walk, walk.fields(self.fields)
+
+    def json_of(self, message: bytes) -> bytes:
+        """See `RowSchema`."""
+        cursor = protobuf_cursor(pa.array([message], pa.binary()))
+        cursor.paths()
+        document = json_of(self.of, message[int(cursor.at[0]) :], self.number)
+        return json.dumps(document, ensure_ascii=False).encode()
+
+
+class _Protobuf:
+    """Implements `row_schema.SchemaLanguage`."""
+
+    def split(self, messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
+        """See `SchemaLanguage`; the key has the indexes of the message's type."""
+        for number, rows in by_number(schema_numbers(messages)):
+            if number < 0:
+                yield (number,), rows
+                continue
+            paths = protobuf_cursor(messages.take(pa.array(rows))).paths()
+            if (paths == paths[0]).all():
+                yield (number, *_path(paths[0])), rows
+                continue
+            distinct, which = np.unique(paths, axis=0, return_inverse=True)
+            for at, some in by_number(which.reshape(-1)):  # a loop over types
+                yield (number, *_path(distinct[at])), rows[some]
+
+    def schema(self, schemas: Schemas, key: SchemaKey, name: str) -> _ProtobufRows:
+        """See `SchemaLanguage`; each message is a record, whatever the name."""
+        del name
+        number, *path = key
+        of = message_class(schemas, number, path)
+        return _ProtobufRows(number, of, _fields(of))
+
+
+@lru_cache(maxsize=256)
+def _fields(of: Any) -> tuple[ProtobufField, ...]:
+    return tuple(fields_of(of.DESCRIPTOR))
+
+
+def _path(indexes: Int64s) -> list[int]:
+    path: list[int] = indexes[indexes >= 0].tolist()
+    return path
+
+
+def _made(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> RegisteredRows:
+    check_protoc(_NAME)
+    return RegisteredRows(_NAME, _Protobuf(), schemas, setup, options)
+
+
+def plain_protobuf(registries: Registries) -> Format:
+    """The format, which asks registries for schemas."""
+    return RegisteredFormat(
+        name=_NAME, registries=registries, language=_Protobuf(), make=_made
+    ).declared()

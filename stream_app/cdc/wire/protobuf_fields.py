@@ -1,0 +1,142 @@
+"""The fields of Protobuf's messages, as the cursor reads them and as Kafka Connect describes them.
+
+Source: Confluent's `ProtobufData.java`; Protobuf's "Well-Known Types".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from stream_app.cdc.source_types.connect import TIME
+from stream_app.cdc.source_types.connect_fields import ConnectField
+from stream_app.cdc.wire.avro_types import AvroType
+
+WIRE_VARINT, WIRE_64, WIRE_LENGTH, WIRE_32 = 0, 1, 2, 5
+"""Wire types."""
+
+
+class FieldKind(Enum):
+    """How the bytes of a field are read: its name, Avro's word for its values, its wire type."""
+
+    INT64 = ("int64", "long", WIRE_VARINT)
+    INT32 = ("int32", "long", WIRE_VARINT)
+    UINT64 = ("uint64", "long", WIRE_VARINT)
+    UINT32 = ("uint32", "long", WIRE_VARINT)
+    SINT64 = ("sint64", "long", WIRE_VARINT)
+    SINT32 = ("sint32", "long", WIRE_VARINT)
+    BOOL = ("bool", "boolean", WIRE_VARINT)
+    ENUM = ("enum", "enum", WIRE_VARINT)
+    FIXED32 = ("fixed32", "long", WIRE_32)
+    SFIXED32 = ("sfixed32", "long", WIRE_32)
+    FLOAT = ("float", "float", WIRE_32)
+    FIXED64 = ("fixed64", "long", WIRE_64)
+    SFIXED64 = ("sfixed64", "long", WIRE_64)
+    DOUBLE = ("double", "double", WIRE_64)
+    STRING = ("string", "string", WIRE_LENGTH)
+    BYTES = ("bytes", "bytes", WIRE_LENGTH)
+    TIMESTAMP = ("timestamp", "long", WIRE_LENGTH)
+    WRAPPER = ("wrapper", "", WIRE_LENGTH)
+    OTHER = ("other", "", -1)
+    """Repeated fields, maps and other messages: left to the reader of single messages."""
+
+    @property
+    def avro(self) -> str:
+        """Avro's word for the values."""
+        return str(self.value[1])
+
+    @property
+    def wire_type(self) -> int:
+        """The wire type of the field."""
+        return int(self.value[2])
+
+
+@dataclass(frozen=True, slots=True)
+class ProtobufField:
+    """A field of a message.
+
+    Attributes:
+        has_presence: whether a missing value is null; else it is the type's zero.
+        symbols: of an enum, by number.
+        inner: the value's field, of a wrapper.
+        is_list: whether it is repeated, and no map.
+    """
+
+    name: str
+    number: int
+    kind: FieldKind
+    has_presence: bool
+    symbols: Mapping[int, str] = field(default_factory=dict, hash=False)
+    inner: ProtobufField | None = None
+    is_list: bool = False
+
+    @property
+    def of(self) -> AvroType:
+        """The values in Avro's terms."""
+        attributes = {"symbols": list(self.symbols.values())} if self.symbols else {}
+        return AvroType(self.kind.avro, attributes)
+
+
+_KINDS = {
+    1: FieldKind.DOUBLE, 2: FieldKind.FLOAT, 3: FieldKind.INT64, 4: FieldKind.UINT64,
+    5: FieldKind.INT32, 6: FieldKind.FIXED64, 7: FieldKind.FIXED32, 8: FieldKind.BOOL,
+    9: FieldKind.STRING, 12: FieldKind.BYTES, 13: FieldKind.UINT32, 14: FieldKind.ENUM,
+    15: FieldKind.SFIXED32, 16: FieldKind.SFIXED64, 17: FieldKind.SINT32, 18: FieldKind.SINT64,
+}  # fmt: skip
+"""Types of `FieldDescriptor`."""
+_TIMESTAMP = "google.protobuf.Timestamp"
+_WRAPPERS = frozenset(
+    f"google.protobuf.{name}Value"
+    for name in (
+        "Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes",
+    )
+)  # fmt: skip
+_SMALL = frozenset([FieldKind.INT32, FieldKind.SINT32, FieldKind.SFIXED32])
+_LITERALS = {
+    "long": "int64", "boolean": "boolean", "float": "float32", "double": "float64",
+    "string": "string", "bytes": "bytes", "enum": "string",
+}  # fmt: skip
+
+
+def fields_of(message: Any) -> Iterator[ProtobufField]:
+    """The fields of a message's descriptor."""
+    for declared in message.fields:
+        yield _field(declared)
+
+
+def _field(declared: Any) -> ProtobufField:
+    name, number = declared.name, declared.number
+    is_message = declared.message_type is not None
+    if declared.is_repeated:
+        is_map = is_message and declared.message_type.GetOptions().map_entry
+        return ProtobufField(name, number, FieldKind.OTHER, False, is_list=not is_map)
+    if is_message:
+        full = declared.message_type.full_name
+        if full == _TIMESTAMP:
+            return ProtobufField(name, number, FieldKind.TIMESTAMP, True)
+        if full in _WRAPPERS:
+            inner = _field(declared.message_type.fields[0])
+            return ProtobufField(name, number, FieldKind.WRAPPER, True, inner=inner)
+        return ProtobufField(name, number, FieldKind.OTHER, True)
+    kind = _KINDS.get(declared.type, FieldKind.OTHER)
+    symbols: dict[int, str] = {}
+    if kind is FieldKind.ENUM:
+        for symbol in declared.enum_type.values:
+            symbols.setdefault(symbol.number, symbol.name)
+    has_default = declared.has_presence and bool(declared.has_default_value)
+    if has_default:  # of proto2; the other reader knows it
+        kind = FieldKind.OTHER
+    return ProtobufField(name, number, kind, declared.has_presence, symbols)
+
+
+def connect_field(one: ProtobufField) -> ConnectField:
+    """A field as Kafka Connect describes it; a later version of the schema may lack it."""
+    shown = one.inner or one
+    if shown.kind is FieldKind.OTHER:
+        literal = "array" if shown.is_list else "struct"
+        return ConnectField(literal, "", {})
+    literal = "int32" if shown.kind in _SMALL else _LITERALS[shown.kind.avro]
+    semantic = f"{TIME}NanoTimestamp" if shown.kind is FieldKind.TIMESTAMP else ""
+    return ConnectField(literal, semantic, {})

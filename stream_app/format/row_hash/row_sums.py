@@ -1,0 +1,68 @@
+"""Computes the checksum of rows in columns. docs/FORMAT.md defines it for other programs.
+
+The writers of files sum up changes as they write them, and `table.check.summed_rows` whole tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.format.row_hash.md5_lanes import UInt64s, md5_lanes
+from stream_app.format.row_hash.row_texts import PlacedColumn, row_texts
+from stream_app.model.checksum.row_sum import NO_ROWS, ChangeSum, RowSum
+from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.table_schema import VALUE_KIND
+
+_ROWS_AT_ONCE = 65_536
+"""Bounds the memory of the rows' texts."""
+
+
+def summed_columns(fields: RowType) -> list[PlacedColumn]:
+    """The columns that take part in a table's checksum; empty if one of them has no text."""
+    columns = list(enumerate(fields))
+    return [] if any(field.data_type.is_nested for _, field in columns) else columns
+
+
+def row_hashes(rows: pa.RecordBatch, columns: Sequence[PlacedColumn]) -> tuple[UInt64s, UInt64s]:
+    """The two numbers of each row: uint64 [n] and uint64 [n]."""
+    return md5_lanes(*row_texts(rows, columns))
+
+
+def sum_of_rows(rows: pa.RecordBatch | pa.Table, columns: Sequence[PlacedColumn]) -> RowSum:
+    """The checksum of rows, whatever their kind."""
+    total = NO_ROWS
+    for batch in _pieces(rows):
+        high, low = row_hashes(batch, columns)
+        total += RowSum(batch.num_rows, int(high.sum()), int(low.sum()))
+    return total
+
+
+def sum_of_changes(
+    changes: pa.RecordBatch | pa.Table, columns: Sequence[PlacedColumn]
+) -> ChangeSum:
+    """The checksum of the rows that come (+I, +U) less that of those that go (-U, -D).
+
+    Args:
+        changes: with `_VALUE_KIND`.
+    """
+    total, befores, afters = NO_ROWS, 0, 0
+    for batch in _pieces(changes):
+        high, low = row_hashes(batch, columns)
+        kinds = batch.column(VALUE_KIND).to_numpy()
+        goes = (kinds & 1).astype(np.bool_)
+        gone = RowSum(int(goes.sum()), int(high[goes].sum()), int(low[goes].sum()))
+        whole = RowSum(batch.num_rows, int(high.sum()), int(low.sum()))
+        total = total + whole - gone - gone
+        befores += int(np.count_nonzero(kinds == RowKind.UPDATE_BEFORE))
+        afters += int(np.count_nonzero(kinds == RowKind.UPDATE_AFTER))
+    return ChangeSum(total, afters - befores)
+
+
+def _pieces(rows: pa.RecordBatch | pa.Table) -> list[pa.RecordBatch]:
+    table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+    batches: list[pa.RecordBatch] = table.to_batches(max_chunksize=_ROWS_AT_ONCE)
+    return batches

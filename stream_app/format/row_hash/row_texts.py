@@ -1,0 +1,144 @@
+"""The canonical text of a row, which Arrow makes in columns and a database makes in SQL.
+
+A row is the text of each value that is not null, in the order of the columns, with nothing between:
+`POSITION=VALUE;`. So a column that a schema appends changes no text of the older rows, whose value
+is null. The position counts the table's columns from 0. `row_sums` hashes the texts.
+
+========================  =========================================================
+type                      VALUE
+========================  =========================================================
+BOOLEAN                   `1` or `0`
+TINYINT … BIGINT          decimal digits, with `-`
+DECIMAL                   the unscaled number's digits, with `-`
+FLOAT, DOUBLE             8 or 16 hexadecimal digits of its bits; NaN is positive and quiet
+CHAR, VARCHAR, STRING     `BYTES:TEXT`, in UTF-8 and without any padding
+BINARY, VARBINARY, BYTES  hexadecimal digits, in lower case
+DATE                      days since 1970-01-01
+TIME                      milliseconds since midnight
+TIMESTAMP (both)          microseconds since 1970-01-01; nanoseconds from precision 7 on
+========================  =========================================================
+
+Nested types have none. The SQL of the same texts: `app.ops.check.database_sums`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.arrow_buffers import Bytes, Int64s, lengths_of, own_bytes
+from stream_app.model.schema.data_type import DataField, DataType, TypeRoot
+
+PlacedColumn = tuple[int, DataField]
+"""A column and its position in the table."""
+
+_HEX = np.frombuffer(b"".join(f"{byte:02x}".encode() for byte in range(256)), np.uint16)
+_LOW_DIGITS_MAX = 18
+"""The digits of a decimal that 8 bytes hold."""
+
+
+def row_texts(rows: pa.RecordBatch, columns: Iterable[PlacedColumn]) -> tuple[Bytes, Int64s]:
+    """The texts of n rows, one after the other: uint8, and their offsets: int64 [n + 1].
+
+    Args:
+        rows: has the columns by their names.
+        columns: those that take part, in the order of their positions.
+    """
+    pieces: list[pa.Array | pa.Scalar] = []
+    before = ""
+    for position, field in columns:
+        values = rows.column(field.name)
+        begin = f"{position}="
+        own = _value_pieces(values, field.data_type)
+        if values.null_count:
+            pieces += [_constant(before)] if before else []
+            pieces.append(_joined([_constant(begin), *own, _constant(";")], nulls=True))
+            before = ""
+        else:
+            pieces += [_constant(before + begin), *own]
+            before = ";"
+    pieces.append(_constant(before))
+    if not any(isinstance(piece, pa.Array) for piece in pieces):
+        return np.empty(0, np.uint8), np.zeros(rows.num_rows + 1, np.int64)
+    return own_bytes(_joined(pieces))
+
+
+def _joined(pieces: Sequence[pa.Array | pa.Scalar], *, nulls: bool = False) -> pa.Array:
+    """Join pieces row by row.
+
+    Args:
+        nulls: whether a piece that is null makes the whole null; else it is left out.
+    """
+    handling = {"null_handling": "emit_null"} if nulls else {"null_handling": "replace"}
+    return pc.binary_join_element_wise(*pieces, _constant(""), **handling)
+
+
+def _constant(text: str) -> pa.Scalar:
+    return pa.scalar(text.encode(), pa.binary())
+
+
+def _value_pieces(values: pa.Array, data_type: DataType) -> list[pa.Array | pa.Scalar]:
+    """The texts of one column, as pieces of binary [n]; null where the value is."""
+    match data_type.root:
+        case TypeRoot.CHAR | TypeRoot.VARCHAR:
+            lengths = pc.cast(pa.array(lengths_of(values)), pa.string()).cast(pa.binary())
+            return [lengths, _constant(":"), values.cast(pa.binary())]
+        case TypeRoot.BINARY | TypeRoot.VARBINARY:
+            return [_hexadecimal(values)]
+        case TypeRoot.FLOAT | TypeRoot.DOUBLE:
+            return [_bits(values)]
+        case _:
+            return [pc.cast(_numbers(values, data_type), pa.string()).cast(pa.binary())]
+
+
+def _numbers(values: pa.Array, data_type: DataType) -> pa.Array:
+    """The values of a column as whole numbers."""
+    match data_type.root:
+        case TypeRoot.BOOLEAN:
+            return values.cast(pa.int8())
+        case TypeRoot.DECIMAL:
+            return _unscaled(values, data_type.precision)
+        case TypeRoot.DATE | TypeRoot.TIME:
+            return values.view(pa.int32())
+        case TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ:
+            numbers = values.view(pa.int64())
+            return pc.multiply(numbers, 1000) if values.type.unit == "ms" else numbers
+        case TypeRoot.ARRAY | TypeRoot.MAP | TypeRoot.ROW:
+            raise AssertionError("nested values have no canonical text")
+        case _:
+            return values
+
+
+def _unscaled(values: pa.Array, precision: int) -> pa.Array:
+    validity, data = values.buffers()
+    if precision > _LOW_DIGITS_MAX:
+        whole = pa.decimal128(precision, 0)
+        return pa.Array.from_buffers(whole, len(values), [validity, data], offset=values.offset)
+    places = slice(2 * values.offset, 2 * (values.offset + len(values)), 2)
+    low = np.frombuffer(data, np.int64)[places]
+    if not values.null_count:
+        return pa.array(low)
+    return pa.array(low, mask=values.is_null().to_numpy(zero_copy_only=False))
+
+
+def _bits(values: pa.Array) -> pa.Array:
+    numbers = values.fill_null(0).to_numpy().copy()
+    numbers[np.isnan(numbers)] = np.nan
+    digits = _HEX[numbers.byteswap().view(np.uint8)]
+    width = 2 * numbers.dtype.itemsize
+    offsets = np.arange(len(numbers) + 1, dtype=np.int32) * width
+    return _with_nulls_of(values, offsets, digits)
+
+
+def _hexadecimal(values: pa.Array) -> pa.Array:
+    data, offsets = own_bytes(values)
+    return _with_nulls_of(values, (2 * offsets).astype(np.int32), _HEX[data])
+
+
+def _with_nulls_of(values: pa.Array, offsets: np.ndarray, digits: np.ndarray) -> pa.Array:
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(digits))]
+    made = pa.Array.from_buffers(pa.binary(), len(values), buffers)
+    return made if not values.null_count else pc.if_else(values.is_valid(), made, None)

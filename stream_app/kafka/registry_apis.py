@@ -1,0 +1,123 @@
+"""The interfaces by which registries give a schema of a number, with those to which it refers.
+
+`schema_registry` asks; this module knows paths and answers. An address tells its interface: that
+of Apicurio ends with ``/apis/registry/v2`` or ``v3``, and any other is Confluent's.
+
+Source: Confluent's "Schema Registry API reference"; "REST API" of Apicurio Registry 2 and 3.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from stream_app.cdc.schema_registry_port import IdKind, Registered, SchemaKind
+
+_REFERENCES_MAX = 200
+"""The most schemas to which one refers, directly or not."""
+_SHOWN_MAX = 80
+_APICURIO = re.compile(r"/apis/registry/v([23])/*$")
+Get = Callable[[str, str], bytes]
+"""The body at a path, and the begin of the reason where the registry has nothing there."""
+
+
+class RegistryRefusalError(Exception):
+    """The reason why no message with a schema number can be read."""
+
+
+def registered_at(url: str, get: Get, number: int, id_kind: IdKind) -> Registered:
+    """The schema of a number.
+
+    Args:
+        url: the address, which tells the interface.
+        id_kind: what Apicurio's numbers count.
+
+    Raises:
+        RegistryRefusalError: there is none, or none that can be used.
+        ValueError: the answer is none of the interface.
+    """
+    if apicurio := _APICURIO.search(url):
+        return _of_apicurio(get, number, apicurio[1], id_kind)
+    return _of_confluent(get, number)
+
+
+def _of_confluent(get: Get, number: int) -> Registered:
+    answer = _object(get(f"/schemas/ids/{number}", f"names schema {number}, which"), number)
+    references: dict[str, str] = {}
+
+    def read(reference: Mapping[str, Any], what: str) -> tuple[str, Any]:
+        subject = quote(str(reference.get("subject")), safe="")
+        inner = _object(get(f"/subjects/{subject}/versions/{reference['version']}", what), number)
+        return _text(inner), inner.get("references")
+
+    _refer(number, answer.get("references"), references, read)
+    kind = str(answer.get("schemaType") or SchemaKind.AVRO.value)
+    return Registered(number, kind, _text(answer), tuple(references.items()))
+
+
+def _of_apicurio(get: Get, number: int, version: str, id_kind: IdKind) -> Registered:
+    counted = id_kind
+    if counted is IdKind.AUTO:
+        counted = IdKind.GLOBAL if version == "2" else IdKind.CONTENT
+    path, what = f"/ids/{counted.value}s/{number}", f"names schema {number}, which"
+    references: dict[str, str] = {}
+
+    def read(reference: Mapping[str, Any], what: str) -> tuple[str, Any]:
+        group, artifact = (
+            quote(str(reference.get(key) or "default"), safe="")
+            for key in ("groupId", "artifactId")
+        )
+        place = f"/groups/{group}/artifacts/{artifact}/versions/{reference['version']}"
+        text = get(place if version == "2" else f"{place}/content", what).decode()
+        return text, json.loads(get(f"{place}/references", what))
+
+    text = get(path, what).decode()
+    _refer(number, json.loads(get(f"{path}/references", what)), references, read)
+    return Registered(number, "", text, tuple(references.items()))
+
+
+def _refer(
+    number: int,
+    listed: Any,
+    references: dict[str, str],
+    read: Callable[[Mapping[str, Any], str], tuple[str, Any]],
+) -> None:
+    """Collect the schemas to which one refers; those that others need come first.
+
+    Args:
+        read: gives a reference's text, and the references of that.
+    """
+    for reference in listed if isinstance(listed, list) else ():
+        is_object = isinstance(reference, dict)
+        name, version = (reference.get(key) if is_object else None for key in ("name", "version"))
+        what = f"names schema {number}, whose reference {str(name)[:_SHOWN_MAX]!r}"
+        if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+", str(version)):
+            raise RegistryRefusalError(f"{what} has no name and version")
+        if name in references:
+            continue
+        if len(references) >= _REFERENCES_MAX:
+            raise RegistryRefusalError(f"{what} is one of more than {_REFERENCES_MAX}")
+        references[name] = ""  # so that a circle ends
+        text, inner = read(reference, what)
+        _refer(number, inner, references, read)
+        del references[name]
+        references[name] = text
+
+
+def _object(body: bytes, number: int) -> Mapping[str, Any]:
+    try:
+        answer = json.loads(body)
+    except RecursionError:
+        raise RegistryRefusalError(f"names schema {number}, which is nested too deeply") from None
+    if not isinstance(answer, dict):
+        raise ValueError("the answer has no schema")
+    return answer
+
+
+def _text(answer: Mapping[str, Any]) -> str:
+    if not isinstance(answer.get("schema"), str):
+        raise ValueError("the answer has no schema")
+    return str(answer["schema"])

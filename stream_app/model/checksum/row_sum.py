@@ -1,0 +1,84 @@
+"""An order-free checksum of rows: their number, and the sums of two numbers of each.
+
+The sums are modulo 2^64, so rows that leave are subtracted. Equal sums of two sets of rows mean
+equal rows, but for an accident of one in 2^64 or less. `format.row_hash.row_sums` computes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_MODULUS = 1 << 64
+
+
+@dataclass(frozen=True, slots=True)
+class RowSum:
+    """The checksum of a set of rows; of changes, `rows` may be negative.
+
+    Attributes:
+        high, low: sums of the first and last 8 bytes of each row's MD5, modulo 2^64.
+    """
+
+    rows: int = 0
+    high: int = 0
+    low: int = 0
+
+    def __post_init__(self) -> None:
+        assert 0 <= self.high < _MODULUS, self
+        assert 0 <= self.low < _MODULUS, self
+
+    @classmethod
+    def of_totals(cls, rows: int, high: int, low: int) -> RowSum:
+        """The checksum with sums that are not reduced, or are negative."""
+        return cls(rows, high % _MODULUS, low % _MODULUS)
+
+    def __add__(self, other: RowSum) -> RowSum:
+        """The checksum of both sets of rows together."""
+        return self.of_totals(self.rows + other.rows, self.high + other.high, self.low + other.low)
+
+    def __sub__(self, other: RowSum) -> RowSum:
+        """The checksum of the rows without others."""
+        return self.of_totals(self.rows - other.rows, self.high - other.high, self.low - other.low)
+
+    def __str__(self) -> str:
+        return f"{self.rows} rows with checksum {self.digits}"
+
+    @property
+    def digits(self) -> str:
+        """Both sums in 32 hexadecimal digits."""
+        return f"{self.high:016x}{self.low:016x}"
+
+    @classmethod
+    def of_digits(cls, rows: int, digits: str) -> RowSum:
+        """The checksum that `digits` shows.
+
+        Raises:
+            ValueError: these are no 32 hexadecimal digits.
+        """
+        if len(digits) != 32:
+            raise ValueError(f"{digits!r} has {len(digits)} digits, not 32")
+        return cls(rows, int(digits[:16], 16), int(digits[16:], 16))
+
+
+NO_ROWS = RowSum()
+"""The checksum of a table without rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSum:
+    """The checksum of the rows that changes bring, less that of those that they take away.
+
+    Attributes:
+        open_updates: rows after updates (+U) less rows before updates (-U): 0 if none is missing.
+    """
+
+    total: RowSum = NO_ROWS
+    open_updates: int = 0
+
+    def __add__(self, other: ChangeSum) -> ChangeSum:
+        """The checksum of both together."""
+        return ChangeSum(self.total + other.total, self.open_updates + other.open_updates)
+
+
+NO_CHANGES = ChangeSum()
+"""The checksum of nothing."""

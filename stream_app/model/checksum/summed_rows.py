@@ -1,0 +1,77 @@
+"""Decides whether the commits of a table can keep a checksum of its rows up to date.
+
+A commit knows the rows that come and go from a changelog, or where rows only come. The texts that
+are summed up: `format.row_hash.row_texts`.
+"""
+
+from __future__ import annotations
+
+from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
+from stream_app.model.options.table_options import (
+    CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS,
+    IGNORE_DELETE,
+    IGNORE_UPDATE_BEFORE,
+    ROW_CHECKSUM,
+)
+from stream_app.model.schema.data_type import BINARY_ROOTS, INTEGER_ROOTS, STRING_ROOTS, DataType
+from stream_app.model.schema.table_schema import TableSchema
+
+NOT_ASKED = f"'{ROW_CHECKSUM.key}' is not set"
+
+
+def why_unsummed(schema: TableSchema) -> str:
+    """The reason why commits carry no checksum; empty if they do."""
+    if not schema.core_options[ROW_CHECKSUM]:
+        return NOT_ASKED
+    return why_not_summable(schema)
+
+
+def why_not_summable(schema: TableSchema) -> str:
+    """The reason why commits could carry no checksum; empty if they could."""
+    options = schema.core_options
+    if nested := [field.name for field in schema.fields if field.data_type.is_nested]:
+        return f"column {nested[0]!r} is nested"
+    if options[RECORD_LEVEL_EXPIRE_TIME] is not None:
+        return "its rows expire, which no changelog tells"
+    if not schema.kind.merges_by_key:
+        return ""
+    if not options.writes_changelog:
+        return "without a changelog its writers do not know the rows before"
+    if schema.kind.postpones:
+        return "its rows wait in bucket-postpone"
+    if options.columns(CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS):
+        return f"'{CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS.key}' keeps changes from the changelog"
+    return _why_images_lack(schema) if options.flushes_changelog else ""
+
+
+def _why_images_lack(schema: TableSchema) -> str:
+    """The reason why the changes of the input are not those of the rows; empty without one."""
+    options = schema.core_options
+    if options.merge_engine != "deduplicate":
+        return f"changes of the input are merged by merge-engine = {options.merge_engine}"
+    if schema.sequence_fields:
+        return "'sequence.field' may leave out changes of the input"
+    if options[IGNORE_DELETE] or options[IGNORE_UPDATE_BEFORE]:
+        return "its writers ignore changes of the input"
+    if schema.kind.crosses_partitions or schema.kind.looks_up_partition:
+        return "changes of the input may move rows between partitions"
+    return ""
+
+
+def texts_stay(older: TableSchema, newer: TableSchema) -> bool:
+    """Whether each row has the same text by both schemas: columns were only appended or renamed."""
+    if older.schema_id == newer.schema_id:
+        return True
+    pairs = list(zip(older.fields, newer.fields, strict=False))
+    return len(pairs) == len(older.fields) and all(
+        before.field_id == after.field_id
+        and _text_kind(before.data_type) == _text_kind(after.data_type)
+        for before, after in pairs
+    )
+
+
+def _text_kind(data_type: DataType) -> object:
+    for alike in (INTEGER_ROOTS, STRING_ROOTS, BINARY_ROOTS):
+        if data_type.root in alike:
+            return alike
+    return data_type.not_null()

@@ -1,0 +1,78 @@
+"""Makes the checksum of a table's rows known again, after a commit that did not carry it.
+
+1. Find the newest version of which no row waits for a compaction. There the rows of readers are
+   those that the changelog has led to.
+2. Read its rows whole, beside the table's jobs.
+3. Commit an ANALYZE snapshot. What jobs have committed since is added to the sums that were read.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from stream_app.errors import CommitConflictError, UsageError
+from stream_app.model.checksum.summed_rows import why_unsummed
+from stream_app.model.options.compaction_options import WRITE_ONLY
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from stream_app.planning.commit.carried_sums import SumRecord, rebased
+from stream_app.planning.compact.waiting_rows import waiting_fix
+from stream_app.table.commit.batch_commit import batch_committer
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.read.summed_rows import summed_rows
+from stream_app.table.upkeep.read_protection import FoundVersion, protected_version
+from stream_app.table.versions.row_sum_records import record_below
+from stream_app.table.versions.waiting_row_count import newest_at_rest
+
+_RETAINED_MS = 6 * 3_600_000
+"""The longest life of the tag: only a process that dies leaves it behind."""
+
+
+def publish_row_checksum(table: FileStoreTable, *, threads: int) -> Snapshot | None:
+    """Read the table, and return the ANALYZE snapshot with its checksum; None without a snapshot.
+
+    Args:
+        table: a table of `open_for_writing`.
+        threads: that read.
+
+    Raises:
+        UsageError: the table keeps no checksum, or rows of all its versions wait.
+        UnsupportedTableError: the table uses what we do not read rightly.
+        CorruptFileError: a file is missing or damaged.
+        CommitConflictError: another engine, or a schema, has changed the table meanwhile.
+        CommitError: other writers won every race; nothing has changed.
+    """
+    if why := why_unsummed(table.schema):
+        raise UsageError(
+            f"the table keeps no checksum of its rows: {why}",
+            where=table.location,
+            fix="stream-app alter TABLE --set stream-app.row-checksum=true, where the table allows "
+            "it (docs/checksums.md)",
+        )
+    with protected_version(partial(_at_rest, table), _RETAINED_MS, again=True) as (_, snapshot):
+        if snapshot is None:
+            return None
+        there = record_below(table, snapshot)
+        rows = summed_rows(table, snapshot, threads=threads)
+
+    def record(newest: SumRecord) -> SumRecord:
+        whole = rebased(rows, there, newest)
+        if whole is None:
+            raise CommitConflictError(
+                "a commit without a checksum came while the table was read",
+                where=table.location,
+                fix="run the command again when no other engine writes the table",
+            )
+        return whole
+
+    return batch_committer(table).commit_analysis(BATCH_COMMIT_IDENTIFIER, row_sums=record)
+
+
+def _at_rest(table: FileStoreTable) -> FoundVersion:
+    snapshot = newest_at_rest(table)
+    if snapshot is None and table.snapshots.latest() is not None:
+        raise UsageError(
+            "rows of every version wait for a compaction, so none shows the checksum",
+            where=table.location,
+            fix=waiting_fix(is_write_only=table.options[WRITE_ONLY]),
+        )
+    return table, snapshot

@@ -1,0 +1,48 @@
+"""Compares the checksum that a table's snapshots carry with the rows that readers get."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from stream_app.model.checksum.summed_rows import NOT_ASKED, why_unsummed
+from stream_app.model.finding import Finding, FindingKind
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.read.summed_rows import summed_rows
+from stream_app.table.versions.row_sum_records import record_below
+from stream_app.table.versions.waiting_row_count import newest_at_rest
+
+
+def row_sum_findings(table: FileStoreTable, left_out: list[str]) -> Iterator[Finding]:
+    """A finding if the checksum of the newest version whose rows are all visible is wrong.
+
+    Args:
+        left_out: gets the reason why there was nothing to compare.
+
+    Raises:
+        UnsupportedTableError, CorruptFileError: the rows cannot be read.
+    """
+    why = why_unsummed(table.schema)
+    if why == NOT_ASKED:
+        return
+    snapshot = newest_at_rest(table)
+    if why or snapshot is None:
+        left_out.append(f"checksum of the rows: {why or 'rows of every version wait'}")
+        return
+    record = record_below(table, snapshot)
+    if not record.is_whole:
+        left_out.append(
+            f"checksum of the rows: unknown, because it counts from snapshot {record.origin} "
+            "(stream-app analyze TABLE --checksum makes it known)"
+        )
+        return
+    rows = summed_rows(table, snapshot, threads=os.cpu_count() or 1)
+    if rows.total != record.total:
+        yield Finding(
+            kind=FindingKind.CHECKSUM,
+            what=f"snapshot {snapshot.snapshot_id} has {rows.total}, and its changes lead to "
+            f"{record.total}",
+            where=f"snapshot/snapshot-{snapshot.snapshot_id}",
+            fix="see whether the source has sent changes twice or without the rows before "
+            "(REPLICA IDENTITY FULL); stream-app analyze TABLE --checksum makes the checksum anew",
+        )

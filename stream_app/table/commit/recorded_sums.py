@@ -1,0 +1,80 @@
+"""Gives each snapshot the checksum of its table's rows, from the one below and the commit's files.
+
+Used by file_store_commit. Another engine's snapshot has none, so the next one of ours counts from
+there. The rules: `planning.commit.carried_sums`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
+from stream_app.model.checksum.summed_rows import why_unsummed
+from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.snapshot import ROW_SUM_PROPERTY, CommitKind, Snapshot
+from stream_app.planning.commit.carried_sums import (
+    EMPTY_TABLE,
+    SumRecord,
+    encode_record,
+    with_changes,
+    without_partitions,
+)
+from stream_app.table.commit.commit_changes import CommitChanges
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.row_sum_records import record_below
+
+
+def with_row_sums(
+    snapshot: Snapshot, table: FileStoreTable, latest: Snapshot | None, changes: CommitChanges
+) -> Snapshot:
+    """The snapshot with the checksum of the table's rows, if the table has one.
+
+    Args:
+        latest: the snapshot below.
+    """
+    if why_unsummed(table.schema):
+        return snapshot
+    before = record_below(table, latest)
+    record: SumRecord | None
+    if changes.row_sums is not None:
+        record = changes.row_sums(before)
+    else:
+        record = _record_after(before, table, snapshot.commit_kind, changes)
+    if record is None:  # what follows counts from this snapshot
+        record = SumRecord(origin=snapshot.snapshot_id, partitions={})
+    properties = {**(snapshot.properties or {}), ROW_SUM_PROPERTY: encode_record(record)}
+    return replace(snapshot, properties=properties)
+
+
+def _record_after(
+    before: SumRecord, table: FileStoreTable, kind: CommitKind, changes: CommitChanges
+) -> SumRecord | None:
+    """The record after a commit; None: nobody knows."""
+    if kind is CommitKind.OVERWRITE:
+        if any(entry.kind is FileKind.ADD for entry in changes.entries):
+            return None
+        if changes.is_of_all:
+            return EMPTY_TABLE
+        return without_partitions(before, {entry.partition for entry in changes.entries})
+    if table.kind.merges_by_key:
+        sums = _sums(changes.changelog)
+    elif kind is CommitKind.APPEND:
+        sums = _sums(changes.entries)
+    else:
+        sums = {}
+    return None if sums is None else with_changes(before, sums)
+
+
+def _sums(entries: Iterable[ManifestEntry]) -> Mapping[bytes, RowSum] | None:
+    """The sums of files by partition; None: a writer has none, or rows before are missing."""
+    sums: dict[bytes, RowSum] = defaultdict(lambda: NO_ROWS)
+    open_updates = 0
+    for entry in entries:
+        change = entry.file.change_sum
+        if change is None or entry.kind is FileKind.DELETE:
+            return None
+        sums[entry.partition] += change.total
+        open_updates += change.open_updates
+    return None if open_updates else sums

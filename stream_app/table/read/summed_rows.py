@@ -1,0 +1,38 @@
+"""Reads a version of a table whole, as readers see it, and computes the checksum of its rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import partial
+
+from stream_app.format.row_hash.row_sums import sum_of_rows
+from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
+from stream_app.model.data_split import DataSplit
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.commit.carried_sums import EMPTY_TABLE, SumRecord, with_changes
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.read.interleaved import interleaved
+from stream_app.table.read.split_read import SplitRead
+from stream_app.table.read.split_scan import SplitScan
+
+
+def summed_rows(table: FileStoreTable, snapshot: Snapshot | None, *, threads: int) -> SumRecord:
+    """The checksum of all rows of a version.
+
+    Raises:
+        UnsupportedTableError: the table uses what we do not read rightly.
+        CorruptFileError: a file is missing or damaged.
+    """
+    columns = tuple(enumerate(table.schema.fields))
+    read = SplitRead(table, table.schema.fields.names)
+
+    def sums_of(split: DataSplit) -> Iterator[tuple[bytes, RowSum]]:
+        for batch in read.read(split):
+            yield split.partition, sum_of_rows(batch, columns)
+
+    splits = SplitScan(table).splits(snapshot)
+    sums: dict[bytes, RowSum] = defaultdict(lambda: NO_ROWS)
+    for partition, own in interleaved((partial(sums_of, split) for split in splits), threads):
+        sums[partition] += own
+    return with_changes(EMPTY_TABLE, sums)

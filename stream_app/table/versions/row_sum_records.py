@@ -1,0 +1,36 @@
+"""Reads the record of a table's checksum from a snapshot (`planning.commit.carried_sums`).
+
+`table.commit.recorded_sums` carries the record to the next snapshot.
+"""
+
+from __future__ import annotations
+
+from stream_app.model.checksum.summed_rows import texts_stay
+from stream_app.model.snapshot import ROW_SUM_PROPERTY, Snapshot
+from stream_app.planning.commit.carried_sums import EMPTY_TABLE, SumRecord, decode_record
+from stream_app.table.file_store_table import FileStoreTable
+
+
+def record_of(snapshot: Snapshot) -> SumRecord | None:
+    """The record that a snapshot carries; None without one.
+
+    Raises:
+        CorruptFileError: it cannot be read.
+    """
+    text = (snapshot.properties or {}).get(ROW_SUM_PROPERTY)
+    return None if text is None else decode_record(text)
+
+
+def record_below(table: FileStoreTable, latest: Snapshot | None) -> SumRecord:
+    """The record on which a commit stands. It counts from there if the snapshot has none.
+
+    Raises:
+        CorruptFileError: it cannot be read.
+    """
+    if latest is None:
+        return EMPTY_TABLE
+    record = record_of(latest)
+    if record is not None and latest.schema_id != table.schema.schema_id:
+        older = table.schemas.schema(latest.schema_id)
+        record = record if texts_stay(older, table.schema) else None
+    return record or SumRecord(origin=latest.snapshot_id, partitions={})

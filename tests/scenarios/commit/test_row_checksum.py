@@ -1,0 +1,161 @@
+"""The checksum that snapshots carry is that of the rows which readers get."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app.errors import CommitConflictError
+from stream_app.format.binary_row import serialize_row
+from stream_app.model.options.table_options import ROW_CHECKSUM
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, ROW_SUM_PROPERTY, Snapshot
+from stream_app.planning.commit.carried_sums import EMPTY_TABLE, SumRecord
+from stream_app.table.analyze.row_checksum import publish_row_checksum
+from stream_app.table.check.table_check import TableCheck
+from stream_app.table.commit.batch_commit import batch_committer
+from stream_app.table.commit.commit_history import CommitHistory
+from stream_app.table.commit.file_store_commit import FileStoreCommit
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.read.summed_rows import summed_rows
+from stream_app.table.versions.row_sum_records import record_below
+from tests.support.jobs.table_writer import TableWriter
+from tests.support.tables.small_table import Change, small_table
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+ON = {ROW_CHECKSUM.key: "true"}
+
+
+def a_table(folder: Path, keys: tuple[str, ...] = ("dt", "k"), **options: Any) -> FileStoreTable:
+    columns = "dt STRING NOT NULL, k INT NOT NULL, v STRING"
+    texts = {name.replace("_", "-"): str(value) for name, value in options.items()}
+    return small_table(
+        folder / "db.db" / "t", columns, keys, ("dt",), **{"bucket": "1", **ON, **texts}
+    ).table
+
+
+def row(k: int, v: str | None, dt: str = "mon") -> dict[str, Any]:
+    return {"dt": dt, "k": k, "v": v}
+
+
+FIRST: list[Change] = [("+I", row(k, "a", dt)) for k in range(4) for dt in ("mon", "tue")]
+SECOND: list[Change] = [
+    ("-U", row(1, "a")), ("+U", row(1, None)), ("-D", row(2, "a")), ("+I", row(9, "é", "wed")),
+]  # fmt: skip
+
+
+def newest(table: FileStoreTable) -> Snapshot:
+    snapshot = table.snapshots.latest()
+    assert snapshot is not None
+    return snapshot
+
+
+def is_right(table: FileStoreTable, snapshot: Snapshot | None = None) -> bool:
+    snapshot = snapshot or newest(table)
+    record, rows = record_below(table, snapshot), summed_rows(table, snapshot, threads=1)
+    return record.is_whole and record == rows
+
+
+def findings(table: FileStoreTable) -> tuple[list[str], list[str]]:
+    check = TableCheck(table, quick=False, progress=lambda *_: None)
+    return [finding.kind.value for finding in check.findings()], check.report.left_out
+
+
+@pytest.mark.parametrize("producer", ["input", "lookup", "full-compaction"])
+def test_every_epoch_carries_the_checksum_of_its_rows(tmp_path: Path, producer: str) -> None:
+    table = a_table(tmp_path, changelog_producer=producer)
+    writer = TableWriter(table)
+    writer.write(FIRST)
+    assert is_right(table)
+    writer.write(SECOND)
+    assert is_right(table)
+    assert record_below(table, newest(table)).total.rows == 8
+    assert findings(table) == ([], [])
+
+
+def test_rows_without_a_key_add_up_through_compactions(tmp_path: Path) -> None:
+    table = a_table(tmp_path, keys=(), bucket=-1, **{"compaction.min.file-num": 2})
+    writer = TableWriter(table)
+    for _ in range(4):
+        writer.write(FIRST)
+    writer.commit.compact_whole()
+    assert is_right(table)
+    assert record_below(table, newest(table)).total.rows == 32
+
+
+def test_a_dropped_partition_takes_its_rows_along_and_a_truncate_all(tmp_path: Path) -> None:
+    table = a_table(tmp_path, changelog_producer="input")
+    TableWriter(table).write(FIRST)
+    monday = serialize_row(["mon"], table.schema.partition_type.types)
+    batch_committer(table).drop_partitions([monday], BATCH_COMMIT_IDENTIFIER)
+    assert is_right(table)
+    assert record_below(table, newest(table)).total.rows == 4
+    batch_committer(table).truncate(BATCH_COMMIT_IDENTIFIER)
+    assert record_below(table, newest(table)) == EMPTY_TABLE
+
+
+def test_updates_without_the_row_before_make_it_unknown(tmp_path: Path) -> None:
+    table = a_table(tmp_path, changelog_producer="input")
+    writer = TableWriter(table)
+    writer.write(FIRST)
+    writer.write([("+U", row(1, "b"))])
+    assert not record_below(table, newest(table)).is_whole
+    assert "stream-app analyze" in findings(table)[1][0]
+    assert publish_row_checksum(table, threads=1)
+    assert is_right(table)
+
+
+def test_changes_that_came_twice_are_a_finding_until_it_is_made_anew(tmp_path: Path) -> None:
+    table = a_table(tmp_path, changelog_producer="input")
+    writer = TableWriter(table)
+    writer.write(FIRST)
+    writer.write(FIRST[:1])
+    assert findings(table)[0] == ["checksum"]
+    publish_row_checksum(table, threads=1)
+    assert findings(table) == ([], [])
+
+
+def without_checksum(table: FileStoreTable) -> FileStoreTable:
+    """The table as another engine sees it, which carries no property."""
+    options = {**table.schema.options, ROW_CHECKSUM.key: "false"}
+    return replace(table, schema=replace(table.schema, options=options))
+
+
+def test_it_is_read_beside_a_job_that_goes_on(tmp_path: Path) -> None:
+    table = a_table(tmp_path, changelog_producer="lookup")
+    TableWriter(without_checksum(table), user="other").write(FIRST)
+    assert ROW_SUM_PROPERTY not in (newest(table).properties or {})
+    writer = TableWriter(table)
+    there = newest(table)
+    rows, record = summed_rows(table, there, threads=1), record_below(table, there)
+    writer.write(SECOND)
+    assert not record_below(table, newest(table)).is_whole
+    published = publish_row_checksum(table, threads=1)
+    assert published is not None
+    assert is_right(table)
+    assert rows.total != record_below(table, published).total
+    assert record.origin == there.snapshot_id
+    writer.write([("+I", row(77, "z"))])
+    assert is_right(table)
+
+
+def test_a_commit_that_carries_none_during_the_read_is_a_conflict(tmp_path: Path) -> None:
+    table = a_table(tmp_path, changelog_producer="input")
+    TableWriter(table).write(FIRST)
+    committer = FileStoreCommit(table, CommitHistory(table, "batch", newest(table)))
+
+    def refuses(below: SumRecord) -> SumRecord:
+        raise CommitConflictError(f"origin {below.origin}", where="", fix="")
+
+    with pytest.raises(CommitConflictError, match="origin 0"):
+        committer.commit_analysis(BATCH_COMMIT_IDENTIFIER, row_sums=refuses)
+
+
+def test_many_partitions_have_one_checksum_alone(tmp_path: Path) -> None:
+    table = a_table(tmp_path, changelog_producer="input")
+    TableWriter(table).write([("+I", row(1, "a", f"day {day}")) for day in range(70)])
+    record = record_below(table, newest(table))
+    assert record.partitions is None
+    assert record.total == summed_rows(table, newest(table), threads=1).total
