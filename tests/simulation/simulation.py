@@ -12,9 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from stream_app.errors import CorruptFileError, UsageError
-from stream_app.filestore.versions.schema_manager import SchemaManager
-from stream_app.model.schema.data_type import parse_columns
-from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.rescale.postponed_move import move_postponed
 from tests.simulation.actors.branches import Branches
@@ -29,6 +26,7 @@ from tests.simulation.model.promises import demand
 from tests.simulation.scenario import COMMITTING, Action, Round, Scenario, Verb
 from tests.simulation.scheduler import CrashError, Task
 from tests.simulation.seeds import scenario
+from tests.simulation.simulated_table import new_table
 from tests.simulation.world import BEGIN_MS, World
 from tests.support.tables.merge_read import MergeRead
 
@@ -350,20 +348,6 @@ class Simulation:
 
 def _untags_beside_expiry(rounds: list[set[Verb]]) -> bool:
     return any({Verb.UNTAG, Verb.EXPIRE} <= verbs for verbs in rounds)
-
-
-def new_table(tried: Scenario, world: World) -> FileStoreTable:
-    """The scenario's table, empty."""
-    partition_keys = ("p",) if tried.partitioned else ()
-    schema = new_table_schema(
-        columns=parse_columns("k INT, v BIGINT, p STRING, t STRING"),
-        primary_keys=tried.key,
-        partition_keys=partition_keys,
-        options={**tried.options, "stream-app.row-checksum": "true"},
-        time_millis=BEGIN_MS,
-    )
-    assert SchemaManager(world.files, "/t").create(schema)
-    return FileStoreTable("/t", schema, world.files, world.clock)
 
 
 def run(
