@@ -138,7 +138,7 @@ class LineageEvents(JobListener):
 
     def begin(self) -> None:
         """Send START."""
-        self._submit(self._event(RunState.START))
+        self._submit(self._event(RunState.START, self._run))
 
     def end(self, problem: str | None) -> None:
         """Send how the job ends, and wait for it for a while.
@@ -147,11 +147,12 @@ class LineageEvents(JobListener):
             problem: the error that ends the job, without secrets; None: it ends on request, or its
                 source is drained.
         """
-        with self._lock:
-            event = self._event(RunState.COMPLETE if problem is None else RunState.FAIL)
+        run = self._run
         if problem is not None:
             error = error_message_run.ErrorMessageRunFacet(problem, "Python")
-            event.run = Run(self._run.runId, {**(self._run.facets or {}), "errorMessage": error})
+            run = Run(run.runId, {**(run.facets or {}), "errorMessage": error})
+        with self._lock:
+            event = self._event(RunState.COMPLETE if problem is None else RunState.FAIL, run)
         try:
             self._submit(event).result(LAST_WAIT_S)
             self._client.close(LAST_WAIT_S)
@@ -185,7 +186,11 @@ class LineageEvents(JobListener):
         if self._sending is not None and not self._sending.done():
             return
         with self._lock:
-            event, self._has_news, self._sent_at = self._event(RunState.RUNNING), False, now
+            event, self._has_news, self._sent_at = (
+                self._event(RunState.RUNNING, self._run),
+                False,
+                now,
+            )
         self._submit(event)
 
     def _submit(self, event: RunEvent) -> Future[None]:
@@ -205,7 +210,7 @@ class LineageEvents(JobListener):
                 "OpenLineage's service did not take an event, and the job continues: %s", error
             )
 
-    def _event(self, state: RunState) -> RunEvent:
+    def _event(self, state: RunState, run: Run) -> RunEvent:
         kind = "BATCH" if self.is_batch else "STREAMING"
         of_job: dict[str, JobFacet] = {
             "jobType": job_type_job.JobTypeJobFacet(kind, "STREAM_APP", "JOB")
@@ -214,7 +219,7 @@ class LineageEvents(JobListener):
         return RunEvent(
             eventType=state,
             eventTime=_iso_time(self.clock.now_ms()),
-            run=self._run,
+            run=run,
             job=Job(self.namespace, self.tables.name, of_job),
             producer=_PRODUCER,
             inputs=list(_inputs(source, self._offsets)),
