@@ -34,9 +34,8 @@ from stream_app.table.follow.changelog_follow import (
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.follow.stream_scan import start_of_table
 from stream_app.table.opening import open_for_writing, open_named_table
-from stream_app.table.read.incremental_range import Bound, ScanMode, SnapshotPair, SnapshotRange
-from stream_app.table.read.incremental_range import between as range_between
-from stream_app.table.read.incremental_range import between_timestamps as range_between_timestamps
+from stream_app.table.overwrite.overwrite import overwrite
+from stream_app.table.read.incremental_range import Bound, chosen_range
 from stream_app.table.read.incremental_range import scan_mode as scan_mode_of
 from stream_app.table.read.incremental_read import IncrementalRead
 from stream_app.table.read.interleaved import interleaved
@@ -162,7 +161,7 @@ class PaimonTable:
             UnsupportedTableError, CorruptFileError: as `read`.
         """
         mode = scan_mode_of(scan_mode)
-        wanted = _range(self.store, between, between_timestamps, mode)
+        wanted = chosen_range(self.store, between, between_timestamps, mode)
         read = IncrementalRead(
             self.store, _names(columns), _filter(where, self.store), row_kind=row_kind
         )
@@ -271,6 +270,26 @@ class PaimonTable:
         snapshot = analyze(store, chosen, threads=_threads(threads, None))
         return snapshot.snapshot_id if snapshot else None
 
+    def overwrite(self, rows: object, *, partition: Mapping[str, str] | None = None) -> int | None:
+        """Replace partitions, or the table, by other rows, as INSERT OVERWRITE; the snapshot.
+
+        No changelog tells of it. None: nothing is to be replaced.
+
+        Args:
+            rows: a table or a stream of Arrow, which is held in memory. A column that it lacks is
+                null, or has the value of `partition`.
+            partition: ``{"dt": "2026-01-31"}`` replaces these partitions, also by no rows. None:
+                those of the rows, or the table if it has no partitions or
+                ``dynamic-partition-overwrite`` is false.
+
+        Raises:
+            UsageError: the rows do not fit the table, or belong to another partition.
+            UnsupportedTableError: stream_app cannot write or overwrite the table.
+            CommitError: other writers won every race; nothing has changed.
+        """
+        snapshot = overwrite(open_for_writing(self.store), pa.table(rows), partition)
+        return snapshot.snapshot_id if snapshot else None
+
     def splits(
         self,
         *,
@@ -345,22 +364,6 @@ def first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Rec
     while left and (batch := next(batches, None)) is not None:
         yield batch.slice(0, left)
         left -= min(left, batch.num_rows)
-
-
-def _range(
-    store: FileStoreTable,
-    between: tuple[Bound, Bound] | None,
-    between_timestamps: tuple[Timestamp, Timestamp] | None,
-    mode: ScanMode,
-) -> SnapshotRange | SnapshotPair | None:
-    if between is not None and between_timestamps is None:
-        return range_between(store, *between, mode)
-    if between_timestamps is not None and between is None:
-        return range_between_timestamps(store, *between_timestamps, mode)
-    raise UsageError(
-        "this read needs a range: two versions or two times",
-        fix="give between=(3, 7), between=('tag1', 'tag2') or between_timestamps=(…, …)",
-    )
 
 
 def _shown_rows(shown: RowTable, store: FileStoreTable, chosen: Snapshot | None) -> pa.Table:
