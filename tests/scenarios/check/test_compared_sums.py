@@ -12,6 +12,7 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.ops.check.compared_sums import compare_sums
+from stream_app.app.ops.inspect.table_facts import table_facts
 from stream_app.format.row_hash.key_groups import HashedRows
 from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
 from tests.support.tables.small_table import Change, SmallTable, StandingClock, small_table
@@ -123,6 +124,25 @@ def test_wrong_words_are_refused(
     table.commit(*rows(1))
     assert main(["check", table.path, *words]) == 2
     assert what in capsys.readouterr().err
+
+
+def test_a_recorded_comparison_stays_visible_in_later_snapshots(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, other = a_table(tmp_path / "a"), a_table(tmp_path / "b")
+    for one in (table, other):
+        one.commit(*rows(4))
+    words = ["check", table.path, "--source", other.path, "--record"]
+    assert main(words) == 0
+    table.commit(("+I", {"k": 4, "v": "a"}))
+    assert main(words) == 1, "a row more: the older proof stays"
+    capsys.readouterr()
+    assert main(["inspect", table.path]) == 0
+    proven = next(line for line in capsys.readouterr().out.splitlines() if "proven" in line)
+    assert f"equal to {other.path}, snapshot 1, " in proven
+    assert "s ago: 4 rows with checksum" in proven
+    facts = table_facts(table.table, of_job=False)
+    assert facts.proven_ms is not None
 
 
 @dataclass

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import orjson
 
+from stream_app.app.cli.arguments.compared_source import add_compared_source
 from stream_app.app.cli.arguments.configuration import configuration_of
 from stream_app.app.cli.arguments.table import add_table, named_table
 from stream_app.app.cli.arguments.table_of_job import table_of_job
@@ -41,8 +42,10 @@ from stream_app.local_disk import scratch_folder
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.schema.origin import Origin
 from stream_app.spark.ingest.job_state import JobWarning
+from stream_app.table.analyze.recorded_proof import record_proof
 from stream_app.table.check.table_check import CheckReport, TableCheck
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_for_writing
 from stream_app.table.upkeep.upkeep_refusals import check_versions_known
 from stream_app.table.versions.read_refusals import check_readable
 
@@ -101,20 +104,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the configuration of the table's job: compare the table with its topics, decoded "
         "as the job does",
     )
-    parser.add_argument(
-        "--source",
-        metavar="WHAT",
-        help="compare the rows by checksums alone: with a table of a database (jdbc:postgresql://… "
-        "or jdbc:mysql://…), with another table, or with tag:NAME of the same table",
-    )
-    help_of_name = "the table's name in the database of --source; default: its name here"
-    parser.add_argument("--source-table", metavar="NAME", help=help_of_name)
-    parser.add_argument(
-        "--wait",
-        default="30s",
-        metavar="TIME",
-        help="how long the table may lag behind the database of --source; default: 30s",
-    )
+    add_compared_source(parser)
     parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="default: text")
 
 
@@ -158,8 +148,11 @@ def _check_source(args: argparse.Namespace, progress: ProgressLine) -> int:
     check_readable(table, merges=True)
     sides = sum_sides(table, args.source, args.source_table, wait_s, named_table)
     kinds = _print(sides.findings(), table.location, args, progress)
-    if sides.equal and args.format == "text":
-        print(sides.equal)
+    if sides.equal is not None:
+        if args.record and not kinds:
+            record_proof(open_for_writing(table), *sides.equal)
+        if args.format == "text":
+            print("equal to {}: {}".format(*sides.equal))
     return exit_code(kinds)
 
 

@@ -31,14 +31,14 @@ class SumSides:
 
     Attributes:
         left_out: columns that are not compared, and why.
-        equal: the result in words, when nothing differs; filled by `findings`.
+        equal: the source and the checksum, when nothing differs; filled by `findings`.
     """
 
     table: TableSums
     source: SummedSide
     left_out: list[str]
     wait_s: float
-    equal: str = field(init=False, default="")
+    equal: tuple[str, str] | None = field(init=False, default=None)
 
     def findings(self) -> Iterator[Finding]:
         """Compare, and yield what differs and what was not compared.
@@ -63,7 +63,7 @@ class SumSides:
                 "run it again, or give the table more time (--wait)",
             )
         if outcome.is_equal:
-            self.equal = f"equal to {label}: {outcome.total}"
+            self.equal = label, str(outcome.total)
 
     def _differences(self, outcome: SumComparison, label: str) -> Iterator[Finding]:
         differing, looked_at = outcome.groups
