@@ -166,7 +166,10 @@ class DatabaseTables:
         )
         share = self.tables.share
         return OriginSplitter(
-            self.tables.reader.origins, assignment, takes_unreadable=not share or share.is_first
+            self.tables.reader.origins,
+            assignment,
+            takes_unreadable=not share or share.is_first,
+            tells_statements=self.tables.reader.ddl_of is not None,
         )
 
     def _taken_in_tasks(self) -> Mapping[Origin, str]:
