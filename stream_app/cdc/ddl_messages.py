@@ -52,17 +52,21 @@ def with_signs_of_ddl(messages: pa.RecordBatch, codes: Codes) -> Bools:
     """
     mask: Bools = codes == NO_TABLE
     if mask.any():
-        values = messages.column("value").filter(pa.array(mask))
-        signs = np.zeros(len(values), np.bool_)
-        for sign in _SIGNS:
-            signs |= bools_of(pc.match_substring(values, pattern=sign))
-        mask[mask] = signs
+        mask[mask] = _with_signs(messages.column("value").filter(pa.array(mask)))
     return mask
+
+
+def _with_signs(values: pa.Array) -> Bools:
+    signs = np.zeros(len(values), np.bool_)
+    for sign in _SIGNS:
+        signs |= bools_of(pc.match_substring(values, pattern=sign))
+    return signs
 
 
 def ddl_messages(messages: pa.Table, ddl_of: DdlOf) -> Iterator[DdlMessage]:
     """The statements in messages, in the order of the table."""
-    for row in messages.to_pylist():
+    signs = _with_signs(messages.column("value").combine_chunks())
+    for row in messages.filter(pa.array(signs)).to_pylist():  # a loop over statements
         try:
             document = load_document(row["value"])
         except UnreadableRecordError:

@@ -16,6 +16,7 @@ from stream_app.app.tables.table_pipeline import row_settings
 from stream_app.cdc.ddl_messages import DdlOf, ddl_messages
 from stream_app.planning.schema.ddl import parsed_statements
 from stream_app.planning.sync.column_renames import RenameReaction
+from stream_app.planning.sync.source_renames import SourceRenames
 from stream_app.spark.ingest.job_state import JobStateFile
 from stream_app.spark.ingest.schema_evolution import RenameRules, SchemaEvolution
 from stream_app.table.file_store_table import FileStoreTable
@@ -32,12 +33,21 @@ class SourceStatements:
     def __call__(self, messages: pa.Table) -> None:
         """Read messages that may carry statements; those that were read before change nothing."""
         renames = self.state.state.renames
-        for message in ddl_messages(messages, self.ddl_of):
-            further = renames.read_up_to(message.topic, message.partition, message.offset)
-            if further is not None:
-                statements = parsed_statements(message.ddl.text)
-                renames = further.after(message.ddl.database, statements, self.now_ms())
-        self.state.update(renames=renames)
+        self.state.update(renames=renames_with(renames, self.ddl_of, messages, self.now_ms()))
+
+
+def renames_with(
+    renames: SourceRenames, ddl_of: DdlOf | None, messages: pa.Table, now_ms: int
+) -> SourceRenames:
+    """The renames so far, after the statements in messages."""
+    if ddl_of is None:
+        return renames
+    for message in ddl_messages(messages, ddl_of):
+        further = renames.read_up_to(message.topic, message.partition, message.offset)
+        if further is not None:
+            statements = parsed_statements(message.ddl.text)
+            renames = further.after(message.ddl.database, statements, now_ms)
+    return renames
 
 
 def statements_of(

@@ -53,9 +53,9 @@ class RenameDecision:
     def changes(self, schema: TableSchema) -> list[SchemaChange]:
         """The changes of the table's schema."""
         changes: list[SchemaChange] = [RenameColumn(old, new) for old, new in self.renames]
-        value = ", ".join(f"{old}={new}" for old, new in sorted(self.aliases.items()))
-        if value and value != schema.options.get(RENAMED_COLUMNS.key, ""):
-            changes.append(SetOption(RENAMED_COLUMNS.key, value))
+        for key, value in options_of_renamed(self.aliases).items():
+            if value != schema.options.get(key):
+                changes.append(SetOption(key, value))
         return changes
 
 
@@ -75,6 +75,33 @@ def column_renames(
         can_alias: whether the format takes values under an old name.
     """
     return _Search(schema, known, reaction, can_alias).decide(seen)
+
+
+def renames_in_new(
+    names: Collection[str], keys: Collection[str], known: Sequence[TableRenames]
+) -> dict[str, str]:
+    """Of columns of which a table is made: earlier name → the name of the same column now.
+
+    The messages may be from before and after a rename.
+    """
+    spelled = {name.lower(): name for name in names}
+    later = {pair.old.lower(): pair.new.lower() for each in known for pair in each.pairs}
+    present = {name.lower() for each in known for name in each.present}
+    renamed: dict[str, str] = {}
+    for name in spelled.keys() - present:
+        passed, last = {name}, name
+        while (following := later.get(last)) is not None and following not in passed:
+            last = following
+            passed.add(last)
+        if last != name and last in spelled and spelled[last] not in keys:
+            renamed[spelled[name]] = spelled[last]
+    return renamed
+
+
+def options_of_renamed(aliases: Mapping[str, str]) -> dict[str, str]:
+    """The table's option, if a name of the source means another column."""
+    text = ", ".join(f"{old}={new}" for old, new in sorted(aliases.items()))
+    return {RENAMED_COLUMNS.key: text} if text else {}
 
 
 def renamed_columns(schema: TableSchema) -> dict[str, str]:
