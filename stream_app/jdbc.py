@@ -28,6 +28,7 @@ class JdbcUrl:
 
     Attributes:
         database: PostgreSQL's database with the schemas, MySQL's with the tables, SQLite's file.
+        answer_s: seconds for which an answer of MySQL is awaited.
     """
 
     driver: Driver
@@ -36,6 +37,7 @@ class JdbcUrl:
     database: str
     user: str = ""
     password: str = field(default="", repr=False)
+    answer_s: int = _TIMEOUT_S
 
     def __str__(self) -> str:
         place = f"//{self.host}:{self.port}/" if self.host else ""
@@ -86,7 +88,7 @@ def _mysql(module: Any, url: JdbcUrl) -> Any:
     return module.connect(
         host=url.host, port=url.port, database=url.database, user=url.user or None,
         password=url.password or os.environ.get("MYSQL_PWD", ""), charset="utf8mb4",
-        autocommit=True, connect_timeout=_TIMEOUT_S, read_timeout=_TIMEOUT_S,
+        autocommit=True, connect_timeout=_TIMEOUT_S, read_timeout=url.answer_s,
         write_timeout=_TIMEOUT_S,
     )  # fmt: skip
 

@@ -46,6 +46,9 @@ KEY_SHARES_PROPERTY = "stream_app.key-shares"
 ROW_SUM_PROPERTY = "stream_app.row-sum"
 """Key of a snapshot's property: the checksum of all rows (`planning.commit.carried_sums`)."""
 
+PROOF_PROPERTY = "stream_app.proof"
+"""Key of a snapshot's property: when the table was equal to its source."""
+
 TRUNCATE = "TRUNCATE"
 """The operation of a snapshot that deletes all rows of partitions, or of the table."""
 

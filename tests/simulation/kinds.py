@@ -61,6 +61,7 @@ class SimulatedKind:
         weight: how often it is drawn, beside the others.
         engines: merge engines that go with it; None: deduplicate.
         crosses: the key lacks the partition.
+        waits: a compactor must work beside the jobs, or no row gets a bucket.
     """
 
     choices: Choices
@@ -68,6 +69,12 @@ class SimulatedKind:
     has_key: bool = True
     engines: tuple[str | None, ...] = (None,)
     crosses: bool = False
+    waits: bool = False
+
+    @property
+    def has_bucket_number(self) -> bool:
+        """Whether each partition has a number of buckets, which a rescale may change."""
+        return self.has_key and "-" not in str(self.choices["bucket"][0])
 
 
 _FOLDING = (None, "partial-update", "aggregation")
@@ -105,6 +112,14 @@ KINDS: Mapping[str, SimulatedKind] = {
             "deletion-vectors.enabled": ["true", None],
         },
         2, engines=(None, *_FOLDING, "first-row"), crosses=True,
+    ),
+    "postponed buckets": SimulatedKind(
+        {
+            **_LOOKUP, "bucket": ["-2"], "changelog-producer": ["lookup", "input", None],
+            "postpone.default-bucket-num": ["1", "2", None],
+            "deletion-vectors.enabled": ["true", None, None],
+        },
+        3, engines=(*_FOLDING, "first-row"), waits=True,
     ),
     "append": SimulatedKind({**_APPEND, "bucket": ["-1"]}, 2, has_key=False),
     "bucketed append": SimulatedKind(

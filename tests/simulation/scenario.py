@@ -41,6 +41,7 @@ class Verb(Enum):
     FOLLOW = "follow"
     DROP = "drop a partition"
     DROP_OLD = "drop old partitions"
+    RESCALE = "rescale the partitions"
     SWEEP = "sweep orphans"
     ROLL_BACK = "roll the table back"
     BRANCH = "make a branch"  # as Paimon does it, before all others of the round
@@ -51,7 +52,7 @@ class Verb(Enum):
 COMMITTING = frozenset(
     {
         Verb.EPOCH, Verb.TWIN, Verb.IDLE, Verb.DRAIN, Verb.WHOLE, Verb.DELETE, Verb.DROP,
-        Verb.DROP_OLD, Verb.EMPTYING,
+        Verb.DROP_OLD, Verb.EMPTYING, Verb.RESCALE,
     }
 )  # fmt: skip
 """Who does these must not be at it while the table is rolled back."""
@@ -172,6 +173,8 @@ def of_jobs(seed: int) -> Scenario:
     rng = random.Random(seed)
     kind = drawn_kind(rng)
     rivals = rng.choice([[], ["rival"], ["compactor"], ["rival", "compactor"]])
+    if KINDS[kind].waits:
+        rivals = sorted({*rivals, "compactor"})
     if rng.random() < 0.3:
         rivals = [*rivals, "expirer"]
     is_calm = rng.random() < 0.1

@@ -8,10 +8,11 @@ frequent as without.
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tests.simulation.faults import Fault, Group
-from tests.simulation.kinds import can_be_followed
+from tests.simulation.kinds import KINDS, can_be_followed
 from tests.simulation.scenario import FATES, Action, Round, Scenario, Verb, of_jobs
 
 OLD_PARTITION, YOUNG_PARTITION = "2025-06-01", "2026-06-01"
@@ -20,6 +21,19 @@ OLD_PARTITION, YOUNG_PARTITION = "2025-06-01", "2026-06-01"
 EMPTYING_SHARE = 0.05
 RARE = ("restorer", "forgetter")
 """Who come in few rounds: what they take away must first be there."""
+
+_VERBS: Mapping[str, Sequence[Verb]] = {
+    "deleter": [Verb.DELETE],
+    "tagger": [Verb.TAG, Verb.TAG, Verb.UNTAG],
+    "follower": [Verb.FOLLOW],
+    "dropper": [Verb.DROP, Verb.DROP_OLD],
+    "rescaler": [Verb.RESCALE],
+    "sweeper": [Verb.SWEEP],
+    "restorer": [Verb.ROLL_BACK],
+    "brancher": [Verb.BRANCH, Verb.BRANCH, Verb.UNBRANCH],
+    "forgetter": [Verb.FORGET],
+}
+"""What each of them may do in a round."""
 
 
 def scenario(seed: int) -> Scenario:
@@ -60,6 +74,7 @@ def _chances(jobs: Scenario) -> dict[str, float]:
         "tagger": 0.4 if jobs.expires else 0.15,
         "follower": (0.4 if jobs.expires else 0.2) * can_be_followed(jobs.options),
         "dropper": 0.4 if jobs.partitioned else 0.0,
+        "rescaler": 0.2 if KINDS[jobs.kind].has_bucket_number else 0.0,
         "sweeper": 0.15,
         "restorer": 0.35 if jobs.expires else 0.2,
         "brancher": 0.15,
@@ -116,22 +131,5 @@ def _with_truncates(rng: random.Random, each: Round) -> Round:
 
 
 def _verb(rng: random.Random, actor: str, options: dict[str, str]) -> Verb:
-    match actor:
-        case "deleter":
-            return Verb.DELETE
-        case "tagger":
-            upkeep = [Verb.TAG_UPKEEP] if "tag.automatic-creation" in options else []
-            return rng.choice([Verb.TAG, Verb.TAG, Verb.UNTAG, *upkeep])
-        case "follower":
-            return Verb.FOLLOW
-        case "dropper":
-            return rng.choice([Verb.DROP, Verb.DROP_OLD])
-        case "sweeper":
-            return Verb.SWEEP
-        case "restorer":
-            return Verb.ROLL_BACK
-        case "brancher":
-            return rng.choice([Verb.BRANCH, Verb.BRANCH, Verb.UNBRANCH])
-        case "forgetter":
-            return Verb.FORGET
-    raise AssertionError(actor)
+    tags_by_options = actor == "tagger" and "tag.automatic-creation" in options
+    return rng.choice([*_VERBS[actor], *([Verb.TAG_UPKEEP] if tags_by_options else [])])

@@ -12,10 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from stream_app.errors import CorruptFileError, UsageError
-from stream_app.filestore.versions.schema_manager import SchemaManager
-from stream_app.model.schema.data_type import parse_columns
-from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.rescale.postponed_move import move_postponed
 from tests.simulation.actors.branches import Branches
 from tests.simulation.actors.follower import Follower
 from tests.simulation.actors.restorer import Restorer, Turns
@@ -28,6 +26,7 @@ from tests.simulation.model.promises import demand
 from tests.simulation.scenario import COMMITTING, Action, Round, Scenario, Verb
 from tests.simulation.scheduler import CrashError, Task
 from tests.simulation.seeds import scenario
+from tests.simulation.simulated_table import new_table
 from tests.simulation.world import BEGIN_MS, World
 from tests.support.tables.merge_read import MergeRead
 
@@ -221,6 +220,8 @@ class Simulation:
 
     def _compact(self, job: Job, verb: Verb) -> None:
         commit = job.opened()
+        if self.table.kind.postpones and not job.commits_epochs:
+            move_postponed(seen_by(self.table, self.world, job.process))
         if verb is Verb.WHOLE:
             commit.compact_whole()
         else:
@@ -257,7 +258,8 @@ class Simulation:
         self._at_last(self.restorer.finish)
         self._look(may_be_cut=False)
         writers = [job for job in self.jobs.values() if job.commits_epochs]
-        self._at_last(*(self._replay_of(job) for job in (*writers, *writers)))
+        replays = [self._replay_of(job) for job in (*writers, *writers)]
+        self._at_last(*replays, self._move_at_last)
         self._look(may_be_cut=False)
         if Verb.FOLLOW in verbs:
             if self.scenario.expires:
@@ -283,6 +285,10 @@ class Simulation:
         is_swept = Verb.SWEEP in verbs and not _untags_beside_expiry(actions)
         if is_swept or (is_calm and self._is_calm(actions)):
             demand(not (left := files_left(self._seen())), f"nobody needs {sorted(left)}")
+
+    def _move_at_last(self) -> None:
+        if self.table.kind.postpones:
+            self._compact(self.jobs["compactor"], Verb.DRAIN)
 
     def _follow_to_the_end(self) -> None:
         try:
@@ -342,20 +348,6 @@ class Simulation:
 
 def _untags_beside_expiry(rounds: list[set[Verb]]) -> bool:
     return any({Verb.UNTAG, Verb.EXPIRE} <= verbs for verbs in rounds)
-
-
-def new_table(tried: Scenario, world: World) -> FileStoreTable:
-    """The scenario's table, empty."""
-    partition_keys = ("p",) if tried.partitioned else ()
-    schema = new_table_schema(
-        columns=parse_columns("k INT, v BIGINT, p STRING, t STRING"),
-        primary_keys=tried.key,
-        partition_keys=partition_keys,
-        options={**tried.options, "stream-app.row-checksum": "true"},
-        time_millis=BEGIN_MS,
-    )
-    assert SchemaManager(world.files, "/t").create(schema)
-    return FileStoreTable("/t", schema, world.files, world.clock)
 
 
 def run(

@@ -54,6 +54,7 @@ EXPIRE = Action("", "expirer", Verb.EXPIRE)
 TAG, UNTAG = Action("", "tagger", Verb.TAG), Action("", "tagger", Verb.UNTAG)
 FOLLOW, FORGET = Action("", "follower", Verb.FOLLOW), Action("", "forgetter", Verb.FORGET)
 DELETE = Action("", "deleter", Verb.DELETE)
+MOVE, RESCALE = Action("", "compactor", Verb.DRAIN), Action("", "rescaler", Verb.RESCALE)
 DROP = Action("", "dropper", Verb.DROP)
 SWEEP = Action("", "sweeper", Verb.SWEEP)
 BRANCH, UNBRANCH = (Action("", "brancher", each) for each in (Verb.BRANCH, Verb.UNBRANCH))
@@ -107,6 +108,18 @@ LIFTED = {
     ),
 }  # fmt: skip
 """What compactions lift and tell; and what moves to other partitions."""
+POSTPONING = {"bucket": "-2", "postpone.default-bucket-num": "2"}
+MOVED = {
+    "postponed rows": (
+        "postponed buckets", {**KEY, **POSTPONING}, (EPOCHS, MOVE, EPOCH, MOVE),
+        ("compactor", "compactor/compaction"),
+    ),
+    "buckets": ("key", KEY, (EPOCHS, RESCALE, EPOCH, RESCALE, EPOCH), ("rescaler",)),
+    "buckets with vectors": (
+        "deletion vectors", {**LOOKUP, **VECTORS}, (EPOCHS, RESCALE, EPOCH), ("rescaler",),
+    ),
+}  # fmt: skip
+"""Rows that get other buckets, and keep their order."""
 IN_TURN = ("bucketed append", "buckets as keys come", "expiring", "emptied", "emptied append")
 """Histories whose steps are those of others here, which meet each fault at each of them."""
 BEGINS_AS = {"emptied": "key", "emptied append": "append"}
@@ -119,7 +132,7 @@ FAULTS = [
 
 def history(name: str) -> Scenario:
     """Some epochs, with what else is done between them."""
-    known: dict[str, Any] = {**HISTORIES, **UPKEEP, **LIFTED}
+    known: dict[str, Any] = {**HISTORIES, **UPKEEP, **LIFTED, **MOVED}
     kind, options, steps, *_ = known[name]
     rounds = tuple(Round(f"r{at}", at, (step,), ()) for at, step in enumerate(steps))
     return Scenario(1, kind, options, DROP in steps or KINDS[kind].crosses, rounds)
@@ -213,6 +226,14 @@ def test_whatever_operation_of_a_lifting_epoch_is_struck_the_table_is_whole(
     """They share the steps of "key", which meets each fault at each; here one has its turn."""
     faults = FAULTS[first % 3 : 3] + FAULTS[: first % 3]
     assert strike(name, faults, WORKERS) > 30
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("name", list(MOVED))
+def test_whatever_operation_of_a_move_is_struck_no_row_is_lost_or_double(
+    name: str, fault: FaultKind
+) -> None:
+    assert strike(name, [fault], MOVED[name][-1]) > (0 if fault is FaultKind.OUTAGE else 10)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from stream_app.model.options.option import parse_duration_ms
 from stream_app.planning.sync.table_share import TableShare
 
 ENVIRONMENT = "environment"
-"""The value of ``otlp-endpoint`` that defers to OpenTelemetry's variables."""
+"""The value of an address that defers to the variables of the client's own project."""
 
 
 class NonInsertRecords(enum.Enum):
@@ -76,6 +76,8 @@ class StreamConfig:
         web_names: to which it answers beside ``localhost``, addresses and the machine's own.
         webhook_url, webhook_secret: where notices go, and what signs them; None: nowhere, nothing.
         otlp_endpoint: takes traces by OTLP; ``environment``: as its variables say; None: it is off.
+        openlineage_url: of a lineage service; ``environment``: as the client's own settings say.
+        openlineage_namespace: in which that service keeps the job.
     """
 
     checkpoint: str = values.key(values.folder, "")
@@ -105,6 +107,8 @@ class StreamConfig:
     webhook_url: str | None = values.key(values.web_address(), None, is_secret=True)
     webhook_secret: str | None = values.key(values.text, None, is_secret=True)
     otlp_endpoint: str | None = values.key(values.web_address(ENVIRONMENT), None)
+    openlineage_url: str | None = values.key(values.web_address(ENVIRONMENT), None)
+    openlineage_namespace: str = values.key(values.text, "stream_app")
 
     @property
     def is_available_now(self) -> bool:

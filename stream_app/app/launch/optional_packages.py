@@ -17,6 +17,16 @@ def otlp_module() -> Any:
     return _imported("stream_app.app.observe.monitoring.otlp", "stream.otlp-endpoint", "otel")
 
 
+def openlineage_module() -> Any:
+    """Import `stream_app.app.observe.monitoring.openlineage`.
+
+    Raises:
+        UsageError: a package is missing.
+    """
+    module = "stream_app.app.observe.monitoring.openlineage"
+    return _imported(module, "stream.openlineage-url", "openlineage")
+
+
 def serving_module() -> Any:
     """Import `stream_app.app.web.serving`.
 

@@ -5,20 +5,22 @@ The program of `ingest` opens it first. `ingest_job` reports when Spark begins a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from stream_app.app.config.secrets import Secrets, hidden
-from stream_app.app.config.stream_config import StreamConfig
+from stream_app.app.config.stream_config import ENVIRONMENT, StreamConfig
 from stream_app.app.config.tables_of_job import TablesOfJob
+from stream_app.app.launch.optional_packages import openlineage_module
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.observe.metrics.endpoint import serving
 from stream_app.app.observe.metrics.health import POLL_S, JobHealth
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
 from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch, watching
 from stream_app.app.observe.monitoring.group_offsets import group_listeners
+from stream_app.app.observe.monitoring.listener import JobListener
 from stream_app.app.observe.monitoring.watchers import watchers
 from stream_app.app.ops.quarantine.quarantine_folder import open_quarantine
 from stream_app.clock import Clock
@@ -27,6 +29,7 @@ from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
 from stream_app.local_disk import local_disk
 from stream_app.message_format_registry import format_named
+from stream_app.spark.task_errors import readable_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,10 @@ def watched_job(
             watchers(
                 stream, name, clock,
                 hide=secrets.hide, ends_by_itself=stream.is_available_now,
-                others=stack.enter_context(group_listeners(tables.source)),
+                others=(
+                    *stack.enter_context(group_listeners(tables.source)),
+                    *stack.enter_context(_lineage_listeners(tables, stream, secrets, clock)),
+                ),
             )
         )  # fmt: skip
         events = EventLog(
@@ -108,6 +114,34 @@ def watched_job(
             watch = _quarantine(stream.quarantine, tables.file_system, clock, metrics)
             stack.enter_context(watching(watch))
         yield WatchedJob(events, metrics, events_file, secrets)
+
+
+@contextmanager
+def _lineage_listeners(
+    tables: TablesOfJob, stream: StreamConfig, secrets: Secrets, clock: Clock
+) -> Iterator[Sequence[JobListener]]:
+    """Send the run's lineage in the block, if the configuration names a service.
+
+    Raises:
+        UsageError: a package is missing.
+    """
+    if stream.openlineage_url is None:
+        yield ()
+        return
+    lineage = openlineage_module().LineageEvents(
+        url=None if stream.openlineage_url == ENVIRONMENT else stream.openlineage_url,
+        namespace=stream.openlineage_namespace,
+        is_batch=stream.is_available_now,
+        tables=tables,
+        clock=clock,
+    )
+    lineage.begin()
+    try:
+        yield (lineage,)
+    except BaseException as error:
+        lineage.end(secrets.hide(str(readable_error(error))))
+        raise
+    lineage.end(None)
 
 
 def _local_folders(warehouse: str, stream: StreamConfig) -> dict[str, Path]:

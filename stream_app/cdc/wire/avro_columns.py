@@ -68,7 +68,9 @@ def wire_column(
         odd: Bools = np.zeros(image_count, np.bool_)
         column = pa.nulls(image_count, empty)
         if values is not None:
-            places = np.searchsorted(rows[kept[rows]], values.rows[kept[values.rows]])
+            image_of = np.empty(len(kept), np.int64)
+            image_of[rows[kept[rows]]] = np.arange(image_count)
+            places = image_of[values.rows[kept[values.rows]]]
             if convert is None or values.of is None or values.of.kind == "null":
                 odd[places] = values.of is None or values.of.kind != "null"
             else:

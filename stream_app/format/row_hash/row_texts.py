@@ -24,13 +24,15 @@ Nested types have none. The SQL of the same texts: `app.ops.check.database_sums`
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bytes, Int64s, lengths_of, own_bytes
-from stream_app.model.schema.data_type import DataField, DataType, TypeRoot
+from stream_app.model.checksum.summed_rows import MICROSECONDS
+from stream_app.model.schema.data_type import STRING_ROOTS, DataField, DataType, TypeRoot
 
 PlacedColumn = tuple[int, DataField]
 """A column and its position in the table."""
@@ -142,3 +144,34 @@ def _with_nulls_of(values: pa.Array, offsets: np.ndarray, digits: np.ndarray) ->
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(digits))]
     made = pa.Array.from_buffers(pa.binary(), len(values), buffers)
     return made if not values.null_count else pc.if_else(values.is_valid(), made, None)
+
+
+def shown_texts(text: bytes, columns: Iterable[PlacedColumn]) -> str:
+    """The values in a row's text, for people: `id = 7, name = 'a'`."""
+    fields = dict(columns)
+    shown = []
+    while text:
+        position, _, text = text.partition(b"=")
+        field = fields[int(position)]
+        if field.data_type.root in STRING_ROOTS:
+            size, _, text = text.partition(b":")
+            value, text = text[: int(size)], text[int(size) + 1 :]
+            shown.append(f"{field.name} = {value.decode(errors='replace')!r}")
+        else:
+            value, _, text = text.partition(b";")
+            shown.append(f"{field.name} = {_shown(value.decode(), field.data_type)}")
+    return ", ".join(shown)
+
+
+def _shown(value: str, data_type: DataType) -> str:
+    match data_type.root:
+        case TypeRoot.DECIMAL:
+            return str(Decimal(value).scaleb(-data_type.scale))
+        case TypeRoot.DATE:
+            return str(np.datetime64(int(value), "D"))
+        case TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ:
+            if data_type.precision > MICROSECONDS:
+                return str(np.datetime64(int(value), "ns"))
+            return str(np.datetime64(int(value), "us"))
+        case _:
+            return value

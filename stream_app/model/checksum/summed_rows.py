@@ -13,9 +13,18 @@ from stream_app.model.options.table_options import (
     IGNORE_UPDATE_BEFORE,
     ROW_CHECKSUM,
 )
-from stream_app.model.schema.data_type import BINARY_ROOTS, INTEGER_ROOTS, STRING_ROOTS, DataType
+from stream_app.model.schema.data_type import (
+    BINARY_ROOTS,
+    INTEGER_ROOTS,
+    STRING_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataType,
+    TypeRoot,
+)
 from stream_app.model.schema.table_schema import TableSchema
 
+MICROSECONDS = 6
+"""The precision of a timestamp up to which its text counts microseconds."""
 NOT_ASKED = f"'{ROW_CHECKSUM.key}' is not set"
 
 
@@ -65,13 +74,18 @@ def texts_stay(older: TableSchema, newer: TableSchema) -> bool:
     pairs = list(zip(older.fields, newer.fields, strict=False))
     return len(pairs) == len(older.fields) and all(
         before.field_id == after.field_id
-        and _text_kind(before.data_type) == _text_kind(after.data_type)
+        and text_kind(before.data_type) == text_kind(after.data_type)
         for before, after in pairs
     )
 
 
-def _text_kind(data_type: DataType) -> object:
+def text_kind(data_type: DataType) -> object:
+    """What a column's type means for the texts of its values: equal kinds have equal texts."""
     for alike in (INTEGER_ROOTS, STRING_ROOTS, BINARY_ROOTS):
         if data_type.root in alike:
             return alike
-    return data_type.not_null()
+    if data_type.root is TypeRoot.DECIMAL:
+        return data_type.root, data_type.scale
+    if data_type.root in TIMESTAMP_ROOTS:
+        return TIMESTAMP_ROOTS, data_type.precision > MICROSECONDS
+    return data_type.root

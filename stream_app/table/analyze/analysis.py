@@ -17,9 +17,9 @@ from stream_app.filestore.versions.statistics_files import StatisticsFiles, Tabl
 from stream_app.model.near_names import unknown_name
 from stream_app.model.schema.data_type import DataField
 from stream_app.model.schema.table_schema import TableSchema
-from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from stream_app.model.snapshot import Snapshot
 from stream_app.table.analyze.column_figures import ColumnFigures
-from stream_app.table.commit.batch_commit import batch_committer
+from stream_app.table.commit.batch_commit import ANALYSIS, batch_committer
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.interleaved import interleaved
 from stream_app.table.read.split_read import SplitRead
@@ -82,7 +82,7 @@ def analyze(
     files = StatisticsFiles(table.file_io, table.paths)
     name = files.write(statistics)
     try:
-        return batch_committer(table).commit_analysis(BATCH_COMMIT_IDENTIFIER, statistics=name)
+        return batch_committer(table).commit_analysis(ANALYSIS, statistics=name)
     except CommitError:
         files.delete(name)
         raise

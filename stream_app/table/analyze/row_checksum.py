@@ -13,10 +13,10 @@ from functools import partial
 from stream_app.errors import CommitConflictError, UsageError
 from stream_app.model.checksum.summed_rows import why_unsummed
 from stream_app.model.options.compaction_options import WRITE_ONLY
-from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from stream_app.model.snapshot import Snapshot
 from stream_app.planning.commit.carried_sums import SumRecord, rebased
 from stream_app.planning.compact.waiting_rows import waiting_fix
-from stream_app.table.commit.batch_commit import batch_committer
+from stream_app.table.commit.batch_commit import ANALYSIS, batch_committer
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.summed_rows import summed_rows
 from stream_app.table.upkeep.read_protection import FoundVersion, protected_version
@@ -64,7 +64,7 @@ def publish_row_checksum(table: FileStoreTable, *, threads: int) -> Snapshot | N
             )
         return whole
 
-    return batch_committer(table).commit_analysis(BATCH_COMMIT_IDENTIFIER, row_sums=record)
+    return batch_committer(table).commit_analysis(ANALYSIS, row_sums=record)
 
 
 def _at_rest(table: FileStoreTable) -> FoundVersion:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import uuid
 
+from stream_app.model.bucket_change import ManifestCommittable
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
+
+ANALYSIS = ManifestCommittable(identifier=BATCH_COMMIT_IDENTIFIER)
+"""A commit that belongs to no stream, and changes no row."""
 
 
 def batch_committer(table: FileStoreTable) -> FileStoreCommit:

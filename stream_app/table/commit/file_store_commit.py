@@ -50,7 +50,7 @@ from stream_app.table.commit.metadata_files import (
 )
 from stream_app.table.commit.next_snapshot import PlannedSnapshot, next_snapshot
 from stream_app.table.commit.recorded_epochs import epochs_as_of, with_epochs
-from stream_app.table.commit.recorded_sums import with_row_sums
+from stream_app.table.commit.recorded_sums import with_proof, with_row_sums
 from stream_app.table.file_store_table import FileStoreTable
 
 OnTop = Callable[[Snapshot | None], None]
@@ -210,12 +210,15 @@ class FileStoreCommit:
         return self.overwrite(ManifestCommittable(identifier=identifier), operation=TRUNCATE)
 
     def commit_analysis(
-        self, identifier: int, *, statistics: str | None = None, row_sums: RecordAbove | None = None
+        self,
+        committable: ManifestCommittable,
+        *,
+        statistics: str | None = None,
+        row_sums: RecordAbove | None = None,
     ) -> Snapshot:
         """Publish what an analysis has learnt, in an ANALYZE snapshot that changes no row.
 
         Args:
-            identifier: as `drop_partitions`.
             statistics: the name of their file.
             row_sums: makes the checksum of all rows from the record of the snapshot below.
 
@@ -224,11 +227,8 @@ class FileStoreCommit:
             CommitError: other writers won every race; nothing is committed.
         """
         changes = CommitChanges(entries=(), statistics=statistics, row_sums=row_sums)
-        nothing = ManifestCommittable(identifier=identifier)
-        kind = CommitKind.ANALYZE
-        return self._publish(
-            PlannedSnapshot(kind=kind, committable=nothing, changes=lambda _: changes)
-        )
+        kind, fixed = CommitKind.ANALYZE, partial(_fixed, changes, None)
+        return self._publish(PlannedSnapshot(kind=kind, committable=committable, changes=fixed))
 
     def _publish(self, commit: PlannedSnapshot) -> Snapshot:
         files = CommitFiles(self.table, self._manifests)
@@ -323,7 +323,7 @@ class FileStoreCommit:
         kept = replace(changes, statistics=statistics)
         user = self.history.commit_user
         made = with_epochs(next_snapshot(user, commit, kept, lists, base), epochs)
-        return with_row_sums(made, self.table, latest, changes)
+        return with_row_sums(with_proof(made, latest), self.table, latest, changes)
 
 
 def _changes_of(

@@ -13,7 +13,7 @@ from dataclasses import replace
 from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
 from stream_app.model.checksum.summed_rows import why_unsummed
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
-from stream_app.model.snapshot import ROW_SUM_PROPERTY, CommitKind, Snapshot
+from stream_app.model.snapshot import PROOF_PROPERTY, ROW_SUM_PROPERTY, CommitKind, Snapshot
 from stream_app.planning.commit.carried_sums import (
     EMPTY_TABLE,
     SumRecord,
@@ -24,6 +24,14 @@ from stream_app.planning.commit.carried_sums import (
 from stream_app.table.commit.commit_changes import CommitChanges
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.row_sum_records import record_below
+
+
+def with_proof(snapshot: Snapshot, latest: Snapshot | None) -> Snapshot:
+    """The snapshot with the proof of the one below, unless it has one of its own."""
+    properties, below = snapshot.properties or {}, (latest and latest.properties) or {}
+    if PROOF_PROPERTY in properties or PROOF_PROPERTY not in below:
+        return snapshot
+    return replace(snapshot, properties={**properties, PROOF_PROPERTY: below[PROOF_PROPERTY]})
 
 
 def with_row_sums(

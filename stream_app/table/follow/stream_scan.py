@@ -20,6 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.model.bucket_id import POSTPONED
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.data_split import DataSplit, StreamContent, StreamSplit
 from stream_app.model.manifest_entry import ManifestEntry
@@ -33,6 +34,7 @@ from stream_app.model.options.scan_options import (
     STREAMING_READ_OVERWRITE,
 )
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from stream_app.planning.buckets.postponed_order import in_order
 from stream_app.planning.read.stream_step import (
     AdmittedSplits,
     FollowUp,
@@ -53,8 +55,10 @@ from stream_app.table.follow.followed_snapshot import (
 )
 from stream_app.table.read.incremental_read import IncrementalRead
 from stream_app.table.read.split_scan import SplitScan, by_bucket
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.read_refusals import check_readable
 from stream_app.table.versions.row_filter import RowFilter
+from stream_app.table.versions.scan_pruning import scan_pruning
 from stream_app.table.versions.time_travel import millis_of
 
 NO_LIMITS = StepLimits()
@@ -178,27 +182,41 @@ class StreamScan:
         if position.is_full:
             level = least_full_level(self.table.options.producer, self.table.options.num_levels)
             scan = SplitScan(self.table, self.row_filter, least_level=level)
-            return [_split(split, StreamContent.ROWS, snapshot) for split in scan.splits(snapshot)]
-        return self._changes(snapshot)
+            rows = [_split(split, StreamContent.ROWS, snapshot) for split in scan.splits(snapshot)]
+            return rows + self._raw_splits(self._postponed(snapshot), snapshot)
+        return self._raw_splits(self._changes(snapshot), snapshot)
 
-    def _changes(self, snapshot: Snapshot) -> list[StreamSplit]:
+    def _postponed(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        """The files of rows without a bucket that no later snapshot tells.
+
+        Without a changelog, the APPEND snapshot that brought them told them as changes.
+        """
+        if not self.table.kind.postpones or self.table.options.writes_changelog:
+            return []
+        pruning = scan_pruning(self.row_filter, self.table)
+        live = FileStoreScan(self.table).live(snapshot, pruning=pruning)
+        return [entry for entry in live if entry.bucket == POSTPONED]
+
+    def _changes(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        """The files of a snapshot's changes."""
         read = IncrementalRead(self.table, None, self.row_filter)
         reads_overwrites = self.table.options[STREAMING_READ_APPEND_OVERWRITE]
-        entries: list[ManifestEntry] = []
         match follow_up(
             snapshot,
             has_changelog=self.table.options.writes_changelog,
             reads_overwrites=reads_overwrites and not self.table.kind.merges_by_key,
         ):
             case FollowUp.DELTA:
-                entries = read.added_entries(snapshot)
+                return read.added_entries(snapshot)
             case FollowUp.CHANGELOG:
-                entries = read.changelog_entries(snapshot)
+                return read.changelog_entries(snapshot)
             case FollowUp.NOTHING:
-                pass
+                return []
+
+    def _raw_splits(self, entries: list[ManifestEntry], snapshot: Snapshot) -> list[StreamSplit]:
         splits = []
         for (partition, bucket), files in by_bucket(entries).items():
-            for group in self._groups(files):
+            for group in self._groups(in_order(files) if bucket == POSTPONED else files):
                 split = DataSplit(
                     snapshot_id=snapshot.snapshot_id,
                     schema_id=self.table.schema.schema_id,

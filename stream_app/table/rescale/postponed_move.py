@@ -24,6 +24,7 @@ from stream_app.model.options.table_options import WRITE_BUFFER_SIZE
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.planning.buckets.postponed_counts import FirstBucketRules, first_bucket_count
+from stream_app.planning.buckets.postponed_order import in_order
 from stream_app.table.commit.batch_commit import batch_committer
 from stream_app.table.commit.file_store_commit import CompactOutcome
 from stream_app.table.file_store_table import FileStoreTable
@@ -33,7 +34,6 @@ from stream_app.table.storage_errors import merge_errors
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.write.bucket_assigner import key_buckets, rows_by_bucket
 from stream_app.table.write.bucket_writer import BucketWriter, change_of
-from stream_app.table.write.postponed_rows import in_order
 
 _LEAST_BUFFER = 8 << 20
 """Bytes of a bucket's write buffer, however many buckets share the table's."""
@@ -129,7 +129,7 @@ def _moved(
                 )
             writers[bucket].write(part)
 
-    files = in_order([entry.file for entry in entries])
+    files = in_order(entry.file for entry in entries)
     try:
         with merge_errors(table.paths.bucket(partition, POSTPONED)):
             for file in files:

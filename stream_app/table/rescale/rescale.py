@@ -52,8 +52,8 @@ def check_rescalable(table: FileStoreTable) -> None:
     )
 
 
-def rescale_partition(table: FileStoreTable, planned: PlannedRescale) -> Snapshot:
-    """Rescale one partition; returns the snapshot.
+def rescale_partition(table: FileStoreTable, planned: PlannedRescale) -> Snapshot | None:
+    """Rescale one partition; returns the snapshot, or None when the partition has been dropped.
 
     Raises:
         CommitConflictError: other writers change its files faster than they are split.
@@ -72,13 +72,13 @@ class _PartitionRescale:
     partition: bytes
     buckets: int
     _split: dict[_GroupKey, list[BucketChange]] = field(init=False, default_factory=dict)
-    _live: set[FileIdentity] = field(init=False, default_factory=set)
+    _live: set[FileIdentity] | None = field(init=False, default=None)
 
-    def run(self) -> Snapshot:
+    def run(self) -> Snapshot | None:
         try:
             for _ in range(_ATTEMPTS_MAX):
                 snapshot = self._attempt()
-                if snapshot is not None:
+                if snapshot is not None or self._live == set():
                     return snapshot
         except BaseException:
             self._discard(self._split)
@@ -91,7 +91,7 @@ class _PartitionRescale:
         )
 
     def _attempt(self) -> Snapshot | None:
-        """Steps 2 and 3; None: other writers have changed the partition again."""
+        """Steps 2 and 3; None: other writers have changed the partition again, or dropped it."""
         commit = batch_committer(self.table)
         latest = commit.history.newest
         try:
@@ -100,6 +100,8 @@ class _PartitionRescale:
             if self.table.snapshots.latest() == latest:
                 raise
             return None  # a file has expired during the read
+        if not self._live:
+            return None
         changes = tuple(change for group in self._split.values() for change in group)
         committable = ManifestCommittable(identifier=BATCH_COMMIT_IDENTIFIER, changes=changes)
         try:

@@ -22,10 +22,11 @@ from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileWri
 from stream_app.mergetree.key_value_batch import rows_at
 from stream_app.mergetree.row_kinds import check_mergeable, with_kinds_of
 from stream_app.model.bucket_id import POSTPONED
-from stream_app.model.data_file_meta import DataFileMeta, FileSource
+from stream_app.model.data_file_meta import FileSource
 from stream_app.model.options.table_options import DATA_FILE_PREFIX, ROWKIND_FIELD
 from stream_app.model.schema.table_schema import VALUE_KIND, TableSchema
 from stream_app.model.schema.unchanged_values import UNCHANGED
+from stream_app.planning.buckets.postponed_order import WRITER
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.write.bucket_assigner import BucketRows, key_buckets, rows_by_bucket
 from stream_app.table.write.bucket_writer import ignored_kinds
@@ -33,8 +34,6 @@ from stream_app.table.write.table_write import TableWrite
 
 SHARES = 4
 """Number of key shares, and so tasks that write a partition in an epoch."""
-WRITER = "stream_app"
-"""The user in the names of files: one for all jobs, so that their files have an order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +134,3 @@ def postponed_writer(
     named = replace(table.schema, options={**options, DATA_FILE_PREFIX.key: prefix})
     files = replace(table, schema=named).bucket_files(partition, POSTPONED)
     return PostponedWriter(table, files, next_sequence_number)
-
-
-def in_order(files: list[DataFileMeta]) -> list[DataFileMeta]:
-    """Files of ``bucket-postpone`` in the order in which their rows are replayed.
-
-    Our own are ordered by their sequence numbers, those of other engines by their creation.
-    """
-    ours = [file for file in files if f"-u-{WRITER}-s-" in file.file_name]
-    others = [file for file in files if f"-u-{WRITER}-s-" not in file.file_name]
-    others.sort(key=lambda file: (file.creation_time_ms or 0, file.min_sequence_number))
-    return others + sorted(ours, key=lambda file: file.min_sequence_number)

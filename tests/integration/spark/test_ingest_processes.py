@@ -74,6 +74,7 @@ def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
             "log-format": "json",
             "webhook-url": f"{receiver.url}/hook",
             "otlp-endpoint": receiver.url,
+            "openlineage-url": receiver.url,
         },
     )
     job.start()
@@ -113,7 +114,16 @@ def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
 
 
 def _check_sent(receiver: HttpReceiver) -> None:
-    """Both stops came to the webhook; a trace of each epoch came by OTLP."""
+    """The webhook got both stops, OTLP each epoch's trace, and the service two runs."""
+    lineage = [
+        json.loads(gunzipped(one)) for one in receiver.posted if one.path == "/api/v1/lineage"
+    ]
+    states = [event["eventType"] for event in lineage if event["eventType"] != "RUNNING"]
+    assert states == ["START", "COMPLETE"] * 2
+    [table] = lineage[-1]["outputs"]
+    assert table["name"].endswith("/db.db/t")
+    assert table["outputFacets"]["outputStatistics"]["rowCount"] > 0
+    assert lineage[-1]["inputs"][0]["facets"]["kafkaOffsets"]["offsets"]
     notices = [json.loads(one.body) for one in receiver.posted if one.path == "/hook"]
     assert [(each["event"], each["is_error"], each["job"]) for each in notices] == [
         ("stopped", False, "db.t")

@@ -15,7 +15,7 @@ from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, ROW_SUM_PROPERTY,
 from stream_app.planning.commit.carried_sums import EMPTY_TABLE, SumRecord
 from stream_app.table.analyze.row_checksum import publish_row_checksum
 from stream_app.table.check.table_check import TableCheck
-from stream_app.table.commit.batch_commit import batch_committer
+from stream_app.table.commit.batch_commit import ANALYSIS, batch_committer
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
@@ -150,7 +150,7 @@ def test_a_commit_that_carries_none_during_the_read_is_a_conflict(tmp_path: Path
         raise CommitConflictError(f"origin {below.origin}", where="", fix="")
 
     with pytest.raises(CommitConflictError, match="origin 0"):
-        committer.commit_analysis(BATCH_COMMIT_IDENTIFIER, row_sums=refuses)
+        committer.commit_analysis(ANALYSIS, row_sums=refuses)
 
 
 def test_many_partitions_have_one_checksum_alone(tmp_path: Path) -> None:

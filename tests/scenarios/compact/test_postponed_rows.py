@@ -9,8 +9,11 @@ import pytest
 
 from stream_app.model.bucket_id import POSTPONED
 from stream_app.model.snapshot import CommitKind
+from stream_app.planning.read.stream_step import stream_start
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.follow.stream_read import StreamRead
+from stream_app.table.follow.stream_scan import StreamScan
 from stream_app.table.rescale.postponed_move import move_postponed
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.engines.epoch_in_caller import EpochHere
@@ -85,6 +88,27 @@ def test_rows_are_read_when_they_have_a_bucket(tmp_path: Path, producer: str) ->
                     replayed.pop((row["dt"], row["k"]), None)
         rebuilt = [{"dt": dt, "k": k, "v": v} for (dt, k), v in replayed.items()]
         assert by_content(rebuilt) == by_content(writer.model.rows())
+
+
+def test_a_follower_gets_the_rows_that_wait_when_it_begins(tmp_path: Path) -> None:
+    """Without a changelog a move tells nothing, and the snapshots before it are behind it."""
+    table = a_table(tmp_path)
+    writer = TableWriter(table)
+    writer.write(rows(0))
+    moved_rows(table)
+    writer.write(rows(1))
+    scan, read = StreamScan(table), StreamRead(table)
+    step = scan.step(scan.begin(stream_start("latest-full")))
+    moved_rows(table)
+    model = dict[tuple[str, int], str]()
+    for split in (*step.splits, *scan.step(step.end).splits):
+        for row in (row for batch in read.read(split) for row in batch.to_pylist()):
+            key = row["dt"], row["k"]
+            model.pop(key, None)
+            if row["rowkind"] in ("+I", "+U"):
+                model[key] = row["v"]
+    followed = [{"dt": dt, "k": k, "v": v} for (dt, k), v in model.items()]
+    assert by_content(followed) == by_content(writer.model.rows())
 
 
 @pytest.mark.parametrize(

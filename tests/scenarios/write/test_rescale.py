@@ -12,9 +12,10 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.errors import CommitConflictError, OutdatedRowsError, UnsupportedTableError
-from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from stream_app.planning.buckets.rescale_plan import planned_rescales
 from stream_app.table.api.paimon_table import PaimonTable
+from stream_app.table.commit.batch_commit import batch_committer
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
 from stream_app.table.rescale.rescale import check_rescalable, rescale_partition
@@ -73,6 +74,17 @@ def check_sound(writer: TableWriter) -> None:
     table = writer.table
     assert found_in(table) == []
     assert files_on_disk(table, "data-") <= files_that_snapshots_name(table)
+
+
+def test_a_partition_that_is_dropped_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    table = a_table(tmp_path, bucket=4)
+    TableWriter(table).write(rows(0))
+    live = FileStoreScan(table).live(table.snapshots.latest())
+    [planned] = planned_rescales(live, 2)
+    batch_committer(table).drop_partitions([planned.partition], BATCH_COMMIT_IDENTIFIER)
+    newest = table.snapshots.latest_id()
+    assert rescale_partition(table, planned) is None
+    assert table.snapshots.latest_id() == newest
 
 
 @pytest.mark.parametrize("after", [1, 6, 8])

@@ -12,14 +12,16 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from stream_app.errors import CorruptFileError, LateCommitError, UsageError
+from stream_app.errors import CommitConflictError, CorruptFileError, LateCommitError, UsageError
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.model.options.scan_options import CONSUMER_EXPIRATION_TIME
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from stream_app.planning.buckets.rescale_plan import planned_rescales
 from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.rescale.rescale import rescale_partition
 from stream_app.table.upkeep.announcements import holding_rollbacks
 from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
 from stream_app.table.upkeep.expire_partitions import ExpirePartitions, partition_retention
@@ -27,6 +29,7 @@ from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from stream_app.table.upkeep.orphan_files import delete_orphans, plan_orphans
 from stream_app.table.upkeep.tag_upkeep import TagUpkeep
 from stream_app.table.upkeep.tags import create_tag, delete_tags, new_tag, plan_tag_deletion
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.simulation.actors.follower import CONSUMER
 from tests.simulation.actors.workers import Job, seen_by
 from tests.simulation.model.oracle import Oracle
@@ -62,6 +65,7 @@ class Upkeep:
             Verb.TAG_UPKEEP: lambda: self._tag_by_options("tagger"),
             Verb.DROP: lambda: self._drop(rng),
             Verb.DROP_OLD: self._drop_old,
+            Verb.RESCALE: lambda: self._rescale(rng),
             Verb.SWEEP: lambda: self.sweep(self._since_ms()),
             Verb.FORGET: lambda: self._seen_by("forgetter").consumers.delete(CONSUMER),
         }
@@ -203,6 +207,20 @@ class Upkeep:
         with self._maybe_late():
             for _ in expire.execute(expire.plan()):
                 pass
+
+    def _rescale(self, rng: random.Random) -> None:
+        table = self._seen_by("rescaler")
+        try:
+            live = FileStoreScan(table).live(table.snapshots.latest())
+            for planned in planned_rescales(live, rng.choice([1, 2, 3])):
+                with self._maybe_late():
+                    rescale_partition(table, planned)
+        except CommitConflictError:
+            self.is_wasteful = True  # the jobs were faster, each time
+        except (FileNotFoundError, CorruptFileError):
+            if not self.oracle.may_go():
+                raise  # else the version has expired meanwhile
+            self.is_wasteful = True
 
     @contextlib.contextmanager
     def _maybe_late(self) -> Iterator[None]:

@@ -19,6 +19,7 @@ from stream_app.errors import (
     CommitError,
     CompactionError,
     LateCommitError,
+    OutdatedRowsError,
 )
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_arrow_row
@@ -178,7 +179,8 @@ class Job:
             return
         if not commit.state.is_committed(epoch):
             first, empties = commit.follow_and_wait(), (self.user, epoch) in self.emptying
-            basis = NO_INDEX if empties else commit.index.basis
+            has_index = not self.table.kind.has_bucket_number
+            basis = NO_INDEX if empties and has_index else commit.index.basis
             messages = self._write(process, self.epochs[epoch], first, basis, empties=empties)
             commit.commit_epoch(
                 epoch,
@@ -206,7 +208,9 @@ class Job:
             return True
         if isinstance(error, CheckpointError):
             return self.may_be_stopped
-        return is_of_a_fault(error) or isinstance(error, CommitError | CompactionError)
+        # A partition was rescaled: the next process routes the epoch's rows by the new number.
+        ends = CommitError | CompactionError | OutdatedRowsError
+        return is_of_a_fault(error) or isinstance(error, ends)
 
     def _is_behind(self, commit: StreamTableCommit, finished: int) -> bool:
         """Whether the checkpoint was of no use, as `epoch_committer` sees it; then get one."""
@@ -309,8 +313,8 @@ def by_bucket(
     kinds = pa.array([int(KINDS[kind]) for kind, _ in changes], pa.int8())
     rows = pa.RecordBatch.from_pylist([row for _, row in changes], arrow_schema(schema.fields))
     batch = rows.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), kinds)
-    is_indexed = schema.kind.indexes_hashes or schema.kind.crosses_partitions
-    if is_indexed or basis.bucket_counts:
+    kind = schema.kind
+    if kind.indexes_hashes or kind.crosses_partitions or kind.postpones or basis.bucket_counts:
         assigned = bucket_assigner(table, basis).assign(batch)
         return [((partition, bucket), part) for partition, bucket, part in assigned]
     buckets = [0] * len(changes)

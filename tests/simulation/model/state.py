@@ -8,10 +8,11 @@ compaction has lifted is read from its snapshot; what becomes of their rows is n
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
+from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.schema.table_schema import TableSchema
 from tests.simulation.model.merging import Merge, Record, deduplicate, merge_of, merged
 from tests.simulation.scenario import Change
@@ -41,6 +42,7 @@ class Rules:
         tells_same: an update with the same values is told.
         tells_kind: a new row is told with the kind with which it came, as Paimon's first-row does.
         ignores_delete: the writer drops deletes.
+        postpones: rows wait for a move into their buckets, and readers do not see them before.
     """
 
     keys: tuple[str, ...]
@@ -51,6 +53,7 @@ class Rules:
     tells_same: bool
     tells_kind: bool
     ignores_delete: bool
+    postpones: bool
 
 
 def rules_of(schema: TableSchema) -> Rules:
@@ -67,7 +70,33 @@ def rules_of(schema: TableSchema) -> Rules:
         tells_same=options.get("changelog-producer.row-deduplicate") != "true",
         tells_kind=options.get("merge-engine") == "first-row",
         ignores_delete=options.get("ignore-delete") == "true",
+        postpones=options.get("bucket") == "-2",
     )
+
+
+@dataclass(frozen=True)
+class SplitFile:
+    """A file that a rescale has written.
+
+    Attributes:
+        numbers: the least and the greatest sequence number.
+    """
+
+    name: str
+    level: int
+    bucket: object
+    keys: set[Row]
+    numbers: tuple[int, int]
+
+    def is_of(self, name: str, gone: Sequence[DataFileMeta]) -> bool:
+        """Whether its rows are of this file of level 0, which the rescale has taken away."""
+        return any(
+            file.file_name == name
+            and self.level == 0
+            and file.min_sequence_number <= self.numbers[0]
+            and self.numbers[1] <= file.max_sequence_number
+            for file in gone
+        )
 
 
 @dataclass
@@ -80,6 +109,7 @@ class State:
         above: rows by key above level 0.
         followed: rows by key as whoever follows the changelog of full compactions has them.
         unrecorded: keys that were lifted since, with the bucket of each.
+        postponed: what waits for a move, epoch by epoch: its files and its changes.
     """
 
     rules: Rules
@@ -88,12 +118,13 @@ class State:
     above: dict[Row, Record] = field(default_factory=dict)
     followed: dict[Row, Record] = field(default_factory=dict)
     unrecorded: dict[Row, object] = field(default_factory=dict)
+    postponed: list[tuple[frozenset[str], list[Change]]] = field(default_factory=list)
 
     def copy(self) -> State:
         """As it is now."""
         return State(
             self.rules, list(self.added), dict(self.level_0), dict(self.above), dict(self.followed),
-            dict(self.unrecorded),
+            dict(self.unrecorded), list(self.postponed),
         )  # fmt: skip
 
     def rows(self) -> Rows:
@@ -108,7 +139,10 @@ class State:
                 rows = self.above
             case Telling.WHOLE:
                 rows = self.followed
-            case _:
+            case Telling.FLUSHED:
+                waiting = [change for _, changes in self.postponed for change in changes]
+                rows = applied(self.rules, self.merged(), waiting)
+            case Telling.INPUT:
                 rows = self.merged()
         return in_order([*self.added, *map(values_of, rows.values())])
 
@@ -120,11 +154,12 @@ class State:
     def waiting(self) -> Sequence[object]:
         """What a compaction has to take in before readers get its rows, or followers its changes.
 
-        Files of level 0, and keys that were lifted and not told.
+        Files of level 0 or without a bucket, and keys that were lifted and not told.
         """
         tells = self.rules.telling in (Telling.LIFTED, Telling.WHOLE)
         files = self.level_0.items() if tells or self.rules.hides_level_0 else ()
-        return [*(name for name, changes in files if changes), *self.unrecorded]
+        postponed = [names for names, changes in self.postponed if changes]
+        return [*(name for name, changes in files if changes), *self.unrecorded, *postponed]
 
     def flush(self, changes: Iterable[Change], files: Mapping[str, set[Row]]) -> None:
         """An epoch came in.
@@ -139,6 +174,42 @@ class State:
         for file, keys in files.items():
             self.level_0[file] = [change for key in keys for change in of_key.pop(key)]
         assert not of_key, f"no file has the keys {list(of_key)}"
+
+    def postpone(self, changes: Iterable[Change], files: Iterable[str]) -> None:
+        """An epoch came in, whose rows have no buckets yet; these are its files."""
+        self.postponed.append((frozenset(files), list(changes)))
+
+    def move(self, gone: Set[str], files: Mapping[str, set[Row]]) -> list[Change]:
+        """Whole epochs got their buckets; their changes.
+
+        Args:
+            gone: files that have waited.
+            files: the data files that their rows are in, with the keys of each.
+        """
+        moved = [changes for names, changes in self.postponed if names & gone]
+        self.postponed = [epoch for epoch in self.postponed if not epoch[0] & gone]
+        changes = [change for epoch in moved for change in epoch]
+        self.flush(changes, files)
+        return changes
+
+    def rescale(self, gone: Sequence[DataFileMeta], came: Sequence[SplitFile]) -> None:
+        """Files of a partition were split into those of other buckets; no row changes."""
+        level_0: dict[str, list[Change]] = {}
+        for old in self.level_0:
+            keys = {self._key(row) for _, row in self.level_0[old]}
+            parts = [file for file in came if file.keys <= keys and file.is_of(old, gone)]
+            if not parts:
+                level_0[old] = self.level_0[old]
+            for part in parts:
+                level_0[part.name] = [
+                    change for change in self.level_0[old] if self._key(change[1]) in part.keys
+                ]
+        rows = sum(map(len, level_0.values()))
+        assert rows == sum(map(len, self.level_0.values())), "a row of level 0 is lost, or double"
+        self.level_0 = level_0
+        self.unrecorded |= {
+            key: file.bucket for file in came for key in file.keys if key in self.unrecorded
+        }
 
     def lift(self, files: Mapping[str, object], whole: Callable[[object], bool]) -> list[Change]:
         """A compaction has taken files off level 0; the changes that it tells.
@@ -177,6 +248,10 @@ class State:
             name: [change for change in file if not goes(values_of(change[1]))]
             for name, file in self.level_0.items()
         }
+        self.postponed = [
+            (names, [change for change in changes if not goes(values_of(change[1]))])
+            for names, changes in self.postponed
+        ]
         for rows in (self.above, self.followed):
             for key in [key for key, row in rows.items() if goes(values_of(row))]:
                 del rows[key]

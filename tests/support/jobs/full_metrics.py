@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
@@ -12,6 +12,8 @@ from prometheus_client import CollectorRegistry
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
 from stream_app.cdc.change_batch import Violation
 from stream_app.cdc.column_drift import DriftKind
+from stream_app.model.snapshot import PROOF_PROPERTY
+from stream_app.planning.commit.source_proofs import SourceProof, encode_proof
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd, RecordSighting
 from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
@@ -26,6 +28,8 @@ COMPACTION = CompactionReport(
     partition="", bucket=0, reason="size ratio", levels=(0, 0), output_level=5, files_in=2,
     bytes_in=3072, files_out=1, bytes_out=2048, upgraded=0, seconds=0.5,
 )  # fmt: skip
+PROOF = SourceProof(source="a database", rows="7 rows", time_millis=1000)
+PROVEN = replace(a_snapshot(1), properties={PROOF_PROPERTY: encode_proof(PROOF)})
 BROKEN, FIRST = Violation("positive-amount", "drop"), RecordSighting(1, "t", 0, 7)
 
 
@@ -37,7 +41,7 @@ def fill(of_table: JobMetrics) -> None:
         EpochReport(
             epoch=0, quarantined=aside,
             counts=DecodeCounts(messages=5, ends=ends, violations={BROKEN: FIRST}),
-            snapshots=(a_snapshot(1),), compactions=(COMPACTION,),
+            snapshots=(PROVEN,), compactions=(COMPACTION,),
         )
     )  # fmt: skip
     for kind in DriftKind:

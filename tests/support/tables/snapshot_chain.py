@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
+from stream_app.model.bucket_id import POSTPONED
 from stream_app.model.manifest_entry import FileIdentity, FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from stream_app.planning.commit.live_entries import live_entries
@@ -111,13 +112,16 @@ def _identities(entries: list[ManifestEntry]) -> set[FileIdentity]:
 
 def _check_files(table: FileStoreTable, snapshot: Snapshot) -> None:
     levels: dict[tuple[bytes, int, int], list[ManifestEntry]] = {}
+    counts: dict[tuple[bytes, bool], set[int]] = {}
     for entry in FileStoreScan(table).live(snapshot):
         path = table.paths.data_file(entry.partition, entry.bucket, entry.file)
         assert table.file_io.size(path) == entry.file.file_size
-        assert entry.total_buckets == table.options.bucket
+        part = (entry.partition, entry.bucket == POSTPONED)
+        counts.setdefault(part, set()).add(entry.total_buckets)
         if entry.file.level:
             place = (entry.partition, entry.bucket, entry.file.level)
             levels.setdefault(place, []).append(entry)
+    assert all(len(of_part) == 1 for of_part in counts.values()), "a partition has one number"
     for entries in levels.values():
         files = sorted((entry.file for entry in entries), key=lambda f: table.key_of(f.min_key))
         for left, right in pairwise(files):

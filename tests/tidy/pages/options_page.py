@@ -173,6 +173,10 @@ MEANINGS = {
     "stream.otlp-endpoint": "Address of an OpenTelemetry collector, such as "
     "`http://collector:4318`, that gets traces of epochs; `environment`: as OpenTelemetry's "
     "variables say; absent: nothing is sent ([OpenTelemetry](monitoring.md#opentelemetry)).",
+    "stream.openlineage-url": "Address of a lineage service, such as `http://marquez:5000`; "
+    "`environment`: as the client's own variables and file say; absent: nothing is sent "
+    "([lineage](monitoring.md#lineage)).",
+    "stream.openlineage-namespace": "Namespace in which that service keeps the job.",
     "stream.max-staleness": "How far a table may be behind its source for `/readyz` to answer 200.",
     "stream.web-port": "Port of the job's page in a browser; absent: no page.",
     "stream.web-host": "Address at which that page is served. Another address than this "

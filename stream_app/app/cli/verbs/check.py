@@ -10,9 +10,11 @@ from pathlib import Path
 
 import orjson
 
+from stream_app.app.cli.arguments.compared_source import add_compared_source
 from stream_app.app.cli.arguments.configuration import configuration_of
 from stream_app.app.cli.arguments.table import add_table, named_table
 from stream_app.app.cli.arguments.table_of_job import table_of_job
+from stream_app.app.cli.verbs.upkeep.upkeep_frame import duration_argument
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.config.tables_of_job import TablesOfJob
@@ -24,6 +26,7 @@ from stream_app.app.ops.check.checked_tables import (
     warnings_of,
 )
 from stream_app.app.ops.check.comparison import ComparedTable, Comparison
+from stream_app.app.ops.check.sum_sides import sum_sides
 from stream_app.app.source.bootstrap_servers import bootstrap_servers
 from stream_app.app.tables.job_catalog import job_place, open_job_table
 from stream_app.app.text.progress import ProgressLine
@@ -39,9 +42,12 @@ from stream_app.local_disk import scratch_folder
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.schema.origin import Origin
 from stream_app.spark.ingest.job_state import JobWarning
+from stream_app.table.analyze.recorded_proof import record_proof
 from stream_app.table.check.table_check import CheckReport, TableCheck
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_for_writing
 from stream_app.table.upkeep.upkeep_refusals import check_versions_known
+from stream_app.table.versions.read_refusals import check_readable
 
 DESCRIPTION = "Check a table's metadata against its files, and both against the format."
 EPILOG = """\
@@ -71,6 +77,8 @@ examples:
   stream-app check warehouse/shop.db/orders --conf conf/orders.toml
   stream-app check --conf conf/shop-database.toml
   stream-app check warehouse/shop.db/orders --source-kafka 127.0.0.1:9092/shop.public.orders
+  stream-app check warehouse/shop.db/orders --source jdbc:postgresql://127.0.0.1/shop?user=me
+  stream-app check warehouse/shop.db/orders --source tag:yesterday
 
 exit codes: 0 no finding; 1 findings; 3 the only findings are what was not compared, rows that wait
 for a compaction, and what Iceberg's readers lack"""
@@ -96,12 +104,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the configuration of the table's job: compare the table with its topics, decoded "
         "as the job does",
     )
+    add_compared_source(parser)
     parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="default: text")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print each finding as it comes, then what was examined."""
     progress = ProgressLine.of_terminal()
+    if args.source is not None:
+        return _check_source(args, progress)
     config = configuration_of(args)
     tables = None if config is None else config.tables
     if args.table is not None:
@@ -125,6 +136,24 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("no table is named", fix="give its folder, or --conf for all of a job")
     with scratch_folder("check") as folder:
         return exit_code(_check_all(args, tables, Comparison(folder, progress), progress))
+
+
+def _check_source(args: argparse.Namespace, progress: ProgressLine) -> int:
+    if args.table is None or args.conf or args.source_kafka or args.quick:
+        raise UsageError(
+            "--source compares one table by checksums alone",
+            fix="name the table, and leave out --conf, --source-kafka and --quick",
+        )
+    table, wait_s = named_table(args.table), duration_argument("--wait", args.wait) / 1000
+    check_readable(table, merges=True)
+    sides = sum_sides(table, args.source, args.source_table, wait_s, named_table)
+    kinds = _print(sides.findings(), table.location, args, progress)
+    if sides.equal is not None:
+        if args.record and not kinds:
+            record_proof(open_for_writing(table), *sides.equal)
+        if args.format == "text":
+            print("equal to {}: {}".format(*sides.equal))
+    return exit_code(kinds)
 
 
 def _check_all(

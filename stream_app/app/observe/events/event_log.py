@@ -95,6 +95,7 @@ class EventLog:
 
     def watch(self, job: TableJob) -> None:
         """Read numbers about compactions, expiry and commit callbacks from here on."""
+        self.listeners.tell(lambda listener: listener.watch(self._name, job))
         if self.metrics is not None:
             self.metrics.compactions.add(self.metrics.table, job.compaction_metrics)
             self.metrics.maintenance.add(self.metrics.table, job.upkeep.metrics)

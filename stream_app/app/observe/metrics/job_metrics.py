@@ -43,6 +43,7 @@ from stream_app.cdc.column_drift import DriftKind
 from stream_app.clock import Clock, SystemClock
 from stream_app.model.row_kind import RowKind
 from stream_app.model.snapshot import Snapshot
+from stream_app.planning.commit.source_proofs import proof_of
 from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
@@ -123,6 +124,9 @@ class JobMetrics:
         )
         self._committed = self._gauge(
             "last_commit_timestamp_seconds", "When the newest snapshot was committed."
+        )
+        self._proven = self._gauge(
+            "proven_timestamp_seconds", "When a comparison found the table equal to its source."
         )
         self._records = self._gauge("table_records", "Records in the files of the newest snapshot.")
         self._held = self._gauge(
@@ -266,6 +270,8 @@ class JobMetrics:
 
     def _newest(self, snapshot: Snapshot) -> None:
         self._committed.labels(self.table).set(snapshot.time_millis / 1000)
+        if (proof := proof_of(snapshot)) is not None:
+            self._proven.labels(self.table).set(proof.time_millis / 1000)
         if snapshot.total_record_count is not None:
             self._records.labels(self.table).set(snapshot.total_record_count)
 

@@ -11,7 +11,7 @@ from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
-from stream_app.table.job.table_job import IdleReport
+from stream_app.table.job.table_job import IdleReport, TableJob
 
 _LOG = logging.getLogger(__name__)
 Watcher = TypeVar("Watcher")
@@ -23,6 +23,9 @@ class JobListener:
     The table is ``database.table``, as the labels of metrics have it; for messages without a table
     it is the job's name.
     """
+
+    def watch(self, table: str, job: TableJob) -> None:
+        """Called once for each table, before its first epoch of this run."""
 
     def epoch(self, table: str, report: EpochReport) -> None:
         """Called after an epoch's commit."""

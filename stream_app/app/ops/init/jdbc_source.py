@@ -6,7 +6,8 @@ Reads the catalogs of PostgreSQL, MySQL and MariaDB through their Python drivers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,11 +94,24 @@ def jdbc_table(url: JdbcUrl, table: str | None, options: MappingOptions) -> Jdbc
         UsageError: the driver is not installed, or there is no such table.
         SourceError: the database does not answer, or refuses the user.
     """
+    with opened_database(url) as connection:
+        schema, name, rows = _columns(connection, url, table)
+    return _table(schema, name, rows, _KINDS[url.driver], options)
+
+
+@contextmanager
+def opened_database(url: JdbcUrl) -> Iterator[Any]:
+    """A connection, as of Python's database API.
+
+    Raises:
+        UsageError: the driver is not installed.
+        SourceError: the database does not answer, or refuses the user or a statement.
+    """
     module = url.driver.load()
     try:
         connection = url.driver.open(module, url)
         try:
-            return _read(connection, url, table, options)
+            yield connection
         finally:
             connection.close()
     except module.Error as error:
@@ -109,7 +123,17 @@ def jdbc_table(url: JdbcUrl, table: str | None, options: MappingOptions) -> Jdbc
         ) from None
 
 
-def _read(connection: Any, url: JdbcUrl, table: str | None, options: MappingOptions) -> JdbcTable:
+def source_types(connection: Any, url: JdbcUrl, table: str) -> tuple[str, str, Mapping[str, str]]:
+    """A table's schema and name, and the type of each column as the database spells it.
+
+    Raises:
+        UsageError: there is no such table.
+    """
+    schema, name, rows = _columns(connection, url, table)
+    return schema, name, {str(row[0]): str(row[1]) for row in rows}
+
+
+def _columns(connection: Any, url: JdbcUrl, table: str | None) -> tuple[str, str, Sequence[Any]]:
     kind = _KINDS[url.driver]
     with connection.cursor() as cursor:
         cursor.execute(kind.tables)
@@ -131,7 +155,7 @@ def _read(connection: Any, url: JdbcUrl, table: str | None, options: MappingOpti
             where=str(url),
             fix=f"name one by --table: {shown}{more}",
         )
-    return _table(schema, name, rows, kind, options)
+    return schema, name, rows
 
 
 def _table(

@@ -51,6 +51,7 @@ class TableStatus:
         changed_s: seconds since its newest epoch was committed.
         sorted_runs: those of the bucket with most.
         waiting_rows: committed rows that readers get only after a compaction.
+        proven_s: seconds since a comparison has found the table equal to its source.
     """
 
     table: str
@@ -62,6 +63,7 @@ class TableStatus:
     changed_s: int | None = None
     sorted_runs: int | None = None
     waiting_rows: int = 0
+    proven_s: int | None = None
     reason: str | None = None
 
 
@@ -229,8 +231,9 @@ class JobStatus:
             epoch=None if newest is None else newest.identifier,
             snapshot=facts.snapshot,
             lag=_lag(position, ends),
-            changed_s=None if newest is None else max(0, self.now_ms - newest.time_millis) // 1000,
+            changed_s=_seconds_since(newest.time_millis if newest else None, self.now_ms),
             sorted_runs=facts.sorted_runs,
+            proven_s=_seconds_since(facts.proven_ms, self.now_ms),
             reason=None if waiting is None else waiting.reason,
         )
         return with_waiting_rows(status, facts.waiting_rows)
@@ -275,6 +278,10 @@ def in_short(row: TableStatus) -> TableStatus:
     [first, *more] = row.reason.splitlines() or [""]
     cut = first[: SHORT_REASON - 1] if more or len(first) > SHORT_REASON else first
     return replace(row, reason=cut if cut == row.reason else f"{cut.rstrip(':;,. ')}…")
+
+
+def _seconds_since(millis: int | None, now_ms: int) -> int | None:
+    return None if millis is None else max(0, now_ms - millis) // 1000
 
 
 def _user(checkpoint: Folder) -> str:

@@ -17,6 +17,7 @@ from stream_app.model.options.iceberg_options import DISABLED, METADATA_ICEBERG_
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.buckets.bucket_advice import FAIR_BYTES, BucketSize, bucket_advice
 from stream_app.planning.buckets.open_buckets import DynamicBucketRules
+from stream_app.planning.commit.source_proofs import proof_of
 from stream_app.planning.compact.waiting_rows import waiting_text
 from stream_app.planning.iceberg.visible_files import iceberg_levels, unseen_rows
 from stream_app.table.file_store_table import FileStoreTable
@@ -39,6 +40,7 @@ class Overview:
         compaction_policy: the rules that a job chose, and why; None: the table's options are.
         waiting_rows: rows of the shown snapshot that wait for a compaction; see `TableStatus`.
         iceberg: what Iceberg's readers do not see yet; None: nothing, or they have no metadata.
+        proof: when the table was equal to its source; None: nobody has recorded it.
         bucket_advice: problems with the sizes of buckets, and the remedy.
     """
 
@@ -60,6 +62,7 @@ class Overview:
     compaction_policy: str | None
     waiting_rows: int
     iceberg: str | None
+    proof: str | None
     bucket_advice: str | None
 
 
@@ -68,7 +71,7 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
     schema = table.schema
     entries = live_files(table, snapshot)
     files = [entry.file for entry in entries]
-    earliest = table.snapshots.earliest_id()
+    earliest, proof = table.snapshots.earliest_id(), proof_of(snapshot)
     return Overview(
         table=table.version_root,
         schema=schema.schema_id,
@@ -87,6 +90,7 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
         compaction_trigger=table.options.compaction_trigger,
         compaction_policy=chosen_rules(table, snapshot),
         waiting_rows=rows_that_wait(table, snapshot, entries),
+        proof=None if proof is None else proof.text(table.clock.now_ms()),
         iceberg=_unseen_by_iceberg(table, entries),
         bucket_advice=_bucket_advice(table, entries),
     )
@@ -116,6 +120,8 @@ def overview_lines(table: Overview) -> list[str]:
         pairs["waiting"] = waiting_text(table.waiting_rows)
     if table.iceberg:
         pairs["iceberg"] = table.iceberg
+    if table.proof:
+        pairs["proven"] = table.proof
     if table.bucket_advice:
         pairs["advice"] = table.bucket_advice
     return [f"{name:<14} {value}" for name, value in pairs.items()]

@@ -14,6 +14,7 @@ from stream_app.clock import Clock
 from stream_app.model.job_epoch import JobEpoch
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY, Snapshot
+from stream_app.planning.commit.source_proofs import proof_of
 from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -39,6 +40,7 @@ class TableFacts:
         sorted_runs: the number of sorted runs of the bucket that has most; None unless they are
             counted.
         waiting_rows: rows that wait for a compaction; 0 unless they are counted.
+        proven_ms: when the table was last equal to its source, in ms since 1970; None: never.
     """
 
     snapshot: int | None = None
@@ -48,6 +50,7 @@ class TableFacts:
     rows: int | None = None
     sorted_runs: int | None = None
     waiting_rows: int = 0
+    proven_ms: int | None = None
 
 
 def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True) -> TableFacts:
@@ -64,6 +67,7 @@ def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True
     if not newest:
         return TableFacts()
     latest = newest[0]
+    proof = proof_of(latest)
     live = FileStoreScan(table).live(latest) if of_job and counts_runs else None
     return TableFacts(
         snapshot=latest.snapshot_id,
@@ -73,6 +77,7 @@ def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True
         rows=latest.total_record_count,
         sorted_runs=None if live is None else sorted_runs_max(live),
         waiting_rows=rows_that_wait(table, latest, live) if counts_runs else 0,
+        proven_ms=None if proof is None else proof.time_millis,
     )
 
 

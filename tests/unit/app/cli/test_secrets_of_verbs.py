@@ -34,7 +34,10 @@ ARGUMENTS: Mapping[str, list[list[str]]] = {
     "expire-snapshots": [["--retain-max", "1", "--dry-run"], []],
     "expire-partitions": [["--expiration-time", "1d", "--dry-run"]],
     "inspect": [[], ["options"], ["files"], ["manifests"]],
-    "check": [[], ["--quick"]],
+    "check": [
+        *([], ["--quick"]),
+        ["--source", f"jdbc:postgresql://me:{TOKEN}@127.0.0.1:1/shop"],
+    ],
     "backfill": [["--from-topic", "127.0.0.1:1/other", "--dry-run"]],
     "branch": [["list"], ["create", TOKEN], ["delete", TOKEN]],
     "create-tag": [[TOKEN]],

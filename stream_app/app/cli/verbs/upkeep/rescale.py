@@ -73,7 +73,10 @@ def run(args: argparse.Namespace) -> int:
             yield f"the table has schema {target.schema.schema_id}"
         for planned in plan:
             snapshot = rescale_partition(target, planned)
-            yield f"rescaled {_name(table, planned)} in snapshot {snapshot.snapshot_id}"
+            if snapshot is None:
+                yield f"{_name(table, planned)} has been dropped"
+            else:
+                yield f"rescaled {_name(table, planned)} in snapshot {snapshot.snapshot_id}"
 
     is_empty = not plan and option is None
     return run_upkeep(args, _plan_lines(table, plan, option), result_lines, is_empty=is_empty)

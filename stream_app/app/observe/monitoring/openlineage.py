@@ -1,0 +1,325 @@
+"""Tells a lineage service what a job reads and writes, by OpenLineage's own client.
+
+A run of the job is a run of OpenLineage. Its events say START, RUNNING and COMPLETE, FAIL or ABORT.
+Each has the topics with their offsets, and the tables with what the run has written so far.
+So an event that is lost loses nothing. The packages are the extra `openlineage`, and
+`app.launch.optional_packages` imports this module.
+
+A thread of its own sends, one event at a time. While one is under way, RUNNING events wait.
+
+Source: OpenLineage's specification 1-2-0 and its naming of datasets.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
+
+import attr
+from openlineage.client import OpenLineageClient, set_producer
+from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
+from openlineage.client.facet_v2 import (
+    DatasetFacet,
+    JobFacet,
+    RunFacet,
+    column_lineage_dataset,
+    dataset_version_dataset,
+    documentation_dataset,
+    error_message_run,
+    job_type_job,
+    output_statistics_output_dataset,
+    processing_engine_run,
+    schema_dataset,
+    storage_dataset,
+)
+from openlineage.client.uuid import generate_new_uuid
+
+from stream_app import __version__
+from stream_app.app.config.source_config import SourceConfig, SourceKind
+from stream_app.app.config.tables_of_job import TablesOfJob
+from stream_app.app.observe.monitoring.listener import JobListener
+from stream_app.cdc.computed.definition import parse_definition
+from stream_app.cdc.computed.functions import function_of
+from stream_app.clock import Clock
+from stream_app.model.job_epoch import Offsets
+from stream_app.model.options.table_options import FILE_FORMAT
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.spark.stream.running_stream import SourceProgress
+from stream_app.table.job.table_job import TableJob
+
+_LOG = logging.getLogger("stream_app")
+PAUSE_S = 60.0
+"""Least seconds between two RUNNING events."""
+LAST_WAIT_S = 15.0
+"""Seconds that an ending job waits for its last event."""
+_PRODUCER = f"urn:stream_app:{__version__}"
+_DIRECT = "DIRECT"
+
+
+@attr.define
+class KafkaOffsetsFacet(DatasetFacet):
+    """The offsets at which the job continues, by the number of the topic's partition."""
+
+    offsets: dict[str, int] = attr.field(factory=dict)
+
+
+@dataclass(slots=True)
+class WrittenTable:
+    """What a run has written into a table so far.
+
+    Attributes:
+        topics: those whose records came into it.
+        snapshot_id: of its newest commit; None: there is none in this run.
+    """
+
+    job: TableJob
+    topics: set[str] = field(default_factory=set)
+    changes: int = 0
+    files: int = 0
+    bytes: int = 0
+    snapshot_id: int | None = None
+
+    def add(self, report: EpochReport) -> None:
+        """Add one epoch."""
+        self.topics.update(topic for topic, _ in report.counts.ends)
+        self.changes += report.counts.changes
+        self.files += report.files
+        self.bytes += report.bytes
+        if report.snapshots:
+            self.snapshot_id = report.snapshots[-1].snapshot_id
+
+
+@dataclass(slots=True, kw_only=True)
+class LineageEvents(JobListener):
+    """Makes the events of one run, and sends them.
+
+    The thread that commits calls `epoch`; the one that watches the query calls `looked`.
+
+    Attributes:
+        url: such as ``http://marquez:5000``; None: as the client's variables and file say.
+        namespace: of the job.
+        is_batch: whether the job ends when its source is drained.
+    """
+
+    url: str | None
+    namespace: str
+    is_batch: bool
+    tables: TablesOfJob
+    clock: Clock
+    _client: OpenLineageClient = field(init=False)
+    _thread: ThreadPoolExecutor = field(init=False)
+    _sending: Future[None] | None = field(init=False, default=None)
+    _sent_at: float | None = field(init=False, default=None)
+    _has_news: bool = field(init=False, default=False)
+    _is_warned: bool = field(init=False, default=False)
+    _run: Run = field(init=False)
+    _offsets: Offsets = field(init=False, default_factory=dict)
+    _written: dict[str, WrittenTable] = field(init=False, default_factory=dict)
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        set_producer(_PRODUCER)
+        transport = {} if self.url is None else {"transport": {"type": "http", "url": self.url}}
+        # Its default is the repository of the folder in which the job was started.
+        no_repository = {"facets": {"source_code_location": {"disabled": True}}}
+        self._client = OpenLineageClient(config={**transport, **no_repository})
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="openlineage")
+        engine = processing_engine_run.ProcessingEngineRunFacet(
+            version=__version__, name="stream_app"
+        )
+        facets: dict[str, RunFacet] = {"processing_engine": engine}
+        self._run = Run(str(generate_new_uuid()), facets)
+
+    def begin(self) -> None:
+        """Send START."""
+        self._submit(self._event(RunState.START, self._run))
+
+    def end(self, problem: str | None) -> None:
+        """Send how the job ends, and wait for it for a while.
+
+        Args:
+            problem: the error that ends the job, without secrets; None: it ends on request, or its
+                source is drained.
+        """
+        run = self._run
+        if problem is not None:
+            error = error_message_run.ErrorMessageRunFacet(problem, "Python")
+            run = Run(run.runId, {**(run.facets or {}), "errorMessage": error})
+        with self._lock:
+            event = self._event(RunState.COMPLETE if problem is None else RunState.FAIL, run)
+        try:
+            self._submit(event).result(LAST_WAIT_S)
+            self._client.close(LAST_WAIT_S)
+        except Exception as unsent:
+            self._warn(unsent)
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def watch(self, table: str, job: TableJob) -> None:
+        """Note a table of the job."""
+        with self._lock:
+            self._written.setdefault(table, WrittenTable(job))
+
+    def epoch(self, table: str, report: EpochReport) -> None:
+        """Add a table's part of an epoch."""
+        with self._lock:
+            if not report.skipped and table in self._written:
+                self._written[table].add(report)
+                self._has_news = True
+
+    def progress(self, progress: SourceProgress) -> None:
+        """Note the offsets at which an epoch ends."""
+        with self._lock:
+            self._offsets = progress.end_offsets
+
+    def looked(self) -> None:
+        """Send RUNNING, if it is due."""
+        now = self.clock.steady_seconds()
+        is_due = self._sent_at is None or now - self._sent_at >= PAUSE_S
+        if not (self._has_news and is_due):
+            return
+        if self._sending is not None and not self._sending.done():
+            return
+        with self._lock:
+            event, self._has_news, self._sent_at = (
+                self._event(RunState.RUNNING, self._run),
+                False,
+                now,
+            )
+        self._submit(event)
+
+    def _submit(self, event: RunEvent) -> Future[None]:
+        self._sending = self._thread.submit(self._send, event)
+        return self._sending
+
+    def _send(self, event: RunEvent) -> None:
+        try:
+            self._client.emit(event)
+        except Exception as error:
+            self._warn(error)
+
+    def _warn(self, error: Exception) -> None:
+        if not self._is_warned:
+            self._is_warned = True
+            _LOG.warning(
+                "OpenLineage's service did not take an event, and the job continues: %s", error
+            )
+
+    def _event(self, state: RunState, run: Run) -> RunEvent:
+        kind = "BATCH" if self.is_batch else "STREAMING"
+        of_job: dict[str, JobFacet] = {
+            "jobType": job_type_job.JobTypeJobFacet(kind, "STREAM_APP", "JOB")
+        }
+        source = self.tables.source
+        return RunEvent(
+            eventType=state,
+            eventTime=_iso_time(self.clock.now_ms()),
+            run=run,
+            job=Job(self.namespace, self.tables.name, of_job),
+            producer=_PRODUCER,
+            inputs=list(_inputs(source, self._offsets)),
+            outputs=[self._output(name, one) for name, one in sorted(self._written.items())],
+        )
+
+    def _output(self, name: str, written: WrittenTable) -> OutputDataset:
+        table = written.job.table
+        schema = table.schema
+        facets: dict[str, DatasetFacet] = {
+            "schema": _schema_facet(schema),
+            "storage": storage_dataset.StorageDatasetFacet("paimon", table.options[FILE_FORMAT]),
+            "columnLineage": self._column_lineage(name, written, schema),
+        }
+        if schema.comment:
+            facets["documentation"] = documentation_dataset.DocumentationDatasetFacet(
+                schema.comment
+            )
+        if written.snapshot_id is not None:
+            facets["version"] = dataset_version_dataset.DatasetVersionDatasetFacet(
+                str(written.snapshot_id)
+            )
+        counts = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
+            rowCount=written.changes, size=written.bytes, fileCount=written.files
+        )
+        namespace, path = dataset_name(table.location)
+        return OutputDataset(
+            namespace, path, facets=facets, outputFacets={"outputStatistics": counts}
+        )
+
+    def _column_lineage(
+        self, name: str, written: WrittenTable, schema: TableSchema
+    ) -> column_lineage_dataset.ColumnLineageDatasetFacet:
+        """Each column's origin in the topics that brought the table records."""
+        config = self.tables.table_config(self.tables.own_name(name) or name, schema.fields)
+        computed = {one.name: one for one in map(parse_definition, config.computed_columns)}
+        prefix = config.metadata_column_prefix
+        generated = {f"{prefix}{key}" for key in config.metadata_columns}
+        fields = {}
+        for column in schema.fields:
+            if column.name in generated:
+                continue
+            origin, how = column.name, column_lineage_dataset.Transformation(_DIRECT, "IDENTITY")
+            if (definition := computed.get(column.name)) is not None:
+                if not function_of(definition).takes_column:
+                    continue
+                origin = definition.arguments[0]
+                how = column_lineage_dataset.Transformation(
+                    _DIRECT, "TRANSFORMATION", definition.call
+                )
+            fields[column.name] = column_lineage_dataset.Fields(
+                [
+                    column_lineage_dataset.InputField(namespace, topic, origin, [how])
+                    for namespace, topic in _origins(self.tables.source, written.topics)
+                ]
+            )
+        return column_lineage_dataset.ColumnLineageDatasetFacet(fields)
+
+
+def dataset_name(location: str) -> tuple[str, str]:
+    """Namespace and name of a folder: ``("s3://bucket", "lake/shop.db/orders")``."""
+    parts = urlsplit(location)
+    if parts.netloc:
+        return f"{parts.scheme}://{parts.netloc}", parts.path.strip("/")
+    return "file", parts.path
+
+
+def topic_namespace(bootstrap_servers: str) -> str:
+    """The namespace of topics: the first server, as the specification names a cluster."""
+    return f"kafka://{bootstrap_servers.partition(',')[0].strip()}"
+
+
+def _origins(source: SourceConfig, topics: set[str]) -> Iterator[tuple[str, str]]:
+    if source.kind is SourceKind.FILES:
+        yield dataset_name(source.path or "")
+        return
+    namespace = topic_namespace(source.bootstrap_servers)
+    for topic in sorted(topics):
+        yield namespace, topic
+
+
+def _inputs(source: SourceConfig, offsets: Offsets) -> Iterator[InputDataset]:
+    topics = sorted(offsets.keys() | set(source.topics))
+    for namespace, name in _origins(source, set(topics)):
+        at = offsets.get(name, {})
+        facets: dict[str, DatasetFacet] = {}
+        if at:
+            facets["kafkaOffsets"] = KafkaOffsetsFacet(offsets=dict(at))
+        yield InputDataset(namespace, name, facets=facets)
+
+
+def _schema_facet(schema: TableSchema) -> schema_dataset.SchemaDatasetFacet:
+    columns = [
+        schema_dataset.SchemaDatasetFacetFields(
+            column.name, str(column.data_type), column.description
+        )
+        for column in schema.fields
+    ]
+    return schema_dataset.SchemaDatasetFacet(columns)
+
+
+def _iso_time(time_ms: int) -> str:
+    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat()

@@ -1,0 +1,136 @@
+"""Compares two sides of rows by checksums, and finds the rows that differ.
+
+1. Both sides give the sums of 4,096 groups of keys. Equal totals end the comparison.
+2. Of groups that differ, both give the hashes of their rows. As many groups as memory bounds.
+3. A side that moves may be ahead of the other. So rows that differ are looked at again, until the
+   table has them or the time is up. A row that the source has changed meanwhile is not judged.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from stream_app.clock import Clock
+from stream_app.format.row_hash.key_groups import HashedRows
+from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
+
+ROWS_MAX = 200_000
+"""Rows of differing groups that are looked at."""
+_LOOK_S = 2.0
+
+Versions = Mapping[bytes, HashedRows]
+"""The rows of each key."""
+
+
+class SummedSide(Protocol):
+    """One side: a version of a table, or a database."""
+
+    @property
+    def label(self) -> str:
+        """Its name and position, for people."""
+        ...
+
+    def total(self) -> RowSum | None:
+        """The checksum of all rows, if it is known without reading them."""
+        ...
+
+    def groups(self) -> Mapping[int, RowSum]:
+        """The sums of the groups of keys that have rows, as of now."""
+        ...
+
+    def rows(self, groups: Collection[int]) -> HashedRows:
+        """The rows of some groups, as of now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumComparison:
+    """The outcome.
+
+    Attributes:
+        total: the checksum of the source.
+        missing, wrong, unexpected: texts of keys: the table lacks the row, has other values, or has
+            a row that the source lacks.
+        moving: how many keys the source changed during the comparison.
+        groups: those that differ, and those of them whose rows were looked at.
+    """
+
+    total: RowSum
+    missing: tuple[bytes, ...] = ()
+    wrong: tuple[bytes, ...] = ()
+    unexpected: tuple[bytes, ...] = ()
+    moving: int = 0
+    groups: tuple[int, int] = (0, 0)
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether no row differs, so that all were looked at and none moved."""
+        differing, looked_at = self.groups
+        return not (self.missing or self.wrong or self.unexpected) and differing == looked_at
+
+
+def compare_sums(
+    table: SummedSide, source: SummedSide, *, wait_s: float, clock: Clock
+) -> SumComparison:
+    """Compare a table with its source.
+
+    Args:
+        wait_s: how long the table may take for changes that the source has already.
+    """
+    known = table.total()
+    if known is not None and known == source.total():
+        return SumComparison(total=known)
+    theirs = source.groups()
+    total = sum(theirs.values(), NO_ROWS)
+    if known == total:
+        return SumComparison(total=total)
+    ours = table.groups()
+    differing = [one for one in sorted({*ours, *theirs}) if ours.get(one) != theirs.get(one)]
+    chosen = _bounded(differing, lambda one: _rows_of(ours, one) + _rows_of(theirs, one))
+    if not chosen:
+        return SumComparison(total=total, groups=(len(differing), 0))
+    first, here = _by_key(source.rows(chosen)), _by_key(table.rows(chosen))
+    open_keys, moving = _differing(here, first), set[bytes]()
+    deadline = clock.steady_seconds() + wait_s
+    while open_keys and clock.steady_seconds() < deadline:
+        clock.sleep(_LOOK_S)
+        here, there = _by_key(table.rows(chosen)), _by_key(source.rows(chosen))
+        moving |= {key for key in open_keys if there.get(key) != first.get(key)}
+        open_keys &= _differing(here, first) - moving
+    return SumComparison(
+        total=total,
+        missing=tuple(sorted(key for key in open_keys if key not in here)),
+        wrong=tuple(sorted(key for key in open_keys if key in here and key in first)),
+        unexpected=tuple(sorted(key for key in open_keys if key not in first)),
+        moving=len(moving),
+        groups=(len(differing), len(chosen)),
+    )
+
+
+def _rows_of(sums: Mapping[int, RowSum], group: int) -> int:
+    return sums.get(group, NO_ROWS).rows
+
+
+def _bounded(groups: Sequence[int], size: Callable[[int], int]) -> list[int]:
+    chosen: list[int] = []
+    rows = 0
+    for group in groups:
+        rows += size(group)
+        if chosen and rows > ROWS_MAX:
+            break
+        chosen.append(group)
+    return chosen
+
+
+def _by_key(rows: HashedRows) -> Versions:
+    versions: dict[bytes, HashedRows] = {}
+    for row, count in rows.items():
+        versions.setdefault(row[0], Counter())[row] = count
+    return versions
+
+
+def _differing(here: Versions, there: Versions) -> set[bytes]:
+    return {key for key in {*here, *there} if here.get(key) != there.get(key)}

@@ -1,0 +1,224 @@
+"""Writes the SQL of the canonical texts of rows, for PostgreSQL, and for MariaDB and MySQL.
+
+Pure: a column's type in the database and in the table give an expression, or none. The texts:
+`format.row_hash.row_texts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from stream_app.cdc.source_types.type_text import parse_type_text
+from stream_app.jdbc import POSTGRESQL, Driver
+from stream_app.model.checksum.summed_rows import MICROSECONDS
+from stream_app.model.schema.data_type import (
+    BINARY_ROOTS,
+    INTEGER_ROOTS,
+    STRING_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataType,
+    TypeRoot,
+)
+
+_PIECES_MAX = 50
+"""PostgreSQL takes 100 arguments in a call."""
+_TEXT, _BYTES, _INTEGER = TypeRoot.VARCHAR, TypeRoot.VARBINARY, TypeRoot.BIGINT
+
+Expressions = Mapping[tuple[TypeRoot, str], str]
+"""The text of a value, by the table's family of types and the database's type.
+
+``{c}`` is the column, ``{zeros}`` the zeros of the power of ten of a decimal's scale.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummedColumn:
+    """A column and the SQL of its text."""
+
+    position: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumDialect:
+    """The SQL of one kind of database.
+
+    Attributes:
+        quote: encloses a name.
+        row: joins the texts of a row's columns.
+        digest: hashes a text, in hexadecimal digits.
+        half: sums up one of the two numbers of the digests; ``{}`` is its first digit.
+        positions: queries of the newest position of the log; the first that works counts.
+        enums: the names of types that are enums.
+        settings: statements before the others.
+    """
+
+    quote: str
+    expressions: Expressions
+    row: Callable[[Sequence[SummedColumn]], str]
+    digest: str
+    half: str
+    positions: tuple[str, ...]
+    enums: str = ""
+    settings: tuple[str, ...] = ()
+
+    def name(self, *path: str) -> str:
+        """A name as it stands in a statement."""
+        quote = self.quote
+        return ".".join(f"{quote}{part.replace(quote, 2 * quote)}{quote}" for part in path)
+
+    def value_text(self, column: str, source_type: str, data_type: DataType) -> str | None:
+        """The expression of a column's text; None: the database cannot make it."""
+        if data_type.root in TIMESTAMP_ROOTS and data_type.precision > MICROSECONDS:
+            return None
+        kind = parse_type_text(source_type).name.lower()
+        for word in (" unsigned", " zerofill"):
+            kind = kind.replace(word, "")
+        expression = self.expressions.get((_family(data_type), kind))
+        if expression is None:
+            return None
+        return expression.format(c=self.name(column), zeros="0" * data_type.scale)
+
+    def hashes(
+        self, relation: str, columns: Sequence[SummedColumn], keys: Sequence[SummedColumn]
+    ) -> str:
+        """The query of all rows: key text `k`, digest of the key `g`, digest of the row `r`."""
+        key, row = self.row(keys), self.row(columns)
+        digests = f"{self.digest.format(key)} as g, {self.digest.format(row)} as r"
+        return f"select {key} as k, {digests} from {relation}"
+
+    def sums_query(self, hashes: str) -> str:
+        """The query of each group's digits, number of rows and two sums."""
+        group, sums = "substr(g, 1, 3)", f"{self.half.format(1)}, {self.half.format(17)}"
+        return f"select {group}, count(*), {sums} from ({hashes}) h group by {group}"
+
+    def rows_query(self, hashes: str, groups: Iterable[int]) -> str:
+        """The query of the key text and the digest of each row of some groups."""
+        digits = ", ".join(f"'{group:03x}'" for group in groups)
+        return f"select k, r from ({hashes}) h where substr(g, 1, 3) in ({digits})"
+
+
+def dialect_of(driver: Driver) -> SumDialect:
+    """The dialect of a database."""
+    return _POSTGRES if driver is POSTGRESQL else _MYSQL
+
+
+def _family(data_type: DataType) -> TypeRoot:
+    for roots, family in (
+        (INTEGER_ROOTS, _INTEGER),
+        (STRING_ROOTS, _TEXT),
+        (BINARY_ROOTS, _BYTES),
+        (TIMESTAMP_ROOTS, TypeRoot.TIMESTAMP),
+    ):
+        if data_type.root in roots:
+            return family
+    return data_type.root
+
+
+def _postgres_row(columns: Sequence[SummedColumn]) -> str:
+    texts = [f"'{column.position}=' || {column.text} || ';'" for column in columns]
+    chunks = [texts[at : at + _PIECES_MAX] for at in range(0, len(texts), _PIECES_MAX)]
+    joined = [f"concat({', '.join(chunk)})" for chunk in chunks]
+    return joined[0] if len(joined) == 1 else f"concat({', '.join(joined)})"
+
+
+def _mysql_row(columns: Sequence[SummedColumn]) -> str:
+    texts = [f"concat('{column.position}=', {column.text}, ';')" for column in columns]
+    return "concat({}, '')".format(", ".join(f"ifnull({text}, '')" for text in texts))
+
+
+def _all(root: TypeRoot, kinds: Iterable[str], expression: str) -> Expressions:
+    return {(root, kind): expression for kind in kinds}
+
+
+_POSTGRES_MICROS = "round(extract(epoch from {c}) * 1000000)::bigint::text"
+_POSTGRES_TEXT = "octet_length(convert_to({c}::text, 'UTF8')) || ':' || {c}::text"
+_POSTGRES_PADDED = (  # a cast would cut the padding off
+    "case when {c} is not null then "
+    "octet_length(convert_to(format('%s', {c}), 'UTF8')) || ':' || format('%s', {c}) end"
+)
+_POSTGRES_TIMES = ("time without time zone", "time")
+_POSTGRES = SumDialect(
+    quote='"',
+    expressions={
+        (TypeRoot.BOOLEAN, "boolean"): "{c}::int::text",
+        (TypeRoot.BOOLEAN, "bit"): "{c}::text",
+        **_all(_INTEGER, ("smallint", "integer", "bigint", "oid"), "{c}::text"),
+        **_all(_INTEGER, _POSTGRES_TIMES, _POSTGRES_MICROS),
+        (TypeRoot.DECIMAL, "numeric"): "round({c} * 1{zeros}::numeric)::text",
+        (TypeRoot.FLOAT, "real"): "encode(float4send({c}), 'hex')",
+        (TypeRoot.DOUBLE, "double precision"): "encode(float8send({c}), 'hex')",
+        **_all(
+            _TEXT,
+            ("text", "character varying", "uuid", "json", "jsonb", "citext", "enum"),
+            _POSTGRES_TEXT,
+        ),
+        (_TEXT, "character"): _POSTGRES_PADDED,
+        (_BYTES, "bytea"): "encode({c}, 'hex')",
+        (TypeRoot.DATE, "date"): "({c} - date '1970-01-01')::text",
+        **_all(
+            TypeRoot.TIME,
+            _POSTGRES_TIMES,
+            "trunc(extract(epoch from {c}) * 1000)::bigint::text",
+        ),
+        **_all(
+            TypeRoot.TIMESTAMP,
+            ("timestamp without time zone", "timestamp with time zone"),
+            _POSTGRES_MICROS,
+        ),
+    },
+    row=_postgres_row,
+    digest="md5(convert_to({}, 'UTF8'))",
+    half="sum(('x' || substr(r, {}, 16))::bit(64)::bigint)",
+    positions=("select pg_current_wal_lsn()::text", "select pg_last_wal_replay_lsn()::text"),
+    enums="select format_type(oid, null) from pg_type where typtype = 'e'",
+)
+_MYSQL_MICROS = (
+    "if({c} < '00:00:00', -1, 1) * "
+    "((hour({c}) * 3600 + minute({c}) * 60 + second({c})) * 1000000 + microsecond({c}))"
+)
+_MYSQL_TEXT = "concat(octet_length(convert({c} using utf8mb4)), ':', convert({c} using utf8mb4))"
+_MYSQL = SumDialect(
+    quote="`",
+    expressions={
+        **_all(
+            TypeRoot.BOOLEAN,
+            ("tinyint", "bit", "boolean"),
+            "case when {c} <> 0 then '1' when {c} = 0 then '0' end",
+        ),
+        **_all(
+            _INTEGER,
+            ("tinyint", "smallint", "mediumint", "int", "bigint", "year"),
+            "cast({c} as char)",
+        ),
+        (_INTEGER, "time"): f"cast({_MYSQL_MICROS} as char)",
+        **_all(
+            TypeRoot.DECIMAL,
+            ("decimal", "bigint"),
+            "cast(cast({c} * 1{zeros} as decimal(65, 0)) as char)",
+        ),
+        **_all(
+            _TEXT,
+            ("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"),
+            _MYSQL_TEXT,
+        ),
+        **_all(
+            _BYTES,
+            ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"),
+            "lower(hex({c}))",
+        ),
+        (TypeRoot.DATE, "date"): "cast(datediff({c}, '1970-01-01') as char)",
+        (TypeRoot.TIME, "time"): f"cast(({_MYSQL_MICROS}) div 1000 as char)",
+        **_all(
+            TypeRoot.TIMESTAMP,
+            ("datetime", "timestamp"),
+            "cast(timestampdiff(microsecond, '1970-01-01', {c}) as char)",
+        ),
+    },
+    row=_mysql_row,
+    digest="md5({})",
+    half="sum(cast(conv(substr(r, {}, 16), 16, 10) as unsigned))",
+    positions=("select @@global.gtid_current_pos", "select @@global.gtid_executed"),
+    settings=("set time_zone = '+00:00'",),
+)

@@ -1,0 +1,122 @@
+"""Compares a table with a database, another table or a tag by checksums, for `check --source`.
+
+`compared_sums` compares the sides that this module makes, and this module words the outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from stream_app.app.ops.check.compared_sums import SumComparison, SummedSide, compare_sums
+from stream_app.app.ops.check.database_sums import database_sums
+from stream_app.app.ops.check.table_sums import TableSums, own_sums, table_sums
+from stream_app.format.row_hash.row_texts import shown_texts
+from stream_app.jdbc import SERVERS, parse_jdbc_url
+from stream_app.model.finding import Finding, FindingKind
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.time_travel import Version
+
+JDBC, TAG = "jdbc:", "tag:"
+_SHOWN = 20
+_FIX = (
+    "stream-app backfill TABLE --conf FILE reads the topics again, and writes what differs; a row "
+    "that another writer changed shows in `stream-app changelog`"
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class SumSides:
+    """Both sides of one comparison.
+
+    Attributes:
+        left_out: columns that are not compared, and why.
+        equal: the source and the checksum, when nothing differs; filled by `findings`.
+    """
+
+    table: TableSums
+    source: SummedSide
+    left_out: list[str]
+    wait_s: float
+    equal: tuple[str, str] | None = field(init=False, default=None)
+
+    def findings(self) -> Iterator[Finding]:
+        """Compare, and yield what differs and what was not compared.
+
+        Raises:
+            SourceError: the database does not answer.
+            UnsupportedTableError, CorruptFileError: rows cannot be read.
+        """
+        label = self.source.label  # before the first statement: the rows are of this or later
+        outcome = compare_sums(
+            self.table, self.source, wait_s=self.wait_s, clock=self.table.table.clock
+        )
+        yield from self._differences(outcome, label)
+        if self.left_out:
+            yield self._not_compared(
+                f"columns were left out: {', '.join(self.left_out)}",
+                "compare them by the topics (--conf), or with a table that has them",
+            )
+        if outcome.moving:
+            yield self._not_compared(
+                f"{outcome.moving} rows changed in the source during the comparison",
+                "run it again, or give the table more time (--wait)",
+            )
+        if outcome.is_equal:
+            self.equal = label, str(outcome.total)
+
+    def _differences(self, outcome: SumComparison, label: str) -> Iterator[Finding]:
+        differing, looked_at = outcome.groups
+        rows = "rows" if looked_at == differing else f"rows in {looked_at} of {differing} groups"
+        for what, keys in (
+            ("are missing", outcome.missing),
+            ("have other values", outcome.wrong),
+            ("are not in the source", outcome.unexpected),
+        ):
+            if keys:
+                shown = "; ".join(shown_texts(key, self.table.keys) for key in keys[:_SHOWN])
+                more = f"; and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
+                yield Finding(
+                    kind=FindingKind.SOURCE,
+                    what=f"{len(keys)} {rows} {what}, compared with {label}: {shown}{more}",
+                    where=self.table.table.location,
+                    fix=_FIX,
+                )
+
+    def _not_compared(self, what: str, fix: str) -> Finding:
+        where = self.table.table.location
+        return Finding(kind=FindingKind.NOT_COMPARED, what=what, where=where, fix=fix)
+
+
+def sum_sides(
+    table: FileStoreTable,
+    what: str,
+    relation: str | None,
+    wait_s: float,
+    open_table: Callable[[str], FileStoreTable],
+) -> SumSides:
+    """The sides of `check TABLE --source WHAT`.
+
+    Args:
+        what: a JDBC URL; ``tag:NAME``, of the table itself; or another table.
+        relation: the table's name in the database; None: its name here.
+        wait_s: how long the table may take for changes that the database has already.
+        open_table: opens another table by its folder or name.
+
+    Raises:
+        UsageError: there is no such table, tag or driver, or the keys cannot be compared.
+        SourceError: the database does not answer.
+    """
+    left_out: list[str] = []
+    if what.startswith(JDBC):
+        url = parse_jdbc_url(what, "--source", SERVERS)
+        source = database_sums(url, relation or table.name, table.schema, left_out)
+        mine = own_sums(table, source.columns)
+        return SumSides(table=mine, source=source, left_out=left_out, wait_s=wait_s)
+    other, version = (
+        (table, Version(tag=what.removeprefix(TAG)))
+        if what.startswith(TAG)
+        else (open_table(what), Version())
+    )
+    mine, theirs = table_sums(table, other, version, left_out)
+    return SumSides(table=mine, source=theirs, left_out=left_out, wait_s=0.0)

@@ -1,0 +1,144 @@
+"""A version of a table as one side of a comparison by checksums."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+
+from stream_app.errors import UsageError
+from stream_app.format.row_hash.key_groups import GroupSums, HashedRows, hashed_rows
+from stream_app.format.row_hash.row_texts import PlacedColumn
+from stream_app.model.checksum.row_sum import RowSum
+from stream_app.model.checksum.summed_rows import text_kind, why_unsummed
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.read.interleaved import interleaved
+from stream_app.table.read.split_read import SplitRead
+from stream_app.table.read.split_scan import SplitScan
+from stream_app.table.versions.row_sum_records import record_below
+from stream_app.table.versions.time_travel import Version, at_version
+from stream_app.table.versions.waiting_row_count import rows_that_wait
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSums:
+    """Implements `SummedSide`.
+
+    Attributes:
+        version: the latest one moves with the table.
+        keys, columns: with their positions in the table that is compared, and the types here.
+        has_all: whether these are all columns of the table, at their own positions.
+    """
+
+    table: FileStoreTable
+    version: Version
+    keys: tuple[PlacedColumn, ...]
+    columns: tuple[PlacedColumn, ...]
+    has_all: bool
+
+    @property
+    def label(self) -> str:
+        """The table and its snapshot."""
+        table, snapshot = self._opened()
+        number = "no snapshot" if snapshot is None else f"snapshot {snapshot.snapshot_id}"
+        return f"{table.location}, {number}"
+
+    def total(self) -> RowSum | None:
+        """The checksum that the snapshot carries, if readers get all of its rows."""
+        table, snapshot = self._opened()
+        if not self.has_all or snapshot is None or why_unsummed(table.schema):
+            return None
+        record = record_below(table, snapshot)
+        if not record.is_whole or rows_that_wait(table, snapshot, counts_newest=True):
+            return None
+        return record.total
+
+    def groups(self) -> Mapping[int, RowSum]:
+        """Read all rows once."""
+        sums = GroupSums(self.keys, self.columns)
+        for batch in self._batches():
+            sums.add(batch)
+        return sums.sums()
+
+    def rows(self, groups: Collection[int]) -> HashedRows:
+        """Read all rows once more, and keep those of the groups."""
+        return hashed_rows(self._batches(), self.keys, self.columns, groups)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        table, snapshot = self._opened()
+        names = dict.fromkeys(field.name for _, field in (*self.keys, *self.columns))
+        read = SplitRead(table, tuple(names))
+        splits = SplitScan(table).splits(snapshot)
+        threads = os.cpu_count() or 1
+        return interleaved((partial(read.read, split) for split in splits), threads)
+
+    def _opened(self) -> tuple[FileStoreTable, Snapshot | None]:
+        return at_version(self.table, self.version)
+
+
+def table_sums(
+    compared: FileStoreTable, other: FileStoreTable, version: Version, left_out: list[str]
+) -> tuple[TableSums, TableSums]:
+    """Both sides of a comparison of two tables, for the columns that both have in one form.
+
+    Args:
+        version: of the other table.
+        left_out: gets the other columns.
+
+    Raises:
+        UsageError: a column of the key is not among them, or there is no such version.
+    """
+    there, _ = at_version(other, version)
+    theirs = {field.name: field for field in there.schema.fields}
+    columns = []
+    for position, field in enumerate(compared.schema.fields):
+        twin = theirs.pop(field.name, None)
+        if twin is None or text_kind(twin.data_type) != text_kind(field.data_type):
+            kind = "not there" if twin is None else f"{field.data_type} and {twin.data_type}"
+            left_out.append(f"{field.name} ({kind})")
+        elif field.data_type.is_nested:
+            left_out.append(f"{field.name} (nested)")
+        else:
+            columns.append((position, field, twin))
+    left_out += [f"{name} (only there)" for name in theirs]
+    names = [field.name for _, field, _ in columns]
+    if missing := [name for name in compared.schema.primary_keys if name not in names]:
+        raise UsageError(
+            f"column {missing[0]!r} of the key cannot be compared",
+            where=there.location,
+            fix="name a table that has the same key",
+        )
+    keys = [column for column in columns if column[1].name in compared.schema.primary_keys]
+    is_whole = not left_out and names == list(there.schema.fields.names)
+    mine = TableSums(
+        table=compared,
+        version=Version(),
+        keys=tuple((position, field) for position, field, _ in keys or columns),
+        columns=tuple((position, field) for position, field, _ in columns),
+        has_all=len(columns) == len(compared.schema.fields),
+    )
+    its = TableSums(
+        table=other,
+        version=version,
+        keys=tuple((position, twin) for position, _, twin in keys or columns),
+        columns=tuple((position, twin) for position, _, twin in columns),
+        has_all=is_whole,
+    )
+    return mine, its
+
+
+def own_sums(table: FileStoreTable, names: Collection[str]) -> TableSums:
+    """The side of a table at its newest version, for some of its columns."""
+    placed = [pair for pair in enumerate(table.schema.fields) if pair[1].name in names]
+    keys = [pair for pair in placed if pair[1].name in table.schema.primary_keys]
+    return TableSums(
+        table=table,
+        version=Version(),
+        keys=tuple(keys or placed),
+        columns=tuple(placed),
+        has_all=len(placed) == len(table.schema.fields),
+    )

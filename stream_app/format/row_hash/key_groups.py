@@ -1,0 +1,80 @@
+"""Sums of rows by groups of their keys, so that two sides find their differing rows by few numbers.
+
+A key's group is the first three hexadecimal digits of the MD5 of its text. So a database computes
+it too (`app.ops.check.database_sums`).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.format.row_hash.md5_lanes import md5_lanes
+from stream_app.format.row_hash.row_sums import row_hashes
+from stream_app.format.row_hash.row_texts import PlacedColumn, row_texts
+from stream_app.model.checksum.row_sum import RowSum
+
+GROUPS = 4096
+_SHIFT = np.uint64(64 - 12)
+
+HashedRows = Counter[tuple[bytes, int, int]]
+"""How often there is a row, by the text of its key and its two numbers."""
+
+
+@dataclass(slots=True)
+class GroupSums:
+    """Sums up rows by groups of their keys."""
+
+    keys: Sequence[PlacedColumn]
+    columns: Sequence[PlacedColumn]
+    _rows: np.ndarray = field(init=False)
+    _sums: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._rows = np.zeros(GROUPS, np.int64)
+        self._sums = np.zeros((2, GROUPS), np.uint64)
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Add rows."""
+        groups = groups_of(rows, self.keys)
+        self._rows += np.bincount(groups, minlength=GROUPS)
+        for sums, numbers in zip(self._sums, row_hashes(rows, self.columns), strict=True):
+            np.add.at(sums, groups, numbers)
+
+    def sums(self) -> Mapping[int, RowSum]:
+        """The sums of the groups that have rows."""
+        high, low = self._sums
+        return {
+            int(group): RowSum(int(self._rows[group]), int(high[group]), int(low[group]))
+            for group in np.flatnonzero(self._rows)
+        }
+
+
+def groups_of(rows: pa.RecordBatch, keys: Sequence[PlacedColumn]) -> np.ndarray:
+    """The group of each row: int64 [n]."""
+    high, _ = md5_lanes(*row_texts(rows, keys))
+    return (high >> _SHIFT).astype(np.int64)
+
+
+def hashed_rows(
+    batches: Iterable[pa.RecordBatch],
+    keys: Sequence[PlacedColumn],
+    columns: Sequence[PlacedColumn],
+    groups: Collection[int],
+) -> HashedRows:
+    """The rows of some groups, which are few: only those that differ are asked for."""
+    counted: HashedRows = Counter()
+    wanted = list(groups)
+    for rows in batches:
+        taken = rows.take(pa.array(np.flatnonzero(np.isin(groups_of(rows, keys), wanted))))
+        data, offsets = row_texts(taken, keys)
+        text, ends = data.tobytes(), offsets.tolist()
+        high, low = (lane.tolist() for lane in row_hashes(taken, columns))
+        names = (text[begin:end] for begin, end in itertools.pairwise(ends))
+        counted.update(zip(names, high, low, strict=True))
+    return counted

@@ -1,0 +1,26 @@
+"""The order in which the rows of ``bucket-postpone`` count.
+
+Source: Paimon `table/PostponeUtils.java#groupPostponeFiles`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from stream_app.model.data_file_meta import DataFileMeta
+
+WRITER = "stream_app"
+"""The user in the names of files: one for all jobs, so that their files have an order."""
+
+
+def in_order(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
+    """Files of ``bucket-postpone`` in the order in which their rows are replayed.
+
+    Our own are ordered by their sequence numbers, those of other engines by their creation.
+    """
+    ours: list[DataFileMeta] = []
+    others: list[DataFileMeta] = []
+    for file in files:
+        (ours if f"-u-{WRITER}-s-" in file.file_name else others).append(file)
+    others.sort(key=lambda file: (file.creation_time_ms or 0, file.min_sequence_number))
+    return others + sorted(ours, key=lambda file: file.min_sequence_number)

@@ -1,0 +1,25 @@
+"""Records in a snapshot that a table was equal to its source."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from stream_app.model.snapshot import PROOF_PROPERTY, Snapshot
+from stream_app.planning.commit.source_proofs import SourceProof, encode_proof
+from stream_app.table.commit.batch_commit import ANALYSIS, batch_committer
+from stream_app.table.file_store_table import FileStoreTable
+
+
+def record_proof(table: FileStoreTable, source: str, rows: str) -> Snapshot:
+    """Publish an ANALYZE snapshot with the proof, of now; later snapshots copy it.
+
+    Args:
+        table: a table of `open_for_writing`.
+        source, rows: as in `SourceProof`.
+
+    Raises:
+        CommitError: other writers won every race; nothing has changed.
+    """
+    proof = SourceProof(source=source, rows=rows, time_millis=table.clock.now_ms())
+    properties = {PROOF_PROPERTY: encode_proof(proof)}
+    return batch_committer(table).commit_analysis(replace(ANALYSIS, properties=properties))

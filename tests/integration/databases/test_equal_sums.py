@@ -1,0 +1,125 @@
+"""``check --source`` compares a table with a real PostgreSQL and a real MariaDB by checksums."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from stream_app.app.cli.main import main
+from tests.support.tables.small_table import Change, SmallTable, small_table
+from tests.testbed.servers.mariadb import PASSWORD
+from tests.testbed.servers.mariadb import USER as MARIADB_USER
+from tests.testbed.servers.postgres import USER
+from tests.testbed.source_database import SourceDatabase
+from tests.testbed.testbed import Testbed
+from tests.testbed.value_kinds import KINDS, Kind
+
+pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
+NOT_HASHED = ("bits", "address", "numbers")
+NOT_OF_MARIADB = (*NOT_HASHED, "float", "double")
+ROWS = 60
+
+
+def compared_kinds(left_out: tuple[str, ...]) -> dict[str, Kind]:
+    """The kinds of values, by the name of a column."""
+    return {f"c{at}": KINDS[name] for at, name in enumerate(KINDS) if name not in left_out}
+
+
+def stored(value: Any, lake_type: str) -> Any:
+    """A value of a driver as the table has it."""
+    if isinstance(value, dt.time):
+        seconds = value.hour * 3600 + value.minute * 60 + value.second
+        return seconds * 1_000_000 + value.microsecond
+    if isinstance(value, dt.timedelta):
+        return value // dt.timedelta(microseconds=1)
+    return bool(value) if value is not None and lake_type == "BOOLEAN" else value
+
+
+def fill(
+    database: SourceDatabase, kinds: dict[str, Kind], types: dict[str, str], seed: int
+) -> None:
+    """Make a table with values of every kind, and some nulls."""
+    random = Random(seed)
+    columns = ", ".join(f"{name} {types[name]}" for name in kinds)
+    database.execute(f"create table t (k bigint primary key, {columns})")
+    marks = ", ".join(["%s"] * (len(kinds) + 1))
+    for k in range(ROWS):
+        values = [None if random.random() < 0.2 else kind.make(random) for kind in kinds.values()]
+        database.execute(f"insert into t values ({marks})", [k - 5, *values])
+
+
+def copied(
+    folder: Path, database: SourceDatabase, kinds: dict[str, Kind], *, is_postgres: bool
+) -> SmallTable:
+    """A table with the rows of the database."""
+    lake = {
+        name: kind.from_postgres if is_postgres else kind.from_mariadb or kind.from_postgres
+        for name, kind in kinds.items()
+    }
+    columns = ", ".join(f"{name} {text}" for name, text in lake.items())
+    table = small_table(
+        folder / "db.db" / "t", f"k BIGINT NOT NULL, {columns}", ("k",),
+        changelog_producer="input", **{"stream-app.row-checksum": "true"},
+    )  # fmt: skip
+    select = ", ".join(
+        (kind.postgres_select if is_postgres else "{}").format(name) for name, kind in kinds.items()
+    )
+    rows: list[Change] = [
+        ("+I", {"k": k, **{n: stored(v, lake[n]) for n, v in zip(kinds, values, strict=True)}})
+        for k, *values in database.query(f"select k, {select} from t")
+    ]
+    table.commit(*rows)
+    return table
+
+
+def check(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    capsys.readouterr()
+    code = main(["check", *words, "--wait", "1s"])
+    output = capsys.readouterr()
+    return code, output.out + output.err
+
+
+def test_postgresql_hashes_every_kind_of_value_alike(
+    tmp_path: Path, testbed: Testbed, capsys: pytest.CaptureFixture[str], seed: int
+) -> None:
+    kinds = compared_kinds(NOT_HASHED)
+    with testbed.postgres_database("sums_pg") as database:
+        fill(database, kinds, {name: kind.postgres for name, kind in kinds.items()}, seed)
+        table = copied(tmp_path, database, kinds, is_postgres=True)
+        url = f"jdbc:postgresql://127.0.0.1:{testbed.postgres.port}/sums_pg?user={USER}"
+        words = (table.path, "--source", url, "--source-table", "shop.t")
+        code, text = check(capsys, *words)
+        assert (code, "shop.t, at 0/" in text, f"{ROWS} rows" in text) == (0, True, True), text
+
+        database.execute("update t set c2 = 77 where k = 3")
+        database.execute("delete from t where k = 4")
+        database.execute("insert into t (k) values (1000)")
+        code, text = check(capsys, *words)
+        assert code == 1
+        assert "1 rows have other values" in text
+        assert "k = 3\n" in text
+        assert "1 rows are not in the source" in text
+        assert "k = 4\n" in text
+        assert "1 rows are missing" in text
+        assert "k = 1000\n" in text
+
+
+def test_mariadb_hashes_every_kind_but_floats_alike(
+    tmp_path: Path, testbed: Testbed, capsys: pytest.CaptureFixture[str], seed: int
+) -> None:
+    kinds = compared_kinds(NOT_OF_MARIADB)
+    with testbed.mariadb_database("sums_maria") as database:
+        fill(database, kinds, {name: kind.mariadb for name, kind in kinds.items()}, seed)
+        table = copied(tmp_path, database, kinds, is_postgres=False)
+        place = f"127.0.0.1:{testbed.mariadb.port}/sums_maria"
+        words = (table.path, "--source", f"jdbc:mariadb://{MARIADB_USER}:{PASSWORD}@{place}")
+        code, text = check(capsys, *words)
+        assert (code, f"{ROWS} rows" in text) == (0, True), text
+        assert PASSWORD not in text
+        database.execute("update t set c2 = 77 where k = 3")
+        code, text = check(capsys, *words)
+        assert (code, "k = 3\n" in text) == (1, True), text

@@ -1,0 +1,175 @@
+"""``check --source`` with another table or a tag: equal, or the keys of the rows that differ."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app.app.cli.main import main
+from stream_app.app.ops.check.compared_sums import compare_sums
+from stream_app.app.ops.inspect.table_facts import table_facts
+from stream_app.format.row_hash.key_groups import HashedRows
+from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
+from tests.support.tables.small_table import Change, SmallTable, StandingClock, small_table
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+
+def a_table(folder: Path, columns: str = "k INT NOT NULL, v STRING", **options: Any) -> SmallTable:
+    return small_table(folder / "db.db" / "t", columns, ("k",), **options)
+
+
+def rows(count: int, **other: str) -> list[Change]:
+    return [("+I", {"k": k, "v": other.get(f"k{k}", "a")}) for k in range(count)]
+
+
+def check(capsys: pytest.CaptureFixture[str], table: SmallTable, source: str) -> tuple[int, str]:
+    capsys.readouterr()
+    code = main(["check", table.path, "--source", source])
+    output = capsys.readouterr()
+    return code, output.out + output.err
+
+
+def test_tables_of_other_layouts_are_equal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, other = a_table(tmp_path / "a"), a_table(tmp_path / "b", bucket=3)
+    table.commit(*rows(50))
+    for change in reversed(rows(50)):
+        other.commit(change)
+    code, text = check(capsys, table, other.path)
+    assert code == 0
+    assert f"equal to {other.path}, snapshot" in text
+    assert "50 rows with checksum" in text
+
+
+def test_carried_checksums_answer_without_a_file_of_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = {"stream-app.row-checksum": "true", "changelog-producer": "input"}
+    tables = [a_table(tmp_path / name, **options) for name in "ab"]
+    for table in tables:
+        table.commit(*rows(9))
+        for file in Path(table.path).rglob("data-*.parquet"):
+            file.unlink()
+    assert check(capsys, tables[0], tables[1].path)[0] == 0
+
+
+def test_the_keys_of_rows_that_differ_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, other = a_table(tmp_path / "a"), a_table(tmp_path / "b")
+    table.commit(*rows(40, k7="other"))
+    other.commit(*rows(42), ("-D", {"k": 3, "v": "a"}))
+    code, text = check(capsys, table, other.path)
+    assert code == 1
+    lines = [line for line in text.splitlines() if line.startswith("source:")]
+    assert [line.partition(" rows ")[0] for line in lines] == [
+        "source: 2", "source: 1", "source: 1",
+    ]  # fmt: skip
+    assert [line.rpartition(": ")[2] for line in lines] == ["k = 40; k = 41", "k = 7", "k = 3"]
+
+
+def test_a_tag_shows_what_has_changed_since(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = a_table(tmp_path)
+    table.commit(*rows(5))
+    assert main(["create-tag", table.path, "before"]) == 0
+    assert check(capsys, table, "tag:before")[0] == 0
+    table.commit(("+I", {"k": 99, "v": "z"}))
+    code, text = check(capsys, table, "tag:before")
+    assert (code, "k = 99" in text) == (1, True)
+
+
+def test_columns_that_cannot_be_compared_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = a_table(tmp_path / "a", "k INT NOT NULL, v STRING, w INT, n INT")
+    other = a_table(tmp_path / "b", "k BIGINT NOT NULL, v STRING, w STRING, x INT")
+    for one in (table, other):
+        one.commit(("+I", {"k": 1, "v": "a"}))
+    code, text = check(capsys, table, other.path)
+    assert code == 3
+    assert "w (INT and STRING), n (not there), x (only there)" in text
+
+
+def test_rows_without_a_key_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    columns = "k INT, v STRING"
+    table, other = (small_table(tmp_path / name / "db.db" / "t", columns) for name in "ab")
+    table.commit(*rows(3), *rows(3))
+    other.commit(*rows(3))
+    code, text = check(capsys, table, other.path)
+    assert (code, "3 rows have other values" in text) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["--source", "tag:none"], "none"),
+        (["--source", "jdbc:oracle://a/b"], "no URL of a database"),
+        (["--source", "tag:x", "--quick"], "checksums alone"),
+        (["--source", "tag:x", "--wait", "5"], "no unit"),
+    ],
+)
+def test_wrong_words_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], what: str
+) -> None:
+    table = a_table(tmp_path)
+    table.commit(*rows(1))
+    assert main(["check", table.path, *words]) == 2
+    assert what in capsys.readouterr().err
+
+
+def test_a_recorded_comparison_stays_visible_in_later_snapshots(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, other = a_table(tmp_path / "a"), a_table(tmp_path / "b")
+    for one in (table, other):
+        one.commit(*rows(4))
+    words = ["check", table.path, "--source", other.path, "--record"]
+    assert main(words) == 0
+    table.commit(("+I", {"k": 4, "v": "a"}))
+    assert main(words) == 1, "a row more: the older proof stays"
+    capsys.readouterr()
+    assert main(["inspect", table.path]) == 0
+    proven = next(line for line in capsys.readouterr().out.splitlines() if "proven" in line)
+    assert f"equal to {other.path}, snapshot 1, " in proven
+    assert "s ago: 4 rows with checksum" in proven
+    facts = table_facts(table.table, of_job=False)
+    assert facts.proven_ms is not None
+
+
+@dataclass
+class Side:
+    """A side that shows another of its states at each look at its rows; the last one stays."""
+
+    states: list[dict[bytes, int]]
+    label: str = "a side"
+    looks: Iterator[int] = field(default_factory=lambda: iter(range(10**6)))
+
+    def total(self) -> RowSum | None:
+        return None
+
+    def groups(self) -> Mapping[int, RowSum]:
+        return {key[0]: RowSum(1, value, 0) for key, value in self.states[0].items()}
+
+    def rows(self, groups: Collection[int]) -> HashedRows:
+        state = self.states[min(next(self.looks), len(self.states) - 1)]
+        return Counter({(key, value, 0): 1 for key, value in state.items() if key[0] in groups})
+
+
+def test_changes_under_way_are_waited_for_and_new_ones_not_judged() -> None:
+    source = Side([{b"a": 1, b"b": 1, b"c": 1}, {b"a": 1, b"b": 2, b"c": 1}])
+    table = Side([{}, {b"a": 1}, {b"a": 1}])
+    outcome = compare_sums(table, source, wait_s=9, clock=StandingClock())
+    assert (outcome.missing, outcome.moving) == ((b"c",), 1)
+    assert not outcome.is_equal
+    at_once = compare_sums(table, source, wait_s=0, clock=StandingClock())
+    assert outcome.total != NO_ROWS
+    assert at_once.total == outcome.total

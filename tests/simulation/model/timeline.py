@@ -1,0 +1,72 @@
+"""The versions of a table that rest on each other, and what takes rows out of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from stream_app.model.snapshot import Snapshot
+from tests.simulation.model.promises import demand
+from tests.simulation.model.state import COLUMNS, Row, Rows, State
+from tests.simulation.scenario import Change
+from tests.simulation.seeds import OLD_PARTITION
+
+VALUE, PARTITION = COLUMNS.index("v"), COLUMNS.index("p")
+
+
+@dataclass
+class Others:
+    """What an OVERWRITE snapshot takes away, as who makes it has written down before.
+
+    Attributes:
+        deleted: ``v`` of a row that a deletion vector deletes, by the snapshot's delta list.
+        dropped: a partition, by the commit user.
+    """
+
+    deleted: dict[str, int] = field(default_factory=dict)
+    dropped: dict[str, str] = field(default_factory=dict)
+
+    def takes_away(self, snapshot: Snapshot) -> Callable[[Row], bool]:
+        """Which rows go."""
+        user, delta = snapshot.commit_user, snapshot.delta_manifest_list
+        if delta in self.deleted:
+            value = self.deleted[delta]
+            return lambda row: row[VALUE] == value
+        if user.endswith("-truncate"):
+            return lambda _: True
+        partition = self.dropped.get(user)
+        if user.startswith("expire-partitions-"):
+            partition = OLD_PARTITION
+        demand(partition is not None, f"an overwrite of {user}, whom nobody knows")
+        return lambda row: row[PARTITION] == partition
+
+
+@dataclass
+class Timeline:
+    """Versions that rest on each other, by number; 0 is the empty table.
+
+    Attributes:
+        lists: their delta lists, which no other version has.
+        rows: what each of them has.
+        changes: what who follows the table gets of each.
+        seen: rows of who has followed the table up to it.
+        states: all that is known of it.
+    """
+
+    lists: list[str]
+    rows: list[Rows]
+    changes: list[list[Change]]
+    seen: list[Rows]
+    states: list[State]
+
+    def up_to(self, number: int) -> Timeline:
+        """Its beginning."""
+        end = number + 1
+        return Timeline(
+            self.lists[:end], self.rows[:end], self.changes[:end], self.seen[:end],
+            self.states[:end],
+        )  # fmt: skip
+
+    def has(self, snapshot: Snapshot) -> bool:
+        """Whether this version is one of them."""
+        return self.lists[snapshot.snapshot_id :][:1] == [snapshot.delta_manifest_list]

@@ -1,0 +1,24 @@
+"""Makes the table of a scenario."""
+
+from __future__ import annotations
+
+from stream_app.filestore.versions.schema_manager import SchemaManager
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import new_table_schema
+from stream_app.table.file_store_table import FileStoreTable
+from tests.simulation.scenario import Scenario
+from tests.simulation.world import BEGIN_MS, World
+
+
+def new_table(tried: Scenario, world: World) -> FileStoreTable:
+    """The scenario's table, empty."""
+    partition_keys = ("p",) if tried.partitioned else ()
+    schema = new_table_schema(
+        columns=parse_columns("k INT, v BIGINT, p STRING, t STRING"),
+        primary_keys=tried.key,
+        partition_keys=partition_keys,
+        options={**tried.options, "stream-app.row-checksum": "true"},
+        time_millis=BEGIN_MS,
+    )
+    assert SchemaManager(world.files, "/t").create(schema)
+    return FileStoreTable("/t", schema, world.files, world.clock)

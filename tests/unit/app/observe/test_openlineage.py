@@ -1,0 +1,191 @@
+"""Lineage, as a service of OpenLineage gets it by real requests."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app.app.config.secrets import Secrets
+from stream_app.app.config.source_config import SourceConfig, SourceKind
+from stream_app.app.config.stream_config import ENVIRONMENT, StreamConfig
+from stream_app.app.config.table_config import TableConfig
+from stream_app.app.config.tables_of_job import SingleTable
+from stream_app.app.observe.monitoring.openlineage import PAUSE_S, dataset_name
+from stream_app.app.observe.watched_job import WatchedJob, watched_job
+from stream_app.errors import StorageError
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
+from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.spark.stream.running_stream import SourceProgress
+from stream_app.table.job.table_job import TableJob
+from tests.support.servers.http_receiver import HttpReceiver, gunzipped, http_receiver
+from tests.support.tables.small_table import CompactHere, StandingClock, small_table
+
+COLUMNS = "id BIGINT NOT NULL, at TIMESTAMP(3), day STRING, op_ts TIMESTAMP(3), made TIMESTAMP(3)"
+TABLES = SingleTable(
+    source=SourceConfig(bootstrap_servers="one:9092, two:9092", topics=("shop.orders",)),
+    table=TableConfig(
+        warehouse="/lake",
+        database="shop",
+        name="orders",
+        columns=parse_columns("id BIGINT NOT NULL, at TIMESTAMP(3)"),
+        computed_columns=("day=date_format(at, yyyy-MM-dd)", "made=now()"),
+        metadata_columns=("op_ts",),
+    ),
+)
+
+
+@pytest.fixture
+def receiver() -> Iterator[HttpReceiver]:
+    with http_receiver() as made:
+        yield made
+
+
+def events_of(receiver: HttpReceiver) -> list[dict[str, Any]]:
+    assert {one.path for one in receiver.posted} <= {"/api/v1/lineage"}
+    return [json.loads(gunzipped(one)) for one in receiver.posted]
+
+
+def a_report(epoch: int, **counts: Any) -> EpochReport:
+    ends = {("shop.orders", 1): PartitionEnd(41, None)}
+    return EpochReport(epoch=epoch, counts=DecodeCounts(ends=ends, **counts), files=2, bytes=1000)
+
+
+def run(
+    url: str,
+    job: TableJob,
+    last: Callable[[WatchedJob], None] = lambda _: None,
+    tables: SingleTable = TABLES,
+) -> None:
+    """Two epochs of a job, whose events go where every job's do."""
+    clock = StandingClock()
+    stream = StreamConfig(openlineage_url=url, openlineage_namespace="lake")
+    with watched_job(tables, stream, Secrets(("quince",)), clock) as watched:
+        watched.events.watch(job)
+        for epoch in range(2):
+            watched.events.epoch(a_report(epoch, messages=10, changes=7))
+            ends = {"shop.orders": {"0": 12, "1": 42 + epoch}}
+            watched.events.progress(SourceProgress(epoch, 10, 0, ends))
+            watched.events.looked(True)
+            clock.sleep(PAUSE_S / 2)
+        last(watched)
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> TableJob:
+    made = small_table(tmp_path / "lake" / "shop.db" / "orders", COLUMNS, ["id"])
+    return TableJob(made.table, CompactHere)
+
+
+def test_a_run_is_told_from_its_start_to_its_end(receiver: HttpReceiver, job: TableJob) -> None:
+    def wait_for_two(watched: WatchedJob) -> None:
+        """As the job does: it looks often, because an event may be under way."""
+        while len(receiver.posted) < 2:
+            watched.events.looked(True)
+            time.sleep(0.01)
+
+    run(receiver.url, job, wait_for_two)
+    start, running, complete = events_of(receiver)
+    assert [one["eventType"] for one in (start, running, complete)] == [
+        "START", "RUNNING", "COMPLETE",
+    ]  # fmt: skip
+    assert len({one["run"]["runId"] for one in (start, running, complete)}) == 1
+    assert (start["job"]["namespace"], start["job"]["name"]) == ("lake", "shop.orders")
+    of_job = start["job"]["facets"]["jobType"]
+    assert (of_job["processingType"], of_job["integration"]) == ("STREAMING", "STREAM_APP")
+    assert "sourceCodeLocation" not in start["job"]["facets"]
+    assert start["outputs"] == []
+
+    [topic] = complete["inputs"]
+    assert (topic["namespace"], topic["name"]) == ("kafka://one:9092", "shop.orders")
+    assert topic["facets"]["kafkaOffsets"]["offsets"] == {"0": 12, "1": 43}
+    [table] = complete["outputs"]
+    assert (table["namespace"], table["name"]) == ("file", job.table.location)
+    assert {
+        key: value
+        for key, value in table["outputFacets"]["outputStatistics"].items()
+        if not key.startswith("_")
+    } == {"rowCount": 14, "size": 2000, "fileCount": 4}
+    assert [(one["name"], one["type"]) for one in table["facets"]["schema"]["fields"]][:2] == [
+        ("id", "BIGINT NOT NULL"),
+        ("at", "TIMESTAMP(3)"),
+    ]
+    assert table["facets"]["storage"]["storageLayer"] == "paimon"
+
+
+def test_each_column_has_the_field_of_the_topic_from_which_it_comes(
+    receiver: HttpReceiver, job: TableJob
+) -> None:
+    """A column of a message's metadata, or of the time of day, comes from no field."""
+    run(receiver.url, job)
+    [table] = events_of(receiver)[-1]["outputs"]
+    fields = table["facets"]["columnLineage"]["fields"]
+    seen = {
+        name: [
+            (one["namespace"], one["name"], one["field"], one["transformations"][0]["subtype"])
+            for one in column["inputFields"]
+        ]
+        for name, column in fields.items()
+    }
+    topic = ("kafka://one:9092", "shop.orders")
+    assert seen == {
+        "id": [(*topic, "id", "IDENTITY")],
+        "at": [(*topic, "at", "IDENTITY")],
+        "day": [(*topic, "at", "TRANSFORMATION")],
+    }
+    [how] = fields["day"]["inputFields"][0]["transformations"]
+    assert how["description"] == "date_format(at, yyyy-MM-dd)"
+
+
+def test_an_error_is_the_run_s_end_and_shows_no_secret(
+    receiver: HttpReceiver, job: TableJob
+) -> None:
+    def fail(_: WatchedJob) -> None:
+        raise StorageError("the disk of quince is full")
+
+    with pytest.raises(StorageError, match="quince"):
+        run(receiver.url, job, fail)
+    last = events_of(receiver)[-1]
+    assert last["eventType"] == "FAIL"
+    message = last["run"]["facets"]["errorMessage"]["message"]
+    assert "the disk of **** is full" in message
+
+
+def test_a_service_that_is_away_is_told_once_and_changes_nothing(
+    job: TableJob, caplog: pytest.LogCaptureFixture
+) -> None:
+    run("http://127.0.0.1:1", job)
+    assert caplog.text.count("OpenLineage's service did not take an event") == 1
+
+
+def test_the_service_may_come_from_the_client_s_variables(
+    receiver: HttpReceiver, job: TableJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENLINEAGE_URL", receiver.url)
+    run(ENVIRONMENT, job)
+    assert [one["eventType"] for one in events_of(receiver)][-1] == "COMPLETE"
+
+
+def test_a_folder_of_messages_is_an_input(receiver: HttpReceiver, job: TableJob) -> None:
+    source = SourceConfig(kind=SourceKind.FILES, path="/data/messages")
+    run(receiver.url, job, tables=SingleTable(source=source, table=TABLES.table))
+    [folder] = events_of(receiver)[-1]["inputs"]
+    assert (folder["namespace"], folder["name"]) == ("file", "/data/messages")
+
+
+@pytest.mark.parametrize(
+    ("location", "name"),
+    [
+        ("s3://lake/wh/shop.db/orders", ("s3://lake", "wh/shop.db/orders")),
+        ("hdfs://node:8020/wh/orders", ("hdfs://node:8020", "wh/orders")),
+        ("file:/wh/orders", ("file", "/wh/orders")),
+        ("/wh/orders", ("file", "/wh/orders")),
+    ],
+)
+def test_folders_are_named_as_the_specification_says(location: str, name: tuple[str, str]) -> None:
+    assert dataset_name(location) == name
