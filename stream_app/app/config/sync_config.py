@@ -16,12 +16,13 @@ from stream_app.app.config.values import Setting, WrongValueError
 from stream_app.cdc.column_drift import INEXACT, TYPE_MAPPING
 from stream_app.cdc.json_records.options import COLUMN_OPTIONS, TRUNCATE_OPTION
 from stream_app.model.near_names import unknown_name
+from stream_app.model.renames.source_renames import RenameReaction
 from stream_app.model.schema.mapping_options import (
     InexactTimes,
     MappingOptions,
     parse_mapping_options,
 )
-from stream_app.planning.sync.column_renames import RENAMES, RenameReaction
+from stream_app.planning.schema.column_renames import RENAMES
 from stream_app.planning.sync.new_tables import Names, OneTable, TableRules
 from stream_app.planning.sync.target_tables import SyncRules
 

@@ -36,23 +36,22 @@ from stream_app.errors import (
     UsageError,
 )
 from stream_app.format.arrow_schema import arrow_type
+from stream_app.model.renames.source_renames import NO_RENAMES, SourceRenames
 from stream_app.model.schema.data_type import DataField, RowType
-from stream_app.model.schema.origin import Origin
+from stream_app.model.schema.origin import Origin, ghost_of
 from stream_app.model.schema.source_table import SourceTable, merged_source_table, with_aliases
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.schema.tables_own_options import is_tables_own, option_differences
+from stream_app.planning.schema.column_renames import options_of_renamed, renames_in_new
 from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.planning.sync.assignment import Assignment, TableLimit
 from stream_app.planning.sync.column_remarks import remarks_of_new, shard_differences
-from stream_app.planning.sync.column_renames import options_of_renamed, renames_in_new
 from stream_app.planning.sync.new_tables import new_table, options_for
-from stream_app.planning.sync.source_renames import NO_RENAMES, SourceRenames
 from stream_app.planning.sync.target_tables import (
     GhostTable,
     LeftOutTable,
     RefusedTable,
     decide_target,
-    ghost_of,
 )
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
 from stream_app.spark.ingest.held_table import is_temporary

@@ -31,7 +31,7 @@ from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import InexactTimes, parse_mapping_options
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.key_index.index_rule import index_rule
-from stream_app.planning.sync.column_renames import renamed_columns
+from stream_app.planning.schema.column_renames import renamed_columns
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import column_names
 from stream_app.table.schema.alter import EvolutionRules

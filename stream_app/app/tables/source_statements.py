@@ -14,9 +14,8 @@ from stream_app.app.config.tables_of_job import TablesOfJob, WholeDatabase
 from stream_app.app.tables.format_setup import takes_aliases
 from stream_app.app.tables.table_pipeline import row_settings
 from stream_app.cdc.ddl_messages import DdlOf, ddl_messages
-from stream_app.planning.schema.ddl import parsed_statements
-from stream_app.planning.sync.column_renames import RenameReaction
-from stream_app.planning.sync.source_renames import SourceRenames
+from stream_app.model.renames.ddl import parsed_statements
+from stream_app.model.renames.source_renames import RenameReaction, SourceRenames
 from stream_app.spark.ingest.job_state import JobStateFile
 from stream_app.spark.ingest.schema_evolution import RenameRules, SchemaEvolution
 from stream_app.table.file_store_table import FileStoreTable

@@ -106,8 +106,8 @@ class ColumnAliases:
 
     Attributes:
         schema: the schema of the rows without these.
-        exclusive: names that a message must not have beside another name of the column, because
-            the column was renamed: a second one would be another column.
+        exclusive: names from before a rename. A message that has another name of the column too
+            would mean another column by one of them.
     """
 
     aliases: Aliases
@@ -121,7 +121,7 @@ class ColumnAliases:
         for name, column in self.aliases.items():
             of_source[column].append(name)
         arrays = [
-            pc.coalesce(*(rows.column(each) for each in (*of_source[name], name)))
+            pc.coalesce(*(rows.column(source) for source in (*of_source[name], name)))
             if name in of_source
             else rows.column(name)
             for name in self.schema.names
@@ -138,7 +138,7 @@ class ColumnAliases:
         reasons: dict[int, str] = {}
         for name in self.exclusive:
             column = self.aliases[name]
-            others = [column, *(each for each, to in self.aliases.items() if to == column)]
+            others = [column, *(other for other, to in self.aliases.items() if to == column)]
             has_other = np.zeros(changes.rows.num_rows, np.bool_)
             for other in others:
                 if other != name:

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from stream_app.errors import CheckpointError
+from stream_app.model.renames.source_renames import NO_RENAMES, SourceRenames, source_renames
 from stream_app.model.schema.origin import Origin
-from stream_app.planning.sync.source_renames import NO_RENAMES, SourceRenames, source_renames
 from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.ingest.truncation import SourcesMet, with_seen
 from stream_app.spark.job_folder import Folder

@@ -15,17 +15,13 @@ from dataclasses import dataclass, field
 
 from stream_app.cdc.column_drift import NARROWED_COLUMNS
 from stream_app.errors import CommitError, WrongSourceError
+from stream_app.model.renames.source_renames import RenameReaction
 from stream_app.model.schema.origin import Origin
 from stream_app.model.schema.source_table import SourceTable
-from stream_app.model.schema.table_schema import TableSchema
-from stream_app.planning.sync.column_renames import (
-    RenameDecision,
-    RenameReaction,
-    column_renames,
-)
 from stream_app.spark.ingest.job_state import JobState, JobWarning
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.schema.alter import EvolutionRules, alter_by, evolve
+from stream_app.table.schema.alter import EvolutionRules, evolve
+from stream_app.table.schema.renames import TableRenaming
 
 _LOG = logging.getLogger(__name__)
 _ALTER = "change the column with stream-app alter"
@@ -58,7 +54,7 @@ class RenameRules:
     Attributes:
         name: the table's name within the job.
         state: what the job remembers.
-        can_alias: as in `column_renames`.
+        can_alias: as in `TableRenaming`.
     """
 
     name: str
@@ -67,10 +63,12 @@ class RenameRules:
     can_alias: bool
     now_ms: Callable[[], int]
 
-    def decide(self, schema: TableSchema, seen: Collection[str]) -> RenameDecision:
-        """See `column_renames`."""
+    def renaming(self, table: FileStoreTable, seen: Collection[str]) -> TableRenaming:
+        """The renames of the table, by the names in messages."""
         known = self.state().renames.of(self._origins())
-        return column_renames(schema, seen, known, self.reaction, can_alias=self.can_alias)
+        return TableRenaming(
+            table=table, seen=seen, known=known, reaction=self.reaction, can_alias=self.can_alias
+        )
 
     def is_of_statements(self) -> bool:
         """Whether the job reads statements of the databases whose rows the table has."""
@@ -119,7 +117,7 @@ class SchemaEvolution:
         """
         warnings = list[JobWarning]()
         if self.renames is not None:
-            names = [] if description is None else [each.name for each in description.columns]
+            names = [] if description is None else [column.name for column in description.columns]
             if self._rename(self.renames, table, names, warnings):
                 return warnings
         if description is not None:
@@ -134,10 +132,8 @@ class SchemaEvolution:
         warnings: list[JobWarning],
     ) -> bool:
         """Rename columns; returns whether the schema has changed."""
-        decision = rules.decide(table.schema, names)
-        if decision.problem:
-            fix = decision.fix.replace("TABLE", table.location)
-            raise WrongSourceError(decision.problem, where=table.location, fix=fix)
+        renaming = rules.renaming(table, names)
+        decision = renaming.decision()
         if decision.awaited and rules.is_of_statements():
             columns = ", ".join(map(repr, decision.awaited))
             if decision.waits and not rules.has_waited():
@@ -148,10 +144,9 @@ class SchemaEvolution:
             )
         if not decision.changes(table.schema):
             return False
-        alter_by(table, lambda newest: rules.decide(newest, names).changes(newest))
         for old, new in decision.renames:
             _LOG.warning("%s follows its source: column %r is now %r", table.location, old, new)
-        return True
+        return renaming.apply()
 
     def apply(self, table: FileStoreTable, description: SourceTable) -> Sequence[JobWarning]:
         """Commit a new version if the messages need one; return warnings about columns.

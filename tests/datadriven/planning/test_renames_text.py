@@ -12,10 +12,7 @@ import re
 from pathlib import Path
 
 from stream_app.model.options.table_options import RENAMED_COLUMNS
-from stream_app.model.schema.data_type import parse_columns
-from stream_app.model.schema.origin import Origin
-from stream_app.model.schema.table_schema import TableSchema, new_table_schema
-from stream_app.planning.schema.ddl import (
+from stream_app.model.renames.ddl import (
     AlteredTable,
     MadeTable,
     RenamedTables,
@@ -23,8 +20,11 @@ from stream_app.planning.schema.ddl import (
     TableName,
     parsed_statements,
 )
-from stream_app.planning.sync.column_renames import RenameReaction, column_renames
-from stream_app.planning.sync.source_renames import NO_RENAMES, source_renames
+from stream_app.model.renames.source_renames import NO_RENAMES, RenameReaction, source_renames
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.origin import Origin
+from stream_app.model.schema.table_schema import TableSchema, new_table_schema
+from stream_app.planning.schema.column_renames import column_renames
 from tests.support.suite.datadriven import Case, run_file
 
 HERE = Path(__file__).parent

@@ -6,12 +6,12 @@ row with the new name, and is remembered until then. `column_renames` decides wh
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from stream_app.model.schema.origin import Origin
-from stream_app.planning.schema.ddl import (
+from stream_app.model.renames.ddl import (
     AlteredTable,
     MadeTable,
     RenamedTables,
@@ -19,7 +19,15 @@ from stream_app.planning.schema.ddl import (
     Statement,
     TableName,
 )
-from stream_app.planning.sync.target_tables import ghost_of
+from stream_app.model.schema.origin import Origin, ghost_of
+
+
+class RenameReaction(enum.Enum):
+    """What a table does when its source has renamed a column."""
+
+    FOLLOW = "follow"
+    NEW_COLUMN = "new-column"
+    HOLD = "hold"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +94,10 @@ class SourceRenames:
         return {
             "databases": self.databases,
             "offsets": self.offsets,
-            "tables": [{**asdict(at), **asdict(each)} for at, each in sorted(self.tables.items())],
+            "tables": [
+                {**asdict(origin), **asdict(renames)}
+                for origin, renames in sorted(self.tables.items())
+            ],
         }
 
 
@@ -96,14 +107,14 @@ def source_renames(document: Mapping[str, Any]) -> SourceRenames:
         databases=tuple(document["databases"]),
         offsets=dict(document["offsets"]),
         tables={
-            Origin(each["database"], each["schema"], each["table"]): TableRenames(
-                pairs=tuple(Renaming(*pair) for pair in each["pairs"]),
-                present=tuple(each["present"]),
-                unclear=tuple(Renaming(*pair) for pair in each["unclear"]),
-                since_ms=int(each["since_ms"]),
-                is_partial=bool(each["is_partial"]),
+            Origin(one["database"], one["schema"], one["table"]): TableRenames(
+                pairs=tuple(Renaming(*pair) for pair in one["pairs"]),
+                present=tuple(one["present"]),
+                unclear=tuple(Renaming(*pair) for pair in one["unclear"]),
+                since_ms=int(one["since_ms"]),
+                is_partial=bool(one["is_partial"]),
             )
-            for each in document["tables"]
+            for one in document["tables"]
         },
     )
 
@@ -117,16 +128,16 @@ _Tables = dict[Origin, TableRenames]
 def _alter(tables: _Tables, database: str, statement: AlteredTable, now_ms: int) -> None:
     origin = _origin(statement.table, database)
     known = tables.get(origin, TableRenames())
-    gone = {*(each.old for each in statement.renames), *statement.dropped}
-    come = [*(each.new for each in statement.renames), *statement.added]
+    gone = {*(pair.old for pair in statement.renames), *statement.dropped}
+    come = [*(pair.new for pair in statement.renames), *statement.added]
     if gone or come:
         present = (name for name in known.present if name not in gone)
         unclear = tuple(
-            each
-            for each in statement.renames
-            if each.new in gone or each.old in {other.new for other in statement.renames}
+            pair
+            for pair in statement.renames
+            if pair.new in gone or pair.old in {other.new for other in statement.renames}
         )
-        clear = tuple(each for each in statement.renames if each not in unclear)
+        clear = tuple(pair for pair in statement.renames if pair not in unclear)
         tables[origin] = replace(
             known,
             pairs=known.pairs + clear,
@@ -151,7 +162,7 @@ def _rename(tables: _Tables, database: str, pairs: Sequence[tuple[TableName, Tab
 
 
 def _both(table: TableRenames, ghost: TableRenames) -> TableRenames:
-    gone = {each.old for each in ghost.pairs}
+    gone = {pair.old for pair in ghost.pairs}
     present = (name for name in table.present if name not in gone)
     return TableRenames(
         pairs=table.pairs + ghost.pairs,

@@ -9,25 +9,16 @@ Where names alone do not tell which column a value is of, the table is held back
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.model.options.table_options import RENAMED_COLUMNS
+from stream_app.model.renames.ddl import Renaming
+from stream_app.model.renames.source_renames import RenameReaction, TableRenames
 from stream_app.model.schema.table_schema import TableSchema
-from stream_app.planning.schema.ddl import Renaming
 from stream_app.planning.schema.schema_changes import RenameColumn, SchemaChange, SetOption
-from stream_app.planning.sync.source_renames import TableRenames
 
 RENAMES = "renames"
-
-
-class RenameReaction(enum.Enum):
-    """What a table does when its source has renamed a column."""
-
-    FOLLOW = "follow"
-    NEW_COLUMN = "new-column"
-    HOLD = "hold"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +65,7 @@ def column_renames(
         known: the renames of the source tables whose rows the table has.
         can_alias: whether the format takes values under an old name.
     """
-    return _Search(schema, known, reaction, can_alias).decide(seen)
+    return _NameSearch(schema, known, reaction, can_alias).decide(seen)
 
 
 def renames_in_new(
@@ -85,8 +76,8 @@ def renames_in_new(
     The messages may be from before and after a rename.
     """
     spelled = {name.lower(): name for name in names}
-    later = {pair.old.lower(): pair.new.lower() for each in known for pair in each.pairs}
-    present = {name.lower() for each in known for name in each.present}
+    later = {pair.old.lower(): pair.new.lower() for renames in known for pair in renames.pairs}
+    present = {name.lower() for renames in known for name in renames.present}
     renamed: dict[str, str] = {}
     for name in spelled.keys() - present:
         passed, last = {name}, name
@@ -113,7 +104,7 @@ def renamed_columns(schema: TableSchema) -> dict[str, str]:
     return {old: new for old, new in aliases.items() if new in names and old not in names}
 
 
-class _Search:
+class _NameSearch:
     """The table's names while one decision follows the other; MySQL's have no case."""
 
     def __init__(
@@ -127,8 +118,8 @@ class _Search:
         self._reaction, self._can_alias = reaction, can_alias
         self._names = {name.lower(): name for name in schema.fields.names}
         self._aliases = renamed_columns(schema)
-        self._present = {name.lower() for each in known for name in each.present}
-        pairs = [pair for each in known for pair in each.pairs]
+        self._present = {name.lower() for renames in known for name in renames.present}
+        pairs = [pair for renames in known for pair in renames.pairs]
         self._back = {pair.new.lower(): pair.old.lower() for pair in pairs}
         self._forth = {pair.old.lower(): pair.new.lower() for pair in pairs}
 
@@ -153,7 +144,7 @@ class _Search:
             renames=tuple(renames),
             aliases=self._aliases,
             awaited=tuple(awaited),
-            waits=not any(each.is_partial for each in self._known),
+            waits=not any(known.is_partial for known in self._known),
         )
 
     def _rename(self, old: str, new: str) -> None:
@@ -192,10 +183,10 @@ class _Search:
                     f"has a new column {old!r}",
                     fix=f"stream-app alter TABLE --add-column '{old} TYPE', then resume",
                 )
-        for each in self._known:
-            for old, new in each.unclear:
+        for known in self._known:
+            for old, new in known.unclear:
                 both = {old.lower(), new.lower()} & self._names.keys()
-                if both and self._schema.time_millis <= each.since_ms:
+                if both and self._schema.time_millis <= known.since_ms:
                     return RenameDecision(
                         problem=f"the source has renamed column {old!r} to {new!r}, and has given "
                         "one of the names to another column at once",

@@ -84,7 +84,7 @@ def parsed_statements(text: str) -> list[Statement]:
     return [statement for statement in statements if statement is not None]
 
 
-class _Token(NamedTuple):
+class _SqlToken(NamedTuple):
     """A token: its text, and whether it may be a keyword."""
 
     text: str
@@ -102,7 +102,7 @@ class _ReadError(Exception):
 class _Tokens:
     """Tokens that are taken from left to right."""
 
-    def __init__(self, tokens: Sequence[_Token]) -> None:
+    def __init__(self, tokens: Sequence[_SqlToken]) -> None:
         self._tokens = tokens
         self._at = 0
 
@@ -129,24 +129,24 @@ class _Tokens:
         first = self.name()
         return TableName(first, self.name()) if self.takes(".") else TableName("", first)
 
-    def rest(self) -> Sequence[_Token]:
+    def rest(self) -> Sequence[_SqlToken]:
         return self._tokens[self._at :]
 
 
-def _tokens(text: str) -> list[_Token]:
+def _tokens(text: str) -> list[_SqlToken]:
     tokens = []
     for match in _TOKENS.finditer(text):
         kind = match.lastgroup
         if kind == "back":
-            tokens.append(_Token(match[kind].replace("``", "`"), False, True))
+            tokens.append(_SqlToken(match[kind].replace("``", "`"), False, True))
         elif kind == "double":
-            tokens.append(_Token(match[kind].replace('""', '"'), False, True))
+            tokens.append(_SqlToken(match[kind].replace('""', '"'), False, True))
         elif kind is not None:
-            tokens.append(_Token(match[kind], kind != "text", kind == "word"))
+            tokens.append(_SqlToken(match[kind], kind != "text", kind == "word"))
     return tokens
 
 
-def _split(tokens: Sequence[_Token], sign: str) -> Iterator[_Tokens]:
+def _split(tokens: Sequence[_SqlToken], sign: str) -> Iterator[_Tokens]:
     """The parts between signs that stand outside of brackets."""
     depth, begin = 0, 0
     for at, token in enumerate(tokens):
@@ -201,7 +201,7 @@ def _altered(tokens: _Tokens) -> AlteredTable:
             dropped.append(clause.name())
     return AlteredTable(
         table=table,
-        renames=tuple(each for each in renames if each.old != each.new),
+        renames=tuple(pair for pair in renames if pair.old != pair.new),
         added=tuple(added),
         dropped=tuple(dropped),
         new_name=new_name,
