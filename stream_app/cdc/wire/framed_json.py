@@ -11,7 +11,7 @@ Source: Confluent's "Wire format".
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Int64s, bytes_of, null_where, offsets_of, slices_of, valid_of
+from stream_app.cdc.bad_records_as_they_came import as_it_came
 from stream_app.cdc.change_batch import (
-    BAD_RECORD_ORDER,
     DecodedBatch,
     bad_records,
     joined_results,
@@ -30,8 +30,6 @@ from stream_app.cdc.change_batch import (
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.wire.wire_format import HEAD, by_number, schema_numbers
-
-_PLACE = ("topic", "partition", "offset")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,19 +154,3 @@ def _keys_of(messages: pa.RecordBatch) -> pa.Array:
     if "key" not in messages.schema.names:
         return pa.nulls(messages.num_rows, pa.binary())
     return messages.column("key").cast(pa.binary())
-
-
-def as_it_came(bad: pa.RecordBatch, messages: pa.RecordBatch) -> pa.RecordBatch:
-    """The bad records with the bytes of their messages, in their order; step 4."""
-    if not bad.num_rows:
-        return bad
-    at = pc.index_in(_places(bad), _places(messages))
-    came: Mapping[int, str] = dict(
-        zip(at.to_pylist(), bad.column("reason").to_pylist(), strict=True)
-    )
-    return bad_records(messages, came).sort_by(BAD_RECORD_ORDER)
-
-
-def _places(messages: pa.RecordBatch) -> pa.Array:
-    columns = [messages.column(name).cast(pa.string()) for name in _PLACE]
-    return pc.binary_join_element_wise(*columns, "\0", null_handling="replace")
