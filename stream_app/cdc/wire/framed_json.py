@@ -29,7 +29,11 @@ from stream_app.cdc.change_batch import (
 )
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.wire.text_keys import text_objects
 from stream_app.cdc.wire.wire_format import HEAD, by_number, schema_numbers
+
+NO_SCHEMA = -2
+"""The number of keys without a schema."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +45,7 @@ class FramedJson:
             be read.
         make_deletes: the format of tombstones, whose values are the keys; None: they are skipped.
         key_name: the column of a key that is a single value; empty: there is none.
+        text_keys: the column of keys that are plain text; empty: they are JSON.
         schema: that of the rows.
     """
 
@@ -48,6 +53,7 @@ class FramedJson:
     make_deletes: Callable[[int], MessageFormat] | None
     key_name: str
     schema: pa.Schema
+    text_keys: str = ""
     _made: dict[tuple[bool, int], MessageFormat] = field(default_factory=dict, init=False)
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
@@ -57,6 +63,11 @@ class FramedJson:
             SourceError: the schema registry does not answer.
             WrongSourceError: what the formats raise; or the registry refuses the login.
         """
+        came = messages
+        if self.text_keys and "key" in messages.schema.names:
+            at = messages.schema.get_field_index("key")
+            texts = text_objects(_keys_of(messages), self.text_keys)
+            messages = messages.set_column(at, pa.field("key", pa.binary()), texts)
         values = messages.column("value").cast(pa.binary())
         keys = _keys_of(messages)
         has_value, has_key = valid_of(values), valid_of(keys)
@@ -71,7 +82,7 @@ class FramedJson:
             skipped=messages.num_rows - len(rows) - len(ends),
         )
         whole = functools.reduce(joined_results, parts, none)
-        return replace(whole, bad=as_it_came(whole.bad, messages))
+        return replace(whole, bad=as_it_came(whole.bad, came))
 
     def _parts(
         self,
@@ -89,6 +100,8 @@ class FramedJson:
             places: those to decode.
         """
         numbers = schema_numbers(framed.take(pa.array(places)))
+        if deletes and self.text_keys:
+            numbers = np.full(len(places), NO_SCHEMA, np.int64)
         for number, rows in by_number(numbers):  # a loop over schemas
             at = places[rows]
             try:
