@@ -26,8 +26,8 @@ from stream_app.app.observe.monitoring.listener import Listeners
 from stream_app.app.observe.monitoring.signs_of_life import Activity
 from stream_app.app.observe.watched_compaction import WatchedCompaction, watched_compaction
 from stream_app.app.ops.inspect.bucket_trees import planned_compactions
-from stream_app.app.tables.compaction_order import CompactionOrder
-from stream_app.app.tables.one_table import warn_of_ignored_options
+from stream_app.app.tables.compaction_settings import CompactionSettings
+from stream_app.app.tables.job_table import warn_of_ignored_options
 from stream_app.errors import CompactionError
 from stream_app.log_facts import logging_about
 from stream_app.model.bucket_id import BucketId
@@ -49,14 +49,14 @@ _LOG = logging.getLogger("stream_app")
 _COMPACTING = Activity("compacting")
 
 
-def compact(job: CompactionOrder, secrets: Secrets) -> None:
+def compact(job: CompactionSettings, secrets: Secrets) -> None:
     """Run the job, with the configured metrics and notices."""
     with watched_compaction(job, secrets) as observers:
         observers.signs.begin("Spark's session begins")
         run(job, observers)
 
 
-def run(job: CompactionOrder, observers: WatchedCompaction) -> None:
+def run(job: CompactionSettings, observers: WatchedCompaction) -> None:
     """Compact until all compactions are done, or until the job is stopped.
 
     Raises:
@@ -66,13 +66,13 @@ def run(job: CompactionOrder, observers: WatchedCompaction) -> None:
     spark = start_session(f"stream_app compact {job.table.location}", job.spark)
     stop_requested = threading.Event()
     with ending_with_jvm(spark, stop_requested):
-        if job.order is None:
+        if job.row_order is None:
             _run_in(spark, stop_requested, job, observers)
         else:
             _sort_in(spark, job)
 
 
-def _sort_in(spark: SparkSession, job: CompactionOrder) -> None:
+def _sort_in(spark: SparkSession, job: CompactionSettings) -> None:
     compactions = SparkCompactions(spark, job.table.options[COMPACTION_MAX_PARALLELISM])
     try:
         for line in sort_partitions(job, SparkCompactExecutor(compactions, job.table)):
@@ -85,7 +85,7 @@ def _sort_in(spark: SparkSession, job: CompactionOrder) -> None:
 def _run_in(
     spark: SparkSession,
     stop_requested: threading.Event,
-    job: CompactionOrder,
+    job: CompactionSettings,
     observers: WatchedCompaction,
 ) -> None:
     table = job.table.counted(observers.requests)
@@ -111,7 +111,7 @@ class _Compaction:
 
     def __init__(
         self,
-        job: CompactionOrder,
+        job: CompactionSettings,
         work: TableJob,
         stop_requested: threading.Event,
         listeners: Listeners | None = None,

@@ -21,7 +21,7 @@ from stream_app.app.tables.first_messages import (
     warn_of_first_messages,
 )
 from stream_app.app.tables.format_setup import format_setup
-from stream_app.app.tables.one_table import column_warnings, job_table, wanted_schema
+from stream_app.app.tables.job_table import column_warnings, job_table, wanted_schema
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.clock import Clock
 from stream_app.model.schema.table_schema import TableSchema
