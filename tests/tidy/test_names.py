@@ -25,7 +25,7 @@ _WITH_EMPTY_PARTS = frozenset({
 
 _DEFINED_SEVERAL_TIMES: Mapping[str, int] = {
     "Batches": 2, "Bools": 3, "Bytes": 2, "Codes": 3, "Combine": 2, "Conversion": 2, "Fact": 2,
-    "Hashes": 4, "Index": 3, "Int64s": 3, "Key": 3, "Message": 2, "Ops": 2, "Places": 3,
+    "Hashes": 4, "Index": 3, "Int64s": 3, "Key": 3, "Message": 2, "Ops": 2,
     "Questions": 2, "Row": 2, "Rows": 2,
 }  # fmt: skip
 """Alias of a type → the modules that define it: the numbers may only fall."""

@@ -1,6 +1,6 @@
 """Looks at a job's tables before its first record: opens the only one, or samples a database.
 
-Called by `job_checks`, when the topics are known and the checkpoint is open. A few messages of each
+Called by `checks`, when the topics are known and the checkpoint is open. A few messages of each
 topic tell early what will fail with them.
 """
 

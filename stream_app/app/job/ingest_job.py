@@ -1,7 +1,7 @@
 """The job: checks → session → stream. Runs in Spark's driver.
 
 ``spark-submit`` starts it through `submit/ingest.py`; ``stream-app ingest`` builds that command
-line. `_IngestJob.run` has the steps behind the checks (`job_checks`). Each of them gets the values
+line. `_IngestJob.run` has the steps behind the checks (`checks`). Each of them gets the values
 that it needs: `submit.job_parts` takes the configuration apart.
 """
 
@@ -17,12 +17,12 @@ from pyspark.sql import SparkSession
 
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.tables_of_job import JobTables
-from stream_app.app.job.job_checks import CheckedJob, JobChecks
-from stream_app.app.job.job_feeds import JobFeeds
-from stream_app.app.job.job_rounds import job_rounds
+from stream_app.app.job.checks import CheckedJob, JobChecks
+from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.job_session import JobSession
-from stream_app.app.job.job_stream import JobStream, runner_of, source_of
+from stream_app.app.job.rounds import job_rounds
 from stream_app.app.job.run_outcome import check_none_held, check_not_all_bad
+from stream_app.app.job.stream import JobStream, runner_of, source_of
 from stream_app.app.job.unused_settings import UnusedSettings
 from stream_app.app.observe.monitoring.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.observe.watched_job import WatchedJob

@@ -34,7 +34,7 @@ from stream_app.cdc.message_format import FormatSetup, Notice, SourceReader, Sou
 from stream_app.cdc.source_tables import of_each_origin
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError, UsageError
-from stream_app.kafka.offset_ranges import OffsetRange
+from stream_app.kafka.offset_ranges import OffsetRange, PartitionOffsets
 from stream_app.message_format_registry import format_named, is_read_by, likely_format
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
@@ -56,8 +56,6 @@ _MESSAGES = 20
 _PARTITIONS_MAX = 4
 """Partitions sampled in each topic."""
 _ORDER = [("partition", "ascending"), ("offset", "ascending")]
-Places = Mapping[tuple[str, int], int]
-"""(topic, Kafka partition) → offset."""
 
 
 def check_first_messages(
@@ -179,7 +177,7 @@ def messages_at_both_ends(
     }
 
 
-def _both_ends(begins: Places, ends: Places) -> list[OffsetRange]:
+def _both_ends(begins: PartitionOffsets, ends: PartitionOffsets) -> list[OffsetRange]:
     """Ranges at the beginnings, then at the ends; some partitions with messages of each topic."""
     filled = sorted(place for place, end in ends.items() if end > begins[place])
     chosen = [

@@ -10,8 +10,8 @@ from typing import Any
 
 from stream_app.app.config.source_config import SourceKind
 from stream_app.app.config.tables_of_job import WholeDatabase
-from stream_app.app.job.job_checks import CheckedJob
-from stream_app.app.job.job_feeds import JobFeeds
+from stream_app.app.job.checks import CheckedJob
+from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.tables.database_tables import DatabaseTables
 from stream_app.clock import Clock
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
