@@ -67,12 +67,12 @@ def run(job: CompactionSettings, observers: WatchedCompaction) -> None:
     stop_requested = threading.Event()
     with ending_with_jvm(spark, stop_requested):
         if job.row_order is None:
-            _run_in(spark, stop_requested, job, observers)
+            _merge_files(spark, stop_requested, job, observers)
         else:
-            _sort_in(spark, job)
+            _sort_rows(spark, job)
 
 
-def _sort_in(spark: SparkSession, job: CompactionSettings) -> None:
+def _sort_rows(spark: SparkSession, job: CompactionSettings) -> None:
     compactions = SparkCompactions(spark, job.table.options[COMPACTION_MAX_PARALLELISM])
     try:
         for line in sort_partitions(job, SparkCompactExecutor(compactions, job.table)):
@@ -82,7 +82,7 @@ def _sort_in(spark: SparkSession, job: CompactionSettings) -> None:
         spark.stop()
 
 
-def _run_in(
+def _merge_files(
     spark: SparkSession,
     stop_requested: threading.Event,
     job: CompactionSettings,
@@ -175,7 +175,7 @@ class _Compaction:
             for report in self._reports(self.work.committer.draining(rests=False)):
                 self._say(report_line(report))
             self.work.upkeep.while_idle()
-            self.listeners.tell(lambda listener: listener.looked())
+            self.listeners.call(lambda listener: listener.looked())
             self.stop_requested.wait(interval)
 
     def _adopt(self) -> None:
@@ -216,7 +216,7 @@ class _Compaction:
     def _reports(self, steps: Iterator[Snapshot]) -> Iterator[CompactionReport]:
         for snapshot in steps:
             report = self.work.idle_report(snapshot)
-            self._tell(report)
+            self._report(report)
             for compaction in report.compactions:
                 self.summary.add(compaction)
                 yield compaction
@@ -224,9 +224,9 @@ class _Compaction:
             if self.stop_requested.is_set():
                 return
 
-    def _tell(self, report: IdleReport) -> None:
+    def _report(self, report: IdleReport) -> None:
         label = self.work.table.label
-        self.listeners.tell(lambda listener: listener.idle_commit(label, report))
+        self.listeners.call(lambda listener: listener.idle_commit(label, report))
 
     def _check_stuck(self) -> None:
         table, failures = self.work.table, self.work.committer.coordinator.failures

@@ -35,7 +35,7 @@ def job_rounds(
     shape = EpochShape(
         tasks=feeds.stream.write_parallelism or runner.spark.sparkContext.defaultParallelism,
         sort_messages=tables.source.kind is SourceKind.FILES,
-        isolates=isinstance(tables, WholeDatabase),
+        isolates=tables.is_of_many,
     )
     newcomers, known = None, list[TableFeed]()
     if checked.table is not None:

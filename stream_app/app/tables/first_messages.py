@@ -80,7 +80,7 @@ def check_first_messages(
     for notice in (*_several_tables(survey, setup.traits), *survey.notices()):
         if reads_them and notice.stops:
             raise UsageError(notice.what, where=notice.where, fix=notice.fix)
-        _tell(notice)
+        _warn(notice)
 
 
 def first_remarks(
@@ -131,7 +131,7 @@ def first_messages(
         _LOG.warning("no messages are looked at beforehand: %s", error.what)
         return {}
     if (notice := other_format(source.format, list(messages.values()))) is not None:
-        _tell(notice)
+        _warn(notice)
     return messages
 
 
@@ -150,7 +150,7 @@ def other_format(chosen: str, messages: Sequence[pa.RecordBatch]) -> Notice | No
     )
 
 
-def _tell(notice: Notice) -> None:
+def _warn(notice: Notice) -> None:
     _LOG.warning("%s\n  where: %s\n  to fix: %s", notice.what, notice.where, notice.fix)
 
 

@@ -183,7 +183,7 @@ def _before_rows(
             request.max_level,
             above,
             keeps_newest=keeps_newest and not table.schema.sequence_fields,
-            deletes_found=table.merges_by_vectors,
+            deletes_older=table.merges_by_vectors,
             asks_for_keys=_asks_for_keys(table),
         )
     return None
@@ -198,7 +198,7 @@ def _beside(
         before,
         writes_changelog=options.producer.by_compaction,
         drops_deletes=table.merges_by_vectors,
-        tells_same=not options[CHANGELOG_ROW_DEDUPLICATE],
+        records_unchanged=not options[CHANGELOG_ROW_DEDUPLICATE],
         ignored=frozenset(options.columns(CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS)),
     )
 

@@ -127,8 +127,8 @@ class Examination:
         yield good_observation(
             part, f"{folder} can be written, and of two writers of a file one wins"
         )
-        told_ms = store_now_ms(files, there)
-        yield from clock_observations(part, "the store", told_ms, self.clock)
+        store_ms = store_now_ms(files, there)
+        yield from clock_observations(part, "the store", store_ms, self.clock)
 
     def _catalog(self) -> Iterator[Observation]:
         tables = self.tables
