@@ -25,8 +25,7 @@ class PlannedSnapshot:
 
     Attributes:
         changes: computes the changes on top of the latest snapshot.
-        is_outdated: other writers may have changed the table: it is checked even on top of the known
-            snapshot.
+        is_outdated: it is checked against the table even on top of the known snapshot.
         operation: what a user asked for; None: a stream's commit, as of Paimon's sinks.
     """
 
