@@ -15,13 +15,15 @@ from stream_app.cdc.column_drift import COLUMN_ALIASES
 from stream_app.cdc.debezium.avro.debezium_avro import debezium_avro
 from stream_app.cdc.debezium.bson.debezium_bson import DEBEZIUM_BSON
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
-from stream_app.cdc.debezium.debezium_json_schema import debezium_json_schema
+from stream_app.cdc.debezium.wrapped.debezium_cloud_events import DEBEZIUM_CLOUD_EVENTS
+from stream_app.cdc.debezium.wrapped.debezium_json_schema import debezium_json_schema
 from stream_app.cdc.dms.dms_json import DMS_JSON
 from stream_app.cdc.json_records.documents import load_document
 from stream_app.cdc.maxwell.maxwell_json import MAXWELL_JSON
 from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat, SourceReader
 from stream_app.cdc.ogg.ogg_json import OGG_JSON
 from stream_app.cdc.pipeline import Pipeline, Step, StepPlace
+from stream_app.cdc.plain.cloud_events import CLOUD_EVENTS
 from stream_app.cdc.plain.plain_avro import plain_avro
 from stream_app.cdc.plain.plain_json import PLAIN_JSON
 from stream_app.cdc.plain.plain_json_schema import plain_json_schema
@@ -38,19 +40,16 @@ from stream_app.errors import UsageError
 from stream_app.kafka.schema_registry import REGISTRIES
 from stream_app.model.near_names import known_names
 
-_DEBEZIUM_AVRO = with_wide_numbers(debezium_avro(REGISTRIES))
-_DEBEZIUM_JSON_SCHEMA = with_wide_numbers(debezium_json_schema(REGISTRIES))
-_DEBEZIUM = (DEBEZIUM_JSON, _DEBEZIUM_AVRO, _DEBEZIUM_JSON_SCHEMA, DEBEZIUM_BSON)
-_OTHERS = (CANAL_JSON, MAXWELL_JSON, OGG_JSON, DMS_JSON)
-_JSON_SCHEMA = with_wide_numbers(plain_json_schema(REGISTRIES))
-_PLAIN = (
-    PLAIN_JSON,
-    with_wide_numbers(plain_avro(REGISTRIES)),
-    _JSON_SCHEMA,
-    with_wide_numbers(plain_protobuf(REGISTRIES)),
+_DEBEZIUM_AVRO, _DEBEZIUM_JSON_SCHEMA, _AVRO, _JSON_SCHEMA, _PROTOBUF = (
+    with_wide_numbers(of(REGISTRIES))
+    for of in (debezium_avro, debezium_json_schema, plain_avro, plain_json_schema, plain_protobuf)
 )
+_OF_DEBEZIUM = (DEBEZIUM_JSON, _DEBEZIUM_AVRO, _DEBEZIUM_JSON_SCHEMA, DEBEZIUM_BSON)
+_OTHERS = (CANAL_JSON, MAXWELL_JSON, OGG_JSON, DMS_JSON)
+_PLAIN = (PLAIN_JSON, _AVRO, _JSON_SCHEMA, _PROTOBUF)
+_EVENTS = (CLOUD_EVENTS, DEBEZIUM_CLOUD_EVENTS)
 FORMATS: dict[str, Format] = {
-    declared.name: declared for declared in (*_DEBEZIUM, *_OTHERS, *_PLAIN)
+    declared.name: declared for declared in (*_OF_DEBEZIUM, *_OTHERS, *_PLAIN, *_EVENTS)
 }
 DEFAULT_FORMAT = DEBEZIUM_JSON.name
 _CONFLUENT_MAGIC = b"\0"

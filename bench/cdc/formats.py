@@ -182,6 +182,30 @@ def row_schema() -> Any:
     return {**row, "fields": [*row["fields"], {"name": "more", "type": "string"}]}
 
 
+def event(op: str, older: Row, row: Row) -> Row:
+    """A row as the data of a CloudEvent."""
+    del op, older
+    attributes = {"specversion": "1.0", "id": "5f0c", "source": "/shop", "type": "order"}
+    return {**attributes, "data": {**row, "more": "y" * 100}}
+
+
+def debezium_event(op: str, older: Row, row: Row) -> Row:
+    """A change as Debezium's converter writes it."""
+    message = debezium(op, older, row)
+    source = message["source"]
+    return {
+        "id": f"name:shop;lsn:29274832;txId:{row['id']}",
+        "source": "/debezium/mysql/shop",
+        "specversion": "1.0",
+        "type": "io.debezium.connector.mysql.DataChangeEvent",
+        "datacontenttype": "application/json",
+        "iodebeziumop": op,
+        "iodebeziumtsms": "1795232574433",
+        **{f"iodebezium{name}": source[name] for name in ("connector", "db", "table")},
+        "data": {"before": message["before"], "after": message["after"]},
+    }
+
+
 @dataclass(frozen=True)
 class Arm:
     name: str
@@ -215,6 +239,14 @@ ARMS = (
     Arm(
         "debezium-json-schema",
         debezium,
+        (("decimal.handling.mode", "double"), ("time.precision.mode", "isostring")),
+    ),
+)
+EVENTS = (
+    Arm("cloudevents", event),
+    Arm(
+        "debezium-cloudevents",
+        debezium_event,
         (("decimal.handling.mode", "double"), ("time.precision.mode", "isostring")),
     ),
 )
@@ -330,11 +362,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--format", choices=[arm.name for arm in ARMS])
+    parser.add_argument("--format", choices=[arm.name for arm in (*ARMS, *EVENTS)])
     parser.add_argument("--bytes", type=int, help="the mean size of messages, of every format")
     parser.add_argument("--profile", action="store_true")
     given = parser.parse_args()
-    for arm in ARMS:
+    for arm in (*ARMS, *EVENTS):
         if given.format in (None, arm.name):
             seconds, size = measure(
                 arm, given.messages, given.repeat, given.bytes, profile=given.profile

@@ -29,7 +29,10 @@ _KINDS: tuple[tuple[str, str], ...] = (
     ("not-an-insert", r"is an? (update|delete), and the table has no primary key"),
     ("partition", r"has a (value of the partition column|partition that tells no time)"),
     ("decoder-error", r"(the )?decoder "),
-    ("not-a-change", r"has (neither|no|op|the unknown|a )|is an envelope|is a tombstone "),
+    (
+        "not-a-change",
+        r"has (neither|no|op|the unknown|a |data |its data )|is an envelope|is a tombstone ",
+    ),
 )
 _PATTERNS = tuple((kind, re.compile(pattern)) for kind, pattern in _KINDS)
 

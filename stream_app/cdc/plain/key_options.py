@@ -10,7 +10,9 @@ from stream_app.model.schema.data_type import RowType
 
 KEY_COLUMNS = "key-columns"
 TOMBSTONES = "tombstones"
+KEY_FORMAT = "key-format"
 _DELETE = "delete"
+_SAME, _TEXT = "registry", "text"
 
 KEY_COLUMNS_OPTION = Option(
     KEY_COLUMNS,
@@ -25,6 +27,18 @@ TOMBSTONES_OPTION = choice(
     "without a primary key skips it.",
     (_DELETE, "skip"),
 )
+
+KEY_FORMAT_OPTION = choice(
+    KEY_FORMAT,
+    "Form of the messages' keys: that of the values, or a text that is the only column of the key, "
+    "as of Kafka's StringSerializer.",
+    (_SAME, _TEXT),
+)
+
+
+def has_text_keys(options: CheckedOptions) -> bool:
+    """Whether keys are plain text."""
+    return bool(options.values[KEY_FORMAT] == _TEXT)
 
 
 def deletes_by_tombstones(options: CheckedOptions, traits: TableTraits) -> bool:

@@ -168,7 +168,7 @@ def _origins(messages: pa.RecordBatch) -> Origins:
     return origins_of(none, none, topic, {})
 
 
-PLAIN_JSON = DialectFormat(
+PLAIN_ROWS = DialectFormat(
     name="json",
     has_changes=False,
     section="json",
@@ -180,4 +180,5 @@ PLAIN_JSON = DialectFormat(
     encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_origins,
     check_together=partial(check_key_columns, "json", "json"),
-).declared()
+)
+PLAIN_JSON = PLAIN_ROWS.declared()

@@ -26,12 +26,12 @@ from stream_app.cdc.json_records.options import (
     texts_and_numbers,
 )
 from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat
-from stream_app.cdc.plain.key_options import KEY_COLUMNS, deletes_by_tombstones
+from stream_app.cdc.plain.key_options import KEY_COLUMNS, deletes_by_tombstones, has_text_keys
 from stream_app.cdc.plain.plain_json import PlainDialect
 from stream_app.cdc.plain.registered_format import RegisteredFormat
 from stream_app.cdc.schema_registry_port import Registries, Schemas
 from stream_app.cdc.source_types.connect_fields import ConnectField, row_fields
-from stream_app.cdc.wire.framed_json import FramedJson
+from stream_app.cdc.wire.framed_json import NO_SCHEMA, FramedJson
 from stream_app.cdc.wire.json_schemas import connect_struct
 from stream_app.cdc.wire.row_schema import SchemaKey, split_by_number
 from stream_app.cdc.wire.wire_format import HEAD
@@ -91,7 +91,14 @@ def _made(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> Fram
         else None,
         key_name=min(keys) if len(keys) == 1 else "",
         schema=change_schema(setup.arrow_schema),
+        text_keys=_key_name(options, keys) if has_text_keys(options) else "",
     )
+
+
+def _key_name(options: CheckedOptions, keys: frozenset[str]) -> str:
+    """The column of a key that is one text; keys of several columns have no name that fits."""
+    named = options.values[KEY_COLUMNS] or keys
+    return min(named) if len(named) == 1 else "text"
 
 
 def _format(
@@ -101,7 +108,7 @@ def _format(
     dialect: PlainDialect,
     number: int,
 ) -> MessageFormat:
-    fields = row_fields(connect_struct(schemas, number))
+    fields = {} if number == NO_SCHEMA else row_fields(connect_struct(schemas, number))
     encoding = partial(texts_and_numbers, binary=Encoding.BASE64)
     return ChangeFormat(dialect, _NAME, setup, options, encoding, fields)
 

@@ -24,9 +24,12 @@ from stream_app.cdc.message_format import (
 from stream_app.cdc.plain.key_options import (
     KEY_COLUMNS,
     KEY_COLUMNS_OPTION,
+    KEY_FORMAT,
+    KEY_FORMAT_OPTION,
     TOMBSTONES,
     TOMBSTONES_OPTION,
     check_key_columns,
+    has_text_keys,
 )
 from stream_app.cdc.plain.plain_json import PLAIN_JSON
 from stream_app.cdc.plain.registered_source import RegisteredSource, origins_of_topics
@@ -38,6 +41,7 @@ from stream_app.cdc.wire.registry_options import (
     without_registry,
 )
 from stream_app.cdc.wire.row_schema import DescribedRows, SchemaLanguage
+from stream_app.cdc.wire.text_keys import TextKeys
 from stream_app.model.options.option import Option
 from stream_app.model.schema.data_type import RowType
 
@@ -45,6 +49,7 @@ OPTIONS: tuple[Option[Any], ...] = (
     *REGISTRY_OPTIONS,
     KEY_COLUMNS_OPTION,
     TOMBSTONES_OPTION,
+    KEY_FORMAT_OPTION,
     *COLUMN_OPTIONS,
     ENCODING_OPTION,
 )
@@ -103,13 +108,19 @@ class RegisteredFormat:
 
     def _source(self, options: Mapping[str, str]) -> RegisteredSource:
         checked = self._checked(options, RowType(()))
-        return RegisteredSource(self.language, self._schemas(options), checked.values[KEY_COLUMNS])
+        keys: SchemaLanguage[DescribedRows] = (
+            TextKeys() if has_text_keys(checked) else self.language
+        )
+        return RegisteredSource(
+            self.language, keys, self._schemas(options), checked.values[KEY_COLUMNS]
+        )
 
     def _survey(self, setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> SourceSurvey:
         """Look at the messages as JSON."""
         source = self._source(setup.options)
         options = without_registry(setup.options)
-        options.pop(TOMBSTONES, None)
+        for own in (TOMBSTONES, KEY_FORMAT):
+            options.pop(own, None)
         of_json = {topic: source.as_json(batch) for topic, batch in messages.items()}
         return PLAIN_JSON.survey(replace(setup, options=options), of_json)
 

@@ -41,16 +41,19 @@ from stream_app.cdc.json_records.options import (
 )
 from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords, Index, RecordsResult
 from stream_app.cdc.message_format import FormatSetup
-from stream_app.cdc.plain.key_options import KEY_COLUMNS, deletes_by_tombstones
+from stream_app.cdc.plain.key_options import KEY_COLUMNS, deletes_by_tombstones, has_text_keys
 from stream_app.cdc.rows.images import RowRules, StackedImages, rows_of
 from stream_app.cdc.rows.record_images import Cell, Image, RecordImages, UnreadableRecordError
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE
 from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.wire.avro_columns import wire_column
 from stream_app.cdc.wire.row_schema import RowSchema, SchemaKey, SchemaLanguage
+from stream_app.cdc.wire.text_keys import TextKeys
 from stream_app.model.schema.data_type import DataType
 
 _SLICE_ROWS = 32_768
+_NO_KEY = (-1, -1)
+"""No schema's number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +124,9 @@ class RegisteredRows:
     ) -> None:
         self._section = section
         self._language = language
+        self._of_keys: SchemaLanguage[RowSchema] = (
+            TextKeys() if has_text_keys(options) else language
+        )
         self._schemas = schemas
         self._encodings = options.encodings
         self._policy: ColumnPolicy = options.column_policy(setup.columns)
@@ -173,11 +179,11 @@ class RegisteredRows:
     ) -> Iterator[tuple[_Plan, _Messages]]:
         """Step 1; refuses the groups that cannot be read."""
         keyed = bool(self._key_columns) and op == CREATE
-        for number, rows in self._language.split(messages.values):
+        language = self._of_keys if op == DELETE else self._language
+        for number, rows in language.split(messages.values):
             parts: list[tuple[SchemaKey, Int64s]] = [((), np.arange(len(rows)))]
             if keyed:
-                keys = messages.keys.fill_null(b"").take(pa.array(rows))
-                parts = [*self._language.split(keys)]
+                parts = [*self._keyed(messages.keys.take(pa.array(rows)))]
             for key_number, some in parts:
                 plan = self._plan(op, number, key_number)
                 group = rows[some]
@@ -188,6 +194,15 @@ class RegisteredRows:
                     outcome.schemas.setdefault(str(number[0]), int(messages.index[group[0]]))
                 for at in range(0, len(group), _SLICE_ROWS):
                     yield plan, messages.taken(group[at : at + _SLICE_ROWS])
+
+    def _keyed(self, keys: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
+        """The keys of each schema, by position, and those that are null."""
+        present = valid_of(keys)
+        rows = np.flatnonzero(present)
+        for number, some in self._of_keys.split(keys.drop_null()):
+            yield number, rows[some]
+        if not present.all():
+            yield _NO_KEY, np.flatnonzero(~present)
 
     def _plan(self, op: int, number: SchemaKey, key_number: SchemaKey) -> _Plan | str:
         """The plan for messages of these schemas, or the reason why they cannot be read."""
@@ -206,6 +221,8 @@ class RegisteredRows:
         lacking = self._key_columns.difference(row.columns)
         parts = [_KeyOrValue(schema=row, of_key=False, columns=frozenset(row.columns))]
         if lacking:
+            if key_number == _NO_KEY:
+                raise UnreadableRecordError(f"has no key, from which {min(lacking)!r} comes")
             key = self._key(key_number, lacking)
             parts.append(_KeyOrValue(schema=key, of_key=True, columns=lacking & key.columns.keys()))
         fields = {name: part.schema.columns[name] for part in parts for name in part.columns}
@@ -234,7 +251,7 @@ class RegisteredRows:
 
     def _key(self, number: SchemaKey, names: frozenset[str]) -> RowSchema:
         try:
-            return self._language.schema(
+            return self._of_keys.schema(
                 self._schemas, number, min(names) if len(names) == 1 else ""
             )
         except UnreadableRecordError as problem:

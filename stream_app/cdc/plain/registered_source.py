@@ -32,11 +32,12 @@ class RegisteredSource:
     """Facts of messages about their source.
 
     Attributes:
-        language, schemas: of the messages.
+        language, keys: those of values and of keys.
         key_columns: columns that come from the key.
     """
 
     language: SchemaLanguage[DescribedRows]
+    keys: SchemaLanguage[DescribedRows]
     schemas: Schemas
     key_columns: frozenset[str] = frozenset()
 
@@ -65,23 +66,26 @@ class RegisteredSource:
     def as_json(self, messages: pa.RecordBatch) -> pa.RecordBatch:
         """A few messages as JSON; null where they cannot be read."""
         for name in ("key", "value"):
-            texts = [self._json(one) for one in messages.column(name).to_pylist()]
+            texts = [
+                self._json(one, is_key=name == "key") for one in messages.column(name).to_pylist()
+            ]
             at = messages.schema.get_field_index(name)
             column = pa.array(texts, pa.binary())
             messages = messages.set_column(at, pa.field(name, pa.binary()), column)
         return messages
 
-    def _json(self, message: bytes | None) -> bytes | None:
+    def _json(self, message: bytes | None, *, is_key: bool) -> bytes | None:
         try:
             if message is None:
                 return None
-            return self._schema(message).json_of(message)
+            language = self.keys if is_key else self.language
+            return self._schema(message, language).json_of(message)
         except UnreadableRecordError:
             return None
 
-    def _schema(self, message: bytes) -> DescribedRows:
-        [(number, _)] = self.language.split(pa.array([message], pa.binary()))
-        return self.language.schema(self.schemas, number, self._single_key())
+    def _schema(self, message: bytes, language: SchemaLanguage[DescribedRows]) -> DescribedRows:
+        [(number, _)] = language.split(pa.array([message], pa.binary()))
+        return language.schema(self.schemas, number, self._single_key())
 
     def _single_key(self) -> str:
         return min(self.key_columns) if len(self.key_columns) == 1 else ""
@@ -108,14 +112,14 @@ class RegisteredSource:
     def _keys(self, messages: pa.RecordBatch) -> Iterator[tuple[str, ...]]:
         """The columns of the messages' keys."""
         keys = messages.column("key").cast(pa.binary()).drop_null()
-        for _, rows in self.language.split(keys):
+        for _, rows in self.keys.split(keys):
             key = self._key_of(keys[int(rows[0])].as_py())
             if key is not None:
                 yield tuple(key.columns)
 
     def _key_of(self, key: bytes | None) -> DescribedRows | None:
         try:
-            return None if key is None else self._schema(key)
+            return None if key is None else self._schema(key, self.keys)
         except UnreadableRecordError:
             return None
 

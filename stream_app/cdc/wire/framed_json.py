@@ -11,7 +11,7 @@ Source: Confluent's "Wire format".
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Int64s, bytes_of, null_where, offsets_of, slices_of, valid_of
+from stream_app.cdc.bad_records_as_they_came import as_it_came
 from stream_app.cdc.change_batch import (
-    BAD_RECORD_ORDER,
     DecodedBatch,
     bad_records,
     joined_results,
@@ -29,9 +29,11 @@ from stream_app.cdc.change_batch import (
 )
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.wire.text_keys import text_objects
 from stream_app.cdc.wire.wire_format import HEAD, by_number, schema_numbers
 
-_PLACE = ("topic", "partition", "offset")
+NO_SCHEMA = -2
+"""The number of keys without a schema."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,7 @@ class FramedJson:
             be read.
         make_deletes: the format of tombstones, whose values are the keys; None: they are skipped.
         key_name: the column of a key that is a single value; empty: there is none.
+        text_keys: the column of keys that are plain text; empty: they are JSON.
         schema: that of the rows.
     """
 
@@ -50,6 +53,7 @@ class FramedJson:
     make_deletes: Callable[[int], MessageFormat] | None
     key_name: str
     schema: pa.Schema
+    text_keys: str = ""
     _made: dict[tuple[bool, int], MessageFormat] = field(default_factory=dict, init=False)
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
@@ -59,6 +63,11 @@ class FramedJson:
             SourceError: the schema registry does not answer.
             WrongSourceError: what the formats raise; or the registry refuses the login.
         """
+        came = messages
+        if self.text_keys and "key" in messages.schema.names:
+            at = messages.schema.get_field_index("key")
+            texts = text_objects(_keys_of(messages), self.text_keys)
+            messages = messages.set_column(at, pa.field("key", pa.binary()), texts)
         values = messages.column("value").cast(pa.binary())
         keys = _keys_of(messages)
         has_value, has_key = valid_of(values), valid_of(keys)
@@ -73,7 +82,7 @@ class FramedJson:
             skipped=messages.num_rows - len(rows) - len(ends),
         )
         whole = functools.reduce(joined_results, parts, none)
-        return replace(whole, bad=as_it_came(whole.bad, messages))
+        return replace(whole, bad=as_it_came(whole.bad, came))
 
     def _parts(
         self,
@@ -91,6 +100,8 @@ class FramedJson:
             places: those to decode.
         """
         numbers = schema_numbers(framed.take(pa.array(places)))
+        if deletes and self.text_keys:
+            numbers = np.full(len(places), NO_SCHEMA, np.int64)
         for number, rows in by_number(numbers):  # a loop over schemas
             at = places[rows]
             try:
@@ -156,19 +167,3 @@ def _keys_of(messages: pa.RecordBatch) -> pa.Array:
     if "key" not in messages.schema.names:
         return pa.nulls(messages.num_rows, pa.binary())
     return messages.column("key").cast(pa.binary())
-
-
-def as_it_came(bad: pa.RecordBatch, messages: pa.RecordBatch) -> pa.RecordBatch:
-    """The bad records with the bytes of their messages, in their order; step 4."""
-    if not bad.num_rows:
-        return bad
-    at = pc.index_in(_places(bad), _places(messages))
-    came: Mapping[int, str] = dict(
-        zip(at.to_pylist(), bad.column("reason").to_pylist(), strict=True)
-    )
-    return bad_records(messages, came).sort_by(BAD_RECORD_ORDER)
-
-
-def _places(messages: pa.RecordBatch) -> pa.Array:
-    columns = [messages.column(name).cast(pa.string()) for name in _PLACE]
-    return pc.binary_join_element_wise(*columns, "\0", null_handling="replace")

@@ -25,6 +25,7 @@ from stream_app.arrow_buffers import (
     slices_of,
     valid_of,
 )
+from stream_app.cdc.bad_records_as_they_came import as_it_came
 from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.message_format import (
     Format,
@@ -33,7 +34,6 @@ from stream_app.cdc.message_format import (
     SourceReader,
     SourceSurvey,
 )
-from stream_app.cdc.wire.framed_json import as_it_came
 from stream_app.cdc.wire.registry_options import has_wide_numbers
 from stream_app.cdc.wire.wire_format import MAGIC
 from stream_app.model.schema.mapping_options import MappingOptions

@@ -1,0 +1,32 @@
+"""Gives bad records the bytes of their messages back, for formats that decode a part of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.arrow_buffers import Bools
+from stream_app.cdc.change_batch import BAD_RECORD_ORDER, bad_records
+
+_PLACE = ("topic", "partition", "offset")
+
+
+def as_it_came(bad: pa.RecordBatch, messages: pa.RecordBatch) -> pa.RecordBatch:
+    """The bad records with the bytes of their messages, in their order."""
+    if not bad.num_rows:
+        return bad
+    at = pc.index_in(_places(bad), _places(messages)).to_pylist()
+    came = dict(zip(at, bad.column("reason").to_pylist(), strict=True))
+    return bad_records(messages, came).sort_by(BAD_RECORD_ORDER)
+
+
+def are_among(messages: pa.RecordBatch, bad: pa.RecordBatch) -> Bools:
+    """Which messages are among the bad records: bool [n]."""
+    is_bad: Bools = np.asarray(pc.is_in(_places(messages), _places(bad)))
+    return is_bad
+
+
+def _places(messages: pa.RecordBatch) -> pa.Array:
+    columns = [messages.column(name).cast(pa.string()) for name in _PLACE]
+    return pc.binary_join_element_wise(*columns, "\0", null_handling="replace")

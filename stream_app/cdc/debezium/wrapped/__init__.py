@@ -1,0 +1,1 @@
+"""Debezium's JSON within something else: behind a registry's head, or in a CloudEvent."""

@@ -1,0 +1,131 @@
+"""Debezium's messages as CloudEvents: the format ``debezium-cloudevents``.
+
+The data has the images, with their schema or without. The operation and the source's table are
+extension attributes. Together they are a message as `debezium_json` reads it.
+
+Source: Debezium's "CloudEvents converter"; tests/fixtures/cdc holds real messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.arrow_buffers import Bools, bools_of, own_bytes, slices_of
+from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
+from stream_app.cdc.debezium.options import JSON_OPTIONS, parse_options
+from stream_app.cdc.json_records.documents import json_text
+from stream_app.cdc.message_format import Format, FormatSetup, SourceReader, SourceSurvey
+from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.wire.cloud_events import EventFormat, EventSource, unwrapped
+
+_NAME = "debezium-cloudevents"
+_PREFIX = "iodebezium"
+_OP, _TIME = f"{_PREFIX}op", f"{_PREFIX}tsms"
+_SOURCE = ("connector", "db", "schema", "table")
+_ENVELOPE = b'{"schema":'
+_DIGITS = r"^-?[0-9]{1,18}$"
+
+
+class _ChangeData:
+    """Implements `cloud_events.EventData`."""
+
+    attributes: tuple[str, ...] = (_OP, _TIME, *(_PREFIX + name for name in _SOURCE))
+
+    def together(
+        self, data: pa.Array, attributes: Mapping[str, pa.Array]
+    ) -> tuple[pa.Array, Bools]:
+        """See `EventData`; what has no operation or no usual time is read alone."""
+        if not len(data):
+            return data, np.zeros(0, np.bool_)
+        times = attributes[_TIME]
+        odd = ~bools_of(attributes[_OP].is_valid())
+        odd |= ~bools_of(pc.match_substring_regex(times, _DIGITS))
+        enveloped = bools_of(pc.starts_with(data, pattern=_ENVELOPE))
+        raw, offsets = own_bytes(data)
+        odd |= enveloped & (raw.take(offsets[1:] - 2, mode="clip") != ord("}"))
+        names = [_OP, *(_PREFIX + name for name in _SOURCE)]
+        joined = pc.binary_join_element_wise(
+            *(attributes[name] for name in names), "\0", null_handling="replace",
+            null_replacement="",
+        ).dictionary_encode()  # fmt: skip
+        tables = [_around(text.split("\0")) for text in joined.dictionary.to_pylist()]
+        before, behind = (
+            pa.array([one[side] for one in tables], pa.binary()).take(joined.indices)
+            for side in (0, 1)
+        )
+        closing = pa.array([b"", b"}"], pa.binary()).take(pa.array(enveloped.astype(np.int8)))
+        parts = [_without_braces(data, enveloped), before, times.cast(pa.binary()), behind, closing]
+        return pc.binary_join_element_wise(
+            *parts, b"", null_handling="replace", null_replacement=b"0"
+        ), odd
+
+    def alone(self, event: Mapping[str, Any]) -> bytes:
+        """See `EventData`."""
+        op, data = event.get(_OP), event["data"]
+        if not isinstance(op, str):
+            raise UnreadableRecordError(
+                f"has no {_OP}, which tells the operation: set extension.attributes.enable = true "
+                "in Debezium's converter"
+            )
+        if not isinstance(data, dict):
+            raise UnreadableRecordError("has data that is no JSON object")
+        source = {name: event[key] for name in _SOURCE if (key := _PREFIX + name) in event}
+        time = str(event.get(_TIME))
+        if time.removeprefix("-").isdecimal() and len(time) <= len("-") + 18:
+            source["ts_ms"] = int(time)
+        more = {"source": source, "op": op}
+        if data.keys() == {"schema", "payload"} and isinstance(data["payload"], dict):
+            return json_text({**data, "payload": {**data["payload"], **more}}).encode()
+        return json_text({**data, **more}).encode()
+
+
+def _around(names: list[str]) -> tuple[bytes, bytes]:
+    """What stands before and behind the time of a change."""
+    op, *source = names
+    known = {name: text for name, text in zip(_SOURCE, source, strict=True) if text}
+    inner = orjson.dumps(known)[1:-1]
+    comma = b"," if inner else b""
+    return b',"source":{%b%b"ts_ms":' % (inner, comma), b'},"op":%b}' % orjson.dumps(op)
+
+
+def _without_braces(data: pa.Array, enveloped: Bools) -> pa.Array:
+    """The images without the braces behind them; an envelope has one more."""
+    raw, offsets = own_bytes(data)
+    return slices_of(raw, offsets[:-1], offsets[1:] - 1 - enveloped)
+
+
+_DATA = _ChangeData()
+
+
+def _made(setup: FormatSetup) -> EventFormat:
+    return EventFormat(DEBEZIUM_JSON.make(setup), _DATA)
+
+
+def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> SourceSurvey:
+    inner = {topic: unwrapped(batch, _DATA) for topic, batch in messages.items()}
+    return DEBEZIUM_JSON.survey(setup, inner)
+
+
+def _reader(options: Mapping[str, str]) -> SourceReader:
+    return EventSource(DEBEZIUM_JSON.reader(options), _DATA).reader()
+
+
+DEBEZIUM_CLOUD_EVENTS: Format = replace(
+    DEBEZIUM_JSON,
+    name=_NAME,
+    introduction='for example `debezium."time.precision.mode" = "connect"`. '
+    "[Other formats](formats.md#cloudevents) tells how the messages are read.",
+    check=partial(parse_options, name=_NAME, declared=JSON_OPTIONS),
+    make=_made,
+    survey=_survey,
+    reader=_reader,
+    signs=(frozenset({"specversion", "data", _OP}),),
+)

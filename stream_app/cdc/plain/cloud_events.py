@@ -1,0 +1,70 @@
+"""Plain rows as the data of CloudEvents: the format ``cloudevents``.
+
+Source: CloudEvents' "JSON Event Format" and "Kafka Protocol Binding", structured mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.arrow_buffers import Bools
+from stream_app.cdc.json_records.documents import json_text
+from stream_app.cdc.message_format import Format, FormatSetup, SourceReader, SourceSurvey
+from stream_app.cdc.plain.key_options import check_key_columns
+from stream_app.cdc.plain.plain_json import PLAIN_ROWS
+from stream_app.cdc.wire.cloud_events import EventFormat, EventSource, unwrapped
+
+_NAME = "cloudevents"
+
+
+class _RowData:
+    """Implements `cloud_events.EventData`: the data is the message."""
+
+    attributes: tuple[str, ...] = ()
+
+    def together(
+        self, data: pa.Array, attributes: Mapping[str, pa.Array]
+    ) -> tuple[pa.Array, Bools]:
+        """See `EventData`."""
+        del attributes
+        return data, np.zeros(len(data), np.bool_)
+
+    def alone(self, event: Mapping[str, Any]) -> bytes:
+        """See `EventData`."""
+        return json_text(event["data"]).encode()
+
+
+_DATA = _RowData()
+_ROWS = replace(
+    PLAIN_ROWS,
+    name=_NAME,
+    section=_NAME,
+    introduction='for example `cloudevents."key-columns" = "id"`. '
+    "[Other formats](formats.md#cloudevents) tells how the messages are read.",
+    signs=(frozenset({"specversion", "data"}),),
+    check_together=partial(check_key_columns, _NAME, _NAME),
+).declared()
+
+
+def _made(setup: FormatSetup) -> EventFormat:
+    return EventFormat(_ROWS.make(setup), _DATA)
+
+
+def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> SourceSurvey:
+    inner = {topic: unwrapped(batch, _DATA) for topic, batch in messages.items()}
+    return _ROWS.survey(setup, inner)
+
+
+def _reader(options: Mapping[str, str]) -> SourceReader:
+    reader = _ROWS.reader(options)
+    # The topic is the table, whatever an event holds.
+    return replace(EventSource(reader, _DATA).reader(), origins=reader.origins)
+
+
+CLOUD_EVENTS: Format = replace(_ROWS, make=_made, survey=_survey, reader=_reader)

@@ -1,0 +1,268 @@
+"""Takes the data out of CloudEvents in structured mode, for a format that reads it.
+
+1. An event's attributes are single values, so its data begins at the first ``,"data":``. Where the
+   data comes last, as from every known producer, it is cut out in columns.
+2. Other events are read one by one, and so are those whose data the format refuses; that reading
+   is final.
+3. Bad records get the bytes back with which they came.
+
+Called by `plain.cloud_events` and `debezium.wrapped`, which say what the data is.
+
+Source: CloudEvents' "JSON Event Format", version 1.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.arrow_buffers import Bools, Int64s, own_bytes, slices_of
+from stream_app.cdc.bad_records_as_they_came import are_among, as_it_came
+from stream_app.cdc.change_batch import (
+    DecodedBatch,
+    bad_records,
+    joined_results,
+    moved_results,
+    present_values,
+)
+from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
+from stream_app.cdc.columns.nesting import deep_ones
+from stream_app.cdc.json_records.changed_columns import places_of
+from stream_app.cdc.json_records.documents import check_once, load_document
+from stream_app.cdc.message_format import MessageFormat, SourceReader, TableVersionSeen
+from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.source_tables import Origins
+from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.schema.source_table import SourceTable
+
+_DATA = b',"data":'
+_VERSION = "specversion"
+_NAMES = frozenset([_VERSION, "data"])
+
+
+class EventData(Protocol):
+    """What the data of events means, as messages of a format. Can be pickled."""
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that `together` needs, all texts."""
+        ...
+
+    def together(
+        self, data: pa.Array, attributes: Mapping[str, pa.Array]
+    ) -> tuple[pa.Array, Bools]:
+        """The messages of many events; and which of them are read one by one: bool [n].
+
+        Args:
+            data: JSON objects, binary [n] without nulls.
+            attributes: strings [n]; null where an event lacks one.
+        """
+        ...
+
+    def alone(self, event: Mapping[str, Any]) -> bytes:
+        """The message of one event.
+
+        Args:
+            event: as `documents.load_document` gives it, with data.
+
+        Raises:
+            UnreadableRecordError: the event has no such data.
+        """
+        ...
+
+
+def unwrapped(messages: pa.RecordBatch, data: EventData) -> pa.RecordBatch:
+    """The messages within events; null where an event cannot be read."""
+    return _unwrapped(messages, data, alone=False)[0]
+
+
+def _unwrapped(
+    messages: pa.RecordBatch, data: EventData, *, alone: bool
+) -> tuple[pa.RecordBatch, dict[int, str]]:
+    """The messages within events, and why events cannot be read, by position.
+
+    Args:
+        alone: whether each event is read for itself.
+    """
+    values, present = present_values(messages)
+    parts: list[tuple[Int64s, pa.Array]] = []
+    left: Bools = np.ones(len(values), np.bool_)
+    if not alone and len(values):
+        rows, bodies = _together(values, data)  # step 1
+        left[rows] = False
+        parts.append((present[rows].astype(np.int64), bodies))
+    reasons: dict[int, str] = {}
+    odd = np.flatnonzero(left)
+    texts: list[bytes] = []
+    read: list[int] = []
+    for at, value in zip(
+        present[odd].tolist(), values.take(pa.array(odd)).to_pylist(), strict=True
+    ):  # step 2
+        try:
+            texts.append(data.alone(_event(value)))
+            read.append(at)
+        except UnreadableRecordError as problem:
+            reasons[at] = str(problem)
+    parts.append((np.array(read, np.int64), pa.array(texts, pa.binary())))
+    places: Int64s = np.full(messages.num_rows, -1, np.int64)
+    begin = 0
+    for at_rows, bodies in parts:
+        places[at_rows] = begin + np.arange(len(bodies))
+        begin += len(bodies)
+    bodies = pa.concat_arrays([one for _, one in parts])
+    column = bodies.take(pa.array(np.maximum(places, 0), mask=places < 0))
+    at = messages.schema.get_field_index("value")
+    return messages.set_column(at, pa.field("value", pa.binary()), column), reasons
+
+
+def _event(value: bytes) -> dict[str, Any]:
+    event = load_document(value)
+    if not isinstance(event, dict) or _VERSION not in event:
+        raise UnreadableRecordError("has no specversion, so it is no CloudEvent")
+    check_once(event, _NAMES)
+    if event.get("data") is None:
+        what = "has its data in base64" if "data_base64" in event else "has no data"
+        raise UnreadableRecordError(f"{what}, so it is a CloudEvent without a row")
+    return event
+
+
+def _together(values: pa.Array, data: EventData) -> tuple[Int64s, pa.Array]:
+    """Step 1: the events that are read in columns, int64 [m], and their messages."""
+    raw, offsets = own_bytes(values)
+    places = places_of(raw, _DATA)
+    first: Int64s = np.full(len(values), -1, np.int64)
+    rows_of = np.searchsorted(offsets, places, side="right") - 1
+    first[rows_of[::-1]] = places[::-1]
+    begins = first + len(_DATA)
+    ends = offsets[1:] - 1
+    braces = np.flatnonzero(raw == ord("{"))
+    second = np.searchsorted(braces, offsets[:-1]) + 1
+    good = (first >= 0) & looks_like_object(values) & ~deep_ones(values)
+    good &= (begins < ends) & (second < len(braces))
+    rows = np.flatnonzero(good)
+    # No object stands before the data, and the data is one.
+    is_next = braces[second[rows]] == begins[rows]
+    rows = rows[is_next & (raw[ends[rows] - 1] == ord("}"))]
+    heads = slices_of(raw, offsets[:-1][rows], first[rows] + 1)
+    bodies = slices_of(raw, begins[rows], ends[rows])
+    kept, attributes = _attributes(heads, data.attributes)
+    bodies = bodies if len(kept) == len(rows) else bodies.take(pa.array(kept))
+    made, odd = data.together(bodies, attributes)
+    if odd.any():
+        kept, made = kept[~odd], made.filter(pa.array(~odd))
+    return rows[kept], made
+
+
+def _attributes(heads: pa.Array, names: tuple[str, ...]) -> tuple[Int64s, dict[str, pa.Array]]:
+    """The attributes of those heads that parse; and which these are: int64 [m].
+
+    Args:
+        heads: events up to the comma before their data.
+    """
+    raw, offsets = own_bytes(heads)
+    closed = raw.copy()
+    closed[offsets[1:] - 1] = ord("}")  # in place of the comma
+    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(closed)]
+    objects = pa.Array.from_buffers(pa.binary(), len(heads), buffers)
+    schema = pa.schema([(name, pa.string()) for name in (_VERSION, *names)])
+    parts: list[tuple[Int64s, list[pa.Array]]] = []
+    for _, rows, columns in parse_by_halves(objects, np.arange(len(heads)), schema):
+        if columns is not None:
+            parts.append((rows, columns))
+    if not parts:
+        return np.empty(0, np.int64), {name: pa.array([], pa.string()) for name in names}
+    rows = np.concatenate([one for one, _ in parts])
+    columns = [pa.concat_arrays([columns[at] for _, columns in parts]) for at in range(len(schema))]
+    has_version = np.asarray(columns[0].is_valid())
+    if not has_version.all():
+        rows, columns = rows[has_version], [one.filter(pa.array(has_version)) for one in columns]
+    return rows, dict(zip(names, columns[1:], strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class EventFormat:
+    """Implements `message_format.MessageFormat`.
+
+    Attributes:
+        of: the format of the messages within.
+    """
+
+    of: MessageFormat
+    data: EventData
+
+    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
+        """Decode each message independently; see `MessageFormat.decode`.
+
+        Raises:
+            SourceError: what the format within raises.
+        """
+        decoded = self._decoded(messages, alone=False)
+        if not decoded.bad.num_rows:
+            return decoded
+        at = np.flatnonzero(are_among(messages, decoded.bad)).astype(np.int32)
+        again = self.alone(messages.take(pa.array(at)))
+        decoded = replace(decoded, bad=decoded.bad.slice(0, 0))
+        whole = joined_results(decoded, moved_results(again, at))
+        return replace(whole, bad=as_it_came(whole.bad, messages))  # step 3
+
+    def alone(self, messages: pa.RecordBatch) -> DecodedBatch:
+        """Decode each event for itself, as step 2 does; bad records have the data's bytes."""
+        return self._decoded(messages, alone=True)
+
+    def _decoded(self, messages: pa.RecordBatch, *, alone: bool) -> DecodedBatch:
+        inner, reasons = _unwrapped(messages, self.data, alone=alone)
+        decoded = self.of.decode(inner)
+        if not reasons:
+            return decoded
+        # The format has skipped them like tombstones.
+        decoded = replace(decoded, skipped=decoded.skipped - len(reasons))
+        return replace(
+            decoded, bad=pa.concat_batches([decoded.bad, bad_records(messages, reasons)])
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EventSource:
+    """Facts of events about their source, from the messages within.
+
+    Attributes:
+        of: the reader of these messages.
+    """
+
+    of: SourceReader
+    data: EventData
+
+    def reader(self) -> SourceReader:
+        """The reader of events."""
+        return SourceReader(
+            origins=self.origins,
+            describe=self.describe,
+            versions=None if self.of.versions is None else self.versions,
+            change_times=None if self.of.change_times is None else self.change_times,
+        )
+
+    def origins(self, messages: pa.RecordBatch) -> Origins:
+        """See `message_format.SourceReader`."""
+        inner, reasons = _unwrapped(messages, self.data, alone=False)
+        origins = self.of.origins(inner)
+        return replace(origins, unreadable={**origins.unreadable, **reasons})
+
+    def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
+        """See `message_format.SourceReader`."""
+        return self.of.describe(unwrapped(messages, self.data), options)
+
+    def versions(
+        self, messages: pa.RecordBatch, options: MappingOptions
+    ) -> Sequence[TableVersionSeen]:
+        """See `message_format.SourceReader`."""
+        assert self.of.versions is not None
+        return self.of.versions(unwrapped(messages, self.data), options)
+
+    def change_times(self, messages: pa.RecordBatch) -> pa.Array:
+        """See `message_format.SourceReader`."""
+        assert self.of.change_times is not None
+        return self.of.change_times(unwrapped(messages, self.data))

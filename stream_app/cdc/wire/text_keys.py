@@ -1,0 +1,83 @@
+"""Keys that are plain text, as of Kafka's StringSerializer, beside values of a registry's schemas.
+
+The text is the only column of the key. Numbers in it are read as a JSON text with a number is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.arrow_buffers import Int64s, bytes_of, offsets_of
+from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.schema_registry_port import Schemas
+from stream_app.cdc.source_types.connect_fields import ConnectField
+from stream_app.cdc.wire.avro_types import AvroType
+from stream_app.cdc.wire.row_schema import SchemaKey
+from stream_app.cdc.wire.value_cursor import AvroValues, ValueCursor
+
+_ESCAPES = (
+    (b"\\", b"\\\\"), (b'"', b'\\"'), (b"\n", b"\\n"), (b"\r", b"\\r"), (b"\t", b"\\t"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _TextKey:
+    """Implements `row_schema.RowSchema`.
+
+    Attributes:
+        name: the only column.
+    """
+
+    name: str
+
+    @property
+    def columns(self) -> Mapping[str, ConnectField]:
+        """See `RowSchema`."""
+        return {self.name: ConnectField("string", "", {})}
+
+    def values(self, messages: pa.Array) -> tuple[ValueCursor, Mapping[str, AvroValues]]:
+        """See `RowSchema`."""
+        offsets = offsets_of(messages).astype(np.int64)
+        walk = ValueCursor(bytes_of(messages)[: offsets[-1]], offsets[1:], offsets[1:])
+        rows = np.arange(len(messages))
+        texts = AvroValues(AvroType("string"), rows, starts=offsets[:-1], lengths=np.diff(offsets))
+        return walk, {self.name: texts}
+
+    def json_of(self, message: bytes) -> bytes:
+        """See `RowSchema`."""
+        try:
+            return json.dumps({self.name: message.decode()}).encode()
+        except UnicodeDecodeError:
+            raise UnreadableRecordError("is not UTF-8") from None
+
+
+class TextKeys:
+    """Implements `row_schema.SchemaLanguage`: all keys are of one schema."""
+
+    def split(self, messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
+        """See `SchemaLanguage`."""
+        if len(messages):
+            yield (), np.arange(len(messages))
+
+    def schema(self, schemas: Schemas, key: SchemaKey, name: str) -> _TextKey:
+        """See `SchemaLanguage`."""
+        del schemas, key
+        if not name:
+            raise UnreadableRecordError("is one text, and several columns come from it")
+        return _TextKey(name)
+
+
+def text_objects(keys: pa.Array, name: str) -> pa.Array:
+    """Keys of text as JSON objects of one field, null where they are: binary [n]."""
+    texts = keys
+    for plain, escaped in _ESCAPES:
+        texts = pc.replace_substring(texts, pattern=plain, replacement=escaped)
+    begin = pa.scalar(b'{%b:"' % json.dumps(name).encode(), pa.binary())
+    end, nothing = (pa.scalar(one, pa.binary()) for one in (b'"}', b""))
+    return pc.binary_join_element_wise(begin, texts, end, nothing)
