@@ -87,7 +87,7 @@ class _ClusterMetadata(c.Structure):
     )
 
 
-class _Partition(c.Structure):
+class _ListedPartition(c.Structure):
     """``rd_kafka_topic_partition_t``."""
 
     _fields_ = (
@@ -105,7 +105,7 @@ class _Partition(c.Structure):
 class _PartitionList(c.Structure):
     """``rd_kafka_topic_partition_list_t``."""
 
-    _fields_ = (("cnt", c.c_int), ("size", c.c_int), ("elems", c.POINTER(_Partition)))
+    _fields_ = (("cnt", c.c_int), ("size", c.c_int), ("elems", c.POINTER(_ListedPartition)))
 
 
 class _NoAnswerError(Exception):
@@ -263,7 +263,7 @@ def _places(
     try:
         for topic, partition in partitions:
             added = functions.topic_partition_list_add(places, topic.encode(), partition)
-            c.cast(added, c.POINTER(_Partition)).contents.offset = end
+            c.cast(added, c.POINTER(_ListedPartition)).contents.offset = end
         yield places
     finally:
         functions.topic_partition_list_destroy(places)
