@@ -139,13 +139,17 @@ def message_format(name: str, setup: FormatSetup) -> Pipeline:
     """
     declared = format_named(name)
     options = dict(setup.options)
-    aliases = parse_aliases(options.pop(COLUMN_ALIASES, ""))
+    wanted = parse_aliases(options.pop(COLUMN_ALIASES, ""))
+    renamed = {name: to for name, to in setup.renamed.items() if name not in wanted}
+    aliases = {**renamed, **wanted}
     setup = replace(setup, options=options)
     reading = with_names_of_source(setup, aliases) if aliases else setup
     steps: dict[StepPlace, Step] = {}
     if aliases:
         schema = change_schema(setup.arrow_schema)
-        steps[StepPlace.COLUMN_ALIASES] = ColumnAliases(aliases=aliases, schema=schema)
+        steps[StepPlace.COLUMN_ALIASES] = ColumnAliases(
+            aliases=aliases, schema=schema, exclusive=frozenset(renamed)
+        )
     if not setup.traits.lowers_names and setup.mapping is None:
         return Pipeline(declared.make(reading), steps)
     describe: Describe = declared.reader(options).describe

@@ -7,7 +7,7 @@ made once on the driver, where its options are checked, and shipped to the tasks
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import NO_TRAITS, DecodedBatch, TableTraits
+from stream_app.cdc.ddl_messages import DdlOf
 from stream_app.cdc.source_tables import Origins
 from stream_app.model.options.option import Option
 from stream_app.model.schema.data_type import RowType
@@ -54,6 +55,7 @@ class FormatSetup:
         keep_update_before: whether an update also gives -U (changelog-producer = input); it
             always does when the update changes the key.
         traits: what else decides what becomes of a message.
+        renamed: a name that the source had before → the column that it means.
         mapping: the mapping of types, for a table that follows its source; None: it does not.
     """
 
@@ -63,6 +65,7 @@ class FormatSetup:
     options: Mapping[str, str]
     keep_update_before: bool
     traits: TableTraits = NO_TRAITS
+    renamed: Mapping[str, str] = field(default_factory=dict)
     mapping: MappingOptions | None = None
 
 
@@ -115,12 +118,14 @@ class SourceReader:
             None: messages of the format have no types.
         change_times: when the source made each message's change, a timestamp in ms of UTC [n];
             null: unknown. None: messages of the format have no times.
+        ddl_of: the statement of the source that a message carries; None: no message has one.
     """
 
     origins: Callable[[pa.RecordBatch], Origins]
     describe: Callable[[pa.RecordBatch, MappingOptions], SourceTable | None]
     versions: Callable[[pa.RecordBatch, MappingOptions], Sequence[TableVersionSeen]] | None = None
     change_times: Callable[[pa.RecordBatch], pa.Array] | None = None
+    ddl_of: DdlOf | None = None
 
 
 def promises_nothing(_: Mapping[str, str]) -> bool:

@@ -16,11 +16,13 @@ from stream_app.app.config.values import Setting, WrongValueError
 from stream_app.cdc.column_drift import INEXACT, TYPE_MAPPING
 from stream_app.cdc.json_records.options import COLUMN_OPTIONS, TRUNCATE_OPTION
 from stream_app.model.near_names import unknown_name
+from stream_app.model.renames.source_renames import RenameReaction
 from stream_app.model.schema.mapping_options import (
     InexactTimes,
     MappingOptions,
     parse_mapping_options,
 )
+from stream_app.planning.schema.column_renames import RENAMES
 from stream_app.planning.sync.new_tables import Names, OneTable, TableRules
 from stream_app.planning.sync.target_tables import SyncRules
 
@@ -37,6 +39,7 @@ OF_ONE_TABLE: Mapping[str, Callable[[Setting], Names | str]] = {
     "metadata-column": values.names,
     "metadata-column-prefix": values.free_text,
     "filter": values.text,
+    RENAMES: values.one_of(*(reaction.value for reaction in RenameReaction)),
     **OF_FORMAT,
 }
 """Keys of ``[sync.tables.NAME]``, beside its options."""
@@ -74,6 +77,7 @@ class SyncConfig:
         type_mapping: options of Paimon's ``type-mapping``.
         computed_column, metadata_column, filter: as in ``[table]``, of each table that has the
             columns which they name.
+        renames: what tables do when their source has renamed a column.
         max_tables: most tables that the job creates; messages of others go to the quarantine.
         options: the options of all tables.
         tables: ``NAME.primary-keys``, ``NAME.options.KEY`` and so on, of one table.
@@ -104,6 +108,7 @@ class SyncConfig:
     metadata_column: Names = values.key(values.some_names, ())
     metadata_column_prefix: str = values.key(values.text, "")
     filter: str | None = values.key(values.text, None)
+    renames: RenameReaction = values.key(values.member(RenameReaction), RenameReaction.FOLLOW)
     max_tables: int = values.key(values.integer(1), 1000)
     options: Mapping[str, str] = values.key_family("options.")
     tables: Mapping[str, OneSetting] = values.key_family("tables.")
@@ -147,6 +152,11 @@ class SyncConfig:
         """Options of the format for one table."""
         given = {key: self.tables.get(f"{name}.{key}") for key in OF_FORMAT}
         return {key: str(one.value) for key, one in given.items() if one is not None}
+
+    def renames_of(self, name: str) -> RenameReaction:
+        """What a table does when its source has renamed a column."""
+        own = self.tables.get(f"{name}.{RENAMES}")
+        return self.renames if own is None else RenameReaction(own.value)
 
     def name_of(self, location: str) -> str:
         """The name of a table by its folder."""

@@ -14,12 +14,12 @@ import pyarrow as pa
 from stream_app.app.config.stream_config import NonInsertRecords, RepeatedRecords, StreamConfig
 from stream_app.app.config.tables_of_job import JobTables
 from stream_app.app.observe.events.event_log import EventLog
-from stream_app.app.tables.table_pipeline import job_pipeline, row_settings
+from stream_app.app.tables.source_statements import evolution_of
+from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
 from stream_app.spark.ingest.broken_expectations import BrokenExpectations
 from stream_app.spark.ingest.job_state import ONLY_TABLE, JobStateFile
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
-from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
@@ -106,7 +106,6 @@ class JobFeeds:
             takes_repeats,
             freshness=self.stream.policy_freshness,
         )
-        rules = row_settings(self.tables, table).evolution
         self._jobs.append(job)
         events.watch(job)
         events.history.watch(events.table or "", job)
@@ -124,9 +123,7 @@ class JobFeeds:
             quarantine=self._quarantine_writer(name),
             listener=events,
             expectations=BrokenExpectations(table.label),
-            evolution=None
-            if rules is None
-            else SchemaEvolution(rules, self.tables.full_name(name), self.tables.full_key),
+            evolution=evolution_of(self.tables, name, table, self.state_file, table.clock.now_ms),
         )
 
     def _quarantine_writer(self, name: str) -> QuarantineWriter:

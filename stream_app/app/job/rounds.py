@@ -13,6 +13,7 @@ from stream_app.app.config.tables_of_job import WholeDatabase
 from stream_app.app.job.checks import CheckedJob
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.tables.database_tables import DatabaseTables
+from stream_app.app.tables.source_statements import statements_of
 from stream_app.clock import Clock
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
 from stream_app.spark.epoch.epoch_plan import EpochShape
@@ -37,7 +38,7 @@ def job_rounds(
         sort_messages=tables.source.kind is SourceKind.FILES,
         isolates=tables.is_of_many,
     )
-    newcomers, known = None, list[TableFeed]()
+    newcomers, known, read_statements = None, list[TableFeed](), None
     if checked.table is not None:
         known = [feeds.only(checked.table)]
     elif isinstance(tables, WholeDatabase):
@@ -48,6 +49,7 @@ def job_rounds(
             feed_of=feeds.of_table,
             quarantine=feeds.quarantine,
         )
+        read_statements = statements_of(tables, checked.state_file, clock.now_ms)
         # A table that cannot be created now is tried again with its first message.
         known = [*newcomers.known_feeds(), *newcomers.feeds(checked.first_messages).feeds]
         held = frozenset(checked.state_file.state.held)
@@ -65,4 +67,5 @@ def job_rounds(
         runner=runner,
         clock=clock,
         newcomers=newcomers,
+        read_statements=read_statements,
     )

@@ -24,6 +24,7 @@ from stream_app.app.config.tables_of_job import WholeDatabase
 from stream_app.app.tables.job_catalog import create_job_table, open_job_table
 from stream_app.app.tables.job_table import changes_that_fail, column_warnings
 from stream_app.app.tables.refused_tables import with_refused
+from stream_app.app.tables.source_statements import renames_with
 from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.cdc.source_tables import of_each_origin
 from stream_app.cdc.steps.lowered_decode import Describe, LoweredDescription
@@ -35,11 +36,13 @@ from stream_app.errors import (
     UsageError,
 )
 from stream_app.format.arrow_schema import arrow_type
+from stream_app.model.renames.source_renames import NO_RENAMES, SourceRenames
 from stream_app.model.schema.data_type import DataField, RowType
-from stream_app.model.schema.origin import Origin
-from stream_app.model.schema.source_table import SourceTable, merged_source_table
+from stream_app.model.schema.origin import Origin, ghost_of
+from stream_app.model.schema.source_table import SourceTable, merged_source_table, with_aliases
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.schema.tables_own_options import is_tables_own, option_differences
+from stream_app.planning.schema.column_renames import options_of_renamed, renames_in_new
 from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.planning.sync.assignment import Assignment, TableLimit
 from stream_app.planning.sync.column_remarks import remarks_of_new, shard_differences
@@ -49,7 +52,6 @@ from stream_app.planning.sync.target_tables import (
     LeftOutTable,
     RefusedTable,
     decide_target,
-    ghost_of,
 )
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
 from stream_app.spark.ingest.held_table import is_temporary
@@ -124,10 +126,13 @@ class DatabaseTables:
         feeds: list[TableFeed] = []
         failed: dict[str, BaseException] = {}
         uncreated: dict[Origin, str] = {}
+        renames = renames_with(
+            self.state.state.renames, self.tables.reader.ddl_of, messages, self.clock.now_ms()
+        )
         for name, parts in self._by_table(messages).items():
             try:
                 if name not in self._feeds:
-                    table = self._created(name, parts)
+                    table = self._created(name, parts, renames)
                     job_pipeline(self.tables, table)  # options of the format that do not fit it
                     self._feeds[name] = self._feed(name, table)
             except (StreamAppError, OSError) as error:
@@ -166,7 +171,10 @@ class DatabaseTables:
         )
         share = self.tables.share
         return OriginSplitter(
-            self.tables.reader.origins, assignment, takes_unreadable=not share or share.is_first
+            self.tables.reader.origins,
+            assignment,
+            takes_unreadable=not share or share.is_first,
+            tells_statements=self.tables.reader.ddl_of is not None,
         )
 
     def _taken_in_tasks(self) -> Mapping[Origin, str]:
@@ -233,13 +241,15 @@ class DatabaseTables:
             if differences:
                 _LOG.warning("the shards of the table %s differ: %s", name, differences)
 
-    def _created(self, name: str, parts: Mapping[Origin, pa.RecordBatch]) -> FileStoreTable:
+    def _created(
+        self, name: str, parts: Mapping[Origin, pa.RecordBatch], renames: SourceRenames
+    ) -> FileStoreTable:
         """Create a table, or open the existing one."""
         try:
             return self._opened(name)
         except TableNotFoundError:
             pass
-        schema = database_table_schema(self.tables, name, parts, self.clock)
+        schema = database_table_schema(self.tables, name, parts, self.clock, renames)
         table = create_job_table(self.tables, self.tables.path(name), schema, self.clock)
         source = functools.reduce(merged_source_table, _described(self.tables, parts).values())
         full_name = self.tables.full_name(name)
@@ -279,9 +289,15 @@ class DatabaseTables:
 
 
 def database_table_schema(
-    database: WholeDatabase, name: str, parts: Mapping[Origin, pa.RecordBatch], clock: Clock
+    database: WholeDatabase,
+    name: str,
+    parts: Mapping[Origin, pa.RecordBatch],
+    clock: Clock,
+    renames: SourceRenames = NO_RENAMES,
 ) -> TableSchema:
     """The schema of a new table, by some messages of its source tables.
+
+    A column that was renamed between these messages has its later name.
 
     Raises:
         UsageError: the messages have no columns, or do not suffice for the table.
@@ -290,6 +306,10 @@ def database_table_schema(
     if not tables:
         raise NoColumnsError
     source = functools.reduce(merged_source_table, tables.values())
+    renamed = renames_in_new(
+        [column.name for column in source.columns], source.primary_keys, renames.of(list(parts))
+    )
+    source = with_aliases(source, renamed)
     columns = RowType(
         tuple(
             DataField(
@@ -310,7 +330,7 @@ def database_table_schema(
         columns=columns,
         primary_keys=chosen.primary_keys,
         partition_keys=chosen.partition_keys,
-        options=chosen.options,
+        options={**chosen.options, **options_of_renamed(renamed)},
         time_millis=clock.now_ms(),
     )
 

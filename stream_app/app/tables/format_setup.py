@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.column_drift import (
+    COLUMN_ALIASES,
     INEXACT,
     NARROWED_COLUMNS,
     TYPE_MAPPING,
@@ -19,6 +20,7 @@ from stream_app.cdc.computed.generated_columns import source_setup
 from stream_app.cdc.computed.generation import Generation
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.format.arrow_schema import arrow_schema
+from stream_app.message_format_registry import format_named
 from stream_app.model.merge_engine import OlderRowRule, traits_of
 from stream_app.model.options.table_options import (
     IGNORE_DELETE,
@@ -29,6 +31,7 @@ from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import InexactTimes, parse_mapping_options
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.key_index.index_rule import index_rule
+from stream_app.planning.schema.column_renames import renamed_columns
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import column_names
 from stream_app.table.schema.alter import EvolutionRules
@@ -91,6 +94,25 @@ def whole_setup(source: SourceConfig, schema: TableSchema) -> FormatSetup:
             lowers_names=source.lowers_names,
             takes_null_keys=schema.core_options[PRIMARY_KEY_NULLABLE],
         ),
+        renamed=renamed_of(source, schema),
+    )
+
+
+def renamed_of(source: SourceConfig, schema: TableSchema) -> Mapping[str, str]:
+    """The names that the source had for columns before, as far as the format takes them."""
+    if not takes_aliases(source):
+        return {}
+    renamed = renamed_columns(schema)
+    return {name: to for name, to in renamed.items() if to not in schema.primary_keys}
+
+
+def takes_aliases(source: SourceConfig) -> bool:
+    """Whether values under another name can go to a column."""
+    declared = {option.key for option in format_named(source.format).options}
+    reaction = source.format_options.get(DriftKind.MISSING.option, DriftReaction.WARN.value)
+    return COLUMN_ALIASES in declared and reaction in (
+        DriftReaction.WARN.value,
+        DriftReaction.IGNORE.value,
     )
 
 

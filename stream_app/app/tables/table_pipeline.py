@@ -17,6 +17,7 @@ from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.tables.format_setup import (
     evolution_rules,
     format_setup,
+    renamed_of,
     whole_setup,
 )
 from stream_app.cdc.column_drift import COLUMN_ALIASES
@@ -198,7 +199,10 @@ class RowSettings:
             schema=self.schema,
             rules=evolution,
             since=self.column_times(),
-            aliases=parse_aliases(options.get(COLUMN_ALIASES, "")),
+            aliases={
+                **renamed_of(self.source, self.schema),
+                **parse_aliases(options.get(COLUMN_ALIASES, "")),
+            },
             lowers=self.source.lowers_names,
         )
 

@@ -33,6 +33,7 @@ from stream_app.cdc.columns.column_reading import (
     JsonKind,
     family_of,
 )
+from stream_app.cdc.ddl_messages import DdlText, text_at
 from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.changed_columns import filled_up, nulls_behind, ops_of, sent_nulls
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
@@ -233,6 +234,10 @@ _ORIGINS = OriginFields(
 )
 
 
+def _ddl_of(document: dict[str, Any]) -> DdlText | None:
+    return text_at(document, "database", "sql") if document.get("isDdl") is True else None
+
+
 def _has_whole_before(options: Mapping[str, str]) -> bool:
     """Whether before-images are whole, because rows that lack columns are refused."""
     return options.get(MISSING_COLUMNS) in (
@@ -253,6 +258,7 @@ CANAL_JSON = DialectFormat(
     origins=_ORIGINS.origins,
     change_times=partial(change_times, pa.schema([("es", pa.int64())]), lambda columns: columns[0]),
     has_whole_before=_has_whole_before,
+    ddl_of=_ddl_of,
     signs=(frozenset({"database", "table", "type", "data", "isDdl"}),),
 ).declared()
 

@@ -33,6 +33,7 @@ from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.columns.json_lines import may_be_misread
 from stream_app.cdc.columns.nesting import NESTING_MAX, deep_ones
+from stream_app.cdc.ddl_messages import text_at
 from stream_app.cdc.debezium.columns import DecodeSettings, decode_columns, decode_framed
 from stream_app.cdc.debezium.compiled_records import decode_compiled
 from stream_app.cdc.debezium.description import describe, versions
@@ -270,6 +271,7 @@ def _reader(options: Mapping[str, str]) -> SourceReader:
         describe=partial(describe, keeps_nulls=keeps_nulls(options)),
         versions=versions,
         change_times=change_times,
+        ddl_of=partial(text_at, database="databaseName", text="ddl"),
     )
 
 

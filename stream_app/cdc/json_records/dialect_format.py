@@ -23,6 +23,7 @@ from stream_app.cdc.column_drift import Column, DriftReaction, Sighting
 from stream_app.cdc.columns.column_reading import Encoding
 from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.columns.json_lines import parse_objects
+from stream_app.cdc.ddl_messages import DdlOf
 from stream_app.cdc.json_records.changed_columns import first_of_each
 from stream_app.cdc.json_records.compiled_messages import parse_messages
 from stream_app.cdc.json_records.decoder import Group, ShapeDecoder, ValueReads
@@ -252,7 +253,7 @@ class DialectFormat:
 
     Attributes:
         name, section, introduction, options: as `Format` has them.
-        origins, change_times: as `SourceReader` has them.
+        origins, change_times, ddl_of: as `SourceReader` has them.
         dialect: makes the dialect of a table's options.
         encoding: the encoding of a column, by its type.
         has_whole_before, has_changes, signs: as `Format` has them.
@@ -267,6 +268,7 @@ class DialectFormat:
     dialect: Callable[[CheckedOptions], Dialect]
     encoding: Callable[[DataType], Encoding]
     change_times: Callable[[pa.RecordBatch], pa.Array] | None = None
+    ddl_of: DdlOf | None = None
     has_whole_before: Callable[[Mapping[str, str]], bool] = promises_nothing
     has_changes: bool = True
     signs: tuple[frozenset[str], ...] = ()
@@ -298,6 +300,7 @@ class DialectFormat:
             describe=partial(describe, plain),
             versions=partial(versions, plain),
             change_times=self.change_times,
+            ddl_of=self.ddl_of,
         )
 
     def _checked(self, options: Mapping[str, str], columns: RowType) -> CheckedOptions:

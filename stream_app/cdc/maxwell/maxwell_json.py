@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, bools_of, children_of, valid_of
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind
+from stream_app.cdc.ddl_messages import DdlText, text_at
 from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.changed_columns import filled_up, nulls_behind, ops_of, sent_nulls
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
@@ -149,6 +150,12 @@ _ORIGINS = OriginFields(
 )
 
 
+def _ddl_of(document: dict[str, Any]) -> DdlText | None:
+    kind = document.get("type")
+    is_ddl = isinstance(kind, str) and kind.startswith(_DDL)
+    return text_at(document, "database", "sql") if is_ddl else None
+
+
 def _key_names(key: Any) -> list[str]:
     """The columns of a key, ``{"pk.id": 3}`` or ``["db", "t", [{"id": 3}]]``."""
     if isinstance(key, dict):
@@ -172,5 +179,6 @@ MAXWELL_JSON = DialectFormat(
         change_times, pa.schema([("ts", pa.int64())]), lambda columns: pc.multiply(columns[0], 1000)
     ),
     has_whole_before=lambda _: True,
+    ddl_of=_ddl_of,
     signs=(frozenset({"database", "table", "type", "data"}),),
 ).declared()

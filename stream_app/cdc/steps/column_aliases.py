@@ -7,6 +7,7 @@ has. Where a message has both, the source's newer name wins.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -105,27 +106,47 @@ class ColumnAliases:
 
     Attributes:
         schema: the schema of the rows without these.
+        exclusive: names from before a rename. A message that has another name of the column too
+            would mean another column by one of them.
     """
 
     aliases: Aliases
     schema: pa.Schema
+    exclusive: frozenset[str] = frozenset()
 
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
         rows, names = decoded.changes.rows, {*self.aliases, *self.aliases.values()}
-        of_source = {column: name for name, column in self.aliases.items()}
+        of_source = defaultdict[str, list[str]](list)
+        for name, column in self.aliases.items():
+            of_source[column].append(name)
         arrays = [
-            pc.coalesce(rows.column(of_source[name]), rows.column(name))
+            pc.coalesce(*(rows.column(source) for source in (*of_source[name], name)))
             if name in of_source
             else rows.column(name)
             for name in self.schema.names
         ]
-        nulls = self._nulls(arrays, decoded.changes)
+        nulls = {**self._nulls(arrays, decoded.changes), **self._doubles(decoded.changes)}
         renamed = replace(
             decoded.with_rows(rebuilt_rows(rows, arrays, self.schema)),
             columns={key: seen for key, seen in decoded.columns.items() if key[1] not in names},
         )
         return renamed.quarantining(messages, nulls)
+
+    def _doubles(self, changes: ChangeBatch) -> dict[int, str]:
+        """The messages with values under two names of one column, of which one is exclusive."""
+        reasons: dict[int, str] = {}
+        for name in self.exclusive:
+            column = self.aliases[name]
+            others = [column, *(other for other, to in self.aliases.items() if to == column)]
+            has_other = np.zeros(changes.rows.num_rows, np.bool_)
+            for other in others:
+                if other != name:
+                    has_other |= valid_of(changes.rows.column(other))
+            both = changes.message_index[valid_of(changes.rows.column(name)) & has_other]
+            reason = f"has values under {name!r} and another name of the renamed column {column!r}"
+            reasons |= dict.fromkeys(np.unique(both).tolist(), reason)
+        return reasons
 
     def _nulls(self, arrays: list[pa.Array], changes: ChangeBatch) -> dict[int, str]:
         """The messages whose new rows lack a value that must be there; old rows may lack it."""

@@ -288,6 +288,14 @@ METASTORE_PARTITIONED_TABLE = Option(
     False,
     "Whether a Hive metastore lists the table's partitions.",
 )
+RENAMED_COLUMNS = Option(
+    "stream-app.renamed-columns",
+    TEXT,
+    "",
+    "Names that the source's columns had before, as `old=column, ...`. A job that follows a rename "
+    "sets it: values under an old name go to the column.",
+    is_own=True,
+)
 ROW_CHECKSUM = Option(
     "stream-app.row-checksum",
     BOOLEAN,

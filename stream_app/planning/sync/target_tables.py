@@ -13,14 +13,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from stream_app.model.schema.origin import Origin
+from stream_app.model.schema.origin import Origin, ghost_of
 from stream_app.planning.sync.table_share import TableShare
 
 _EVERY = ".*"
 _NO_FOLDER = re.compile(r"[/\\$.\s\x00-\x1f\x7f]")
 _NAME_BYTES_MAX = 250
-_GHOST = re.compile(r"_+(.+?)(?:_\d{14})?_(?:gho|ghc|del|new|old)")
-"""Names of gh-ost (``gho``, ``ghc``, ``del``) and of pt-online-schema-change (``new``, ``old``)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,16 +114,6 @@ class RefusedTable:
 
 Decision = TargetTable | LeftOutTable | GhostTable | RefusedTable
 LEFT_OUT = LeftOutTable()
-
-
-def ghost_of(name: str) -> str:
-    """The table whose helper in an online schema change has this name; empty: it is no such name.
-
-    Such a tool fills a copy of the table, and swaps both by a RENAME TABLE. All rows of the copy
-    are in the table too, or come into it by the swap.
-    """
-    match = _GHOST.fullmatch(name)
-    return match[1] if match else ""
 
 
 def decide_target(rules: SyncRules, origin: Origin, taken: Mapping[Origin, str]) -> Decision:

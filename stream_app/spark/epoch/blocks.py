@@ -47,6 +47,8 @@ NEWCOMERS = -1
 """Stands in for a table's index: messages of tables that the job must still create."""
 UNREADABLE = -2
 """Stands in for a table's index: messages whose table cannot be determined."""
+STATEMENTS = -3
+"""Stands in for a table's index: messages that may carry statements of the source."""
 
 _ADDRESS_TRIES_MAX = 1_000_000
 _BATCH_BYTES = 4 << 20
@@ -70,6 +72,8 @@ class BlockKind(IntEnum):
     """The error that excludes one table from its epoch."""
     INCOMPLETE_CHANGES = 5
     """Changes of which some omit values; see `partial_changes`."""
+    STATEMENTS = 6
+    """Messages that may carry statements of the source; the index is `STATEMENTS`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,8 +164,8 @@ def bad_records_of(block: bytes) -> pa.RecordBatch:
     return pa.ipc.read_record_batch(pa.py_buffer(block), BAD_RECORD_SCHEMA)
 
 
-def newcomers_of(block: bytes) -> pa.RecordBatch:
-    """The messages in a block of kind ``NEWCOMERS``, in columns of `MESSAGE_SCHEMA`."""
+def messages_of(block: bytes) -> pa.RecordBatch:
+    """The messages in a block of kind ``NEWCOMERS`` or ``STATEMENTS``: `MESSAGE_SCHEMA`."""
     return pa.ipc.read_record_batch(pa.py_buffer(block), MESSAGE_SCHEMA)
 
 

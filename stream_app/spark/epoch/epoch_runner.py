@@ -16,7 +16,7 @@ from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA, MESSAGE_SCHEMA
 from stream_app.errors import StreamAppError
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.epoch.blocks import UNREADABLE, BlockKind, bad_records_of, newcomers_of
+from stream_app.spark.epoch.blocks import UNREADABLE, BlockKind, bad_records_of, messages_of
 from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.epoch_seconds import TaskSeconds
@@ -60,11 +60,13 @@ class EpochOutput:
         tables: in the order of the plan.
         newcomers: some messages of tables that the job does not have yet; `MESSAGE_SCHEMA`.
         unreadable: messages that cannot be assigned to a table; `BAD_RECORD_SCHEMA`.
+        statements: messages that may carry statements of the source; `MESSAGE_SCHEMA`.
     """
 
     tables: Sequence[TableOutput]
     newcomers: pa.Table
     unreadable: pa.Table
+    statements: pa.Table
 
     @property
     def slowest(self) -> TaskSeconds:
@@ -124,9 +126,13 @@ def output_of(plan: EpochPlan, results: Iterable[TaskResult]) -> EpochOutput:
     outputs = [TableOutput() for _ in range(len(plan.tables))]
     newcomers: list[pa.RecordBatch] = []
     unreadable: list[pa.RecordBatch] = []
+    statements: list[pa.RecordBatch] = []
     for table, kind, payload in results:
         if kind == BlockKind.NEWCOMERS:
-            newcomers.append(newcomers_of(payload))
+            newcomers.append(messages_of(payload))
+            continue
+        if kind == BlockKind.STATEMENTS:
+            statements.append(messages_of(payload))
             continue
         if table == UNREADABLE:
             unreadable.append(bad_records_of(payload))
@@ -144,6 +150,7 @@ def output_of(plan: EpochPlan, results: Iterable[TaskResult]) -> EpochOutput:
         tables=outputs,
         newcomers=pa.Table.from_batches(newcomers, MESSAGE_SCHEMA),
         unreadable=pa.Table.from_batches(unreadable, BAD_RECORD_SCHEMA),
+        statements=pa.Table.from_batches(statements, MESSAGE_SCHEMA),
     )
 
 

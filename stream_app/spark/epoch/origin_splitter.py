@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import bad_records
+from stream_app.cdc.ddl_messages import with_signs_of_ddl
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.model.schema.origin import Origin
-from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE
+from stream_app.spark.epoch.blocks import NEWCOMERS, STATEMENTS, UNREADABLE
 from stream_app.spark.epoch.epoch_plan import MessagePart
 
 SAMPLE_MESSAGES = 50
@@ -33,11 +34,13 @@ class OriginSplitter:
             table takes the messages, and None if the job ignores them.
         takes_unreadable: whether messages that name no table are passed on; else the job ignores
             them, because another job has them.
+        tells_statements: whether messages that may carry statements of the source are passed on.
     """
 
     origins: Callable[[pa.RecordBatch], Origins]
     place_of: Callable[[Origin], int | str | None]
     takes_unreadable: bool = True
+    tells_statements: bool = False
 
     def split(self, messages: pa.RecordBatch) -> Iterator[MessagePart]:
         """See `MessageSplitter.split`."""
@@ -61,6 +64,10 @@ class OriginSplitter:
             yield MessagePart(NEWCOMERS, messages.take(pa.array(_samples(origins, of_message))))
         if reasons:
             yield MessagePart(UNREADABLE, bad_records(messages, reasons))
+        if self.tells_statements:
+            signs = with_signs_of_ddl(messages, origins.codes)
+            if signs.any():
+                yield MessagePart(STATEMENTS, messages.filter(pa.array(signs)))
 
 
 def _parts(

@@ -23,7 +23,7 @@ import pyarrow as pa
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, concat_rows
 from stream_app.clock import Clock, SystemClock
 from stream_app.kafka.offset_ranges import KafkaPartition
-from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE, Block, BlockKind
+from stream_app.spark.epoch.blocks import NEWCOMERS, STATEMENTS, UNREADABLE, Block, BlockKind
 from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of_batch
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.epoch_seconds import TaskSeconds
@@ -55,6 +55,8 @@ def route_in_task(
                     yield from router.newcomers(where, part)
                 elif table == UNREADABLE:
                     yield _block_of(BlockKind.BAD_RECORDS, UNREADABLE, where, part)
+                elif table == STATEMENTS:
+                    yield _block_of(BlockKind.STATEMENTS, STATEMENTS, where, part)
                 elif plan.tables[table] is not None:
                     yield from router.decode(table, where, part, sources)
     yield from router.finish()

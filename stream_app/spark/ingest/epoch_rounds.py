@@ -9,11 +9,13 @@ Source: Paimon `table/sink/StreamTableCommit.java`, `flink/sink/MultiTableCommit
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 from typing import Generic
+
+import pyarrow as pa
 
 from stream_app.clock import Clock
 from stream_app.errors import CommitError, StoppedError
@@ -73,6 +75,8 @@ class EpochRounds(Generic[Messages]):
 
     Attributes:
         newcomers: None: no table may appear.
+        read_statements: gets messages that may carry statements of the source, before the commits
+            of the tables; the same ones again if the epoch is repeated.
         totals: totals of all epochs and tables that this run has committed.
     """
 
@@ -84,12 +88,14 @@ class EpochRounds(Generic[Messages]):
         runner: EpochRunner[Messages],
         clock: Clock,
         newcomers: Newcomers | None = None,
+        read_statements: Callable[[pa.Table], None] | None = None,
     ) -> None:
         self.tables = tables
         self.shape = shape
         self.runner = runner
         self.clock = clock
         self.newcomers = newcomers
+        self.read_statements = read_statements
         self.totals = DecodeCounts()
 
     def decode(
@@ -174,6 +180,8 @@ class EpochRounds(Generic[Messages]):
         plan, others = self._ready(epoch)
         waited = self.clock.steady_seconds()
         output = decoded.write(plan)
+        if self.read_statements is not None and output.statements.num_rows:
+            self.read_statements(output.statements.sort_by(SOURCE_ORDER))
         times = epoch_seconds(
             output.slowest,
             wait_s=waited - began,

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from stream_app.errors import CheckpointError
+from stream_app.model.renames.source_renames import NO_RENAMES, SourceRenames, source_renames
 from stream_app.model.schema.origin import Origin
 from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.ingest.truncation import SourcesMet, with_seen
@@ -68,6 +69,7 @@ class JobState:
         source_tables: table → the source tables whose rows it has.
         origins: source table → the name of its table.
         refused: source table that the job does not store → why.
+        renames: what the source's statements have renamed.
         warnings: warnings of the newest start, and the lasting ones.
     """
 
@@ -81,6 +83,7 @@ class JobState:
     source_tables: Mapping[str, SourcesMet] = field(default_factory=dict)
     origins: Mapping[Origin, str] = field(default_factory=dict)
     refused: Mapping[Origin, str] = field(default_factory=dict)
+    renames: SourceRenames = NO_RENAMES
     warnings: tuple[JobWarning, ...] = ()
 
     def source_tables_of(self, name: str = ONLY_TABLE) -> SourcesMet:
@@ -219,6 +222,7 @@ def _document(state: JobState) -> dict[str, Any]:
         "source_tables": state.source_tables,
         "origins": [{**asdict(at), "name": name} for at, name in sorted(state.origins.items())],
         "refused": [{**asdict(at), "reason": why} for at, why in sorted(state.refused.items())],
+        "renames": state.renames.document(),
         "warnings": [asdict(warning) for warning in state.warnings],
     }
 
@@ -241,6 +245,9 @@ def _parsed(folder: Folder, document: Any) -> JobState:
                 },
                 origins={_origin(origin): str(origin["name"]) for origin in document["origins"]},
                 refused={_origin(origin): str(origin["reason"]) for origin in document["refused"]},
+                renames=source_renames(document["renames"])
+                if "renames" in document
+                else NO_RENAMES,
                 warnings=tuple(JobWarning(**warning) for warning in document.get("warnings", ())),
             )
     except (ValueError, TypeError, KeyError, AttributeError) as error:

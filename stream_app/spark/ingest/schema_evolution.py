@@ -10,18 +10,78 @@ Source: Paimon `flink/sink/cdc/UpdatedDataFieldsProcessFunction.java`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.cdc.column_drift import NARROWED_COLUMNS
-from stream_app.errors import WrongSourceError
+from stream_app.errors import CommitError, WrongSourceError
+from stream_app.model.renames.source_renames import RenameReaction
+from stream_app.model.schema.origin import Origin
 from stream_app.model.schema.source_table import SourceTable
-from stream_app.spark.ingest.job_state import JobWarning
+from stream_app.spark.ingest.job_state import JobState, JobWarning
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.schema.alter import EvolutionRules, evolve
+from stream_app.table.schema.renames import TableRenaming
 
 _LOG = logging.getLogger(__name__)
 _ALTER = "change the column with stream-app alter"
+
+
+_WAIT_MS = 60_000
+"""How long a table waits for the statement that has added or renamed a column."""
+_RENAMED_BY_HAND = (
+    "if one is another column under a new name, the old column has the earlier values: let the job "
+    "read the topic of the schema changes, and the connector tell those of gh-ost's tables"
+)
+
+
+class AwaitedStatementError(CommitError):
+    """A column is new, and the statement that brought it may be on its way in another topic."""
+
+    def __init__(self, where: str, columns: str) -> None:
+        super().__init__(
+            f"the columns {columns} are new: the table waits for the statement of the source that "
+            "tells whether they were renamed",
+            where=where,
+            fix=f"none is needed: after {_WAIT_MS // 1000} s they are columns of their own",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenameRules:
+    """How one table follows renamed columns.
+
+    Attributes:
+        name: the table's name within the job.
+        state: what the job remembers.
+        can_alias: as in `TableRenaming`.
+    """
+
+    name: str
+    reaction: RenameReaction
+    state: Callable[[], JobState]
+    can_alias: bool
+    now_ms: Callable[[], int]
+
+    def renaming(self, table: FileStoreTable, seen: Collection[str]) -> TableRenaming:
+        """The renames of the table, by the names in messages."""
+        known = self.state().renames.of(self._origins())
+        return TableRenaming(
+            table=table, seen=seen, known=known, reaction=self.reaction, can_alias=self.can_alias
+        )
+
+    def is_of_statements(self) -> bool:
+        """Whether the job reads statements of the databases whose rows the table has."""
+        databases = self.state().renames.databases
+        return any(origin.database in databases for origin in self._origins())
+
+    def has_waited(self) -> bool:
+        """Whether the table was held back for long enough."""
+        held = self.state().held.get(self.name)
+        return held is not None and self.now_ms() - held.since_ms >= _WAIT_MS
+
+    def _origins(self) -> list[Origin]:
+        return [origin for origin, name in self.state().origins.items() if name == self.name]
 
 
 @dataclass(slots=True)
@@ -31,13 +91,62 @@ class SchemaEvolution:
     Attributes:
         name: ``DATABASE.TABLE``.
         full_key: the key of an option of the format in the configuration.
+        renames: make the table follow renamed columns; None: it does not.
     """
 
     rules: EvolutionRules
     name: str = ""
     full_key: Callable[[str], str] = str
+    renames: RenameRules | None = None
     _kept: set[str] = field(init=False, default_factory=set)
     _judged: tuple[int, SourceTable] | None = field(init=False, default=None)
+
+    def follow(
+        self, table: FileStoreTable, description: SourceTable | None
+    ) -> Sequence[JobWarning]:
+        """Rename columns as the source did; else commit what the messages need.
+
+        After a rename the messages are read again, by the new names.
+
+        Args:
+            description: of the messages; None: they need nothing.
+
+        Raises:
+            WrongSourceError: as `apply`, or the table is held back because of a rename.
+            AwaitedStatementError: a column is new, and no statement of the source says why.
+        """
+        warnings = list[JobWarning]()
+        if self.renames is not None:
+            names = [] if description is None else [column.name for column in description.columns]
+            if self._rename(self.renames, table, names, warnings):
+                return warnings
+        if description is not None:
+            warnings += self.apply(table, description)
+        return warnings
+
+    def _rename(
+        self,
+        rules: RenameRules,
+        table: FileStoreTable,
+        names: Sequence[str],
+        warnings: list[JobWarning],
+    ) -> bool:
+        """Rename columns; returns whether the schema has changed."""
+        renaming = rules.renaming(table, names)
+        decision = renaming.decision()
+        if decision.awaited and rules.is_of_statements():
+            columns = ", ".join(map(repr, decision.awaited))
+            if decision.waits and not rules.has_waited():
+                raise AwaitedStatementError(table.location, columns)
+            what = f"the columns {columns} are new, and no statement of the source tells why"
+            warnings.append(
+                JobWarning(table=self.name, what=what, fix=_RENAMED_BY_HAND, is_lasting=True)
+            )
+        if not decision.changes(table.schema):
+            return False
+        for old, new in decision.renames:
+            _LOG.warning("%s follows its source: column %r is now %r", table.location, old, new)
+        return renaming.apply()
 
     def apply(self, table: FileStoreTable, description: SourceTable) -> Sequence[JobWarning]:
         """Commit a new version if the messages need one; return warnings about columns.

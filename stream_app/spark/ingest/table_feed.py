@@ -155,8 +155,8 @@ class TableFeed:
         """
         self._warnings += self.expectations.judge(output.counts.violations)
         description = output.counts.description
-        if description is not None and self.evolution is not None:
-            self._warnings += self.evolution.apply(self.job.table, description)
+        if self.evolution is not None:
+            self._warnings += self.evolution.follow(self.job.table, description)
         self.job.adopt()
         before, now = plan.table.schema.fields.names, self.job.table.schema.fields.names
         self._new_columns.update(set(now).difference(before))

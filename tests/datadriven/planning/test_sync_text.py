@@ -16,7 +16,7 @@ from pathlib import Path
 
 from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import parse_columns
-from stream_app.model.schema.origin import Origin
+from stream_app.model.schema.origin import Origin, ghost_of
 from stream_app.model.schema.source_table import SourceColumn, SourceTable
 from stream_app.planning.sync.column_remarks import shard_differences
 from stream_app.planning.sync.named_tables import why_never
@@ -28,7 +28,6 @@ from stream_app.planning.sync.target_tables import (
     SyncRules,
     TargetTable,
     decide_target,
-    ghost_of,
 )
 from tests.support.suite.datadriven import Case, run_file
 

@@ -10,7 +10,11 @@ from typing import Any
 import pytest
 
 from stream_app.app.cli.main import main
+from stream_app.app.ops.check.sum_sides import sum_sides
+from stream_app.model.finding import FindingKind
+from stream_app.table.opening import open_table
 from tests.support.tables.small_table import Change, SmallTable, small_table
+from tests.testbed.database_proof import database_proof
 from tests.testbed.servers.mariadb import PASSWORD
 from tests.testbed.servers.mariadb import USER as MARIADB_USER
 from tests.testbed.servers.postgres import USER
@@ -22,6 +26,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 NOT_HASHED = ("bits", "address", "numbers")
 NOT_OF_MARIADB = (*NOT_HASHED, "float", "double")
 ROWS = 60
+STEPS = 40
 
 
 def compared_kinds(left_out: tuple[str, ...]) -> dict[str, Kind]:
@@ -123,3 +128,32 @@ def test_mariadb_hashes_every_kind_but_floats_alike(
         database.execute("update t set c2 = 77 where k = 3")
         code, text = check(capsys, *words)
         assert (code, "k = 3\n" in text) == (1, True), text
+
+
+@pytest.mark.spark
+def test_tables_of_a_job_are_equal_to_their_databases(
+    tmp_path: Path, testbed: Testbed, seed: int
+) -> None:
+    """Twelve tables of each database, whose changes Debezium has sent."""
+    urls = (
+        f"jdbc:postgresql://127.0.0.1:{testbed.postgres.port}/sums_pg?user={USER}",
+        f"jdbc:mariadb://{MARIADB_USER}:{PASSWORD}@127.0.0.1:{testbed.mariadb.port}/sums_my",
+    )
+    left_out: dict[str, list[str]] = {}
+    with database_proof(tmp_path, testbed, seed, name="sums") as proof:
+        proof.work(STEPS)
+        proof.drain()
+        for url, (database, workload) in zip(urls, proof.workloads.items(), strict=True):
+            for source in workload.tables:
+                table = open_table(str(proof.location(database, source.name)))
+                relation = f"{database.name if 'mariadb' in url else 'shop'}.{source.name}"
+                sides = sum_sides(table, url, relation, 0.0, open_table)
+                assert {finding.kind for finding in sides.findings()} <= {FindingKind.NOT_COMPARED}
+                assert sides.equal is not None, relation
+                left_out.setdefault(database.name, []).extend(sides.left_out)
+    assert left_out == {
+        "sums_pg": ["address (inet)", "bits (bit(12))"],
+        "sums_my": [
+            *("weight (float)", "height (double)", "f (float)", "d (double)", "bits (bit(12))"),
+        ],
+    }

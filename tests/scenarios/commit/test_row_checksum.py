@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from stream_app.app.ops.inspect.overview import overview
 from stream_app.errors import CommitConflictError
 from stream_app.format.binary_row import serialize_row
 from stream_app.model.options.table_options import ROW_CHECKSUM
@@ -63,6 +64,18 @@ def findings(table: FileStoreTable) -> tuple[list[str], list[str]]:
     return [finding.kind.value for finding in check.findings()], check.report.left_out
 
 
+def shown(table: FileStoreTable) -> str:
+    """What people see of the checksum."""
+    return overview(table, table.snapshots.latest()).checksum or ""
+
+
+def test_a_table_that_cannot_keep_one_says_why(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    TableWriter(table).write(FIRST)
+    assert shown(table) == "none: without a changelog its writers do not know the rows before"
+    assert ROW_SUM_PROPERTY not in (newest(table).properties or {})
+
+
 @pytest.mark.parametrize("producer", ["input", "lookup", "full-compaction"])
 def test_every_epoch_carries_the_checksum_of_its_rows(tmp_path: Path, producer: str) -> None:
     table = a_table(tmp_path, changelog_producer=producer)
@@ -103,8 +116,11 @@ def test_updates_without_the_row_before_make_it_unknown(tmp_path: Path) -> None:
     writer.write([("+U", row(1, "b"))])
     assert not record_below(table, newest(table)).is_whole
     assert "stream-app analyze" in findings(table)[1][0]
-    assert publish_row_checksum(table, threads=1)
+    assert "unknown since snapshot 2" in shown(table)
+    published = publish_row_checksum(table, threads=1)
+    assert published is not None
     assert is_right(table)
+    assert f"{record_below(table, published).total.digits}, of 8 rows" in shown(table)
 
 
 def test_changes_that_came_twice_are_a_finding_until_it_is_made_anew(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.tables_of_job import WholeDatabase
 from stream_app.app.tables.database_tables import DatabaseTables
-from stream_app.app.tables.table_pipeline import job_pipeline, row_settings
+from stream_app.app.tables.source_statements import evolution_of, statements_of
+from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.spark.epoch.epoch_plan import EpochShape
@@ -30,7 +31,6 @@ from stream_app.spark.ingest.epoch_rounds import EpochRounds
 from stream_app.spark.ingest.epoch_tables import HoldingTables
 from stream_app.spark.ingest.job_state import JobStateFile, state_of
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
-from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
@@ -88,7 +88,7 @@ class DatabaseJob:
         """The job begins again, perhaps with other settings."""
         self.sync = replace(self.sync, **sync)
         self.config = replace(self.config, tables=replace(self.database, sync=self.sync))
-        state = JobStateFile(self.checkpoint)
+        self.state = state = JobStateFile(self.checkpoint)
         self.tables = DatabaseTables(
             tables=self.database, state=state, clock=self.clock,
             feed_of=self._feed, quarantine=self._quarantine,
@@ -109,6 +109,7 @@ class DatabaseJob:
                 runner=self.runner,
                 clock=self.clock,
                 newcomers=self.tables,
+                read_statements=statements_of(self.database, state, self.clock.now_ms),
             )
         )
 
@@ -190,7 +191,6 @@ class DatabaseJob:
         self._letters("").write(epoch, messages)
 
     def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
-        rules = row_settings(self.database, table).evolution
         return TableFeed(
             name=name,
             job=TableJob(table, CompactHere),
@@ -198,5 +198,5 @@ class DatabaseJob:
             quarantine=self._letters(name),
             listener=Reports(),
             expectations=BrokenExpectations(f"ods.{name}"),
-            evolution=None if rules is None else SchemaEvolution(rules, f"ods.{name}"),
+            evolution=evolution_of(self.database, name, table, self.state, self.clock.now_ms),
         )

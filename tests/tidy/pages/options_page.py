@@ -118,6 +118,8 @@ MEANINGS = {
     "sync.metadata-column-prefix": "Before the name of each metadata column.",
     "sync.max-tables": "So many tables the job makes. Messages of further source tables go to the "
     "quarantine.",
+    "sync.renames": "What a table does when its source has renamed a column: `follow`, "
+    "`new-column` or `hold` ([renamed columns](schemas.md#renamed-columns)).",
     "sync.filter": "The condition of rows that belong into a table, of each table with its columns "
     "([filters](computed-columns.md#filters)).",
     "sync.table-mapping.…": "A source table's name → the table's name; `table`, or "
@@ -129,6 +131,7 @@ MEANINGS = {
     "sync.options.…": "Options of Paimon for all tables, below.",
     "sync.tables.…": "Of one table by its name: `NAME.primary-keys`, `NAME.partition-keys`, "
     "`NAME.computed-column`, `NAME.metadata-column`, `NAME.metadata-column-prefix`, `NAME.filter`, "
+    "`NAME.renames`, "
     "`NAME.unknown-columns`, `NAME.missing-columns`, `NAME.narrowed-columns`, "
     "`NAME.column-aliases`, `NAME.truncate`, `NAME.options.…`. These outweigh everything else.",
     "expectations.…": "A condition that rows must meet, by its name: `NAME.condition`, "

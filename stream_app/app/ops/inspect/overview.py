@@ -11,6 +11,7 @@ from stream_app.app.ops.inspect.table_facts import sorted_runs_max
 from stream_app.app.ops.inspect.views import columns_text
 from stream_app.app.text.listing import size_text, time_text
 from stream_app.model.bucket_id import BucketId
+from stream_app.model.checksum.summed_rows import NOT_ASKED, why_unsummed
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.options.iceberg_options import DISABLED, METADATA_ICEBERG_STORAGE
@@ -21,6 +22,7 @@ from stream_app.planning.commit.source_proofs import proof_of
 from stream_app.planning.compact.waiting_rows import waiting_text
 from stream_app.planning.iceberg.visible_files import iceberg_levels, unseen_rows
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.row_sum_records import record_below
 from stream_app.table.versions.waiting_row_count import rows_that_wait
 
 _HOW = {
@@ -40,6 +42,7 @@ class Overview:
         compaction_policy: the rules that a job chose, and why; None: the table's options are.
         waiting_rows: rows of the shown snapshot that wait for a compaction; see `TableStatus`.
         iceberg: what Iceberg's readers do not see yet; None: nothing, or they have no metadata.
+        checksum: of all rows, or why it is unknown; None: the table does not ask for one.
         proof: when the table was equal to its source; None: nobody has recorded it.
         bucket_advice: problems with the sizes of buckets, and the remedy.
     """
@@ -62,6 +65,7 @@ class Overview:
     compaction_policy: str | None
     waiting_rows: int
     iceberg: str | None
+    checksum: str | None
     proof: str | None
     bucket_advice: str | None
 
@@ -90,6 +94,7 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
         compaction_trigger=table.options.compaction_trigger,
         compaction_policy=chosen_rules(table, snapshot),
         waiting_rows=rows_that_wait(table, snapshot, entries),
+        checksum=_checksum(table, snapshot),
         proof=None if proof is None else proof.text(table.clock.now_ms()),
         iceberg=_unseen_by_iceberg(table, entries),
         bucket_advice=_bucket_advice(table, entries),
@@ -120,6 +125,8 @@ def overview_lines(table: Overview) -> list[str]:
         pairs["waiting"] = waiting_text(table.waiting_rows)
     if table.iceberg:
         pairs["iceberg"] = table.iceberg
+    if table.checksum:
+        pairs["checksum"] = table.checksum
     if table.proof:
         pairs["proven"] = table.proof
     if table.bucket_advice:
@@ -143,6 +150,20 @@ def _unseen_by_iceberg(table: FileStoreTable, entries: Sequence[ManifestEntry]) 
         f"readers lack {rows} in {buckets} until a compaction to level {levels.least}; "
         f"they see {seen}"
     )
+
+
+def _checksum(table: FileStoreTable, snapshot: Snapshot | None) -> str | None:
+    why = why_unsummed(table.schema)
+    if why == NOT_ASKED or snapshot is None:
+        return None
+    if why:
+        return f"none: {why}"
+    record = record_below(table, snapshot)
+    if not record.is_whole:
+        return (
+            f"unknown since snapshot {record.origin}: stream-app analyze TABLE --checksum reads it"
+        )
+    return f"{record.total.digits}, of {record.total.rows:,} rows"
 
 
 def _bucket_advice(table: FileStoreTable, entries: Sequence[ManifestEntry]) -> str | None:

@@ -1,0 +1,82 @@
+"""Reads the source's statements from its messages, and makes tables follow their renames.
+
+Called by `job_rounds` for the statements, and by `job_feeds` for each table of a whole database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from stream_app.app.config.tables_of_job import TablesOfJob, WholeDatabase
+from stream_app.app.tables.format_setup import takes_aliases
+from stream_app.app.tables.table_pipeline import row_settings
+from stream_app.cdc.ddl_messages import DdlOf, ddl_messages
+from stream_app.model.renames.ddl import parsed_statements
+from stream_app.model.renames.source_renames import RenameReaction, SourceRenames
+from stream_app.spark.ingest.job_state import JobStateFile
+from stream_app.spark.ingest.schema_evolution import RenameRules, SchemaEvolution
+from stream_app.table.file_store_table import FileStoreTable
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStatements:
+    """Remembers, in the job's state, what statements have renamed."""
+
+    ddl_of: DdlOf
+    state: JobStateFile
+    now_ms: Callable[[], int]
+
+    def __call__(self, messages: pa.Table) -> None:
+        """Read messages that may carry statements; those that were read before change nothing."""
+        renames = self.state.state.renames
+        self.state.update(renames=renames_with(renames, self.ddl_of, messages, self.now_ms()))
+
+
+def renames_with(
+    renames: SourceRenames, ddl_of: DdlOf | None, messages: pa.Table, now_ms: int
+) -> SourceRenames:
+    """The renames so far, after the statements in messages."""
+    if ddl_of is None:
+        return renames
+    for message in ddl_messages(messages, ddl_of):
+        further = renames.read_up_to(message.topic, message.partition, message.offset)
+        if further is not None:
+            statements = parsed_statements(message.ddl.text)
+            renames = further.after(message.ddl.database, statements, now_ms)
+    return renames
+
+
+def statements_of(
+    tables: WholeDatabase, state: JobStateFile, now_ms: Callable[[], int]
+) -> SourceStatements | None:
+    """The reader of a job's statements; None: messages of the format carry none."""
+    ddl_of = tables.reader.ddl_of
+    return None if ddl_of is None else SourceStatements(ddl_of, state, now_ms)
+
+
+def evolution_of(
+    tables: TablesOfJob,
+    name: str,
+    table: FileStoreTable,
+    state: JobStateFile,
+    now_ms: Callable[[], int],
+) -> SchemaEvolution | None:
+    """What makes a table of a job follow its source; None: it does not."""
+    rows = row_settings(tables, table)
+    if rows.evolution is None:
+        return None
+    renames = None
+    if isinstance(tables, WholeDatabase) and tables.reader.ddl_of is not None:
+        reaction = tables.sync.renames_of(name)
+        if reaction is not RenameReaction.NEW_COLUMN:
+            renames = RenameRules(
+                name=name,
+                reaction=reaction,
+                state=lambda: state.state,
+                can_alias=takes_aliases(rows.source),
+                now_ms=now_ms,
+            )
+    return SchemaEvolution(rows.evolution, tables.full_name(name), tables.full_key, renames)

@@ -1,0 +1,88 @@
+"""Finds the messages that carry a statement of the source, such as an ALTER TABLE.
+
+Such a message means no row. A dialect says where it has the statement; `model.renames.ddl` reads
+its text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.arrow_buffers import Bools, bools_of
+from stream_app.cdc.json_records.documents import JsonNumber, load_document
+from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.source_tables import NO_TABLE, Codes
+
+_SIGNS = ('"ddl"', '"sql"')
+
+
+@dataclass(frozen=True, slots=True)
+class DdlText:
+    """A statement of the source, and the database in which it ran."""
+
+    database: str
+    text: str
+
+
+DdlOf = Callable[[dict[str, Any]], DdlText | None]
+"""A message's document → its statement; None: it has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DdlMessage:
+    """A message with a statement, and its place in the source."""
+
+    topic: str
+    partition: int
+    offset: int
+    ddl: DdlText
+
+
+def with_signs_of_ddl(messages: pa.RecordBatch, codes: Codes) -> Bools:
+    """The mask of messages that may carry a statement: bool [n].
+
+    Args:
+        codes: of `Origins`; only messages without a table are looked at.
+    """
+    mask: Bools = codes == NO_TABLE
+    if mask.any():
+        mask[mask] = _with_signs(messages.column("value").filter(pa.array(mask)))
+    return mask
+
+
+def _with_signs(values: pa.Array) -> Bools:
+    signs = np.zeros(len(values), np.bool_)
+    for sign in _SIGNS:
+        signs |= bools_of(pc.match_substring(values, pattern=sign))
+    return signs
+
+
+def ddl_messages(messages: pa.Table, ddl_of: DdlOf) -> Iterator[DdlMessage]:
+    """The statements in messages, in the order of the table."""
+    signs = _with_signs(messages.column("value").combine_chunks())
+    for row in messages.filter(pa.array(signs)).to_pylist():  # a loop over statements
+        try:
+            document = load_document(row["value"])
+        except UnreadableRecordError:
+            continue
+        if isinstance(document, dict) and document.keys() == {"schema", "payload"}:
+            document = document["payload"]
+        ddl = ddl_of(document) if isinstance(document, dict) else None
+        if ddl is not None:
+            yield DdlMessage(
+                topic=row["topic"], partition=row["partition"], offset=row["offset"], ddl=ddl
+            )
+
+
+def text_at(document: dict[str, Any], database: str, text: str) -> DdlText | None:
+    """The statement in a field, and the database in another one."""
+    sql, name = document.get(text), document.get(database)
+    if not isinstance(sql, str) or isinstance(sql, JsonNumber) or not sql:
+        return None
+    return DdlText(name if isinstance(name, str) else "", sql)

@@ -1,0 +1,1 @@
+"""What statements of the source rename: read from their text, and remembered."""

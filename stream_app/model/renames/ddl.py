@@ -1,0 +1,235 @@
+"""Reads the few statements of MySQL and MariaDB that rename columns and tables.
+
+A small grammar of its own, because sqlglot does not read a RENAME of several tables. It reads
+ALTER, RENAME, CREATE and DROP TABLE, and of their clauses only names. Every other statement means
+nothing here.
+
+Source: MySQL 8.4 Reference Manual, "ALTER TABLE Statement", "RENAME TABLE Statement"; MariaDB
+documentation, "ALTER TABLE".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+_TOKENS = re.compile(
+    r"""
+    /\*(?!M?!).*?\*/ | /\*M?!\d* | \*/ | --(?=\s|$)[^\n]* | \#[^\n]*
+    | `(?P<back>(?:[^`]|``)*)` | "(?P<double>(?:[^"\\]|\\.|"")*)"
+    | '(?P<text>(?:[^'\\]|\\.|'')*)' | (?P<word>[\w$]+) | (?P<sign>\S)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_NO_COLUMN = (
+    *("index", "key", "unique", "primary", "fulltext", "spatial", "constraint", "foreign"),
+    *("check", "partition", "period", "system"),
+)
+"""The words behind ADD or DROP that begin something else than a column."""
+
+
+class TableName(NamedTuple):
+    """A table in a statement; without a database it is of the statement's own one."""
+
+    database: str
+    table: str
+
+
+class Renaming(NamedTuple):
+    """A column gets another name."""
+
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlteredTable:
+    """ALTER TABLE.
+
+    Attributes:
+        renames: in the order of the statement.
+        added, dropped: the names of columns.
+        new_name: another name for the table; None: it keeps its own.
+    """
+
+    table: TableName
+    renames: tuple[Renaming, ...] = ()
+    added: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    new_name: TableName | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RenamedTables:
+    """RENAME TABLE: from and to, in the order of the statement."""
+
+    pairs: tuple[tuple[TableName, TableName], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MadeTable:
+    """CREATE TABLE, or DROP TABLE: what had the name before is gone."""
+
+    tables: tuple[TableName, ...]
+
+
+Statement = AlteredTable | RenamedTables | MadeTable
+
+
+def parsed_statements(text: str) -> list[Statement]:
+    """The statements that rename columns, or give and take names of tables."""
+    statements = (_statement(tokens) for tokens in _split(_tokens(text), ";"))
+    return [statement for statement in statements if statement is not None]
+
+
+class _SqlToken(NamedTuple):
+    """A token: its text, and whether it may be a keyword."""
+
+    text: str
+    is_bare: bool
+    is_name: bool
+
+    def says(self, *words: str) -> bool:
+        return self.is_bare and self.text.lower() in words
+
+
+class _ReadError(Exception):
+    """The text is no statement that this grammar reads."""
+
+
+class _Tokens:
+    """Tokens that are taken from left to right."""
+
+    def __init__(self, tokens: Sequence[_SqlToken]) -> None:
+        self._tokens = tokens
+        self._at = 0
+
+    def takes(self, *words: str) -> bool:
+        """Take one of some words, if it comes next."""
+        if is_next := self.comes(*words):
+            self._at += 1
+        return is_next
+
+    def comes(self, *words: str) -> bool:
+        return self._at < len(self._tokens) and self._tokens[self._at].says(*words)
+
+    def skip(self, *words: str) -> None:
+        while self.takes(*words):
+            pass
+
+    def name(self) -> str:
+        if self._at >= len(self._tokens) or not self._tokens[self._at].is_name:
+            raise _ReadError
+        self._at += 1
+        return self._tokens[self._at - 1].text
+
+    def table(self) -> TableName:
+        first = self.name()
+        return TableName(first, self.name()) if self.takes(".") else TableName("", first)
+
+    def rest(self) -> Sequence[_SqlToken]:
+        return self._tokens[self._at :]
+
+
+def _tokens(text: str) -> list[_SqlToken]:
+    tokens = []
+    for match in _TOKENS.finditer(text):
+        kind = match.lastgroup
+        if kind == "back":
+            tokens.append(_SqlToken(match[kind].replace("``", "`"), False, True))
+        elif kind == "double":
+            tokens.append(_SqlToken(match[kind].replace('""', '"'), False, True))
+        elif kind is not None:
+            tokens.append(_SqlToken(match[kind], kind != "text", kind == "word"))
+    return tokens
+
+
+def _split(tokens: Sequence[_SqlToken], sign: str) -> Iterator[_Tokens]:
+    """The parts between signs that stand outside of brackets."""
+    depth, begin = 0, 0
+    for at, token in enumerate(tokens):
+        depth += token.says("(") - token.says(")")
+        if depth == 0 and token.says(sign):
+            yield _Tokens(tokens[begin:at])
+            begin = at + 1
+    yield _Tokens(tokens[begin:])
+
+
+def _statement(tokens: _Tokens) -> Statement | None:
+    try:
+        if tokens.takes("alter"):
+            tokens.skip("online", "ignore")
+            return _altered(tokens) if tokens.takes("table") else None
+        if tokens.takes("rename"):
+            return _renamed(tokens) if tokens.takes("table", "tables") else None
+        if tokens.takes("create"):
+            tokens.skip("or", "replace")
+            return _made(tokens, [tokens]) if tokens.takes("table") else None
+        if tokens.takes("drop"):
+            return _made(tokens, None) if tokens.takes("table", "tables") else None
+    except _ReadError:
+        pass
+    return None
+
+
+def _altered(tokens: _Tokens) -> AlteredTable:
+    tokens.skip("if", "exists")
+    table = tokens.table()
+    renames: list[Renaming] = []
+    added: list[str] = []
+    dropped: list[str] = []
+    new_name = None
+    for clause in _split(tokens.rest(), ","):
+        if clause.takes("change"):
+            clause.skip("column", "if", "exists")
+            renames.append(Renaming(clause.name(), clause.name()))
+        elif clause.takes("rename"):
+            if clause.takes("column"):
+                clause.skip("if", "exists")
+                old = clause.name()
+                clause.skip("to")
+                renames.append(Renaming(old, clause.name()))
+            elif not clause.comes("index", "key"):
+                clause.skip("to", "as", "=")
+                new_name = clause.table()
+        elif clause.takes("add"):
+            added += _added(clause)
+        elif clause.takes("drop") and not clause.comes(*_NO_COLUMN):
+            clause.skip("column", "if", "exists")
+            dropped.append(clause.name())
+    return AlteredTable(
+        table=table,
+        renames=tuple(pair for pair in renames if pair.old != pair.new),
+        added=tuple(added),
+        dropped=tuple(dropped),
+        new_name=new_name,
+    )
+
+
+def _added(clause: _Tokens) -> list[str]:
+    if not clause.takes("column") and clause.comes(*_NO_COLUMN):
+        return []
+    clause.skip("column", "if", "not", "exists")
+    if not clause.takes("("):
+        return [clause.name()]
+    inner = clause.rest()[:-1]
+    return [column.name() for column in _split(inner, ",") if not column.comes(*_NO_COLUMN)]
+
+
+def _renamed(tokens: _Tokens) -> RenamedTables:
+    tokens.skip("if", "exists")
+    pairs = []
+    for pair in _split(tokens.rest(), ","):
+        old = pair.table()
+        pair.skip("wait", "nowait", "to")
+        pairs.append((old, pair.table()))
+    return RenamedTables(tuple(pairs))
+
+
+def _made(tokens: _Tokens, parts: Sequence[_Tokens] | None) -> MadeTable:
+    """CREATE names one table, in one part; DROP has a part for each."""
+    tokens.skip("if", "not", "exists")
+    parts = list(_split(tokens.rest(), ",")) if parts is None else parts
+    return MadeTable(tuple(part.table() for part in parts))

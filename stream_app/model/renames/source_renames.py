@@ -1,0 +1,177 @@
+"""Remembers which columns the source's statements have renamed. Pure.
+
+A statement comes in a topic of its own, or beside the rows. So it may be read long before the first
+row with the new name, and is remembered until then. `column_renames` decides what the table does.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from stream_app.model.renames.ddl import (
+    AlteredTable,
+    MadeTable,
+    RenamedTables,
+    Renaming,
+    Statement,
+    TableName,
+)
+from stream_app.model.schema.origin import Origin, ghost_of
+
+
+class RenameReaction(enum.Enum):
+    """What a table does when its source has renamed a column."""
+
+    FOLLOW = "follow"
+    NEW_COLUMN = "new-column"
+    HOLD = "hold"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRenames:
+    """The renamed columns of one source table.
+
+    Attributes:
+        pairs: in their order.
+        present: names that statements have given to columns, and not taken since.
+        unclear: renames whose names other columns got in the same statement, such as a swap.
+        since_ms: when the newest of these was read.
+        is_partial: a swap made the table, and its statements were not all read.
+    """
+
+    pairs: tuple[Renaming, ...] = ()
+    present: tuple[str, ...] = ()
+    unclear: tuple[Renaming, ...] = ()
+    since_ms: int = 0
+    is_partial: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceRenames:
+    """What all statements so far have renamed.
+
+    Attributes:
+        databases: of which statements were read.
+        offsets: ``TOPIC/PARTITION`` → up to where statements were read.
+    """
+
+    tables: Mapping[Origin, TableRenames] = field(default_factory=dict)
+    databases: tuple[str, ...] = ()
+    offsets: Mapping[str, int] = field(default_factory=dict)
+
+    def of(self, origins: Sequence[Origin]) -> list[TableRenames]:
+        """The renames of some source tables."""
+        return [self.tables[origin] for origin in origins if origin in self.tables]
+
+    def after(self, database: str, statements: Sequence[Statement], now_ms: int) -> SourceRenames:
+        """These, after further statements that ran in a database."""
+        tables = dict(self.tables)
+        for statement in statements:
+            match statement:
+                case AlteredTable():
+                    _alter(tables, database, statement, now_ms)
+                case RenamedTables(pairs):
+                    _rename(tables, database, pairs)
+                case MadeTable(names):
+                    for name in names:
+                        if ghost_of(name.table):
+                            tables[_origin(name, database)] = TableRenames()
+        databases = dict.fromkeys((*self.databases, database))
+        return replace(self, tables=tables, databases=tuple(filter(None, databases)))
+
+    def read_up_to(self, topic: str, partition: int, offset: int) -> SourceRenames | None:
+        """These, after a message was read; None: it was read before."""
+        place = f"{topic}/{partition}"
+        if offset < self.offsets.get(place, 0):
+            return None
+        return replace(self, offsets={**self.offsets, place: offset + 1})
+
+    def document(self) -> dict[str, Any]:
+        """These as JSON."""
+        return {
+            "databases": self.databases,
+            "offsets": self.offsets,
+            "tables": [
+                {**asdict(origin), **asdict(renames)}
+                for origin, renames in sorted(self.tables.items())
+            ],
+        }
+
+
+def source_renames(document: Mapping[str, Any]) -> SourceRenames:
+    """The renames in a document of `SourceRenames.document`."""
+    return SourceRenames(
+        databases=tuple(document["databases"]),
+        offsets=dict(document["offsets"]),
+        tables={
+            Origin(one["database"], one["schema"], one["table"]): TableRenames(
+                pairs=tuple(Renaming(*pair) for pair in one["pairs"]),
+                present=tuple(one["present"]),
+                unclear=tuple(Renaming(*pair) for pair in one["unclear"]),
+                since_ms=int(one["since_ms"]),
+                is_partial=bool(one["is_partial"]),
+            )
+            for one in document["tables"]
+        },
+    )
+
+
+NO_RENAMES = SourceRenames()
+
+
+_Tables = dict[Origin, TableRenames]
+
+
+def _alter(tables: _Tables, database: str, statement: AlteredTable, now_ms: int) -> None:
+    origin = _origin(statement.table, database)
+    known = tables.get(origin, TableRenames())
+    gone = {*(pair.old for pair in statement.renames), *statement.dropped}
+    come = [*(pair.new for pair in statement.renames), *statement.added]
+    if gone or come:
+        present = (name for name in known.present if name not in gone)
+        unclear = tuple(
+            pair
+            for pair in statement.renames
+            if pair.new in gone or pair.old in {other.new for other in statement.renames}
+        )
+        clear = tuple(pair for pair in statement.renames if pair not in unclear)
+        tables[origin] = replace(
+            known,
+            pairs=known.pairs + clear,
+            present=tuple(dict.fromkeys((*present, *come))),
+            unclear=known.unclear + unclear,
+            since_ms=now_ms if unclear else known.since_ms,
+        )
+    if statement.new_name is not None:
+        _rename(tables, database, ((statement.table, statement.new_name),))
+
+
+def _rename(tables: _Tables, database: str, pairs: Sequence[tuple[TableName, TableName]]) -> None:
+    """Give tables other names; a ghost that takes its table's place goes on with its renames."""
+    before = dict(tables)
+    for old, new in ((_origin(old, database), _origin(new, database)) for old, new in pairs):
+        moved = tables.pop(old, None)
+        if ghost_of(old.table) == new.table:
+            table, ghost = before.get(new, TableRenames()), moved
+            tables[new] = replace(table, is_partial=True) if ghost is None else _both(table, ghost)
+        elif moved is not None:
+            tables[new] = moved
+
+
+def _both(table: TableRenames, ghost: TableRenames) -> TableRenames:
+    gone = {pair.old for pair in ghost.pairs}
+    present = (name for name in table.present if name not in gone)
+    return TableRenames(
+        pairs=table.pairs + ghost.pairs,
+        present=tuple(dict.fromkeys((*present, *ghost.present))),
+        unclear=table.unclear + ghost.unclear,
+        since_ms=max(table.since_ms, ghost.since_ms),
+        is_partial=table.is_partial or ghost.is_partial,
+    )
+
+
+def _origin(name: TableName, database: str) -> Origin:
+    return Origin(name.database or database, "", name.table)

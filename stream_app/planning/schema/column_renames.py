@@ -1,0 +1,215 @@
+"""Decides what a table does when its source has renamed a column. Pure.
+
+The source's statement says which name became which. A row with the new name says that the time has
+come: the table's column gets it. From then on values under the old name go to the same column,
+because older rows may still be under way. The table's option `RENAMED_COLUMNS` has these names.
+
+Where names alone do not tell which column a value is of, the table is held back instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from stream_app.model.options.table_options import RENAMED_COLUMNS
+from stream_app.model.renames.ddl import Renaming
+from stream_app.model.renames.source_renames import RenameReaction, TableRenames
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.planning.schema.schema_changes import RenameColumn, SchemaChange, SetOption
+
+RENAMES = "renames"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenameDecision:
+    """What a table does.
+
+    Attributes:
+        renames: columns that get other names.
+        aliases: every name of the source that means another column of the table, afterwards.
+        problem: why the table is held back; empty: it is not.
+        fix: its remedy.
+        awaited: columns of which no statement was read so far.
+        waits: whether such a statement may still come.
+    """
+
+    renames: tuple[Renaming, ...] = ()
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    problem: str = ""
+    fix: str = ""
+    awaited: tuple[str, ...] = ()
+    waits: bool = True
+
+    def changes(self, schema: TableSchema) -> list[SchemaChange]:
+        """The changes of the table's schema."""
+        changes: list[SchemaChange] = [RenameColumn(old, new) for old, new in self.renames]
+        for key, value in options_of_renamed(self.aliases).items():
+            if value != schema.options.get(key):
+                changes.append(SetOption(key, value))
+        return changes
+
+
+def column_renames(
+    schema: TableSchema,
+    seen: Collection[str],
+    known: Sequence[TableRenames],
+    reaction: RenameReaction,
+    *,
+    can_alias: bool = True,
+) -> RenameDecision:
+    """Decide by the names in messages and the statements so far.
+
+    Args:
+        seen: columns of the messages; a renamed column may have both names in one epoch.
+        known: the renames of the source tables whose rows the table has.
+        can_alias: whether the format takes values under an old name.
+    """
+    return _NameSearch(schema, known, reaction, can_alias).decide(seen)
+
+
+def renames_in_new(
+    names: Collection[str], keys: Collection[str], known: Sequence[TableRenames]
+) -> dict[str, str]:
+    """Of columns of which a table is made: earlier name → the name of the same column now.
+
+    The messages may be from before and after a rename.
+    """
+    spelled = {name.lower(): name for name in names}
+    later = {pair.old.lower(): pair.new.lower() for renames in known for pair in renames.pairs}
+    present = {name.lower() for renames in known for name in renames.present}
+    renamed: dict[str, str] = {}
+    for name in spelled.keys() - present:
+        passed, last = {name}, name
+        while (following := later.get(last)) is not None and following not in passed:
+            last = following
+            passed.add(last)
+        if last != name and last in spelled and spelled[last] not in keys:
+            renamed[spelled[name]] = spelled[last]
+    return renamed
+
+
+def options_of_renamed(aliases: Mapping[str, str]) -> dict[str, str]:
+    """The table's option, if a name of the source means another column."""
+    text = ", ".join(f"{old}={new}" for old, new in sorted(aliases.items()))
+    return {RENAMED_COLUMNS.key: text} if text else {}
+
+
+def renamed_columns(schema: TableSchema) -> dict[str, str]:
+    """Old name → the table's column, from the table's option."""
+    text = schema.options.get(RENAMED_COLUMNS.key, "")
+    pairs = (part.partition("=") for part in text.split(","))
+    names = schema.fields.names
+    aliases = {old.strip(): new.strip() for old, _, new in pairs}
+    return {old: new for old, new in aliases.items() if new in names and old not in names}
+
+
+class _NameSearch:
+    """The table's names while one decision follows the other; MySQL's have no case."""
+
+    def __init__(
+        self,
+        schema: TableSchema,
+        known: Sequence[TableRenames],
+        reaction: RenameReaction,
+        can_alias: bool,
+    ) -> None:
+        self._schema, self._known = schema, known
+        self._reaction, self._can_alias = reaction, can_alias
+        self._names = {name.lower(): name for name in schema.fields.names}
+        self._aliases = renamed_columns(schema)
+        self._present = {name.lower() for renames in known for name in renames.present}
+        pairs = [pair for renames in known for pair in renames.pairs]
+        self._back = {pair.new.lower(): pair.old.lower() for pair in pairs}
+        self._forth = {pair.old.lower(): pair.new.lower() for pair in pairs}
+
+    def decide(self, seen: Collection[str]) -> RenameDecision:
+        if problem := self._unclear():
+            return problem
+        renames: list[Renaming] = []
+        awaited: list[str] = []
+        for name in seen:
+            if name in self._names.values() or name in self._aliases:
+                continue
+            if (column := self._later_name(name)) is not None:
+                self._aliases[name] = column
+            elif (old := self._earlier_name(name)) is not None:
+                if problem := self._problem(old, name):
+                    return problem
+                self._rename(old, name)
+                renames.append(Renaming(old, name))
+            elif name.lower() not in self._present:
+                awaited.append(name)
+        return RenameDecision(
+            renames=tuple(renames),
+            aliases=self._aliases,
+            awaited=tuple(awaited),
+            waits=not any(known.is_partial for known in self._known),
+        )
+
+    def _rename(self, old: str, new: str) -> None:
+        del self._names[old.lower()]
+        self._names[new.lower()] = new
+        aliases = {name: new if to == old else to for name, to in self._aliases.items()}
+        self._aliases = {**aliases, old: new}
+        self._aliases.pop(new, None)
+
+    def _later_name(self, name: str) -> str | None:
+        """The table's column that the source called so before; None: there is none."""
+        if name.lower() in self._present:
+            return None
+        return self._followed(name, self._forth)
+
+    def _earlier_name(self, name: str) -> str | None:
+        """The table's column that the source calls so now; None: there is none."""
+        return self._followed(name, self._back)
+
+    def _followed(self, name: str, steps: Mapping[str, str]) -> str | None:
+        lowered = name.lower()
+        passed = {lowered}
+        while (next_name := steps.get(lowered)) is not None and next_name not in passed:
+            lowered = next_name
+            passed.add(lowered)
+            if lowered in self._names:
+                return self._names[lowered]
+        return None
+
+    def _unclear(self) -> RenameDecision | None:
+        """Names that other columns have got."""
+        for old, new in self._aliases.items():
+            if old.lower() in self._present and self._forth.get(old.lower()):
+                return RenameDecision(
+                    problem=f"the source has renamed column {old!r}, which is {new!r} here, and "
+                    f"has a new column {old!r}",
+                    fix=f"stream-app alter TABLE --add-column '{old} TYPE', then resume",
+                )
+        for known in self._known:
+            for old, new in known.unclear:
+                both = {old.lower(), new.lower()} & self._names.keys()
+                if both and self._schema.time_millis <= known.since_ms:
+                    return RenameDecision(
+                        problem=f"the source has renamed column {old!r} to {new!r}, and has given "
+                        "one of the names to another column at once",
+                        fix=f"stream-app alter TABLE --rename-column …, then resume; {_OTHERWISE}",
+                    )
+        return None
+
+    def _problem(self, old: str, new: str) -> RenameDecision | None:
+        why = ""
+        if self._reaction is RenameReaction.HOLD:
+            why = "and sync.renames is 'hold'"
+        elif old in (*self._schema.primary_keys, *self._schema.partition_keys):
+            why = "and it is a column of the key, whose earlier rows may still come"
+        elif old.lower() in self._present:
+            why = f"and has a new column {old!r}"
+        elif not self._can_alias:
+            why = "and missing-columns is neither 'warn' nor 'ignore'"
+        if not why:
+            return None
+        return RenameDecision(
+            problem=f"the source has renamed column {old!r} to {new!r}, {why}",
+            fix=f"stream-app alter TABLE --rename-column {old}={new}, then resume; {_OTHERWISE}",
+        )
+
+
+_OTHERWISE = "or set sync.tables.NAME.renames = 'new-column'"

@@ -1,0 +1,54 @@
+"""Renames a table's columns as its source has, in one new version of its schema.
+
+`planning.schema.column_renames` decides; readers find older files by the columns' ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from stream_app.errors import WrongSourceError
+from stream_app.model.renames.source_renames import RenameReaction, TableRenames
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.planning.schema.column_renames import RenameDecision, column_renames
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.schema.alter import alter_by
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRenaming:
+    """The renames of one table, by the names in some messages.
+
+    Attributes:
+        seen, known, reaction, can_alias: as in `column_renames`.
+    """
+
+    table: FileStoreTable
+    seen: Collection[str]
+    known: Sequence[TableRenames]
+    reaction: RenameReaction
+    can_alias: bool
+
+    def decision(self) -> RenameDecision:
+        """What the table does.
+
+        Raises:
+            WrongSourceError: names do not tell the column, or somebody shall rename it.
+        """
+        decision = self._of(self.table.schema)
+        if decision.problem:
+            where = self.table.location
+            fix = decision.fix.replace("TABLE", where)
+            raise WrongSourceError(decision.problem, where=where, fix=fix)
+        return decision
+
+    def apply(self) -> bool:
+        """Rename the columns of the newest schema; returns whether it is another one."""
+        schema = alter_by(self.table, lambda newest: self._of(newest).changes(newest))
+        return schema.schema_id != self.table.schema.schema_id
+
+    def _of(self, schema: TableSchema) -> RenameDecision:
+        return column_renames(
+            schema, self.seen, self.known, self.reaction, can_alias=self.can_alias
+        )

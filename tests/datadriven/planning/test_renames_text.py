@@ -1,0 +1,104 @@
+"""Statements of the source in, what they rename out; and what a table does.
+
+``ddl`` takes a text of SQL, and shows the statements that the grammar reads.
+
+``renames`` takes statements of the database ``shop``, one a line, and then lines that ask:
+``table a, b KEY k [RENAMED old=new] [AT ms] sees c, d [by hold]``. Statements are read at 100 ms.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from stream_app.model.options.table_options import RENAMED_COLUMNS
+from stream_app.model.renames.ddl import (
+    AlteredTable,
+    MadeTable,
+    RenamedTables,
+    Statement,
+    TableName,
+    parsed_statements,
+)
+from stream_app.model.renames.source_renames import NO_RENAMES, RenameReaction, source_renames
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.origin import Origin
+from stream_app.model.schema.table_schema import TableSchema, new_table_schema
+from stream_app.planning.schema.column_renames import column_renames
+from tests.support.suite.datadriven import Case, run_file
+
+HERE = Path(__file__).parent
+_ASKS = re.compile(
+    r"table (?P<columns>.*?) KEY (?P<key>\w+)(?: RENAMED (?P<renamed>\S+))?(?: AT (?P<at>\d+))?"
+    r" sees (?P<seen>.*?)(?: by (?P<reaction>.*))?"
+)
+
+
+def _name(name: TableName) -> str:
+    return ".".join(filter(None, name))
+
+
+def _shown(statement: Statement) -> str:
+    match statement:
+        case AlteredTable():
+            parts = [f"{old} → {new}" for old, new in statement.renames]
+            parts += [f"+{name}" for name in statement.added]
+            parts += [f"-{name}" for name in statement.dropped]
+            if statement.new_name is not None:
+                parts.append(f"is {_name(statement.new_name)}")
+            return f"alter {_name(statement.table)}: {', '.join(parts) or 'nothing'}"
+        case RenamedTables(pairs):
+            return f"rename {', '.join(f'{_name(old)} → {_name(new)}' for old, new in pairs)}"
+        case MadeTable(tables):
+            return f"anew {', '.join(map(_name, tables))}"
+
+
+def _ddl(case: Case) -> str:
+    return "\n".join(map(_shown, parsed_statements(case.input))) or "nothing"
+
+
+def _schema(asked: re.Match[str]) -> TableSchema:
+    columns = ", ".join(f"{name} STRING" for name in asked["columns"].split(", "))
+    renamed = asked["renamed"]
+    return new_table_schema(
+        columns=parse_columns(columns),
+        primary_keys=(asked["key"],),
+        partition_keys=(),
+        options={RENAMED_COLUMNS.key: renamed} if renamed else {},
+        time_millis=int(asked["at"] or 1),
+    )
+
+
+def _renames(case: Case) -> str:
+    known, shown = NO_RENAMES, []
+    for line in case.input_lines:
+        asked = _ASKS.fullmatch(line)
+        if asked is None:
+            known = known.after("shop", parsed_statements(line), 100)
+            assert source_renames(known.document()) == known
+            continue
+        decision = column_renames(
+            _schema(asked),
+            asked["seen"].split(", "),
+            known.of([Origin("shop", "", "t")]),
+            RenameReaction(asked["reaction"] or "follow"),
+            can_alias=True,
+        )
+        parts = [f"rename {old} → {new}" for old, new in decision.renames]
+        parts += [f"{old} means {new}" for old, new in sorted(decision.aliases.items())]
+        if decision.awaited:
+            parts.append(
+                f"{'await' if decision.waits else 'unknown'} {', '.join(decision.awaited)}"
+            )
+        shown.append(
+            f"{decision.problem}\n  to fix: {decision.fix}"
+            if decision.problem
+            else "; ".join(parts) or "nothing"
+        )
+    return "\n".join(shown)
+
+
+def test_renames() -> None:
+    run_file(
+        HERE / "renames.txt", lambda case: {"ddl": _ddl, "renames": _renames}[case.command](case)
+    )
