@@ -89,13 +89,13 @@ compaction.skip-expired-partitions data-evolution.compaction.rewrite-row-ids dat
 data-evolution.merge-into.file-pruning data-evolution.merge-into.source-persist
 data-evolution.row-sidecar.enabled data-evolution.write-cols-optimization.enabled
 delete.force-produce-changelog deletion-vectors.modifiable
-disable-explicit-type-casting dynamic-partition-overwrite end-input.check-partition-expire
+disable-explicit-type-casting end-input.check-partition-expire
 file.suffix.include.compression format-table.partition-path-only-value
 global-index.enabled global-index.filter.refine-from-data incremental-between-tag-to-snapshot
 index-file-in-data-file-dir key-value.sequence_number.enabled local-cache.enabled
 lookup.blob-as-descriptor lookup.cache.bloom.filter.enabled lookup.remote-file.enabled
 manifest-sort.enabled manifest.delete-file-drop-stats manifest.merge-optimize.enabled
-manifest.sidecar.enabled metadata.stats-dense-store overwrite-upgrade
+manifest.sidecar.enabled metadata.stats-dense-store
 partition.end-input-to-done pk-clustering-override postpone.batch-write-fixed-bucket
 postpone.merge-on-read query-auth.enabled read.native.enabled
 row-tracking.enabled row-tracking.partition-group-on-commit scan.fallback-branch.read-fail-fast

@@ -282,6 +282,18 @@ COMMIT_MIN_RETRY_WAIT = Option(
 COMMIT_MAX_RETRY_WAIT = Option(
     "commit.max-retry-wait", DURATION, 10 * SECOND, "Longest wait after a lost commit race."
 )
+DYNAMIC_PARTITION_OVERWRITE = Option(
+    "dynamic-partition-overwrite",
+    BOOLEAN,
+    True,
+    "An overwrite that names no partition replaces those of its rows; else the whole table.",
+)
+OVERWRITE_UPGRADE = Option(
+    "overwrite-upgrade",
+    BOOLEAN,
+    True,
+    "An overwrite puts its files on the highest level, where every reader sees them at once.",
+)
 METASTORE_PARTITIONED_TABLE = Option(
     "metastore.partitioned-table",
     BOOLEAN,

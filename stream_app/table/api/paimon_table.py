@@ -16,13 +16,13 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.data_split import DataSplit
 from stream_app.model.options.scan_options import CONSUMER_ID, CONSUMER_IGNORE_PROGRESS
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.read.stream_step import stream_start
-from stream_app.table.analyze.analysis import analyze, analyzed_columns
+from stream_app.table.api.changeable_table import ChangeableTable
+from stream_app.table.api.read_arguments import chosen_columns, reading_threads
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import (
     POLL_SECONDS,
@@ -33,10 +33,8 @@ from stream_app.table.follow.changelog_follow import (
 )
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.follow.stream_scan import start_of_table
-from stream_app.table.opening import open_for_writing, open_named_table
-from stream_app.table.read.incremental_range import Bound, ScanMode, SnapshotPair, SnapshotRange
-from stream_app.table.read.incremental_range import between as range_between
-from stream_app.table.read.incremental_range import between_timestamps as range_between_timestamps
+from stream_app.table.opening import open_named_table
+from stream_app.table.read.incremental_range import Bound, chosen_range
 from stream_app.table.read.incremental_range import scan_mode as scan_mode_of
 from stream_app.table.read.incremental_read import IncrementalRead
 from stream_app.table.read.interleaved import interleaved
@@ -55,17 +53,13 @@ from stream_app.table.versions.time_travel import (
     with_schema,
 )
 
-THREADS_MAX = 8
-"""Default number of reading threads; fewer on a machine with fewer cores."""
 Where: TypeAlias = str | pc.Expression
 """``"amount > 5 AND dt = '2026-01-01'"``, or ``pc.field("amount") > 5``."""
 
 
 @dataclass(frozen=True)
-class PaimonTable:
+class PaimonTable(ChangeableTable):
     """A Paimon table; each call sees the table as it is at that moment."""
-
-    store: FileStoreTable
 
     def __repr__(self) -> str:
         return f"PaimonTable({self.location!r})"
@@ -120,10 +114,10 @@ class PaimonTable:
             OSError: the tag cannot be written.
         """
         version = Version(snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
-        threads = _threads(threads, limit)
+        threads = reading_threads(threads, limit)
 
         def rows(store: FileStoreTable, chosen: Snapshot | None) -> Rows:
-            read = SplitRead(store, _names(columns), _filter(where, store))
+            read = SplitRead(store, chosen_columns(columns), _filter(where, store))
             splits = SplitScan(store, read.row_filter).splits(chosen)
             batches = interleaved((partial(read.read, split) for split in splits), threads)
             return read.schema, batches if limit is None else first_rows(batches, limit)
@@ -162,12 +156,12 @@ class PaimonTable:
             UnsupportedTableError, CorruptFileError: as `read`.
         """
         mode = scan_mode_of(scan_mode)
-        wanted = _range(self.store, between, between_timestamps, mode)
+        wanted = chosen_range(self.store, between, between_timestamps, mode)
         read = IncrementalRead(
-            self.store, _names(columns), _filter(where, self.store), row_kind=row_kind
+            self.store, chosen_columns(columns), _filter(where, self.store), row_kind=row_kind
         )
         streams = read.streams(wanted, mode)
-        return _reader(read.schema, interleaved(streams, _threads(threads, None)))
+        return _reader(read.schema, interleaved(streams, reading_threads(threads, None)))
 
     def changelog(  # noqa: PLR0913 - as read
         self,
@@ -214,7 +208,7 @@ class PaimonTable:
             else ignore_progress,
             poll_seconds=poll_seconds,
         )
-        read = StreamRead(store, _names(columns), _filter(where, store))
+        read = StreamRead(store, chosen_columns(columns), _filter(where, store))
         return changelog_batches(ChangelogFollow(read, how))
 
     def system(
@@ -248,28 +242,6 @@ class PaimonTable:
         if name in SYSTEM_TABLES:
             return SYSTEM_TABLES[name](store, chosen)
         return _shown_rows(ROW_TABLES[name], store, chosen)
-
-    def analyze(
-        self, *, columns: Sequence[str] | None = None, threads: int | None = None
-    ) -> int | None:
-        """Publish statistics of the newest version, as Spark's ANALYZE; the snapshot's number.
-
-        ``system("statistics")`` has them. None: the table has no snapshot.
-
-        Args:
-            columns: that get statistics; None: all that are not nested.
-            threads: number of reading threads; None: as in `read`.
-
-        Raises:
-            UsageError: an unknown or a nested column.
-            UnsupportedTableError: the table uses what we do not read rightly, or cannot write.
-            CorruptFileError: a file is missing or damaged.
-            CommitError: other writers won every race; nothing has changed.
-        """
-        store = open_for_writing(self.store)
-        chosen = analyzed_columns(store.schema, _names(columns))
-        snapshot = analyze(store, chosen, threads=_threads(threads, None))
-        return snapshot.snapshot_id if snapshot else None
 
     def splits(
         self,
@@ -306,7 +278,7 @@ class PaimonTable:
             UsageError, UnsupportedTableError, CorruptFileError: as `read`.
         """
         store = with_schema(self.store, split.schema_id)
-        read = SplitRead(store, _names(columns), _filter(where, store))
+        read = SplitRead(store, chosen_columns(columns), _filter(where, store))
         return _reader(read.schema, read.read(split))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any:
@@ -347,48 +319,16 @@ def first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Rec
         left -= min(left, batch.num_rows)
 
 
-def _range(
-    store: FileStoreTable,
-    between: tuple[Bound, Bound] | None,
-    between_timestamps: tuple[Timestamp, Timestamp] | None,
-    mode: ScanMode,
-) -> SnapshotRange | SnapshotPair | None:
-    if between is not None and between_timestamps is None:
-        return range_between(store, *between, mode)
-    if between_timestamps is not None and between is None:
-        return range_between_timestamps(store, *between_timestamps, mode)
-    raise UsageError(
-        "this read needs a range: two versions or two times",
-        fix="give between=(3, 7), between=('tag1', 'tag2') or between_timestamps=(…, …)",
-    )
-
-
 def _shown_rows(shown: RowTable, store: FileStoreTable, chosen: Snapshot | None) -> pa.Table:
     read = SplitRead(store, row_kind=shown.row_kind)
     scan = SplitScan(store, least_level=shown.least_level(store))
     streams = [partial(read.read, split) for split in scan.splits(chosen)]
-    batches = map(shown.batch, interleaved(streams, _threads(None, None)))
+    batches = map(shown.batch, interleaved(streams, reading_threads(None, None)))
     return pa.Table.from_batches(batches, shown.schema(read.schema))
-
-
-def _names(columns: Sequence[str] | None) -> tuple[str, ...] | None:
-    if isinstance(columns, str):
-        raise UsageError(f"columns = {columns!r} is one text", fix=f"give a list: [{columns!r}]")
-    return None if columns is None else tuple(columns)
 
 
 def _filter(where: Where | None, store: FileStoreTable) -> RowFilter | None:
     return None if where is None else row_filter(where, store.schema)
-
-
-def _threads(threads: int | None, limit: int | None) -> int:
-    if limit is not None and limit < 0:
-        raise UsageError(f"limit {limit} is below 0", fix="give 0 or more")
-    if threads is None:
-        return 1 if limit is not None else min(THREADS_MAX, os.cpu_count() or 1)
-    if threads < 1:
-        raise UsageError(f"threads = {threads} is below 1", fix="give 1 or more")
-    return threads
 
 
 def _reader(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:

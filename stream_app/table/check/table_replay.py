@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from stream_app.model.bucket_id import BucketId
+from stream_app.model.bucket_id import POSTPONED, BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.merge_engine import traits_of
@@ -160,11 +160,14 @@ class TableReplay:
     def _rows(self, version: Snapshot | None) -> dict[BucketId, list[DataFileMeta]]:
         """The files of a version whose rows result from its changes.
 
-        Files below the levels that a compaction with a changelog reaches have no changes yet.
+        Files below the levels that a compaction with a changelog reaches have no changes yet, nor
+        have rows without a bucket.
         """
         least = least_full_level(self.producer, self.table.options.num_levels)
         live = FileStoreScan(self.table).live(version)
-        return by_bucket(entry for entry in live if entry.file.level >= least)
+        return by_bucket(
+            entry for entry in live if entry.file.level >= least and entry.bucket != POSTPONED
+        )
 
     def _changed(self) -> tuple[dict[BucketId, list[DataFileMeta]], set[BucketId]]:
         """The changes of each bucket, and the buckets where their numbers go back."""
@@ -182,6 +185,9 @@ class TableReplay:
 
     def _entries(self, snapshot: Snapshot) -> Iterable[ManifestEntry]:
         scan = FileStoreScan(self.table)
+        if self.table.kind.postpones and not self.producer.writes:  # what has got a bucket
+            moved = (entry for entry in scan.delta(snapshot) if entry.bucket != POSTPONED)
+            return [entry for entry in moved if entry.file.level == 0]
         match follow_up(snapshot, has_changelog=self.producer.writes, reads_overwrites=False):
             case FollowUp.DELTA:
                 return scan.delta(snapshot)
@@ -211,7 +217,11 @@ def _unrecorded(
     tag = versions[VersionKind.TAG].get(number)
     if name is not None:
         is_lost = not table.file_io.exists(table.paths.manifest(name))
-    elif producer.by_flush and snapshot.commit_kind is CommitKind.APPEND:
+    elif (
+        producer.by_flush
+        and snapshot.commit_kind is CommitKind.APPEND
+        and not table.kind.postpones  # then a move writes the changelog
+    ):
         is_lost = bool(snapshot.delta_record_count)
     else:
         is_lost = tag is not None and tag.changelog_manifest_list is not None
@@ -229,8 +239,6 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
     check_readable(table, merges=True)
     if table.options[RECORD_LEVEL_EXPIRE_TIME] is not None:
         return "rows of the table expire"
-    if table.kind.postpones:
-        return "its rows wait in bucket-postpone, and get their buckets later"
     if table.options[CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS]:
         return "its changelog leaves out updates of some columns"
     by_kind: dict[VersionKind, dict[int, Snapshot]] = {kind: {} for kind in VersionKind}

@@ -144,3 +144,24 @@ def _check_there(table: FileStoreTable, first: int, last: int) -> None:
             fix=f"begin with {earliest - 1} or later and end with {latest} or earlier; between "
             "tags, scan mode diff needs no snapshots between them",
         )
+
+
+def chosen_range(
+    table: FileStoreTable,
+    versions: tuple[Bound, Bound] | None,
+    timestamps: tuple[Timestamp, Timestamp] | None,
+    mode: ScanMode,
+) -> SnapshotRange | SnapshotPair | None:
+    """The range between two versions or two times, of which one is given.
+
+    Raises:
+        UsageError: both are given, or none; or as `between` and `between_timestamps`.
+    """
+    if versions is not None and timestamps is None:
+        return between(table, *versions, mode)
+    if timestamps is not None and versions is None:
+        return between_timestamps(table, *timestamps, mode)
+    raise UsageError(
+        "this read needs a range: two versions or two times",
+        fix="give between=(3, 7), between=('tag1', 'tag2') or between_timestamps=(…, …)",
+    )

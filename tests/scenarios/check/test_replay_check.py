@@ -20,10 +20,11 @@ from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.opening import open_table
+from stream_app.table.rescale.postponed_move import move_postponed
 from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from tests.support.jobs.table_writer import read_rows
+from tests.support.jobs.table_writer import TableWriter, read_rows
 from tests.support.tables.damaged_table import Damage, set_value
 from tests.support.tables.deleted_rows import delete_some
 from tests.support.tables.expiring_table import give_tag, make_branch
@@ -107,6 +108,27 @@ def test_a_compaction_that_alters_a_row_is_found_without_a_changelog(tmp_path: P
     )
     assert "a compaction has lost or altered rows" in finding.fix
     assert finding.where.endswith("bucket-0")
+
+
+@pytest.mark.parametrize("producer", ["none", "input", "lookup", "full-compaction"])
+def test_postponed_rows_are_replayed_from_their_move_on(tmp_path: Path, producer: str) -> None:
+    """Those that wait are in no bucket of either side."""
+    made = small_table(
+        tmp_path / "db.db" / "t", "k INT, v STRING", ("k",), bucket=-2,
+        num_sorted_run__compaction_trigger=2, changelog_producer=producer,
+    )  # fmt: skip
+    table, writer = made.table, TableWriter(made.table)
+    writer.write(rows(0))
+    for epoch in range(1, 4):
+        move_postponed(table)
+        writer.write(rows(epoch))
+        writer.restart()
+        writer.commit.compact_whole()
+    newest = table.snapshots.latest_id()
+    assert sound_report(table).replayed == [f"snapshots 1 to {newest}"]
+    rewrite_compacted(table, lambda changed: set_value(changed, "v", "0", row=5))
+    (finding,) = of_replay(table)
+    assert "1 have other values there" in finding.what
 
 
 def test_a_compaction_that_brings_a_deleted_row_back_is_found(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Puts other rows in the place of a table's rows, or of those of partitions."""

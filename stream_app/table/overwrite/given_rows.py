@@ -1,0 +1,90 @@
+"""Brings rows of a Python program into the form of a table: its columns, types and lengths.
+
+A value is stored exactly, or its rows are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.errors import UsageError
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.near_names import unknown_name
+from stream_app.model.schema.data_type import DataField, TypeRoot
+from stream_app.table.file_store_table import FileStoreTable
+
+_CHARACTERS = (TypeRoot.CHAR, TypeRoot.VARCHAR)
+_BYTES = (TypeRoot.BINARY, TypeRoot.VARBINARY)
+
+
+def rows_of_table(
+    table: FileStoreTable, rows: pa.Table, constants: Mapping[str, str]
+) -> pa.RecordBatch:
+    """The rows with the table's columns, in its order.
+
+    Args:
+        constants: column → value as text, of columns that the rows may lack.
+
+    Raises:
+        UsageError: an unknown column, a value that does not fit its type, or a missing one.
+    """
+    names = table.schema.fields.names
+    for name in rows.column_names:
+        if name not in names:
+            raise UsageError(
+                unknown_name("column", name, names),
+                where=table.location,
+                fix="leave it out, or add it to the table",
+            )
+    schema = arrow_schema(table.schema.fields)
+    columns = [
+        _column(table, field, rows, schema.field(field.name).type, constants)
+        for field in table.schema.fields
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _column(
+    table: FileStoreTable,
+    field: DataField,
+    rows: pa.Table,
+    arrow_type: pa.DataType,
+    constants: Mapping[str, str],
+) -> pa.Array:
+    try:
+        if field.name in rows.column_names:
+            values = rows.column(field.name)
+        elif field.name in constants:
+            values = pa.chunked_array([pa.repeat(constants[field.name], rows.num_rows)])
+        else:
+            values = pa.chunked_array([pa.nulls(rows.num_rows, arrow_type)])
+        column = values.cast(arrow_type).combine_chunks()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise _refused(table, field, str(error)) from error
+    if column.null_count and not field.data_type.nullable:
+        raise _refused(table, field, f"{column.null_count} values are missing")
+    _check_lengths(table, field, column)
+    return column
+
+
+def _check_lengths(table: FileStoreTable, field: DataField, column: pa.Array) -> None:
+    root, limit = field.data_type.root, field.data_type.length
+    if root in _CHARACTERS:
+        longest = pc.max(pc.utf8_length(column)).as_py()
+    elif root in _BYTES:
+        longest = pc.max(pc.binary_length(column)).as_py()
+    else:
+        return
+    if longest is not None and longest > limit:
+        raise _refused(table, field, f"a value has a length of {longest}")
+
+
+def _refused(table: FileStoreTable, field: DataField, why: str) -> UsageError:
+    return UsageError(
+        f"rows do not fit column {field.name!r} of type {field.data_type}: {why}",
+        where=table.location,
+        fix="convert the values before, or widen the column",
+    )

@@ -1,0 +1,144 @@
+"""INSERT OVERWRITE: new rows in the place of partitions, in one OVERWRITE snapshot.
+
+It may run beside the table's jobs, whose rows of the partitions go too when they were committed
+before. As in Paimon no changelog tells of it, and a partition gets the number of buckets of the
+option. New files of a bucket that do not overlap lie on the highest level, so that every reader
+sees their rows at once.
+
+Source: Paimon `operation/FileStoreCommitImpl.java#overwritePartition`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.model.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.options.table_options import (
+    CHANGELOG_PRODUCER,
+    DYNAMIC_PARTITION_OVERWRITE,
+    OVERWRITE_UPGRADE,
+)
+from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.table_schema import VALUE_KIND
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from stream_app.table.commit.batch_commit import batch_committer
+from stream_app.table.compact.compacted_buckets import CompactionChoice
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.registry import bucket_assigner, table_write
+from stream_app.table.overwrite.given_rows import rows_of_table
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+
+def overwrite(
+    table: FileStoreTable, rows: pa.Table, partition: Mapping[str, str] | None = None
+) -> Snapshot | None:
+    """Replace rows of a table; returns the snapshot, or None when nothing is to be replaced.
+
+    Args:
+        rows: the new ones. A column that they lack is null, or has the value of `partition`.
+        partition: column → value as text, of partitions or of groups of them, which are replaced.
+            None: by ``dynamic-partition-overwrite`` the partitions of the rows, or the table.
+
+    Raises:
+        UsageError: rows do not fit the table, or belong to another partition.
+        UnsupportedTableError: a key's row may be in another partition.
+        CommitError: other writers won every race; nothing has changed.
+    """
+    _check_overwritable(table)
+    named = dict(partition or {})
+    choice = CompactionChoice(partitions=(named,) if named else ())
+    _check_named(table, named)
+    batch = rows_of_table(table, rows, named)
+    changes = _written(table, batch)
+    try:
+        partitions = _replaced(table, choice, {change.partition for change in changes})
+        if partitions is not None and not partitions:
+            return None
+        committable = ManifestCommittable(
+            identifier=BATCH_COMMIT_IDENTIFIER, changes=tuple(changes)
+        )
+        return batch_committer(table).overwrite(committable, partitions)
+    except BaseException:
+        table.discard(changes)
+        raise
+
+
+def _check_overwritable(table: FileStoreTable) -> None:
+    if table.kind.crosses_partitions or table.kind.looks_up_partition:
+        raise UnsupportedTableError(
+            "a new row's key may be in a partition that stays: stream_app overwrites tables whose "
+            "primary key has the partition columns",
+            where=table.location,
+            fix="let Paimon's engines INSERT OVERWRITE it",
+        )
+
+
+def _check_named(table: FileStoreTable, named: Mapping[str, str]) -> None:
+    keys = table.schema.partition_keys
+    for name in named:
+        if name not in keys:
+            raise UsageError(
+                f"{name!r} is no partition column: whole partitions are overwritten",
+                where=table.location,
+                fix=f"name some of {', '.join(keys)}" if keys else "leave 'partition' out",
+            )
+
+
+def _replaced(
+    table: FileStoreTable, choice: CompactionChoice, written: set[bytes]
+) -> set[bytes] | None:
+    """The partitions that are replaced; None: the whole table.
+
+    Raises:
+        UsageError: a row belongs to none of those that are named.
+    """
+    if choice.partitions:
+        for partition in written:
+            if not choice.is_named(table, partition):
+                raise UsageError(
+                    f"rows of {table.paths.partition(partition)} do not belong to the partition "
+                    "that is overwritten",
+                    where=table.location,
+                    fix="give its rows alone, or leave 'partition' out",
+                )
+        live = FileStoreScan(table).live(table.snapshots.latest())
+        there = {entry.partition for entry in live}
+        return written | {one for one in there if choice.is_named(table, one)}
+    is_dynamic: bool = table.options[DYNAMIC_PARTITION_OVERWRITE]
+    return written if table.schema.partition_keys and is_dynamic else None
+
+
+def _written(table: FileStoreTable, rows: pa.RecordBatch) -> list[BucketChange]:
+    """The files of the new rows, as rows of an empty table without a changelog."""
+    if not rows.num_rows:
+        return []
+    options = {**table.schema.options, CHANGELOG_PRODUCER.key: "none"}
+    schema = replace(table.schema, options=options)
+    empty = replace(table, schema=schema, is_emptied=True)
+    kinds = pa.array(np.full(rows.num_rows, int(RowKind.INSERT), np.int8))
+    batch = rows.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), kinds)
+    with table_write(empty, next_sequence_number=0) as write:
+        for partition, bucket, part in bucket_assigner(empty).assign(batch):
+            write.write((partition, bucket), part)
+        changes = write.prepare_commit()
+    upgrades: bool = table.options[OVERWRITE_UPGRADE]
+    if table.kind.merges_by_key and upgrades:
+        return [_upgraded(table, change) for change in changes]
+    return changes
+
+
+def _upgraded(table: FileStoreTable, change: BucketChange) -> BucketChange:
+    """The files on the highest level, if they are one run of a real bucket."""
+    key_of = table.key_of
+    files = sorted(change.added, key=lambda file: key_of(file.min_key))
+    is_run = all(key_of(left.max_key) < key_of(right.min_key) for left, right in pairwise(files))
+    if change.bucket < 0 or not is_run:
+        return change
+    level = table.options.num_levels - 1
+    return replace(change, added=tuple(replace(file, level=level) for file in files))
