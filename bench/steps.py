@@ -43,7 +43,7 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.compact_request import CompactRequest, CompactUnit
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.registry import (
+from stream_app.table.kinds.table_kind_registry import (
     bucket_assigner,
     bucket_writer,
     compact_bucket,

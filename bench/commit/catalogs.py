@@ -25,8 +25,8 @@ import pyarrow as pa
 
 from bench.commit import iceberg
 from bench.commit.commits import CommitLoad, CountedFileIO, costs, new_table
+from stream_app.catalog.catalog_registry import catalog_of
 from stream_app.catalog.identifier import Identifier
-from stream_app.catalog.registry import catalog_of
 from stream_app.clock import SystemClock
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import create_or_open_in_catalog

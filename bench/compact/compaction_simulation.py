@@ -38,7 +38,7 @@ from stream_app.planning.compact.compaction_policy import BucketShape, FixedRule
 from stream_app.planning.compact.policy_simulation import merged_size
 from stream_app.table.compact.report import FinishedCompaction
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.registry import kind_of
+from stream_app.table.kinds.table_kind_registry import kind_of
 from stream_app.table.opening import create_or_open
 
 MB = 1 << 20

@@ -27,7 +27,7 @@ from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
-from stream_app.table.kinds.registry import (
+from stream_app.table.kinds.table_kind_registry import (
     bucket_assigner,
     bucket_writer,
     compact_bucket,

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from bench.shop.shop_changes import fresh_folder, random_orders, shop_schema
 from stream_app.format.binary_row import serialize_row
-from stream_app.table.kinds.registry import table_write
+from stream_app.table.kinds.table_kind_registry import table_write
 from stream_app.table.opening import create_or_open
 
 BUDGET = 256 << 20

@@ -21,10 +21,10 @@ from pyroaring import BitMap
 
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.mergetree.key_value_batch import KeyValueLayout
-from stream_app.mergetree.merge_engines.aggregates.registry import folded_column
+from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import folded_column
 from stream_app.mergetree.merge_engines.aggregates.roaring64 import written_bitmaps
 from stream_app.mergetree.merge_engines.aggregates.steps import Steps
-from stream_app.mergetree.merge_engines.registry import merge_function_of
+from stream_app.mergetree.merge_engines.merge_engine_registry import merge_function_of
 from stream_app.mergetree.merge_window import sorted_window
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.merge_rules import ColumnAggregate

@@ -1,6 +1,6 @@
 """The port to a catalog, which knows databases, tables and the folders of tables.
 
-`registry` makes a catalog of its options. `table.opening` opens and creates tables in one.
+`catalog_registry` makes a catalog of its options. `table.opening` opens and creates tables in one.
 
 Source: Paimon `catalog/Catalog.java`.
 """

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from stream_app.catalog.catalog import Catalog
+from stream_app.catalog.catalog_registry import catalog_of
 from stream_app.catalog.identifier import Identifier
-from stream_app.catalog.registry import catalog_of
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
 from stream_app.fileio.reference import REFERENCE, NotThereError, put_in

@@ -146,9 +146,9 @@ class Format:
         make: makes the format; raises `UsageError` as `check` does.
         survey: reads a few messages, by topic, of `change_batch.MESSAGE_SCHEMA`.
         reader: makes the reader of the messages' source of the format's options.
-        tells_times: whether the reader has `change_times`.
+        has_times: whether the reader has `change_times`.
         has_whole_before: whether these options promise that every before-image is whole.
-        tells_changes: whether messages can be updates and deletes.
+        has_changes: whether messages can be updates and deletes.
         signs: fields that stand together in messages of this format, and of no other unless it has
             more of them.
     """
@@ -161,9 +161,9 @@ class Format:
     make: Callable[[FormatSetup], MessageFormat]
     survey: Callable[[FormatSetup, Mapping[str, pa.RecordBatch]], SourceSurvey]
     reader: Callable[[Mapping[str, str]], SourceReader]
-    tells_times: bool = True
+    has_times: bool = True
     has_whole_before: Callable[[Mapping[str, str]], bool] = promises_nothing
-    tells_changes: bool = True
+    has_changes: bool = True
     signs: tuple[frozenset[str], ...] = ()
 
     def full_key(self, option: str) -> str:

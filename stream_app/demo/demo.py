@@ -53,7 +53,7 @@ SEED = 20
 SECONDS_WITHOUT_PROGRESS_MAX = 120
 _MARK = ".stream_app-demo"
 _REFRESH_S = 0.25
-_TOLD_EVERY_S = 8.0
+_LINE_EVERY_S = 8.0
 
 
 DESCRIPTION = (
@@ -345,7 +345,7 @@ class _Demo:
                 live.update(live_panel(self._state))
                 now, reached = self._clock.steady_seconds(), (self._state.sent, self._latest())
                 seen, since = reached, now if reached != seen else since
-                if not self._console.is_terminal and now - said_at > _TOLD_EVERY_S:
+                if not self._console.is_terminal and now - said_at > _LINE_EVERY_S:
                     said_at = now  # the panel moves on a terminal alone
                     read = self._state.newest.read
                     self._say(f"{what}: {reached[0]:,} sent, {read:,} in the tables")

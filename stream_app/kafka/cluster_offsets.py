@@ -87,7 +87,7 @@ class _ClusterMetadata(c.Structure):
     )
 
 
-class _Place(c.Structure):
+class _ListedPartition(c.Structure):
     """``rd_kafka_topic_partition_t``."""
 
     _fields_ = (
@@ -102,10 +102,10 @@ class _Place(c.Structure):
     )
 
 
-class _Places(c.Structure):
+class _PartitionList(c.Structure):
     """``rd_kafka_topic_partition_list_t``."""
 
-    _fields_ = (("cnt", c.c_int), ("size", c.c_int), ("elems", c.POINTER(_Place)))
+    _fields_ = (("cnt", c.c_int), ("size", c.c_int), ("elems", c.POINTER(_ListedPartition)))
 
 
 class _NoAnswerError(Exception):
@@ -219,7 +219,7 @@ class ClusterOffsets:
             code = library().offsets_for_times(client.handle, places, _ASK_MS)
             if code:
                 raise _NoAnswerError(client.text(code))
-            filled = c.cast(places, c.POINTER(_Places)).contents
+            filled = c.cast(places, c.POINTER(_PartitionList)).contents
             for at in range(filled.cnt):
                 place = filled.elems[at]
                 name = place.topic.decode()
@@ -263,7 +263,7 @@ def _places(
     try:
         for topic, partition in partitions:
             added = functions.topic_partition_list_add(places, topic.encode(), partition)
-            c.cast(added, c.POINTER(_Place)).contents.offset = end
+            c.cast(added, c.POINTER(_ListedPartition)).contents.offset = end
         yield places
     finally:
         functions.topic_partition_list_destroy(places)

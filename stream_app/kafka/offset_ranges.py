@@ -13,6 +13,8 @@ from stream_app.model.job_epoch import Offsets
 
 KafkaPartition = tuple[str, int]
 """A topic and a Kafka partition."""
+PartitionOffsets = Mapping[KafkaPartition, int]
+"""An offset of each partition."""
 
 
 PIECE_MIN = 256
@@ -133,7 +135,7 @@ def shared_out(ranges: Sequence[OffsetRange], tasks: int) -> list[list[OffsetRan
     return [sorted(share) for share in shares]
 
 
-def lost_ranges(position: Offsets, begins: Mapping[tuple[str, int], int]) -> list[OffsetRange]:
+def lost_ranges(position: Offsets, begins: PartitionOffsets) -> list[OffsetRange]:
     """Describes the offsets that a topic has dropped before they were read.
 
     Args:

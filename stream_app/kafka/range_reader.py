@@ -245,7 +245,7 @@ class RangeReader:
         whole = progress.whole
         oldest = self._client.known_begin(whole.topic, whole.partition)
         if oldest > begin:
-            self._tell_loss(whole, begin, min(oldest, end), f"the partition begins at {oldest}")
+            self._report_loss(whole, begin, min(oldest, end), f"the partition begins at {oldest}")
 
     def _skip_gap(self, progress: _Progress) -> None:
         """The partition lacks the offset: skip to the part of the range that it has."""
@@ -264,10 +264,10 @@ class RangeReader:
         self._client.start(whole.topic, whole.partition, to)
 
     def _lose(self, progress: _Progress, to: int, there: str) -> None:
-        self._tell_loss(progress.whole, progress.at, to, there)
+        self._report_loss(progress.whole, progress.at, to, there)
         progress.moved(to, self._clock.steady_seconds())
 
-    def _tell_loss(self, whole: OffsetRange, begin: int, end: int, there: str) -> None:
+    def _report_loss(self, whole: OffsetRange, begin: int, end: int, there: str) -> None:
         what = (
             f"the records at offsets {begin} to {end} of {whole.topic}/{whole.partition} cannot be "
             f"read: {there}"

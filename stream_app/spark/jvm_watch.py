@@ -46,7 +46,7 @@ class _JvmWatch:
     stop_requested: threading.Event
     has_ended: threading.Event = field(default_factory=threading.Event)
     is_over: threading.Event = field(default_factory=threading.Event)
-    is_told: bool = False
+    is_raised: bool = False
 
     def run(self) -> None:
         try:
@@ -65,7 +65,7 @@ class _JvmWatch:
 
     def _end_process(self) -> None:
         threading.Event().wait(GRACE_S)
-        if not self.is_told:
+        if not self.is_raised:
             _LOG.error("%s", self.error)
         for handler in logging.getLogger().handlers:
             handler.flush()
@@ -94,7 +94,7 @@ def ending_with_jvm(spark: SparkSession, stop_requested: threading.Event) -> Ite
     finally:
         watch.is_over.set()
     if watch.has_ended.is_set():
-        watch.is_told = True
+        watch.is_raised = True
         raise watch.error
 
 

@@ -40,8 +40,8 @@ from stream_app.filestore.versions.tag_manager import TagManager
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import key_order
 from stream_app.mergetree.key_value_batch import KeyValueLayout
+from stream_app.mergetree.merge_engines.merge_engine_registry import merge_function_of
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
-from stream_app.mergetree.merge_engines.registry import merge_function_of
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.table_options import (

@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from stream_app.catalog.catalog import Catalog, CatalogTable
+from stream_app.catalog.catalog_registry import catalog_of
 from stream_app.catalog.catalogs_file import named_catalog, parted_name
 from stream_app.catalog.environment import NO_CATALOG
 from stream_app.catalog.identifier import Identifier
-from stream_app.catalog.registry import catalog_of
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import (
     SchemaMismatchError,
@@ -28,7 +28,7 @@ from stream_app.fileio.store import OptionSource
 from stream_app.filestore.versions.branches import BRANCH_MARK, branch_path, table_and_branch
 from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.format.avro.avro_records import check_known
-from stream_app.mergetree.merge_engines.registry import merge_function_of
+from stream_app.mergetree.merge_engines.merge_engine_registry import merge_function_of
 from stream_app.model.options.core_options import check_writable
 from stream_app.model.options.table_options import CATALOG
 from stream_app.model.schema.table_schema import TableSchema, existing_problems

@@ -18,7 +18,9 @@ OF_LIBRARIES = {
     },
     "stream_app/cdc/compiled/machine_code.py": {"config.CACHE_DIR"},
     "stream_app/demo/story.py": {"view.title_style"},
-    "stream_app/kafka/cluster_offsets.py": {"c.cast(added, c.POINTER(_Place)).contents.offset"},
+    "stream_app/kafka/cluster_offsets.py": {
+        "c.cast(added, c.POINTER(_ListedPartition)).contents.offset"
+    },
     "stream_app/kafka/librdkafka.py": {"function.restype", "function.argtypes"},
     "stream_app/spark/read/spark_arrow.py": {"field.metadata"},
     "stream_app/spark/worker_daemon.py": {"daemon.worker"},

@@ -102,7 +102,7 @@ def table_problems(
 def missing_metadata(where: str, keys: Iterable[str], source: Format) -> Iterator[tuple[str, str]]:
     """Metadata that a format's messages do not have: (key, problem)."""
     for key in keys:
-        if not source.tells_times and key in METADATA and METADATA[key].needs_time:
+        if not source.has_times and key in METADATA and METADATA[key].needs_time:
             yield where, f"messages of {source.name} do not tell {key!r}"
 
 

@@ -128,7 +128,7 @@ class Guard:
         """Register a new connection."""
         leaving = makes_room(self._stages, self.limits.connections)
         if leaving is not None:
-            self._tell(f"more than {self.limits.connections} connections at a time")
+            self._warn_once(f"more than {self.limits.connections} connections at a time")
             leaving.drop()
         self._stages[connection] = WaitStage.HEAD
 
@@ -146,11 +146,11 @@ class Guard:
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
         if isinstance(error, OSError) and error.errno in _NO_DESCRIPTORS:
-            self._tell(f"none can be accepted: {error.strerror}")
+            self._warn_once(f"none can be accepted: {error.strerror}")
         else:
             loop.default_exception_handler(context)
 
-    def _tell(self, what: str) -> None:
+    def _warn_once(self, what: str) -> None:
         if not self._has_warned:
             self._has_warned = True
             _LOG.warning(

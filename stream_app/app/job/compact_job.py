@@ -26,8 +26,8 @@ from stream_app.app.observe.monitoring.listener import Listeners
 from stream_app.app.observe.monitoring.signs_of_life import Activity
 from stream_app.app.observe.watched_compaction import WatchedCompaction, watched_compaction
 from stream_app.app.ops.inspect.bucket_trees import planned_compactions
-from stream_app.app.tables.compaction_order import CompactionOrder
-from stream_app.app.tables.one_table import warn_of_ignored_options
+from stream_app.app.tables.compaction_settings import CompactionSettings
+from stream_app.app.tables.job_table import warn_of_ignored_options
 from stream_app.errors import CompactionError
 from stream_app.log_facts import logging_about
 from stream_app.model.bucket_id import BucketId
@@ -49,14 +49,14 @@ _LOG = logging.getLogger("stream_app")
 _COMPACTING = Activity("compacting")
 
 
-def compact(job: CompactionOrder, secrets: Secrets) -> None:
+def compact(job: CompactionSettings, secrets: Secrets) -> None:
     """Run the job, with the configured metrics and notices."""
     with watched_compaction(job, secrets) as observers:
         observers.signs.begin("Spark's session begins")
         run(job, observers)
 
 
-def run(job: CompactionOrder, observers: WatchedCompaction) -> None:
+def run(job: CompactionSettings, observers: WatchedCompaction) -> None:
     """Compact until all compactions are done, or until the job is stopped.
 
     Raises:
@@ -66,13 +66,13 @@ def run(job: CompactionOrder, observers: WatchedCompaction) -> None:
     spark = start_session(f"stream_app compact {job.table.location}", job.spark)
     stop_requested = threading.Event()
     with ending_with_jvm(spark, stop_requested):
-        if job.order is None:
-            _run_in(spark, stop_requested, job, observers)
+        if job.row_order is None:
+            _merge_files(spark, stop_requested, job, observers)
         else:
-            _sort_in(spark, job)
+            _sort_rows(spark, job)
 
 
-def _sort_in(spark: SparkSession, job: CompactionOrder) -> None:
+def _sort_rows(spark: SparkSession, job: CompactionSettings) -> None:
     compactions = SparkCompactions(spark, job.table.options[COMPACTION_MAX_PARALLELISM])
     try:
         for line in sort_partitions(job, SparkCompactExecutor(compactions, job.table)):
@@ -82,10 +82,10 @@ def _sort_in(spark: SparkSession, job: CompactionOrder) -> None:
         spark.stop()
 
 
-def _run_in(
+def _merge_files(
     spark: SparkSession,
     stop_requested: threading.Event,
-    job: CompactionOrder,
+    job: CompactionSettings,
     observers: WatchedCompaction,
 ) -> None:
     table = job.table.counted(observers.requests)
@@ -111,7 +111,7 @@ class _Compaction:
 
     def __init__(
         self,
-        job: CompactionOrder,
+        job: CompactionSettings,
         work: TableJob,
         stop_requested: threading.Event,
         listeners: Listeners | None = None,
@@ -175,7 +175,7 @@ class _Compaction:
             for report in self._reports(self.work.committer.draining(rests=False)):
                 self._say(report_line(report))
             self.work.upkeep.while_idle()
-            self.listeners.tell(lambda listener: listener.looked())
+            self.listeners.call(lambda listener: listener.looked())
             self.stop_requested.wait(interval)
 
     def _adopt(self) -> None:
@@ -216,7 +216,7 @@ class _Compaction:
     def _reports(self, steps: Iterator[Snapshot]) -> Iterator[CompactionReport]:
         for snapshot in steps:
             report = self.work.idle_report(snapshot)
-            self._tell(report)
+            self._report(report)
             for compaction in report.compactions:
                 self.summary.add(compaction)
                 yield compaction
@@ -224,9 +224,9 @@ class _Compaction:
             if self.stop_requested.is_set():
                 return
 
-    def _tell(self, report: IdleReport) -> None:
+    def _report(self, report: IdleReport) -> None:
         label = self.work.table.label
-        self.listeners.tell(lambda listener: listener.idle_commit(label, report))
+        self.listeners.call(lambda listener: listener.idle_commit(label, report))
 
     def _check_stuck(self) -> None:
         table, failures = self.work.table, self.work.committer.coordinator.failures

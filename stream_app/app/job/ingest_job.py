@@ -1,7 +1,7 @@
 """The job: checks → session → stream. Runs in Spark's driver.
 
 ``spark-submit`` starts it through `submit/ingest.py`; ``stream-app ingest`` builds that command
-line. `_IngestJob.run` has the steps behind the checks (`job_checks`). Each of them gets the values
+line. `_IngestJob.run` has the steps behind the checks (`checks`). Each of them gets the values
 that it needs: `submit.job_parts` takes the configuration apart.
 """
 
@@ -17,12 +17,12 @@ from pyspark.sql import SparkSession
 
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.tables_of_job import JobTables
-from stream_app.app.job.job_checks import CheckedJob, JobChecks
-from stream_app.app.job.job_feeds import JobFeeds
-from stream_app.app.job.job_rounds import job_rounds
+from stream_app.app.job.checks import CheckedJob, JobChecks
+from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.job_session import JobSession
-from stream_app.app.job.job_stream import JobStream, runner_of, source_of
+from stream_app.app.job.rounds import job_rounds
 from stream_app.app.job.run_outcome import check_none_held, check_not_all_bad
+from stream_app.app.job.stream import JobStream, NativeReading, SparkReading, reading_of
 from stream_app.app.job.unused_settings import UnusedSettings
 from stream_app.app.observe.monitoring.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.observe.watched_job import WatchedJob
@@ -30,15 +30,11 @@ from stream_app.clock import Clock
 from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELISM
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.spark.compact_jobs import DRIVER_BYTES, SparkCompactions
-from stream_app.spark.epoch.driver_epochs import DriverEpochs
-from stream_app.spark.epoch.frame_epochs import FrameEpochs
 from stream_app.spark.epoch.warm_up import warming_up
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.jvm_watch import ending_with_jvm
 from stream_app.spark.stop_signals import stop_on_signals
-from stream_app.spark.stream.json_lines_source import JsonLinesSource
-from stream_app.spark.stream.kafka_source import KafkaSource
 from stream_app.spark.stream.running_stream import RunningStream
 
 _LOG = logging.getLogger("stream_app")
@@ -105,14 +101,13 @@ class _IngestJob:
         try:
             self.watched.metrics.jvm.attach(self.spark)
             folder = self.checked.state_file.folder
-            source = source_of(self.tables.source, folder)
-            runner = runner_of(
-                self.tables.source, self.checked.reader, self.spark, source, driver_messages
+            reading = reading_of(
+                self.tables.source, self.checked.reader, self.spark, folder, driver_messages
             )
-            epoch_log = EpochLog(folder, goes_back=isinstance(source, KafkaSource))
-            rounds = job_rounds(self.checked, feeds, runner, epoch_log, self.clock)
+            epoch_log = EpochLog(folder, goes_back=reading.goes_back)
+            rounds = job_rounds(self.checked, feeds, reading.runner, epoch_log, self.clock)
             committer = EpochCommitter(rounds)
-            self._run_stream(committer, feeds, runner, source)
+            self._run_stream(committer, feeds, reading)
             check_none_held(committer.tables.held.by_name)
             check_not_all_bad(rounds.totals, feeds.of_no_table, self.stream.quarantine)
         finally:
@@ -142,8 +137,7 @@ class _IngestJob:
         self,
         committer: EpochCommitter[Any],
         feeds: JobFeeds,
-        runner: FrameEpochs | DriverEpochs,
-        source: KafkaSource | JsonLinesSource,
+        reading: SparkReading | NativeReading,
     ) -> None:
         """Run the stream until its source is drained or it is stopped."""
         tables, stream, events = self.tables, self.stream, self.watched.events
@@ -164,23 +158,17 @@ class _IngestJob:
             watched=events.looked,
             stop_requested=self.stop_requested,
         )
-        reader = self.checked.reader
         job_stream = JobStream(
-            tables=tables,
-            stream=stream,
-            checkpoint=checkpoint,
-            client={} if reader is None else dict(reader.client),
-            clock=self.clock,
+            tables=tables, stream=stream, checkpoint=checkpoint, clock=self.clock
         )
         stop_on_signals(self.spark, self.stop_requested)
         events.watch_source(lambda: committer.position)
         events.started(tables.location, str(checkpoint))
         self.signs.watch(lambda: _at_work(committer))
         with ExitStack() as stack:
-            if isinstance(runner, DriverEpochs):
-                stack.callback(runner.close)
-            stack.enter_context(warming_up(self.spark, lambda: runner.warm_up(plan)))
-            running.run(job_stream.over(source, runner, running))
+            stack.callback(reading.runner.close)
+            stack.enter_context(warming_up(self.spark, lambda: reading.runner.warm_up(plan)))
+            running.run(reading.stream(job_stream, running))
         events.ended()
 
 

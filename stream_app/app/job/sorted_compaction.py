@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import as_completed
 
-from stream_app.app.tables.compaction_order import CompactionOrder
+from stream_app.app.tables.compaction_settings import CompactionSettings
 from stream_app.app.text.listing import counted, size_text
 from stream_app.errors import CompactionError, StreamAppError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
@@ -23,19 +23,19 @@ from stream_app.table.commit.batch_commit import batch_committer
 from stream_app.table.compact.append_task import sorted_requests
 
 
-def planned_sorting(job: CompactionOrder) -> list[CompactRequest]:
+def planned_sorting(job: CompactionSettings) -> list[CompactRequest]:
     """The partitions that are sorted.
 
     Raises:
         UsageError, UnsupportedTableError: as `sorted_requests`.
     """
-    assert job.order is not None, "the caller knows that there is an order"
+    assert job.row_order is not None, "the caller knows that there is an order"
     snapshot = job.table.snapshots.latest()
     buckets = job.choice.buckets(job.table, snapshot)
-    return sorted_requests(job.table, snapshot, job.order, buckets)
+    return sorted_requests(job.table, snapshot, job.row_order, buckets)
 
 
-def sort_partitions(job: CompactionOrder, executor: CompactExecutor) -> Iterator[str]:
+def sort_partitions(job: CompactionSettings, executor: CompactExecutor) -> Iterator[str]:
     """Sort the partitions and commit each when it is ready; a line tells of each.
 
     Raises:

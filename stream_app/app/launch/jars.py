@@ -117,7 +117,7 @@ class JarCache:
         return by_hand if wanted <= {jar.name for jar in by_hand} else []
 
     def _fetch(self, jar_set: JarSet) -> list[Path]:
-        _tell(f"fetching the jars of {jar_set.name}, which may take minutes")
+        _print(f"fetching the jars of {jar_set.name}, which may take minutes")
         with tempfile.TemporaryDirectory(prefix=".resolving-", dir=self.folder) as scratch:
             staged = _resolved(jar_set, Path(scratch), self.folder / jar_set.name)
             names = [jar.name for jar in _archives(staged)]
@@ -127,7 +127,7 @@ class JarCache:
             staged.rename(target)
         jars = self.find(jar_set)
         size = sum(jar.stat().st_size for jar in jars)
-        _tell(f"{len(jars)} jars, {size / 1e6:.1f} MB in {target}")
+        _print(f"{len(jars)} jars, {size / 1e6:.1f} MB in {target}")
         return jars
 
     @contextmanager
@@ -203,7 +203,7 @@ def _run_ivy(jar_set: JarSet, scratch: Path, staged: Path) -> tuple[int, str]:
     return done.returncode, done.stdout.decode("utf-8", "replace")
 
 
-def _tell(text: str) -> None:
+def _print(text: str) -> None:
     print(f"stream_app: {text}", file=sys.stderr, flush=True)
 
 

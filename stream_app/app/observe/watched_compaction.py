@@ -25,7 +25,7 @@ from stream_app.app.observe.metrics.jvm_metrics import JvmCollector
 from stream_app.app.observe.monitoring.listener import Listeners
 from stream_app.app.observe.monitoring.signs_of_life import SignsOfLife, signs_of_life
 from stream_app.app.observe.monitoring.watchers import watchers
-from stream_app.app.tables.compaction_order import CompactionOrder
+from stream_app.app.tables.compaction_settings import CompactionSettings
 from stream_app.fileio.counted_file_io import StoreRequests
 from stream_app.table.job.table_job import TableJob
 
@@ -67,7 +67,7 @@ class WatchedCompaction:
 
 
 @contextmanager
-def watched_compaction(job: CompactionOrder, secrets: Secrets) -> Iterator[WatchedCompaction]:
+def watched_compaction(job: CompactionSettings, secrets: Secrets) -> Iterator[WatchedCompaction]:
     """Watch the job within the block.
 
     Args:

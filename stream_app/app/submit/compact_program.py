@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from stream_app.app.cli.arguments.compact import add_compact_arguments, compaction_order
+from stream_app.app.cli.arguments.compact import add_compact_arguments, compaction_settings
 from stream_app.app.cli.arguments.configuration import configuration_of
 from stream_app.app.config.secrets import Secrets, hiding
 from stream_app.app.config.settings import environment_secrets
@@ -33,4 +33,4 @@ def main(argv: Sequence[str] | None = None) -> int:
         log_as(config.stream.log_format)
     secrets = Secrets(environment_secrets(os.environ)) if config is None else config.secrets
     with hiding(secrets):
-        return exit_code_of(lambda: compact(compaction_order(args, config), secrets))
+        return exit_code_of(lambda: compact(compaction_settings(args, config), secrets))

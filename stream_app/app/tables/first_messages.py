@@ -34,7 +34,7 @@ from stream_app.cdc.message_format import FormatSetup, Notice, SourceReader, Sou
 from stream_app.cdc.source_tables import of_each_origin
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError, UsageError
-from stream_app.kafka.offset_ranges import OffsetRange
+from stream_app.kafka.offset_ranges import OffsetRange, PartitionOffsets
 from stream_app.message_format_registry import format_named, is_read_by, likely_format
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
@@ -56,8 +56,6 @@ _MESSAGES = 20
 _PARTITIONS_MAX = 4
 """Partitions sampled in each topic."""
 _ORDER = [("partition", "ascending"), ("offset", "ascending")]
-Places = Mapping[tuple[str, int], int]
-"""(topic, Kafka partition) → offset."""
 
 
 def check_first_messages(
@@ -82,7 +80,7 @@ def check_first_messages(
     for notice in (*_several_tables(survey, setup.traits), *survey.notices()):
         if reads_them and notice.stops:
             raise UsageError(notice.what, where=notice.where, fix=notice.fix)
-        _tell(notice)
+        _warn(notice)
 
 
 def first_remarks(
@@ -133,7 +131,7 @@ def first_messages(
         _LOG.warning("no messages are looked at beforehand: %s", error.what)
         return {}
     if (notice := other_format(source.format, list(messages.values()))) is not None:
-        _tell(notice)
+        _warn(notice)
     return messages
 
 
@@ -152,7 +150,7 @@ def other_format(chosen: str, messages: Sequence[pa.RecordBatch]) -> Notice | No
     )
 
 
-def _tell(notice: Notice) -> None:
+def _warn(notice: Notice) -> None:
     _LOG.warning("%s\n  where: %s\n  to fix: %s", notice.what, notice.where, notice.fix)
 
 
@@ -179,7 +177,7 @@ def messages_at_both_ends(
     }
 
 
-def _both_ends(begins: Places, ends: Places) -> list[OffsetRange]:
+def _both_ends(begins: PartitionOffsets, ends: PartitionOffsets) -> list[OffsetRange]:
     """Ranges at the beginnings, then at the ends; some partitions with messages of each topic."""
     filled = sorted(place for place, end in ends.items() if end > begins[place])
     chosen = [

@@ -154,6 +154,6 @@ def evolution_rules(source: SourceConfig, made: Generation) -> EvolutionRules | 
         ),
         stops=narrowed == DriftReaction.STOP.value,
         quarantines=narrowed == DriftReaction.QUARANTINE.value,
-        tells=narrowed != DriftReaction.IGNORE.value,
+        warns=narrowed != DriftReaction.IGNORE.value,
         made={name: made.origins_of([name]) for name in made.names},
     )

@@ -6,8 +6,8 @@ import functools
 
 from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.catalog.catalog import Catalog
+from stream_app.catalog.catalog_registry import catalog_of
 from stream_app.catalog.identifier import Identifier
-from stream_app.catalog.registry import catalog_of
 from stream_app.clock import Clock, SystemClock
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.table.file_store_table import FileStoreTable

@@ -154,7 +154,7 @@ class ActionRun:
     count: int = 0
     ended: threading.Event = field(default_factory=threading.Event)
 
-    def tell(self, line: str) -> None:
+    def add_line(self, line: str) -> None:
         """Add a line."""
         self.lines.append(line)
         self.count += 1
@@ -281,14 +281,14 @@ class Actions:
         state = FAILED
         try:
             for line in work():
-                run.tell(line)
+                run.add_line(line)
             state = DONE
         except (StreamAppError, OSError) as error:
             for line in str(error).splitlines():
-                run.tell(line.strip())
+                run.add_line(line.strip())
         except Exception as error:
             _LOG.exception("%s: the action %s failed", name, run.what)
-            run.tell(f"{type(error).__name__}: {error}")
+            run.add_line(f"{type(error).__name__}: {error}")
         finally:
             run.end(state)
             _LOG.info("%s: %s is %s", name, run.what, state)

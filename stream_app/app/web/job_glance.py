@@ -22,7 +22,7 @@ class JobGlance:
         is_here: whether the job runs in this process.
         max_staleness_s: seconds for which a table may be behind.
         changed_s: seconds since the newest commit of any table; None: there is none.
-        no_ends: why the broker does not report the topics' ends; None: it does.
+        ends_problem: why the broker does not report the topics' ends; None: it does.
         messages_per_s: the messages a second of all tables, lately; None: the job runs elsewhere.
         running, queued: compactions of all tables; None: the job runs elsewhere.
         waiting: records in quarantine by table, of which there are some; '' has those of no table;
@@ -33,7 +33,7 @@ class JobGlance:
     is_here: bool = False
     max_staleness_s: int = 300
     changed_s: int | None = None
-    no_ends: str | None = None
+    ends_problem: str | None = None
     messages_per_s: float | None = None
     running: int | None = None
     queued: int | None = None
@@ -54,7 +54,7 @@ class JobGlance:
         return [self._judged(status, is_late=is_late) for status in tables]
 
     def _judged(self, status: TableStatus, *, is_late: bool) -> TableStatus:
-        if status.state == READY and self.no_ends is not None:
+        if status.state == READY and self.ends_problem is not None:
             return replace(status, fresh_s=None)
         too_old = status.fresh_s is not None and status.fresh_s > self.max_staleness_s
         if status.state != READY or status.lag is None or not too_old:

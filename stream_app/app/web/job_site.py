@@ -166,8 +166,8 @@ class JobSite(Site):
         return replace(glance, messages_per_s=rate, running=running, queued=queued)
 
     @property
-    def no_ends(self) -> str | None:
-        """See `Site.no_ends`."""
+    def ends_problem(self) -> str | None:
+        """See `Site.ends_problem`."""
         return self._ends.current()[1]
 
     def open(self, name: str) -> FileStoreTable:
@@ -269,7 +269,7 @@ class JobSite(Site):
             is_here=self._history is not None,
             max_staleness_s=self.job.max_staleness_s,
             changed_s=min(ages, default=None),
-            no_ends=self.no_ends,
+            ends_problem=self.ends_problem,
         )
 
     def _open(self, path: str) -> FileStoreTable:

@@ -83,7 +83,7 @@ class PageVersion:
                 tuple((_coarse(status), status.snapshot) for status in tables),
                 glance
                 and (
-                    glance.no_ends,
+                    glance.ends_problem,
                     glance.running,
                     glance.queued,
                     glance.waiting,

@@ -135,7 +135,7 @@ class _Pages:
             return self._page(
                 "table", shown=shown, status=status, chart=epoch_chart(epochs), epochs=epochs,
                 offered=self._offered(name, status), action_runs=self.actions.runs(name),
-                live=live, no_ends=self.site.no_ends, held_explanation=HELD_EXPLANATION,
+                live=live, ends_problem=self.site.ends_problem, held_explanation=HELD_EXPLANATION,
                 trees_open=BUCKETS_OPEN,
             )  # fmt: skip
 
@@ -192,7 +192,7 @@ class _Pages:
             )  # fmt: skip
 
         left = threading.Event()
-        watch = asyncio.create_task(_tell_left(request, left))
+        watch = asyncio.create_task(_set_when_gone(request, left))
         try:
             async with self._reads:
                 return await self._answer(read)
@@ -333,7 +333,7 @@ class _Pages:
             await asyncio.sleep(LOOK_S)
 
 
-async def _tell_left(request: Request, left: threading.Event) -> None:
+async def _set_when_gone(request: Request, left: threading.Event) -> None:
     """Set the event when the browser has gone away."""
     while not await request.is_disconnected():
         await asyncio.sleep(LOOK_S)

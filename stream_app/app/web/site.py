@@ -56,7 +56,7 @@ class Site(Protocol):
         ...
 
     @property
-    def no_ends(self) -> str | None:
+    def ends_problem(self) -> str | None:
         """The reason why the broker has not reported the topics' ends lately; None if it has, or
         need not.
         """

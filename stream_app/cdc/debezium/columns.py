@@ -101,12 +101,12 @@ class ParsedImages:
 
     Attributes:
         is_whole: bool [n]; where the connector is one of `WHOLE_IMAGES`, if that is asked.
-        is_op_told: False: flattened records without ``__op``, which count as creates.
+        has_op: False: flattened records without ``__op``, which count as creates.
     """
 
     images: StackedImages
     is_whole: Bools
-    is_op_told: bool = True
+    has_op: bool = True
 
 
 def decode_columns(
@@ -188,7 +188,7 @@ def decode_images(
 def _questions(parsed: ParsedImages, suspects: Bools, rules: KeyRules) -> Questions:
     images = parsed.images
     asked = questions_of(rules, images.ops, images.has_before, parsed.is_whole)
-    if not parsed.is_op_told and rules.primary_key:
+    if not parsed.has_op and rules.primary_key:
         asked[images.ops == CREATE] = KeyQuestion.UPSERT
     asked[suspects] = KeyQuestion.NONE
     return asked
@@ -296,8 +296,8 @@ def flat_images(
     readings = shape.readings
     ops: Ops = np.full(len(values), CREATE, np.uint8)
     suspects: Bools = np.zeros(len(values), np.bool_)
-    is_op_told = extra[OP_FIELD].null_count < len(values)
-    if is_op_told:
+    has_op = extra[OP_FIELD].null_count < len(values)
+    if has_op:
         ops = ops_of(extra[OP_FIELD], OPS)
         suspects = ops == 0
     else:
@@ -319,7 +319,7 @@ def flat_images(
         suspects=suspects,
         tables=[extra[name] for name in FLAT_FIELDS] if settings.reads_tables else (),
     )
-    return ParsedImages(images, np.zeros(len(values), np.bool_), is_op_told=is_op_told)
+    return ParsedImages(images, np.zeros(len(values), np.bool_), has_op=has_op)
 
 
 def _like_envelopes(values: pa.Array, op: pa.Array | None) -> Bools:

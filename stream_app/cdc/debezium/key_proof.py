@@ -122,10 +122,10 @@ def answers(rules: KeyRules, question: KeyQuestion, fields: Fields) -> bool:
         return question is KeyQuestion.UPSERT
     if fields == NO_KEY:
         # The source has no key, so its before-images are not made of one: they are whole.
-        is_told = (
+        is_whole = (
             question is not KeyQuestion.UPDATE and rules.identity is not ReplicaIdentity.DEFAULT
         )
-        return question is KeyQuestion.UPSERT or is_told
+        return question is KeyQuestion.UPSERT or is_whole
     return fields >= rules.wanted(question)
 
 

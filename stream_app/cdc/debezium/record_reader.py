@@ -45,13 +45,13 @@ class RowRecord(RecordImages):
     Attributes:
         connector: of Debezium, such as ``postgresql``; empty: unknown.
         table: database, schema and table, those that there are, parted by dots.
-        is_op_told: False: a flattened record without ``__op``, which counts as a create.
+        has_op: False: a flattened record without ``__op``, which counts as a create.
     """
 
     drift: Drift
     connector: str = ""
     table: str = ""
-    is_op_told: bool = True
+    has_op: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def _flat(document: dict[str, Any], columns: frozenset[str]) -> RowRecord | Trun
     """Read a record of ExtractNewRecordState; without ``__op`` it counts as a create."""
     check_once(document, frozenset({OP_FIELD, DELETED_FIELD}))
     op = document.get(OP_FIELD)
-    is_told = op is not None
+    has_op = op is not None
     if op is None:
         op = "c"
     if document.get(DELETED_FIELD) in ("true", True):
@@ -173,7 +173,7 @@ def _flat(document: dict[str, Any], columns: frozenset[str]) -> RowRecord | Trun
     before, after = (image, None) if op == "d" else (None, image)
     drift = _drift(document, columns)
     table = table_name(*_texts(document, *FLAT_FIELDS))
-    return RowRecord(op, before, after, drift, "", table, is_told or op == "d")
+    return RowRecord(op, before, after, drift, "", table, has_op or op == "d")
 
 
 def _is_no_row(document: dict[str, Any], *, has_row: bool) -> bool:

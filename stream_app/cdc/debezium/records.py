@@ -55,7 +55,7 @@ def decode_records(
 
 def question_of(rules: KeyRules, record: RowRecord) -> KeyQuestion:
     """The question of one record to its Kafka key."""
-    if not record.is_op_told and rules.primary_key:
+    if not record.has_op and rules.primary_key:
         return KeyQuestion.UPSERT
     ops, has_before = np.array([ord(record.op)], np.uint8), np.array([record.before is not None])
     is_whole = np.array([record.connector in WHOLE_IMAGES])

@@ -85,7 +85,7 @@ class DebeziumSurvey:
 
     def _doubtful(self, seen: SeenRecord) -> Notice | None:
         """A notice if the row of a delete would not be certain, although none was seen yet."""
-        deleted = replace(seen.record, op="d", before={}, after=None, is_op_told=True)
+        deleted = replace(seen.record, op="d", before={}, after=None, has_op=True)
         question = question_of(self.rules, deleted)
         if answers(self.rules, question, seen.fields):
             return None
@@ -129,7 +129,7 @@ class DebeziumSurvey:
         )
 
     def _unseen_deletes(self, seen: SeenRecord) -> Notice | None:
-        if seen.record.is_op_told:
+        if seen.record.has_op:
             return None
         return Notice(
             what="the messages are flattened and have no __op: each counts as a create, "

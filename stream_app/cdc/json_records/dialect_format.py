@@ -256,7 +256,7 @@ class DialectFormat:
         origins, change_times, ddl_of: as `SourceReader` has them.
         dialect: makes the dialect of a table's options.
         encoding: the encoding of a column, by its type.
-        has_whole_before, tells_changes, signs: as `Format` has them.
+        has_whole_before, has_changes, signs: as `Format` has them.
         check_together: raises `UsageError` when options do not fit each other or the columns.
     """
 
@@ -270,7 +270,7 @@ class DialectFormat:
     change_times: Callable[[pa.RecordBatch], pa.Array] | None = None
     ddl_of: DdlOf | None = None
     has_whole_before: Callable[[Mapping[str, str]], bool] = promises_nothing
-    tells_changes: bool = True
+    has_changes: bool = True
     signs: tuple[frozenset[str], ...] = ()
     check_together: Callable[[CheckedOptions, RowType], None] = _fits_together
 
@@ -288,9 +288,9 @@ class DialectFormat:
             make=self._made,
             survey=partial(survey, plain),
             reader=partial(self._reader, plain),
-            tells_times=self.change_times is not None,
+            has_times=self.change_times is not None,
             has_whole_before=self.has_whole_before,
-            tells_changes=self.tells_changes,
+            has_changes=self.has_changes,
             signs=self.signs,
         )
 

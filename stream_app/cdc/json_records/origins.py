@@ -128,11 +128,11 @@ class OriginFields:
 
     Attributes:
         fields: the fields of a message that are read.
-        tell: makes of their columns what the messages tell.
+        read: makes of their columns the messages' tables, and what means a row.
     """
 
     fields: pa.Schema
-    tell: Callable[[Sequence[pa.Array]], OriginAndTime]
+    read: Callable[[Sequence[pa.Array]], OriginAndTime]
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
         """The source table of each message; see `message_format.SourceReader`."""
@@ -142,7 +142,7 @@ class OriginFields:
         """The origins of messages, from their fields."""
         databases, tables = [], []
         for index, columns in read.parts:
-            database, table, means_row = self.tell(columns)
+            database, table, means_row = self.read(columns)
             rows, at = pa.array(means_row), index[means_row]
             databases.append((at, database.filter(rows)))
             tables.append((at, table.filter(rows)))

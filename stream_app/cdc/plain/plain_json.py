@@ -170,7 +170,7 @@ def _origins(messages: pa.RecordBatch) -> Origins:
 
 PLAIN_ROWS = DialectFormat(
     name="json",
-    tells_changes=False,
+    has_changes=False,
     section="json",
     introduction='for example `json."key-columns" = "id"`. '
     "[Other formats](formats.md#plain-rows) tells how "

@@ -90,7 +90,7 @@ class RegisteredFormat:
             make=self._made,
             survey=self._survey,
             reader=self._reader,
-            tells_times=False,
+            has_times=False,
         )
 
     def _checked(self, options: Mapping[str, str], columns: RowType) -> CheckedOptions:

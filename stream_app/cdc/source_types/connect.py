@@ -103,8 +103,8 @@ def connect_type(
         connector: the name of Debezium's connector; empty: unknown.
     """
     nearest = _nearest(literal, semantic, parameters, connector, options)
-    is_told = _of_database(parameters, connector, options) is not None
-    digits = None if is_told else _TIME_DIGITS.get(semantic)
+    is_of_database = _of_database(parameters, connector, options) is not None
+    digits = None if is_of_database else _TIME_DIGITS.get(semantic)
     return stored_type(nearest, options, digits=digits, sends_text=literal == "string")
 
 

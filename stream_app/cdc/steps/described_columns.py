@@ -99,8 +99,8 @@ def differs_from_table(table: SourceTable, columns: RowType) -> bool:
         column = there.get(source.name)
         if column is None:
             return True
-        told_type = source.type_beside(column.data_type)
-        has_other_type = told_type.as_nullable() != column.data_type.as_nullable()
+        described_type = source.type_beside(column.data_type)
+        has_other_type = described_type.as_nullable() != column.data_type.as_nullable()
         may_be_null = source.data_type.nullable and not column.data_type.nullable
         if source.is_typed and (has_other_type or may_be_null):
             return True

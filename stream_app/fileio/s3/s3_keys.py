@@ -199,7 +199,7 @@ class RenewedKeys:
         self._clock = clock
         self._looked_at = None if keys is None else clock.steady_seconds()
         self._lock = threading.Lock()
-        self._told: set[str] = set(keys.texts if keys else ())
+        self._given: set[str] = set(keys.texts if keys else ())
         self.problem = ""
         """Why the source gave no keys the last time; empty: it did."""
 
@@ -221,7 +221,7 @@ class RenewedKeys:
 
     def secrets(self) -> list[str]:
         """All keys that the source ever gave, the longest first: one may contain another."""
-        return sorted(self._told, key=len, reverse=True)
+        return sorted(self._given, key=len, reverse=True)
 
     def current(self) -> S3Keys:
         """The keys, renewed if they are old.
@@ -259,4 +259,4 @@ class RenewedKeys:
             self.problem = error.what if isinstance(error, UsageError) else str(error)
             return
         self.problem = ""
-        self._told |= set(self._keys.texts)
+        self._given |= set(self._keys.texts)

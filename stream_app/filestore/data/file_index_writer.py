@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from stream_app.fileio.file_io import FileIO
 from stream_app.format.file_index.container import Bodies, encode_file_index, javas_order
+from stream_app.format.file_index.file_index_registry import FILE_INDEX_KINDS
 from stream_app.format.file_index.index_kind import IndexBuilder
-from stream_app.format.file_index.registry import FILE_INDEX_KINDS
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.file_index.indexed_columns import (
     IndexedColumn,

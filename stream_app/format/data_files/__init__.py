@@ -1,1 +1,1 @@
-"""Reads and writes data files in several file formats; `registry` lists them."""
+"""Reads and writes data files in several file formats; `data_file_registry` lists them."""

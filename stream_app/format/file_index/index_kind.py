@@ -1,7 +1,8 @@
 """The port of a kind of file index: a builder of its bytes, and a reader of them.
 
-Each kind is a module of this folder and a line of `registry`. An index may only exclude rows that
-surely do not pass. So the answer to a test is the set of rows that may pass, or None for any row.
+Each kind is a module of this folder and a line of `file_index_registry`. An index may only exclude
+rows that surely do not pass. So the answer to a test is the set of rows that may pass, or None for
+any row.
 
 Source: Paimon `fileindex/FileIndexer.java`, `fileindex/FileIndexReader.java`.
 """

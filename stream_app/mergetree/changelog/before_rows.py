@@ -100,7 +100,7 @@ class Upgrade(enum.Enum):
     """The treatment of a file that overlaps no other."""
 
     MOVE = "it moves by metadata alone"
-    TELL = "it moves, and its rows go to the changelog"
+    RECORD = "it moves, and its rows go to the changelog"
     REWRITE = "it is rewritten, and its changes go to the changelog"
 
 
@@ -131,7 +131,7 @@ def leave_level_0(sections: Sequence[Section]) -> bool:
 class BeforeRows(Protocol):
     """Finds the rows of a bucket as followers have seen them."""
 
-    def tells(self, sections: Sequence[Section], output_level: int, /) -> bool:
+    def records_changes(self, sections: Sequence[Section], output_level: int, /) -> bool:
         """Whether a rewrite of sections writes a changelog; by default if they leave level 0."""
         return output_level != 0 and leave_level_0(sections)
 
@@ -154,13 +154,13 @@ class FullCompactionChangelog(BeforeRows):
 
     max_level: int
 
-    def tells(self, _sections: Sequence[Section], output_level: int, /) -> bool:
+    def records_changes(self, _sections: Sequence[Section], output_level: int, /) -> bool:
         """Whether it is a full compaction."""
         return output_level == self.max_level
 
     def upgrade(self, _file: DataFileMeta, output_level: int, /) -> Upgrade:
         """Write a changelog for a file that reaches the highest level: all of its rows are new."""
-        return Upgrade.TELL if output_level == self.max_level else Upgrade.MOVE
+        return Upgrade.RECORD if output_level == self.max_level else Upgrade.MOVE
 
     def before(self, given: LevelWindow) -> WindowBefore:
         """The rows of the highest level whose keys have newer rows."""
@@ -193,7 +193,7 @@ class FirstRowChangelog(BeforeRows):
         if file.level != 0:
             return Upgrade.MOVE
         is_new = output_level == self.max_level or not self.above.may_have(file)
-        return Upgrade.TELL if is_new else Upgrade.REWRITE
+        return Upgrade.RECORD if is_new else Upgrade.REWRITE
 
     def before(self, given: LevelWindow) -> WindowBefore:
         """No rows; the window omits keys that lie above."""
@@ -224,7 +224,7 @@ class LookupChangelog(BeforeRows):
         above: the rows above the compaction's output.
         keeps_newest: the merged row is the newest, by order of arrival. So a file of level 0 that
             overlaps nothing holds merged rows already.
-        deletes_found: the rows that are found above get deleted, and no level above 0 may hold a
+        deletes_older: the rows that are found above get deleted, and no level above 0 may hold a
             delete.
         asks_for_keys: the rows above are found by their keys, to be deleted; they are not merged.
     """
@@ -233,17 +233,17 @@ class LookupChangelog(BeforeRows):
     max_level: int
     above: RowsAbove
     keeps_newest: bool
-    deletes_found: bool = False
+    deletes_older: bool = False
     asks_for_keys: bool = False
 
     def upgrade(self, file: DataFileMeta, output_level: int, /) -> Upgrade:
         """Write a changelog for level 0; rows further up may have to be merged in first."""
         if file.level != 0:
             return Upgrade.MOVE
-        if self.deletes_found and file.may_have_deletes:
+        if self.deletes_older and file.may_have_deletes:
             return Upgrade.REWRITE
         is_merged = output_level == self.max_level or self.keeps_newest
-        return Upgrade.TELL if is_merged else Upgrade.REWRITE
+        return Upgrade.RECORD if is_merged else Upgrade.REWRITE
 
     def before(self, given: LevelWindow) -> WindowBefore:
         """The row of the lowest level above 0; all rows below it are merged with it.

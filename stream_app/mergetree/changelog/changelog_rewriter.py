@@ -32,16 +32,16 @@ class ChangelogRewriter:
     Attributes:
         writes_changelog: changes go to changelog files.
         drops_deletes: a file that has to be rewritten when it moves up loses its deletes.
-        tells_same: updates with unchanged values are written too
+        records_unchanged: updates with unchanged values are written too
             (``changelog-producer.row-deduplicate`` = false).
-        ignored: columns whose change alone is no update, when `tells_same` is false.
+        ignored: columns whose change alone is no update, when `records_unchanged` is false.
     """
 
     merging: CompactRewriter
     before: BeforeRows
     writes_changelog: bool = True
     drops_deletes: bool = False
-    tells_same: bool = True
+    records_unchanged: bool = True
     ignored: frozenset[str] = frozenset()
 
     @property
@@ -57,7 +57,7 @@ class ChangelogRewriter:
         Raises:
             CorruptFileError: an input file cannot be read; nothing that was written stays.
         """
-        if not self.before.tells(sections, output_level):
+        if not self.before.records_changes(sections, output_level):
             return self.merging.rewrite(
                 sections, output_level=output_level, drop_deletes=drop_deletes
             )
@@ -74,9 +74,9 @@ class ChangelogRewriter:
         match self.before.upgrade(file, output_level):
             case Upgrade.MOVE:
                 return self.merging.upgrade(file, output_level)
-            case Upgrade.TELL if not (self.writes_changelog or self.drops_deletes):
+            case Upgrade.RECORD if not (self.writes_changelog or self.drops_deletes):
                 return self.merging.upgrade(file, output_level)
-            case Upgrade.TELL:
+            case Upgrade.RECORD:
                 rewritten = self._rewritten([section], None, output_level, drop_deletes=False)
                 return WrittenFiles(
                     self.merging.upgrade(file, output_level).data, rewritten.changelog
@@ -132,7 +132,7 @@ class ChangelogRewriter:
             return merged
         stale = self.merging.without_stale
         sides = batch_differences(layout, stale(part.before), stale(merged))
-        if self.tells_same:
+        if self.records_unchanged:
             return sides.changelog()
         return sides.changelog(~sides.same_values(self.ignored, as_numbers=True))
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.mergetree.key_value_batch import KeyValueLayout, are_retracts
-from stream_app.mergetree.merge_engines.aggregates.registry import folded_column
+from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import folded_column
 from stream_app.mergetree.merge_engines.aggregates.steps import StepOp
 from stream_app.mergetree.merge_engines.key_segments import key_segments
 from stream_app.mergetree.merge_window import MergeWindow

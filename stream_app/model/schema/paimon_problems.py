@@ -135,8 +135,8 @@ def _retention_problems(options: Mapping[str, str]) -> Iterator[str]:
         there if here is None else here for here, there in zip(own, snapshots, strict=True)
     ]
     for what, (least, most) in {"snapshot": snapshots, "changelog": tuple(changelogs)}.items():
-        is_told = what == "changelog" and own == (None, None)
-        if least > most and not is_told:
+        is_same_problem = what == "changelog" and own == (None, None)
+        if least > most and not is_same_problem:
             yield (
                 f"{what}.num-retained.min, {least}, is above {what}.num-retained.max, {most}: "
                 "lower it, or raise that"

@@ -108,7 +108,7 @@ def _gathered(named_remarks: Iterable[tuple[str, Remark]]) -> Sequence[TableRema
     return [TableRemark(tuple(dict.fromkeys(them)), remark) for remark, them in names.items()]
 
 
-_TOLD_MAX = 5
+_DIFFERENCES_MAX = 5
 
 
 def shard_differences(shards: Mapping[str, SourceTable]) -> str:
@@ -118,8 +118,12 @@ def shard_differences(shards: Mapping[str, SourceTable]) -> str:
         shards: name of a source table → the table as its messages describe it.
     """
     differences = list(_differences(shards)) if shards else []
-    more = f"; and {len(differences) - _TOLD_MAX} more" if len(differences) > _TOLD_MAX else ""
-    return "; ".join(differences[:_TOLD_MAX]) + more
+    more = (
+        f"; and {len(differences) - _DIFFERENCES_MAX} more"
+        if len(differences) > _DIFFERENCES_MAX
+        else ""
+    )
+    return "; ".join(differences[:_DIFFERENCES_MAX]) + more
 
 
 def _differences(shards: Mapping[str, SourceTable]) -> Iterator[str]:

@@ -78,14 +78,14 @@ class DriverEpochs:
         except _NotSmallError:
             return self.of_spark.route(epoch, messages, plan)
         except Exception as error:
-            _tell_repeated(epoch, error)
+            _log_repeated(epoch, error)
             return self.of_spark.route(epoch, messages, plan)
 
         def write(ready: EpochPlan) -> EpochOutput:
             try:
                 return output_of(ready, list(write_in_task(blocks, _as_in_task(ready))))
             except Exception as error:
-                _tell_repeated(epoch, error)
+                _log_repeated(epoch, error)
                 return self.of_spark.route(epoch, messages, plan).write(ready)
 
         return RoutedEpoch(read, write)
@@ -146,7 +146,7 @@ class DriverEpochs:
                 yield batch
 
 
-def _tell_repeated(epoch: int, error: Exception) -> None:
+def _log_repeated(epoch: int, error: Exception) -> None:
     _LOG.warning("epoch %d is repeated by Spark's tasks: %s", epoch, first_line(error))
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.table.file_store_table import FileStoreTable, with_files
-from stream_app.table.kinds.registry import bucket_assigner
+from stream_app.table.kinds.table_kind_registry import bucket_assigner
 from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner
 

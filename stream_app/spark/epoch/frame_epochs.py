@@ -70,6 +70,9 @@ class FrameEpochs:
         messages = self.spark.range(0, tasks, 1, tasks).selectExpr(*_TOMBSTONE)
         write_blocks(route_blocks(messages, plan), plan).collect()
 
+    def close(self) -> None:
+        """Nothing is open: Spark has the connections."""
+
 
 def route_blocks(messages: DataFrame, plan: EpochPlan) -> DataFrame:
     """Decode messages, and move each bucket's blocks to one task, in order.

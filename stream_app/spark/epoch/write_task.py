@@ -27,7 +27,7 @@ from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of_refused
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.partial_changes import bad_records_of_refused, incomplete_schema
 from stream_app.spark.task_errors import failure_bytes
-from stream_app.table.kinds.registry import table_write
+from stream_app.table.kinds.table_kind_registry import table_write
 from stream_app.table.storage_errors import storage_errors
 from stream_app.table.write.table_write import TableWrite
 

@@ -255,7 +255,7 @@ class RoundCommits(Generic[Messages]):
         files = [file for change in output.changes for file in change.written]
         return EpochReport(
             epoch=self.decoded.epoch,
-            counts=feed.counts_to_tell(output.counts),
+            counts=feed.unreported_counts(output.counts),
             quarantined=result.quarantined,
             buckets=len(output.changes),
             files=len(files),

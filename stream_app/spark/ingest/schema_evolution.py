@@ -171,7 +171,7 @@ class SchemaEvolution:
         kept = [column for column in evolved.kept if column not in self._kept]
         self._kept.update(kept)
         return [
-            *(JobWarning(table=self.name, what=what, fix=fix) for what in kept if self.rules.tells),
+            *(JobWarning(table=self.name, what=what, fix=fix) for what in kept if self.rules.warns),
             *(
                 JobWarning(
                     table=self.name,

@@ -169,7 +169,7 @@ class TableFeed:
         warnings, self._warnings = self._warnings, []
         return warnings
 
-    def counts_to_tell(self, counts: DecodeCounts) -> DecodeCounts:
+    def unreported_counts(self, counts: DecodeCounts) -> DecodeCounts:
         """The counts of a committed epoch, for warnings.
 
         Records before an ADD COLUMN of the same epoch lack the column, and nothing is wrong.

@@ -77,7 +77,7 @@ class StreamReader(DataSourceStreamReader):
         self._begin: Offset | None = None
         self._given: Offset | None = None
         self._given_at: float | None = None
-        self._told_at: float | None = None
+        self._reported_at: float | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's
         """The position where a query without a checkpoint begins.
@@ -133,7 +133,7 @@ class StreamReader(DataSourceStreamReader):
     def commit(self, end: Offset) -> None:
         """Advance the consumer after a micro-batch, and so the snapshots that it protects."""
         self._offsets.write_progress(end)
-        self._told_at = self._now()
+        self._reported_at = self._now()
 
     def stop(self) -> None:
         """Do nothing: the reader keeps nothing open."""
@@ -146,10 +146,10 @@ class StreamReader(DataSourceStreamReader):
 
     def _stay(self) -> None:
         """Keep the consumer of a waiting query alive."""
-        silent_s, told_at, now = self._offsets.silent_s, self._told_at, self._now()
-        if silent_s is not None and (told_at is None or now - told_at >= silent_s):
+        silent_s, reported_at, now = self._offsets.silent_s, self._reported_at, self._now()
+        if silent_s is not None and (reported_at is None or now - reported_at >= silent_s):
             self._offsets.stay()
-            self._told_at = now
+            self._reported_at = now
 
     def _now(self) -> float:
         return self._offsets.table.clock.steady_seconds()

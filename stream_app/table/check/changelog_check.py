@@ -102,12 +102,12 @@ class ChangelogCheck:
         rows = merged_rows(self._table, self._live(self.replay.last, files.bucket), last)
         return compare_rows(
             self._table,
-            self._as_told(self._replayed(files, read)),
-            self._as_told(rows),
-            are_unexpected_told=not self._may_forget_deletes(files),
+            self._as_recorded(self._replayed(files, read)),
+            self._as_recorded(rows),
+            reports_unexpected=not self._may_forget_deletes(files),
         )
 
-    def _as_told(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _as_recorded(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows as a compaction's changelog records them; even single rows pass through the
         merge.
 

@@ -27,7 +27,7 @@ from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.registry import bucket_assigner, bucket_writer
+from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_writer
 from stream_app.table.read.diff_read import merged_rows
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.write.bucket_assigner import BucketRows
@@ -238,12 +238,12 @@ def compare_rows(
     expected: Iterator[pa.RecordBatch],
     stored: Iterator[pa.RecordBatch],
     *,
-    are_unexpected_told: bool = True,
+    reports_unexpected: bool = True,
 ) -> RowDifferences | None:
     """The differences between the expected rows and the actual ones; None: there are none.
 
     Args:
-        are_unexpected_told: whether unexpected rows are differences.
+        reports_unexpected: whether unexpected rows are differences.
 
     Raises:
         CorruptFileError: a file cannot be read.
@@ -251,7 +251,7 @@ def compare_rows(
     missing = wrong = unexpected = 0
     example = ""
     for difference in differences(table.layout(), expected, stored):
-        extra = difference.added if are_unexpected_told else difference.added[:0]
+        extra = difference.added if reports_unexpected else difference.added[:0]
         missing += len(difference.gone)
         wrong += len(difference.changed)
         unexpected += len(extra)

@@ -152,8 +152,8 @@ class FileFacts:
 
     def _stray_buckets(self, batch: pa.RecordBatch) -> int:
         schema, total = self.table.schema, self.entry.total_buckets
-        can_tell = self.hashes_alike and schema.core_options.hashes_by_default
-        if total < 1 or not schema.bucket_keys or not can_tell:
+        are_comparable = self.hashes_alike and schema.core_options.hashes_by_default
+        if total < 1 or not schema.bucket_keys or not are_comparable:
             return 0
         keys = [batch.column(name) for name in schema.bucket_keys]
         types = schema.fields.project(schema.bucket_keys).types

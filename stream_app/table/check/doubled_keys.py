@@ -110,7 +110,7 @@ def _parts(
     numbers: PlaceNumbers,
     part_rows: int,
 ) -> Iterator[pa.RecordBatch]:
-    """The keys of all rows, in columns of `TableKeys.found_schema`; those of a key in one part."""
+    """The keys of all rows, in columns of `TableKeys.keys_schema`; those of a key in one part."""
     files = [
         PlacedFile(entry, numbers.number((entry.partition, entry.bucket)))
         for entry in FileStoreScan(table).live(snapshot)
@@ -131,7 +131,7 @@ def doubled_rows(part: pa.RecordBatch, keys: pa.RecordBatch) -> Int64s:
     """Two rows from different places for each key that occurs in several, int64 [keys, 2].
 
     Args:
-        part: columns of `TableKeys.found_schema`, in any order.
+        part: columns of `TableKeys.keys_schema`, in any order.
         keys: the columns of the key among them.
     """
     codes = key_codes(keys.columns, keys.num_rows)

@@ -28,7 +28,7 @@ from stream_app.table.check.compared_rows import (
     rows_by_key,
 )
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.registry import bucket_assigner
+from stream_app.table.kinds.table_kind_registry import bucket_assigner
 from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner
 

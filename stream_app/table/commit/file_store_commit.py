@@ -129,7 +129,7 @@ class FileStoreCommit:
             kind=CommitKind.COMPACT,
             committable=committable,
             changes=lambda _: changes,
-            check=are_overtaken,
+            is_outdated=are_overtaken,
         )
         try:
             return CompactOutcome(self._publish(commit))
@@ -308,7 +308,7 @@ class FileStoreCommit:
         epochs = epochs_as_of(self.table.snapshots, latest)
         schema_id = self._conflicts.check_schema()
         changes = _changes_of(self.table, commit, latest)
-        if latest and (commit.check or latest.snapshot_id != self.history.known_id):
+        if latest and (commit.is_outdated or latest.snapshot_id != self.history.known_id):
             # Under an identifier that another process has passed, this would hide that process's
             # commit.
             self.history.check_alone(latest)

@@ -25,14 +25,14 @@ class PlannedSnapshot:
 
     Attributes:
         changes: computes the changes on top of the latest snapshot.
-        check: checks against the table, on top of the known snapshot too.
+        is_outdated: it is checked against the table even on top of the known snapshot.
         operation: what a user asked for; None: a stream's commit, as of Paimon's sinks.
     """
 
     kind: CommitKind
     committable: ManifestCommittable
     changes: Callable[[Snapshot | None], CommitChanges]
-    check: bool = False
+    is_outdated: bool = False
     operation: str | None = None
 
 

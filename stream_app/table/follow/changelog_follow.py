@@ -96,8 +96,8 @@ class ChangelogFollow:
         self._how = how
         self._stopped = stopped
         self._end = how.end
-        self._told: int | None = None
-        self._told_at = 0
+        self._announced: int | None = None
+        self._announced_at = 0
         self._is_new = False
         if not how.follow:
             latest = self._table.snapshots.latest_id() or 0
@@ -113,7 +113,7 @@ class ChangelogFollow:
             CheckpointError: the table was rolled back, and written again.
             CorruptFileError: a file of metadata is missing or damaged.
         """
-        self._tell(self._position)  # from here on expiry keeps the snapshots to read
+        self._announce(self._position)  # from here on expiry keeps the snapshots to read
         while self._end is None or self._position.snapshot_id <= self._end:
             step = self._scan.step(self._position, _A_SNAPSHOT)
             # Check after planning the step, so that a rewritten snapshot does not count as the next
@@ -124,7 +124,7 @@ class ChangelogFollow:
             if step.splits:
                 yield step
             self._position = step.end
-            self._tell(step.end)
+            self._announce(step.end)
             if step.end == step.begin:
                 if not self._how.follow or self._stopped():
                     return
@@ -168,19 +168,19 @@ class ChangelogFollow:
             "(ignore_progress) as well, and make what was taken over since then anew",
         )
 
-    def _tell(self, position: StreamPosition) -> None:
+    def _announce(self, position: StreamPosition) -> None:
         """Write the consumer's progress if it changed, or refresh it before it expires."""
         consumer_id = self._how.consumer_id
         if consumer_id is None or position.is_full:
             return
         now = self._table.clock.now_ms()
         expires_after = self._table.options[CONSUMER_EXPIRATION_TIME]
-        is_silent = expires_after is not None and now - self._told_at > expires_after // 3
-        if position.snapshot_id != self._told or is_silent:
+        is_silent = expires_after is not None and now - self._announced_at > expires_after // 3
+        if position.snapshot_id != self._announced or is_silent:
             self._table.consumers.reset(consumer_id, position.snapshot_id)
-            if self._told is None:
+            if self._announced is None:
                 self._check_not_going(consumer_id, position.snapshot_id)
-            self._told, self._told_at = position.snapshot_id, now
+            self._announced, self._announced_at = position.snapshot_id, now
 
     def _check_not_going(self, consumer_id: str, number: int) -> None:
         """Check that no expiry deletes the next snapshot. Called after the consumer is written: an

@@ -58,7 +58,7 @@ class KeySplit:
                 with self._writing:
                     if share not in self._writers:
                         path = str(self.folder / str(share))
-                        self._writers[share] = pa.ipc.new_file(path, self.reader.found_schema)
+                        self._writers[share] = pa.ipc.new_file(path, self.reader.keys_schema)
                     self._writers[share].write_batch(mine)
 
     def finish(self) -> None:

@@ -31,7 +31,7 @@ from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
 from stream_app.table.key_index.key_layer import GONE, Keys, Places, key_codes
 
 Bools = npt.NDArray[np.bool_]
-_FOUND = (
+_PLACE_FIELDS = (
     *(pa.field("hash", pa.int32()), pa.field("place", pa.int32()), pa.field("age", pa.int64())),
     *(pa.field("sequence", pa.int64()), pa.field("lives", pa.bool_())),
 )
@@ -63,14 +63,14 @@ class TableKeys:
         return self.table.schema.fields.project(self.rule.keys)
 
     @property
-    def found_schema(self) -> pa.Schema:
+    def keys_schema(self) -> pa.Schema:
         """Schema of `read`: system columns, then the key's."""
-        return pa.schema([*_FOUND, *arrow_schema(self.key_type)])
+        return pa.schema([*_PLACE_FIELDS, *arrow_schema(self.key_type)])
 
     def no_keys(self) -> pa.RecordBatch:
-        """No rows of `found_schema`."""
-        columns = [pa.array([], kind) for kind in self.found_schema.types]
-        return pa.RecordBatch.from_arrays(columns, schema=self.found_schema)
+        """No rows of `keys_schema`."""
+        columns = [pa.array([], kind) for kind in self.keys_schema.types]
+        return pa.RecordBatch.from_arrays(columns, schema=self.keys_schema)
 
     def hashed(self, columns: pa.RecordBatch) -> Keys:
         """Keys with their hashes.
@@ -81,7 +81,7 @@ class TableKeys:
         return Keys(hash_columns(columns.columns, self.key_type.types), columns)
 
     def read(self, file: PlacedFile) -> Iterator[pa.RecordBatch]:
-        """Read a file's keys, in columns of `found_schema`.
+        """Read a file's keys, in columns of `keys_schema`.
 
         Raises:
             CorruptFileError: the file cannot be read.
@@ -105,7 +105,7 @@ class TableKeys:
                 pa.array(lives),
                 *keys.columns.columns,
             ]
-            yield pa.RecordBatch.from_arrays(columns, schema=self.found_schema)
+            yield pa.RecordBatch.from_arrays(columns, schema=self.keys_schema)
 
     def by_share(
         self, file: PlacedFile, batch: pa.RecordBatch
@@ -139,7 +139,7 @@ class TableKeys:
         places have a live row, the last one counts; a correctly written table has at most one.
 
         Args:
-            batch: columns of `found_schema`.
+            batch: columns of `keys_schema`.
             places_before: the places of keys before these rows. A delete in another place
                 leaves them alone.
 
@@ -147,7 +147,7 @@ class TableKeys:
             Distinct keys; `GONE` for those that have ended. Without `places_before` these are left
             out.
         """
-        rows = _newest_of_each_place(batch, len(_FOUND))
+        rows = _newest_of_each_place(batch, len(_PLACE_FIELDS))
         lives = batch.column("lives").to_numpy(zero_copy_only=False)[rows]
         keys = self._keys(batch, rows)
         places = batch.column("place").to_numpy()[rows]
@@ -160,7 +160,7 @@ class TableKeys:
         return keys.keys_at(chosen), np.where(lives, places, GONE).astype(np.int32)[chosen]
 
     def _keys(self, batch: pa.RecordBatch, rows: Int64s) -> Keys:
-        columns = batch.select(range(len(_FOUND), batch.num_columns)).take(pa.array(rows))
+        columns = batch.select(range(len(_PLACE_FIELDS), batch.num_columns)).take(pa.array(rows))
         return Keys(batch.column("hash").to_numpy()[rows], columns)
 
 

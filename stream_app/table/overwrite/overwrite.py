@@ -30,7 +30,7 @@ from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.table.commit.batch_commit import batch_committer
 from stream_app.table.compact.compacted_buckets import CompactionChoice
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.registry import bucket_assigner, table_write
+from stream_app.table.kinds.table_kind_registry import bucket_assigner, table_write
 from stream_app.table.overwrite.given_rows import rows_of_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 

@@ -108,14 +108,14 @@ class EvolutionRules:
         options: the options of ``type-mapping``.
         stops: whether a type that the column cannot follow is an error.
         quarantines: whether records with such a type are bad (`narrowed_columns`).
-        tells: whether the log reports such a type.
+        warns: whether the log reports such a type.
         made: as in `evolution`.
     """
 
     options: MappingOptions = NO_MAPPING_OPTIONS
     stops: bool = False
     quarantines: bool = False
-    tells: bool = True
+    warns: bool = True
     made: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 

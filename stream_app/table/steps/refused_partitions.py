@@ -132,7 +132,7 @@ def dated_partitions(schema: TableSchema) -> DatedPartitions | None:
         UsageError: the formatter has an unsupported letter.
     """
     options = schema.core_options
-    is_told = options[PARTITION_TIMESTAMP_PATTERN] or options[PARTITION_TIMESTAMP_FORMATTER]
-    if not (options[PARTITION_TIMESTAMP_FORMAT_STRICT] and schema.partition_keys and is_told):
+    has_pattern = options[PARTITION_TIMESTAMP_PATTERN] or options[PARTITION_TIMESTAMP_FORMATTER]
+    if not (options[PARTITION_TIMESTAMP_FORMAT_STRICT] and schema.partition_keys and has_pattern):
         return None
     return DatedPartitions(partition_type=schema.partition_type, time=time_of_partitions(options))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.casting.rules import can_be_read_as
-from stream_app.format.data_files.registry import DATA_FILE_FORMATS, format_of_file
+from stream_app.format.data_files.data_file_registry import DATA_FILE_FORMATS, format_of_file
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import ManifestEntry

@@ -22,8 +22,8 @@ from stream_app.errors import CorruptFileError
 from stream_app.filestore.data.file_index_writer import INDEX_SUFFIX
 from stream_app.format.arrow_schema import arrow_scalar, arrow_type
 from stream_app.format.file_index.container import Bodies, decode_file_index
+from stream_app.format.file_index.file_index_registry import FILE_INDEX_KINDS
 from stream_app.format.file_index.index_kind import IndexComparison, IndexTest
-from stream_app.format.file_index.registry import FILE_INDEX_KINDS
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.options.file_index_options import FILE_INDEX_READ_ENABLED

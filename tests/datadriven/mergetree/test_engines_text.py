@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.errors import StreamAppError, UsageError
-from stream_app.mergetree.merge_engines.registry import merge_function_of
+from stream_app.mergetree.merge_engines.merge_engine_registry import merge_function_of
 from stream_app.mergetree.merge_window import sorted_window
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import DataField, DataType, TypeRoot, parse_columns

@@ -17,7 +17,7 @@ from stream_app.app.cli.main import main
 from stream_app.app.config.app_config import load_config
 from stream_app.app.web.actions import DONE, Actions
 from stream_app.app.web.job_site import JobSite
-from stream_app.catalog.registry import catalog_of
+from stream_app.catalog.catalog_registry import catalog_of
 from stream_app.clock import SystemClock
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.spark.job_folder import Folder

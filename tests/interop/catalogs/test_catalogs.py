@@ -15,10 +15,10 @@ import pytest
 
 from stream_app.catalog.catalog import Catalog
 from stream_app.catalog.catalog_lock import CatalogLock
+from stream_app.catalog.catalog_registry import catalog_of
 from stream_app.catalog.hive.hive_catalog import HiveCatalog
 from stream_app.catalog.identifier import Identifier
 from stream_app.catalog.jdbc.jdbc_catalog import JdbcCatalog
-from stream_app.catalog.registry import catalog_of
 from stream_app.clock import SystemClock
 from stream_app.errors import CommitError, UnsupportedTableError, UsageError
 from stream_app.model.schema.data_type import STRING, RowType, parse_columns

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from stream_app.catalog.catalog import Catalog
+from stream_app.catalog.catalog_registry import catalog_of
 from stream_app.catalog.hive.hive_table import DatabaseField, StorageField, TableField
 from stream_app.catalog.hive.metastore_client import MetastoreMethod
 from stream_app.catalog.hive.thrift_struct import (
@@ -25,7 +26,6 @@ from stream_app.catalog.hive.thrift_struct import (
     text_map,
 )
 from stream_app.catalog.identifier import Identifier
-from stream_app.catalog.registry import catalog_of
 from stream_app.clock import SystemClock
 from stream_app.errors import CommitError, UsageError
 from stream_app.model.schema.data_type import STRING, RowType, parse_columns

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from stream_app.catalog.catalog import Catalog
+from stream_app.catalog.catalog_registry import catalog_of
 from stream_app.catalog.identifier import Identifier
-from stream_app.catalog.registry import catalog_of
 from stream_app.catalog.rest.rest_api import RestApi
 from stream_app.catalog.rest.rest_connection import connect
 from stream_app.clock import SystemClock

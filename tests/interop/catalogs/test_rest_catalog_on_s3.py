@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from stream_app.catalog.catalog_registry import catalog_of
 from stream_app.catalog.identifier import Identifier
-from stream_app.catalog.registry import catalog_of
 from stream_app.clock import SystemClock
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema

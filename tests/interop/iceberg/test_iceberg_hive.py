@@ -16,11 +16,11 @@ import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.table import StaticTable, Table
 
+from stream_app.catalog.catalog_registry import catalog_of
 from stream_app.catalog.hive.hive_table import StorageField, TableField
 from stream_app.catalog.hive.metastore_client import MetastoreMethod
 from stream_app.catalog.hive.thrift_struct import Struct, nested, text
 from stream_app.catalog.identifier import Identifier
-from stream_app.catalog.registry import catalog_of
 from stream_app.clock import SystemClock
 from stream_app.model.schema.data_type import STRING, parse_columns
 from stream_app.model.schema.table_schema import new_table_schema

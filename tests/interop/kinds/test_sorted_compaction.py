@@ -12,7 +12,7 @@ import pytest
 import stream_app
 from stream_app.app.cli.main import main
 from stream_app.app.job.sorted_compaction import sort_partitions
-from stream_app.app.tables.compaction_order import CompactionOrder
+from stream_app.app.tables.compaction_settings import CompactionSettings
 from stream_app.model.compact_request import OrderStrategy, RowOrder
 from stream_app.model.schema.data_type import RowType, parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
@@ -63,7 +63,9 @@ def a_table(path: Path, rng: random.Random, **options: str) -> list[Change]:
 
 def sorted_by(table: FileStoreTable, order: RowOrder, *partitions: str) -> list[str]:
     choice = CompactionChoice(partitions=tuple(map(parse_partition, partitions)))
-    job = CompactionOrder(table, choice, True, False, {}, order=order)
+    job = CompactionSettings(
+        table=table, choice=choice, full=True, follow=False, spark={}, row_order=order
+    )
     return list(sort_partitions(job, CompactInCaller(table)))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from stream_app.app.job.compact_job import _Compaction
-from stream_app.app.tables.compaction_order import CompactionOrder
+from stream_app.app.tables.compaction_settings import CompactionSettings
 from stream_app.format.deletion_vector import DeletionVector
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.options.compaction_options import WRITE_ONLY
@@ -82,7 +82,9 @@ def test_follow_compacts_a_partition_that_comes_while_it_works(tmp_path: Path) -
         return compact(request)
 
     executor.submit = at_midnight  # type: ignore[method-assign]
-    job = CompactionOrder(job_table, CompactionChoice(), False, True, {})
+    job = CompactionSettings(
+        table=job_table, choice=CompactionChoice(), full=False, follow=True, spark={}
+    )
     work = a_compactor(job_table, lambda _: executor)
     follower = _Compaction(job, work, threading.Event())
     for _ in range(5):
@@ -244,7 +246,9 @@ def test_compact_tells_that_files_could_not_be_compacted(tmp_path: Path) -> None
                 return future
             return CompactInCaller.submit(self, request)
 
-    job = CompactionOrder(job_table, CompactionChoice(), True, False, {})
+    job = CompactionSettings(
+        table=job_table, choice=CompactionChoice(), full=True, follow=False, spark={}
+    )
     once = _Compaction(job, a_compactor(job_table, Damaged), threading.Event())
     with pytest.raises(CompactionError, match="could not be compacted"):
         once.run()
@@ -260,7 +264,9 @@ def test_a_service_is_not_told_of_a_configuration_that_it_has_not(tmp_path: Path
     writer = TableWriter(table)
     writer.write(rows(0))
     job_table = table.with_options({"write-only": "false"})
-    job = CompactionOrder(job_table, CompactionChoice(), False, True, {})
+    job = CompactionSettings(
+        table=job_table, choice=CompactionChoice(), full=False, follow=True, spark={}
+    )
     work = a_compactor(job_table, CompactInCaller)
     follower = _Compaction(job, work, threading.Event())
     follower._touch()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from stream_app.app.job.compact_job import _Compaction
-from stream_app.app.tables.compaction_order import CompactionOrder
+from stream_app.app.tables.compaction_settings import CompactionSettings
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.compact_request import CompactRequest
 from stream_app.model.schema.data_type import parse_data_type
@@ -51,7 +51,9 @@ def a_follower(table: FileStoreTable, choice: CompactionChoice) -> _Compaction:
     work = TableJob(compacting, CompactInCaller, identifier=BATCH_COMMIT_IDENTIFIER)
     work.open(f"compactor-{uuid.uuid4()}")
     return _Compaction(
-        CompactionOrder(compacting, choice, False, True, {}), work, threading.Event()
+        CompactionSettings(table=compacting, choice=choice, full=False, follow=True, spark={}),
+        work,
+        threading.Event(),
     )
 
 
@@ -190,7 +192,7 @@ def test_set_is_checked_as_the_options_of_a_table_are(tmp_path: Path) -> None:
     """Beside the table's own: it keeps 10 snapshots at least, and says alone which rows expire."""
     import argparse
 
-    from stream_app.app.cli.arguments.compact import add_compact_arguments, compaction_order
+    from stream_app.app.cli.arguments.compact import add_compact_arguments, compaction_settings
     from stream_app.errors import SchemaMismatchError, UnsupportedTableError
 
     table = a_table(tmp_path, write_only="true")
@@ -199,10 +201,10 @@ def test_set_is_checked_as_the_options_of_a_table_are(tmp_path: Path) -> None:
     add_compact_arguments(parser)
     args = parser.parse_args([table.location, "--set", "snapshot.num-retained.max=3"])
     with pytest.raises(UnsupportedTableError, match=r"is above snapshot\.num-retained\.max, 3"):
-        compaction_order(args, None)
+        compaction_settings(args, None)
     args = parser.parse_args([table.location, "--set", "record-level.expire-time=1d"])
     with pytest.raises(SchemaMismatchError, match="is its default in the table, 1d is configured"):
-        compaction_order(args, None)
+        compaction_settings(args, None)
 
 
 def test_a_write_only_job_that_is_started_anew_for_each_epoch_has_a_bound(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.check.table_replay import plan_replay
-from stream_app.table.kinds.registry import table_write
+from stream_app.table.kinds.table_kind_registry import table_write
 from stream_app.table.opening import open_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.judges.normal_rows import Row, normal_rows

@@ -14,7 +14,7 @@ from stream_app.format.binary_row import serialize_row
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.registry import table_write
+from stream_app.table.kinds.table_kind_registry import table_write
 from stream_app.table.opening import create_or_open
 
 PARTITION = serialize_row((), ())

@@ -39,7 +39,7 @@ class Rules:
         keys: its primary key, and the partition where that is no part of it; empty: it has none.
         crosses: the key lacks the partition.
         hides_level_0: readers see rows when a compaction has lifted them.
-        tells_same: an update with the same values is told.
+        records_unchanged: an update with the same values is told.
         tells_kind: a new row is told with the kind with which it came, as Paimon's first-row does.
         ignores_delete: the writer drops deletes.
         postpones: rows wait for a move into their buckets, and readers do not see them before.
@@ -50,7 +50,7 @@ class Rules:
     merge: Merge
     telling: Telling
     hides_level_0: bool
-    tells_same: bool
+    records_unchanged: bool
     tells_kind: bool
     ignores_delete: bool
     postpones: bool
@@ -67,7 +67,7 @@ def rules_of(schema: TableSchema) -> Rules:
         merge=merge_of(options),
         telling=Telling(options.get("changelog-producer", "none")),
         hides_level_0=by_vectors or options.get("merge-engine") == "first-row",
-        tells_same=options.get("changelog-producer.row-deduplicate") != "true",
+        records_unchanged=options.get("changelog-producer.row-deduplicate") != "true",
         tells_kind=options.get("merge-engine") == "first-row",
         ignores_delete=options.get("ignore-delete") == "true",
         postpones=options.get("bucket") == "-2",
@@ -263,7 +263,7 @@ class State:
         for key in keys:
             old, new = before.get(key), self.above.get(key)
             if old is not None and new is not None:
-                if old != new or self.rules.tells_same:
+                if old != new or self.rules.records_unchanged:
                     changes += [("-U", old), ("+U", new)]
             elif old is not None:
                 changes.append(("-D", old))

@@ -9,9 +9,9 @@ import pytest
 import stream_app
 from stream_app.app.cli.main import main
 from stream_app.catalog.catalog_options import METASTORE, OPTIONS_OF_KIND
+from stream_app.catalog.catalog_registry import _KINDS
 from stream_app.catalog.catalogs_file import named_catalog, parted_name
 from stream_app.catalog.identifier import Identifier
-from stream_app.catalog.registry import _KINDS
 from stream_app.clock import SystemClock
 from stream_app.errors import StorageError, StreamAppError, TableNotFoundError, UsageError
 from tests.support.tables.small_table import small_table

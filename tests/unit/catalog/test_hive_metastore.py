@@ -11,6 +11,7 @@ import pytest
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.transport.TTransport import TMemoryBuffer
 
+from stream_app.catalog.catalog_registry import catalog_of
 from stream_app.catalog.hive.hive_catalog import HiveCatalog
 from stream_app.catalog.hive.hive_site import addresses, timeout_ms
 from stream_app.catalog.hive.hive_types import hive_type
@@ -25,7 +26,6 @@ from stream_app.catalog.hive.thrift_struct import (
     text,
     write_struct,
 )
-from stream_app.catalog.registry import catalog_of
 from stream_app.clock import SystemClock
 from stream_app.errors import StorageError, UsageError
 from stream_app.model.schema.data_type import parse_data_type

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stream_app.catalog.registry import catalog_of
+from stream_app.catalog.catalog_registry import catalog_of
 from stream_app.catalog.rest.rest_api import RestApi
 from stream_app.errors import NoAccessError, StorageError, StreamAppError, UsageError
 from tests.support.servers.http_receiver import http_receiver

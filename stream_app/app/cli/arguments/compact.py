@@ -10,7 +10,7 @@ from stream_app.app.cli.arguments.table_of_job import table_of_job
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.secrets import is_secret
 from stream_app.app.config.stream_config import StreamConfig
-from stream_app.app.tables.compaction_order import CompactionOrder
+from stream_app.app.tables.compaction_settings import CompactionSettings
 from stream_app.errors import UsageError
 from stream_app.model.compact_request import OrderStrategy, RowOrder
 from stream_app.model.options.core_options import option_problems
@@ -89,7 +89,7 @@ def _add_order(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def compaction_order(args: argparse.Namespace, config: AppConfig | None) -> CompactionOrder:
+def compaction_settings(args: argparse.Namespace, config: AppConfig | None) -> CompactionSettings:
     """The compaction that the arguments ask for.
 
     Args:
@@ -126,15 +126,20 @@ def compaction_order(args: argparse.Namespace, config: AppConfig | None) -> Comp
         idle_ms=None if args.partition_idle_time is None else _idle_ms(args.partition_idle_time),
     )
     choice.check(table)
-    full = not (args.minor or args.follow)
-    stream = StreamConfig() if config is None else config.stream
-    order = _order(args)
-    return CompactionOrder(
-        table, choice, full, args.follow, spark, port, args.terminal_width, stream, order
+    return CompactionSettings(
+        table=table,
+        choice=choice,
+        full=not (args.minor or args.follow),
+        follow=args.follow,
+        spark=spark,
+        metrics_port=port,
+        terminal_width=args.terminal_width,
+        stream=StreamConfig() if config is None else config.stream,
+        row_order=_row_order(args),
     )
 
 
-def _order(args: argparse.Namespace) -> RowOrder | None:
+def _row_order(args: argparse.Namespace) -> RowOrder | None:
     if (args.order_strategy is None) != (args.order_by is None):
         raise UsageError(
             "--order-strategy and --order-by go together", fix="give both, or leave both out"

@@ -12,7 +12,7 @@ import sys
 
 from stream_app.app.cli.arguments.compact import (
     add_compact_arguments,
-    compaction_order,
+    compaction_settings,
 )
 from stream_app.app.cli.arguments.configuration import configuration_of
 from stream_app.app.job.sorted_compaction import planned_sorting
@@ -23,7 +23,7 @@ from stream_app.app.ops.inspect.bucket_trees import (
     planned_compaction,
     planned_compactions,
 )
-from stream_app.app.tables.compaction_order import CompactionOrder
+from stream_app.app.tables.compaction_settings import CompactionSettings
 from stream_app.app.text.listing import Listing
 
 DESCRIPTION = "Merge the files of a table's buckets, once or as a service, on Spark."
@@ -54,8 +54,8 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
     Raises:
         UsageError: an argument is wrong.
     """
-    job = compaction_order(args, configuration_of(args))
-    if job.order is not None:
+    job = compaction_settings(args, configuration_of(args))
+    if job.row_order is not None:
         planned_sorting(job)  # tell what is wrong before Spark begins
     if args.dry_run:
         plan = planned(job)
@@ -71,9 +71,9 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
     become_spark(command, f"compact-{job.table.label}", job.table.location)
 
 
-def planned(job: CompactionOrder) -> list[PlannedCompaction]:
+def planned(job: CompactionSettings) -> list[PlannedCompaction]:
     """The compactions with which the job would begin."""
-    if job.order is not None:
+    if job.row_order is not None:
         return [planned_compaction(job.table, request) for request in planned_sorting(job)]
     snapshot = job.table.snapshots.latest()
     buckets = job.choice.buckets(job.table, snapshot)

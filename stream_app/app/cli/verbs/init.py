@@ -111,7 +111,7 @@ def _draft_of_table(args: argparse.Namespace) -> JobDraft:
     source_table = jdbc_table(
         parse_jdbc_url(args.from_jdbc, "--from-jdbc", SERVERS), args.table, mapping
     )
-    _tell(source_table.table, source)
+    _print_remarks(source_table.table, source)
     if source_table.is_root:
         print(f"{PARTITIONED}\n  to fix: {PUBLISH_FIX}", file=sys.stderr)
     for column in source_table.untyped:
@@ -150,12 +150,12 @@ def _draft(args: argparse.Namespace) -> JobDraft:
             where=f"topic {args.from_topic}",
             fix="begin again when the topic has rows, or name their format with --source-format",
         )
-    _tell(table, source)
+    _print_remarks(table, source)
     names = _names(args, reader, messages)
     return _job_draft(args, source, names, table, f"the messages of the topic {args.from_topic}")
 
 
-def _tell(table: SourceTable, source: SourceConfig) -> None:
+def _print_remarks(table: SourceTable, source: SourceConfig) -> None:
     """Print what the columns lose on their way, as far as it is known."""
     message_format = format_named(source.format)
     for remark in remarks_of_new(table.columns):

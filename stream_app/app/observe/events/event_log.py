@@ -95,7 +95,7 @@ class EventLog:
 
     def watch(self, job: TableJob) -> None:
         """Read numbers about compactions, expiry and commit callbacks from here on."""
-        self.listeners.tell(lambda listener: listener.watch(self._name, job))
+        self.listeners.call(lambda listener: listener.watch(self._name, job))
         if self.metrics is not None:
             self.metrics.compactions.add(self.metrics.table, job.compaction_metrics)
             self.metrics.maintenance.add(self.metrics.table, job.upkeep.metrics)
@@ -122,7 +122,7 @@ class EventLog:
         seconds = {} if report.skipped else rounded_parts(report.parts)
         with logging_about(table=self._name, epoch=report.epoch, offsets=offsets, seconds=seconds):
             self._epoch(report)
-        self.listeners.tell(lambda listener: listener.epoch(self._name, report))
+        self.listeners.call(lambda listener: listener.epoch(self._name, report))
 
     def _epoch(self, report: EpochReport) -> None:
         self._count(lambda metrics: metrics.epoch(report))
@@ -151,9 +151,9 @@ class EventLog:
             snapshots_text(report.snapshots),
             compaction_text(report.metrics, report.parts.wait_s),
         )
-        _tell_quarantined(report.epoch, report.quarantined, self._prefix)
+        _warn_of_quarantined(report.epoch, report.quarantined, self._prefix)
         columns = self._columns(counts.columns)
-        _tell_compactions(report.compactions, self._prefix)
+        _log_compactions(report.compactions, self._prefix)
         self._write(
             "epoch",
             epoch_event(report, columns),
@@ -162,7 +162,7 @@ class EventLog:
     def progress(self, progress: SourceProgress) -> None:
         """Report that the job has finished an epoch."""
         self.idle(progress)
-        self.listeners.tell(lambda listener: listener.progress(progress))
+        self.listeners.call(lambda listener: listener.progress(progress))
         with logging_about(table=self._name, epoch=progress.epoch, offsets=progress.end_offsets):
             _LOG.info(
                 "epoch %d: lag %s, next offsets %s",
@@ -201,11 +201,11 @@ class EventLog:
     def idle_commit(self, report: IdleReport) -> None:
         """Report compactions that were committed between epochs."""
         self._count(lambda metrics: metrics.committed((report.snapshot,), report.compactions))
-        self.listeners.tell(lambda listener: listener.idle_commit(self._name, report))
+        self.listeners.call(lambda listener: listener.idle_commit(self._name, report))
         snapshots = snapshots_text((report.snapshot,))
         with logging_about(table=self._name):
             _LOG.info("%sidle commit: snapshot %s", self._prefix, snapshots)
-            _tell_compactions(report.compactions, self._prefix)
+            _log_compactions(report.compactions, self._prefix)
         self._write(
             "idle_commit",
             idle_event(report),
@@ -216,7 +216,7 @@ class EventLog:
         if self.health is not None:
             self.health.looked(is_running)
         self._count(lambda metrics: metrics.source.looked(metrics.table))
-        self.listeners.tell(lambda listener: listener.looked())
+        self.listeners.call(lambda listener: listener.looked())
 
     def held(self, table: str, waiting: HeldTable | None) -> None:
         """Report that a table is held back, or has all epochs again."""
@@ -226,7 +226,7 @@ class EventLog:
             if waiting is not None and waiting.has_failed:
                 self.health.held[table] = waiting.reason
         label = table if self.metrics is None else f"{self.metrics.table}.{table}"
-        self.listeners.tell(lambda listener: listener.held(label, waiting))
+        self.listeners.call(lambda listener: listener.held(label, waiting))
         if waiting is None:
             with logging_about(table=label):
                 _LOG.info("%s: has all epochs again", table)
@@ -246,8 +246,8 @@ class EventLog:
         """Report messages of an epoch that belong to no table."""
         self._count(lambda metrics: metrics.unassigned(quarantined))
         with logging_about(epoch=epoch):
-            _tell_quarantined(epoch, quarantined, "messages without a table: ")
-        self.listeners.tell(lambda listener: listener.quarantined(self._name, quarantined))
+            _warn_of_quarantined(epoch, quarantined, "messages without a table: ")
+        self.listeners.call(lambda listener: listener.quarantined(self._name, quarantined))
         self._write("unassigned", {"epoch": epoch, **quarantined_event(quarantined)})
 
     def ended(self) -> None:
@@ -317,7 +317,7 @@ def _warn_of_column(
     )
 
 
-def _tell_quarantined(epoch: int, quarantined: Quarantined | None, prefix: str) -> None:
+def _warn_of_quarantined(epoch: int, quarantined: Quarantined | None, prefix: str) -> None:
     if quarantined is not None:
         _LOG.warning(
             "%sepoch %d: bad records: %d (%s), kept in %s; the first is %s",
@@ -330,6 +330,6 @@ def _tell_quarantined(epoch: int, quarantined: Quarantined | None, prefix: str) 
         )
 
 
-def _tell_compactions(reports: Sequence[CompactionReport], prefix: str) -> None:
+def _log_compactions(reports: Sequence[CompactionReport], prefix: str) -> None:
     for report in reports:
         _LOG.info("%scompacted %s", prefix, report_line(report))

@@ -123,7 +123,7 @@ class SourceMetrics:
             self._set_table_lags(behind)
         if self._is_known:
             for of_table in {of_table for of_table, _ in dict(self._newest_s)}:
-                self._tell_age(of_table)
+                self._export_age(of_table)
         for partition, count in behind.items():
             if partition in self._partitions or len(self._partitions) < PARTITIONS_MAX:
                 self._partitions.add(partition)
@@ -148,7 +148,7 @@ class SourceMetrics:
             since_s = waiting.since_ms / 1000
             self._complete_s[key] = min(since_s, self._ready_s or since_s)
         self._waiting[key] = waiting
-        self._tell_age(label)
+        self._export_age(label)
 
     def state(self) -> SourceState:
         """The state of all tables."""
@@ -168,14 +168,14 @@ class SourceMetrics:
         if key not in self._waiting:
             self._ready_s = max(time_s, self._ready_s or time_s)
         if self._is_known:
-            self._tell_age(label)
+            self._export_age(label)
 
     @property
     def _is_known(self) -> bool:
         """Whether Spark has reported the source, or messages are known to wait."""
         return self._progress is not None or self._lag is not None
 
-    def _tell_age(self, label: str) -> None:
+    def _export_age(self, label: str) -> None:
         self._freshness.labels(label).set_function(partial(self._age, label))
 
     def _set_table_lags(self, behind: Mapping[Partition, int]) -> None:

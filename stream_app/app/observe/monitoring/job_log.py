@@ -63,7 +63,7 @@ def log_as(log_format: LogFormat) -> None:
             handler.setFormatter(JsonLines())
 
 
-def tell_end(error: BaseException, text: str | None) -> None:
+def log_end(error: BaseException, text: str | None) -> None:
     """Print why the job ends, on standard error, in the format of its log.
 
     Args: text: the error's text; None for a bug, whose trace is printed.
@@ -83,10 +83,10 @@ def exit_code_of(work: Callable[[], None]) -> int:
         work()
     except (StreamAppError, OSError) as error:
         problem = readable_error(error)
-        tell_end(error, str(problem))
+        log_end(error, str(problem))
         return problem.exit_code if isinstance(problem, StreamAppError) else FAILED
     except Exception as error:
-        tell_end(error, None)
+        log_end(error, None)
         return FAILED
     return 0
 

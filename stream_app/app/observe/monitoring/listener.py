@@ -53,7 +53,7 @@ class Listeners:
     listeners: Sequence[JobListener] = ()
     _warned: set[tuple[type, type]] = field(init=False, default_factory=set)
 
-    def tell(self, call: Callable[[JobListener], None]) -> None:
+    def call(self, call: Callable[[JobListener], None]) -> None:
         """Call each; warn once of each kind of error, because `looked` may fail all the time."""
         for listener in self.listeners:
             self.guard(listener, call)

@@ -74,11 +74,11 @@ class Receiver:
 class _Growth:
     """The number of a table's records that were quarantined since its last notice."""
 
-    told_at: float | None = None
+    sent_at: float | None = None
     reasons: dict[str, int] = field(default_factory=dict)
 
     def is_due(self, now: float) -> bool:
-        rests = self.told_at is not None and now - self.told_at < QUARANTINE_PAUSE_S
+        rests = self.sent_at is not None and now - self.sent_at < QUARANTINE_PAUSE_S
         return bool(self.reasons) and not rests
 
 
@@ -114,7 +114,7 @@ class Webhook(JobListener):
 
     def end(self) -> None:
         """Send the waiting notices, for a while, and stop."""
-        self._tell_growth(at_once=True)
+        self._notify_of_growth(at_once=True)
         self._ended.set()
         self._put(None)
         if self._thread is not None:
@@ -123,7 +123,7 @@ class Webhook(JobListener):
     def stopped(self, error: BaseException | None) -> None:
         """Note that the job stops, by an error or on request."""
         reason = "it was asked to" if error is None else self.hide(str(error))
-        self._tell("stopped", {"reason": reason, "is_error": error is not None})
+        self._notify("stopped", {"reason": reason, "is_error": error is not None})
 
     def epoch(self, table: str, report: EpochReport) -> None:
         """Note an epoch, which may have quarantined records."""
@@ -136,26 +136,26 @@ class Webhook(JobListener):
             growth = self._growth.setdefault(table, _Growth())
             for reason, count in quarantined.reasons.items():
                 growth.reasons[reason] = growth.reasons.get(reason, 0) + count
-        self._tell_growth()
+        self._notify_of_growth()
 
     def held(self, table: str, waiting: HeldTable | None) -> None:
         """Note that a table is held back by an error, or has all epochs again."""
         if waiting is None:
             if table in self._held:
                 self._held.remove(table)
-                self._tell("caught_up", {"table": table})
+                self._notify("caught_up", {"table": table})
         elif waiting.has_failed and table not in self._held:
             self._held.add(table)
             reason = self.hide(waiting.reason)
-            self._tell(
+            self._notify(
                 "held", {"table": table, "since_epoch": waiting.since_epoch, "reason": reason}
             )
 
     def looked(self) -> None:
         """Send notices of quarantined records that have become due."""
-        self._tell_growth()
+        self._notify_of_growth()
 
-    def _tell_growth(self, *, at_once: bool = False) -> None:
+    def _notify_of_growth(self, *, at_once: bool = False) -> None:
         """Send a notice of the records quarantined since the last one; two threads may call it."""
         now = self.clock.steady_seconds()
         with self._lock:
@@ -163,10 +163,10 @@ class Webhook(JobListener):
                 if growth.is_due(now) or (at_once and growth.reasons):
                     records = sum(growth.reasons.values())
                     notice: dict[str, object] = {"table": table, "records": records}
-                    self._tell("quarantine", {**notice, "reasons": growth.reasons})
-                    self._growth[table] = _Growth(told_at=now)
+                    self._notify("quarantine", {**notice, "reasons": growth.reasons})
+                    self._growth[table] = _Growth(sent_at=now)
 
-    def _tell(self, event: str, facts: Mapping[str, object]) -> None:
+    def _notify(self, event: str, facts: Mapping[str, object]) -> None:
         time_ms = self.clock.now_ms()
         self._put({"event": event, "job": self.job, "time_ms": time_ms, **facts})
 

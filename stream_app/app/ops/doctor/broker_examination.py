@@ -29,12 +29,9 @@ from stream_app.app.source.topic_messages import looked_at
 from stream_app.app.tables.first_messages import other_format
 from stream_app.clock import Clock
 from stream_app.errors import SourceError, StreamAppError, WrongSourceError
-from stream_app.kafka.offset_ranges import OffsetRange
+from stream_app.kafka.offset_ranges import OffsetRange, PartitionOffsets
 
 _NAMES_MAX = 5
-
-Places = Mapping[tuple[str, int], int]
-"""(topic, Kafka partition) → offset."""
 
 
 @dataclass(slots=True)
@@ -51,7 +48,7 @@ class Broker:
     clock: Clock
     timeout_s: float
     topics: Mapping[str, TopicInfo] = field(default_factory=dict)
-    begins: Places = field(default_factory=dict)
+    begins: PartitionOffsets = field(default_factory=dict)
 
     def observations(self) -> Iterator[Observation]:
         """All observations of the broker; none if the source is a folder.
@@ -72,7 +69,7 @@ class Broker:
             self.topics = connection.topics(source.topics, pattern=source.topic_pattern)
             ends = connection.end_offsets(self.topics)
             self.begins = connection.begin_offsets(self.topics)
-            times: Places = {}
+            times: PartitionOffsets = {}
             with contextlib.suppress(SourceError):  # brokers before 3.0 do not report them
                 times = connection.newest_times(self.topics)
         records = sum(ends[place] - self.begins.get(place, 0) for place in ends)
@@ -87,7 +84,7 @@ class Broker:
             what = "the newest message"
             yield from clock_observations("broker", what, newest, self.clock, may_be_behind=True)
 
-    def _rights(self, ends: Places) -> Iterator[Observation]:
+    def _rights(self, ends: PartitionOffsets) -> Iterator[Observation]:
         """Read the newest record of the fullest partition of each topic."""
         ranges = [
             OffsetRange(topic, partition, max(self.begins.get((topic, partition), 0), end - 1), end)
@@ -112,7 +109,7 @@ class Broker:
             if (notice := other_format(self.source.format, batches)) is not None:
                 yield warning("broker", notice.what, notice.fix)
 
-    def _fullest(self, topic: str, ends: Places) -> int:
+    def _fullest(self, topic: str, ends: PartitionOffsets) -> int:
         return max(
             range(self.topics[topic].partitions),
             key=lambda partition: ends.get((topic, partition), 0),

@@ -36,7 +36,7 @@ from stream_app.app.source.preflight import RECREATED_FIX, recreated_topics
 from stream_app.app.tables.damaged_checkpoint import empty_files
 from stream_app.app.tables.job_catalog import job_catalog, open_job_table
 from stream_app.app.tables.job_folders import checkpoint_of, probe_local
-from stream_app.app.tables.one_table import changes_that_fail, wanted_schema
+from stream_app.app.tables.job_table import changes_that_fail, wanted_schema
 from stream_app.app.text.listing import counted
 from stream_app.catalog.catalog_options import names_folder
 from stream_app.clock import Clock
@@ -127,8 +127,8 @@ class Examination:
         yield good_observation(
             part, f"{folder} can be written, and of two writers of a file one wins"
         )
-        told_ms = store_now_ms(files, there)
-        yield from clock_observations(part, "the store", told_ms, self.clock)
+        store_ms = store_now_ms(files, there)
+        yield from clock_observations(part, "the store", store_ms, self.clock)
 
     def _catalog(self) -> Iterator[Observation]:
         tables = self.tables

@@ -25,7 +25,7 @@ from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.registry import kind_of
+from stream_app.table.kinds.table_kind_registry import kind_of
 from stream_app.table.opening import open_for_writing
 
 

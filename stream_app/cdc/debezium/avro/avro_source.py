@@ -111,8 +111,8 @@ class AvroSource:
             for some in _slices(rows) if isinstance(schema, _Schema) else ():
                 assert isinstance(schema, _Schema)
                 part = values.take(pa.array(some))
-                rows_told, numbers, odd = schema.times(part)
-                parts.append((index[some[rows_told]], pa.array(numbers)))
+                timed_rows, numbers, odd = schema.times(part)
+                parts.append((index[some[timed_rows]], pa.array(numbers)))
                 alone = [schema.time_of(part[at].as_py()) for at in odd.tolist()]  # step 2
                 parts.append((index[some[odd]], pa.array(alone, pa.int64())))
         return gathered_array(parts, messages.num_rows, pa.int64()).view(_MILLIS)
@@ -193,8 +193,8 @@ class _Schema:
         kept = ~walk.broken()
         source = self._source(message)
         fields = message.fields if source is None else source.fields
-        names_told = FLAT_FIELDS if source is None else TABLE_FIELDS
-        names = [texts_of(fields.get(name), walk, kept) for name in names_told]
+        field_names = FLAT_FIELDS if source is None else TABLE_FIELDS
+        names = [texts_of(fields.get(name), walk, kept) for name in field_names]
         sure = kept & bools_of(pc.greater(pc.binary_length(names[-1]), 0))
         if source is not None:
             sure &= bools_of(pc.is_in(texts_of(message.fields.get("op"), walk, kept), _OPS))

@@ -15,7 +15,7 @@ from stream_app.app.config.secrets import Secrets, hiding
 from stream_app.app.config.stream_config import LogFormat
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
-from stream_app.app.observe.monitoring.job_log import log_as, log_to_stderr, tell_end
+from stream_app.app.observe.monitoring.job_log import log_as, log_end, log_to_stderr
 from stream_app.errors import UsageError
 from stream_app.log_facts import logging_about
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
@@ -98,8 +98,8 @@ def test_exceptions_are_in_the_line_and_secrets_are_not(lines: Lines) -> None:
             raise ValueError("the password is swordfish")
         except ValueError as error:
             LOG.exception("it failed")
-            tell_end(error, None)
-        tell_end(UsageError("no topic", fix="make it"), "no topic")
+            log_end(error, None)
+        log_end(UsageError("no topic", fix="make it"), "no topic")
     first, bug, known = lines.taken()
     assert first["exception"].endswith("ValueError: the password is ****")
     assert bug["message"] == "a bug has ended the job"
@@ -109,5 +109,5 @@ def test_exceptions_are_in_the_line_and_secrets_are_not(lines: Lines) -> None:
 
 
 def test_a_log_for_people_ends_with_the_error_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    tell_end(UsageError("no topic", fix="make it"), "no topic")
+    log_end(UsageError("no topic", fix="make it"), "no topic")
     assert capsys.readouterr().err == "error: no topic\n"

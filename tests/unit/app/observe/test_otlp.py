@@ -101,7 +101,7 @@ def test_traces_that_cannot_be_sent_do_not_change_how_the_job_ends(
     def job() -> None:
         stream = StreamConfig(otlp_endpoint="http://127.0.0.1:1")
         with watchers(stream, "shop", StandingClock(), hide=str, ends_by_itself=True) as listeners:
-            listeners.tell(lambda listener: listener.epoch("shop.orders", a_report(0)))
+            listeners.call(lambda listener: listener.epoch("shop.orders", a_report(0)))
             raise StorageError("the disk is full")
 
     with pytest.raises(StorageError, match="the disk is full"):

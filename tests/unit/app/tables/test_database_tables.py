@@ -26,7 +26,7 @@ from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.ingest.job_state import JobStateFile, state_of
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
-from stream_app.table.kinds.registry import bucket_assigner, table_write
+from stream_app.table.kinds.table_kind_registry import bucket_assigner, table_write
 from stream_app.table.opening import open_table
 from tests.support.databases.source_database import Database, table_of
 from tests.support.messages.database_topic import HEARTBEAT, Message, change, creates

@@ -13,7 +13,7 @@ from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.config.tables_of_job import SingleTable
 from stream_app.app.ops.doctor.observation import Severity
 from stream_app.app.tables.job_folders import make_local
-from stream_app.app.tables.one_table import job_table, wanted_schema
+from stream_app.app.tables.job_table import job_table, wanted_schema
 from stream_app.clock import SystemClock
 from stream_app.errors import (
     NoAccessError,

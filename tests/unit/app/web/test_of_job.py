@@ -278,7 +278,7 @@ def test_who_is_late() -> None:
     assert glance.is_late(glance.judged([behind, held]))
     assert "whether it runs" in str(glance.judged([behind])[0].reason)
     assert "at its log" in str(replace(glance, is_here=True).judged([behind])[0].reason)
-    away = replace(glance, no_ends="no broker")
+    away = replace(glance, ends_problem="no broker")
     assert away.judged([replace(behind, lag=None)])[0] == replace(ready, lag=None, fresh_s=None)
 
 

@@ -278,7 +278,7 @@ def test_a_table_follows_a_new_schema(registry: Registry) -> None:
 def test_every_format_makes_its_reader_of_its_options() -> None:
     for name, each in FORMATS.items():
         made = source_reader(name, {"schema.registry.url": "http://127.0.0.1:9"})
-        assert (made.change_times is not None) == each.tells_times
+        assert (made.change_times is not None) == each.has_times
 
 
 def test_each_version_of_a_table_has_the_messages_of_its_schema(registry: Registry) -> None:

@@ -91,7 +91,7 @@ def test_an_envelope_with_blanks_tells_its_time() -> None:
 
 def test_plain_rows_tell_no_time() -> None:
     assert source_reader("json", {}).change_times is None
-    assert not FORMATS["json"].tells_times
+    assert not FORMATS["json"].has_times
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.format.binary_row_columns import text_words
 from stream_app.format.file_index.container import decode_file_index, encode_file_index
+from stream_app.format.file_index.file_index_registry import FILE_INDEX_KINDS
 from stream_app.format.file_index.index_kind import IndexComparison, IndexTest
 from stream_app.format.file_index.index_values import ValueCodec
 from stream_app.format.file_index.java_hash_order import hash_order, string_hash
-from stream_app.format.file_index.registry import FILE_INDEX_KINDS
 from stream_app.format.file_index.xx_hash import xx_hashes
 from stream_app.model.file_index.indexed_columns import INDEX_KINDS, can_index
 from stream_app.model.schema.data_type import FLOAT_ROOTS, DataType, parse_data_type

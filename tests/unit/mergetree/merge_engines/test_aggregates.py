@@ -14,7 +14,10 @@ import pytest
 from pyroaring import BitMap
 
 from stream_app.errors import MergeError
-from stream_app.mergetree.merge_engines.aggregates.registry import AGGREGATES, folded_column
+from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import (
+    AGGREGATES,
+    folded_column,
+)
 from stream_app.mergetree.merge_engines.aggregates.roaring64 import read_bitmaps, written_bitmaps
 from stream_app.mergetree.merge_engines.aggregates.steps import StepOp, Steps
 from stream_app.mergetree.merge_engines.aggregates.unions import (

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stream_app.mergetree.merge_engines.aggregates.registry import folded_column
+from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import folded_column
 from stream_app.mergetree.merge_engines.aggregates.steps import StepOp, Steps
 from stream_app.mergetree.value_codes import same_values, value_codes
 from stream_app.model.schema.merge_rules import ColumnAggregate

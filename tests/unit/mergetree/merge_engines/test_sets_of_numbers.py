@@ -11,7 +11,7 @@ import pytest
 from pyroaring import BitMap
 
 from stream_app.errors import MergeError, UnsupportedTableError
-from stream_app.mergetree.merge_engines.aggregates.registry import folded_column
+from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import folded_column
 from stream_app.mergetree.merge_engines.aggregates.roaring64 import (
     Bitmaps,
     read_bitmaps,
@@ -19,7 +19,7 @@ from stream_app.mergetree.merge_engines.aggregates.roaring64 import (
 )
 from stream_app.mergetree.merge_engines.aggregates.steps import Steps
 from stream_app.mergetree.merge_engines.aggregates.unions import SKETCHES
-from stream_app.mergetree.merge_engines.registry import merge_function_of
+from stream_app.mergetree.merge_engines.merge_engine_registry import merge_function_of
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.merge_rules import ColumnAggregate
 from stream_app.model.schema.table_schema import new_table_schema

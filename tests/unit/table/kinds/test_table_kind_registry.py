@@ -19,9 +19,10 @@ from stream_app.model.table_kind import (
     is_writable,
 )
 from stream_app.table.kinds.append import APPEND_KIND, BUCKETED_APPEND_KIND
-from stream_app.table.kinds.keyed import DYNAMIC_KEYED_KIND, KEYED_KIND, PLACED_KEYED_KIND
+from stream_app.table.kinds.keyed import DYNAMIC_KEYED_KIND, KEYED_KIND
 from stream_app.table.kinds.kind_parts import TableKind
-from stream_app.table.kinds.registry import KINDS, kind_of
+from stream_app.table.kinds.placed_keyed import PLACED_KEYED_KIND
+from stream_app.table.kinds.table_kind_registry import KINDS, kind_of
 
 
 def schema(

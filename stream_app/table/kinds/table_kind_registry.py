@@ -25,13 +25,10 @@ from stream_app.model.table_kind import (
 )
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.append import APPEND_KIND, BUCKETED_APPEND_KIND
-from stream_app.table.kinds.keyed import (
-    DYNAMIC_KEYED_KIND,
-    KEYED_KIND,
-    PLACED_KEYED_KIND,
-    POSTPONE_KEYED_KIND,
-)
+from stream_app.table.kinds.keyed import DYNAMIC_KEYED_KIND, KEYED_KIND
 from stream_app.table.kinds.kind_parts import TableKind
+from stream_app.table.kinds.placed_keyed import PLACED_KEYED_KIND
+from stream_app.table.kinds.postponed_keyed import POSTPONE_KEYED_KIND
 from stream_app.table.storage_errors import merge_errors
 from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner

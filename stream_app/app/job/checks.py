@@ -16,7 +16,7 @@ import pyarrow as pa
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.tables_of_job import JobTables
-from stream_app.app.job.first_look import first_look
+from stream_app.app.job.known_tables import known_tables
 from stream_app.app.source.broker_connection import TopicInfo, uncheckable_settings
 from stream_app.app.source.kafka_reader import native_reader
 from stream_app.app.source.preflight import RECREATED_FIX, check_topics, recreated_topics
@@ -73,12 +73,12 @@ class JobChecks:
             StreamAppError: a check fails.
         """
         reader = native_reader(self.tables.source)
-        _tell_decoder(self.tables.source)
+        _log_decoder(self.tables.source)
         self._check_folders()
         topics = _check_source(self.tables.source)
         state = self._opened_state()
         reads_first = self.tables.source.begins_at_oldest and not state.state.table
-        known = first_look(self.tables, topics, self.clock, reads_first=reads_first).taken()
+        known = known_tables(self.tables, topics, self.clock, reads_first=reads_first)
         share = str(self.tables.share or "")
         if known.table is None:
             own_checkpoint(state, self.tables.location, DATABASE, share)
@@ -126,7 +126,7 @@ def _warnings_of(stream: StreamConfig) -> list[JobWarning]:
     return [JobWarning(what=what, fix=fix)]
 
 
-def _tell_decoder(source: SourceConfig) -> None:
+def _log_decoder(source: SourceConfig) -> None:
     """Log which decoder runs, for a format that has two.
 
     Raises:

@@ -47,7 +47,7 @@ def job_table(only: SingleTable, wanted: TableSchema, clock: Clock) -> FileStore
 
 def changes_that_fail(source_format: str, schema: TableSchema) -> list[UndoNotice]:
     """Kinds of changes that a format's messages can have and the table cannot merge."""
-    if not format_named(source_format).tells_changes:
+    if not format_named(source_format).has_changes:
         return []
     return undo_notices(schema.refused_rows)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from stream_app.app.config.source_config import SourceKind
 from stream_app.app.config.tables_of_job import WholeDatabase
-from stream_app.app.job.job_checks import CheckedJob
-from stream_app.app.job.job_feeds import JobFeeds
+from stream_app.app.job.checks import CheckedJob
+from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.tables.database_tables import DatabaseTables
 from stream_app.app.tables.source_statements import statements_of
 from stream_app.clock import Clock
@@ -36,7 +36,7 @@ def job_rounds(
     shape = EpochShape(
         tasks=feeds.stream.write_parallelism or runner.spark.sparkContext.defaultParallelism,
         sort_messages=tables.source.kind is SourceKind.FILES,
-        isolates=isinstance(tables, WholeDatabase),
+        isolates=tables.is_of_many,
     )
     newcomers, known, read_statements = None, list[TableFeed](), None
     if checked.table is not None:

@@ -11,8 +11,8 @@ from stream_app.table.compact.compacted_buckets import CompactionChoice
 from stream_app.table.file_store_table import FileStoreTable
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionOrder:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionSettings:
     """The tables and settings of a compaction job.
 
     Attributes:
@@ -22,7 +22,7 @@ class CompactionOrder:
         spark: settings.
         stream: the stream of the job that writes the table.
         metrics_port: the port of the endpoint for Prometheus; None: there is none.
-        order: in which the rows of each partition come; None: files are only merged.
+        row_order: in which the rows of each partition come; None: files are only merged.
         terminal_width: characters of the terminal on which it all appears; 0: there is none.
     """
 
@@ -34,4 +34,4 @@ class CompactionOrder:
     metrics_port: int | None = None
     terminal_width: int = 0
     stream: StreamConfig = field(default_factory=StreamConfig)
-    order: RowOrder | None = None
+    row_order: RowOrder | None = None

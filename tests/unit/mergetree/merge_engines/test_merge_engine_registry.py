@@ -7,12 +7,15 @@ from dataclasses import replace
 import pytest
 
 from stream_app.errors import UnsupportedTableError
-from stream_app.mergetree.merge_engines.aggregates.registry import AGGREGATES
+from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import AGGREGATES
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
 from stream_app.mergetree.merge_engines.first_row import FirstRow
+from stream_app.mergetree.merge_engines.merge_engine_registry import (
+    MERGE_FUNCTIONS,
+    merge_function_of,
+)
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_engines.partial_update import PartialUpdate
-from stream_app.mergetree.merge_engines.registry import MERGE_FUNCTIONS, merge_function_of
 from stream_app.model.merge_engine import MERGE_ENGINES, traits_of
 from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
 from stream_app.model.schema.data_type import parse_columns

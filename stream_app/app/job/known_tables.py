@@ -1,0 +1,90 @@
+"""Opens a job's only table, or samples a database's messages, before the job's first record.
+
+Called by `checks`, when the topics are known and the checkpoint is open. A few messages of each
+topic show early what will fail with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from stream_app.app.config.tables_of_job import JobTables, SingleTable, WholeDatabase
+from stream_app.app.source.broker_connection import TopicInfo
+from stream_app.app.tables.first_messages import (
+    check_first_messages,
+    first_messages,
+    first_remarks,
+    in_one_table,
+    warn_of_first_messages,
+)
+from stream_app.app.tables.format_setup import format_setup
+from stream_app.app.tables.job_table import column_warnings, job_table, wanted_schema
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.clock import Clock
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.spark.ingest.job_state import JobWarning
+from stream_app.table.file_store_table import FileStoreTable
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTables:
+    """The facts about a job's tables that are known before the job begins.
+
+    Attributes:
+        table: the only table; None: the job has a whole database.
+        first_messages: the messages from which a database's tables are made; `MESSAGE_SCHEMA`.
+        warnings: about the columns of the first messages.
+    """
+
+    table: FileStoreTable | None = None
+    first_messages: pa.Table = field(default_factory=MESSAGE_SCHEMA.empty_table)
+    warnings: Sequence[JobWarning] = ()
+
+
+def known_tables(
+    tables: JobTables,
+    topics: Mapping[str, TopicInfo],
+    clock: Clock,
+    *,
+    reads_first: bool,
+) -> KnownTables:
+    """Check the first messages; open the only table, or create it.
+
+    Args:
+        topics: empty: the broker was not asked.
+        reads_first: whether the job is certain to read the first messages.
+
+    Raises:
+        StreamAppError: the messages do not fit the table, or the table the configuration.
+    """
+    match tables:
+        case SingleTable():
+            wanted = wanted_schema(tables.table, clock)
+            warnings = _column_warnings(tables, topics, wanted, reads_them=reads_first)
+            return KnownTables(job_table(tables, wanted, clock), warnings=warnings)
+        case WholeDatabase() if reads_first and topics:
+            messages = in_one_table(first_messages(tables.source, topics))
+            warn_of_first_messages(tables, messages, clock)
+            return KnownTables(first_messages=messages)
+        case WholeDatabase():
+            return KnownTables()
+
+
+def _column_warnings(
+    only: SingleTable,
+    topics: Mapping[str, TopicInfo],
+    wanted: TableSchema,
+    *,
+    reads_them: bool,
+) -> Sequence[JobWarning]:
+    """Warnings about the columns of the first messages, which are checked against the table."""
+    if not topics:
+        return ()
+    setup = format_setup(only.source, only.table, wanted)
+    messages = first_messages(only.source, topics)
+    check_first_messages(only.source.format, setup, messages, reads_them=reads_them)
+    remarks = first_remarks(only.reader, in_one_table(messages), wanted.fields)
+    return column_warnings(only.name, remarks, only.full_key)

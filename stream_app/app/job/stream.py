@@ -1,0 +1,144 @@
+"""Decides what reads a job's source, the native reader or Spark, each with its runner and stream.
+
+The native reader plans its epochs by itself. Files, and topics that only Spark's Kafka source can
+read, are a streaming query of Spark. Called by `ingest_job`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from pyspark.sql import SparkSession
+
+from stream_app.app.config.source_config import SourceConfig, SourceKind
+from stream_app.app.config.stream_config import StreamConfig
+from stream_app.app.config.tables_of_job import TablesOfJob
+from stream_app.app.source.first_offsets import first_offsets_of
+from stream_app.app.tables.job_folders import spark_location
+from stream_app.clock import Clock
+from stream_app.kafka.cluster_offsets import ClusterOffsets
+from stream_app.kafka.range_reader import ReaderSettings
+from stream_app.spark.epoch.driver_epochs import DriverEpochs
+from stream_app.spark.epoch.frame_epochs import FrameEpochs
+from stream_app.spark.epoch.range_epochs import RangeEpochs
+from stream_app.spark.job_folder import Folder
+from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
+from stream_app.spark.stream.json_lines_source import JsonLinesSource
+from stream_app.spark.stream.kafka_source import KafkaSource
+from stream_app.spark.stream.running_stream import RunningStream, Stream
+from stream_app.spark.stream.spark_stream import SparkStream
+from stream_app.spark.stream.topic_stream import EpochRules, JobGroup, TopicStream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStream:
+    """The settings of a job's stream, whatever reads the source."""
+
+    tables: TablesOfJob
+    stream: StreamConfig
+    checkpoint: Folder
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
+class SparkReading:
+    """Spark reads the source; its streaming query cuts it into epochs."""
+
+    source: KafkaSource | JsonLinesSource
+    runner: FrameEpochs
+
+    @property
+    def goes_back(self) -> bool:
+        """Whether messages of earlier epochs can be read again."""
+        return self.runner.read is not None
+
+    def stream(self, job: JobStream, running: RunningStream) -> Stream:
+        """The stream that cuts the source into epochs and gives them to the sink."""
+        return SparkStream(
+            messages=self.source.read_stream(self.runner.spark),
+            name=job.tables.name,
+            committer=running.committer,
+            checkpoint=spark_location(job.checkpoint.location),
+            trigger=None if job.stream.is_available_now else job.stream.trigger,
+            stop_requested=running.stop_requested,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NativeReading:
+    """Tasks read ranges of the topics' offsets, which the job plans itself.
+
+    Attributes:
+        client: options of the native reader's client.
+    """
+
+    source: KafkaSource
+    runner: DriverEpochs
+    client: Mapping[str, str] = field(repr=False)
+
+    goes_back: ClassVar[bool] = True
+
+    def stream(self, job: JobStream, running: RunningStream) -> Stream:
+        """See `SparkReading.stream`."""
+        committer, topics = running.committer, self.source
+        trigger_s = None if job.stream.is_available_now else job.stream.trigger_ms / 1000
+        return TopicStream(
+            rules=EpochRules(
+                starting_offsets=topics.starting_offsets,
+                limit=topics.max_offsets_per_trigger,
+                fails_on_loss=topics.fail_on_data_loss,
+                trigger_s=trigger_s,
+            ),
+            source=ClusterOffsets(self.client, topics=topics.topics, pattern=topics.topic_pattern),
+            epoch_log=committer.epoch_log,
+            writer=EpochLogWriter(job.checkpoint),
+            give=committer,
+            failure=lambda: committer.failure,
+            jobs=JobGroup(self.runner.spark, f"stream {job.tables.name}"),
+            clock=job.clock,
+        )
+
+
+def reading_of(
+    config: SourceConfig,
+    reader: ReaderSettings | None,
+    spark: SparkSession,
+    checkpoint: Folder,
+    driver_messages: int,
+) -> SparkReading | NativeReading:
+    """The way in which a job reads its source.
+
+    Args:
+        reader: settings of the native reader; None: Spark reads.
+        driver_messages: see `DriverEpochs.most_messages`.
+
+    Raises:
+        SourceError: a new job begins by time or by group, and the broker does not answer.
+    """
+    if config.kind is SourceKind.FILES:
+        files = JsonLinesSource(
+            path=config.path or "", max_files_per_trigger=config.max_files_per_trigger
+        )
+        return SparkReading(files, FrameEpochs(spark))
+    source = _topics_of(config, checkpoint)
+    if reader is None:
+        return SparkReading(source, FrameEpochs(spark, source.read_between))
+    readers = config.min_partitions or spark.sparkContext.defaultParallelism
+    runner = DriverEpochs(RangeEpochs(spark, reader, readers), driver_messages)
+    return NativeReading(source, runner, dict(reader.client))
+
+
+def _topics_of(config: SourceConfig, checkpoint: Folder) -> KafkaSource:
+    has_begun = EpochLogWriter(checkpoint).has_first()
+    return KafkaSource(
+        bootstrap_servers=config.bootstrap_servers,
+        topics=config.topics,
+        topic_pattern=config.topic_pattern,
+        starting_offsets=config.starting_offsets if has_begun else first_offsets_of(config),
+        max_offsets_per_trigger=config.max_offsets_per_trigger,
+        min_partitions=config.min_partitions,
+        fail_on_data_loss=config.fail_on_data_loss,
+        kafka_options=config.kafka_options,
+    )

@@ -1,0 +1,190 @@
+"""Runs one compaction of a bucket with a primary key: merges files, with a changelog or vectors.
+
+Called on an executor by `keyed.KEYED_KIND`. The request says which files; the table's options say
+what is known of older rows.
+
+Source: Paimon `operation/KeyValueFileStoreWrite.java#createRewriter`,
+`deletionvectors/BucketedDvMaintainer.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from stream_app.filestore.data.bucket_files import BucketFiles
+from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
+from stream_app.format.deletion_vector import DeletionVector
+from stream_app.mergetree.changelog.before_rows import (
+    BeforeRows,
+    FirstRowChangelog,
+    FullCompactionChangelog,
+    LookupChangelog,
+    RowsAbove,
+)
+from stream_app.mergetree.changelog.changelog_rewriter import ChangelogRewriter
+from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
+from stream_app.mergetree.compact.compact_task import CompactTask, Rewriter
+from stream_app.model.bucket_change import BucketChange
+from stream_app.model.compact_request import CompactRequest
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.merge_engine import traits_of
+from stream_app.model.options.table_options import (
+    CHANGELOG_ROW_DEDUPLICATE,
+    CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS,
+    DELETION_VECTORS_BITMAP64,
+    IGNORE_DELETE,
+)
+from stream_app.table.compact.record_expiry import has_expired_rows, record_level_expire
+from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
+from stream_app.table.versions.deletion_vectors import index_changes
+from stream_app.table.versions.lookup_reader import LookupReader, keys_of_files, lookup_copies
+
+
+def rewrite_keyed(table: FileStoreTable, request: CompactRequest) -> BucketChange:
+    """Run one compaction; on failure it deletes its files.
+
+    Raises:
+        CorruptFileError: a file cannot be read.
+    """
+    if table.merges_by_vectors:
+        return _with_vectors(table, request)
+    merging = merge_rewriter(table, table.bucket_files(request.partition, request.bucket))
+    before = _before_rows(table, request, _rows_above(table, request, {}))
+    rewriter = merging if before is None else _beside(table, merging, before)
+    return _run(table, request, rewriter, has_expired_rows(table))
+
+
+def merge_rewriter(table: FileStoreTable, files: BucketFiles) -> CompactRewriter:
+    """Merges rows by the table's merge engine, and writes no changelog."""
+    return CompactRewriter(
+        layout=table.layout(),
+        merge_function=table.merge_function,
+        files=files,
+        expire=record_level_expire(table),
+        fan_in=table.options.sort_spill_threshold,
+        keeps_deletes=traits_of(table.options.merge_engine).keeps_deletes,
+    )
+
+
+def _with_vectors(table: FileStoreTable, request: CompactRequest) -> BucketChange:
+    """Mark rows that the compaction finds above its output in the bucket's index file."""
+    bucket = request.partition, request.bucket
+    latest = table.snapshots.latest()
+    index = table.manifests.read_index_manifest(latest.index_manifest if latest else None)
+    live = [entry for entry in index if (entry.partition, entry.bucket) == bucket]
+    vectors = table.deletion_vector_files.read_buckets(live).get(bucket, {})
+    merging = merge_rewriter(table, replace(table.bucket_files(*bucket), vectors=vectors))
+    above = _rows_above(table, request, vectors)
+    before = _before_rows(table, request, above)
+    assert before is not None, "options that contradict each other were refused"
+    expired = has_expired_rows(table)
+    is_full = request.unit.output_level == request.max_level
+
+    def must_rewrite(file: DataFileMeta) -> bool:
+        return (is_full and file.file_name in vectors) or expired(file)
+
+    change = _run(table, request, _beside(table, merging, before), must_rewrite)
+    try:
+        is_64 = table.options[DELETION_VECTORS_BITMAP64]
+        deleted = {
+            name: DeletionVector.of_positions(np.concatenate(places), bitmap64=is_64)
+            for name, places in above.places_read.items()
+        }
+        gone = {file.file_name for file in change.removed}
+        gone -= {file.file_name for file in change.added}
+        changes = index_changes(table, live, bucket, gone=gone, deleted=deleted)
+    except BaseException:
+        table.discard([change])
+        raise
+    return replace(change, index=tuple(changes))
+
+
+def _rows_above(
+    table: FileStoreTable, request: CompactRequest, vectors: BucketVectors
+) -> RowsAbove:
+    """Reads whole rows, or their keys where those are all that the compaction asks for."""
+    columns, system = table.schema.fields, SYSTEM_COLUMNS
+    if _asks_for_keys(table):
+        columns, system = table.schema.key_type, frozenset()
+    bucket = request.partition, request.bucket
+    new = [file for file in request.unit.files if file.level == 0]
+    reader = LookupReader(
+        table=table,
+        bucket=bucket,
+        columns=columns,
+        system=system,
+        keys=lambda: keys_of_files(table, bucket, new),
+        key_count=sum(file.row_count for file in new),
+        vectors=vectors,
+        copies=lookup_copies(table),
+    )
+    layout = table.layout(columns, system=system)
+    return RowsAbove(layout, reader, request.above, table.key_of)
+
+
+def _asks_for_keys(table: FileStoreTable) -> bool:
+    """Whether the keys of the rows above suffice: the compaction never uses their values."""
+    options, traits = table.options, traits_of(table.options.merge_engine)
+    is_replaced = (
+        table.merges_by_vectors
+        and traits.keeps_newest
+        and not table.schema.sequence_fields
+        and not options[IGNORE_DELETE]
+        and not options.producer.by_lookup
+    )
+    return traits.needs_lookup or is_replaced
+
+
+def _before_rows(
+    table: FileStoreTable, request: CompactRequest, above: RowsAbove
+) -> BeforeRows | None:
+    """The source of the rows before a compaction; None if the compaction needs none."""
+    options = table.options
+    if traits_of(options.merge_engine).needs_lookup:
+        return FirstRowChangelog(request.max_level, above)
+    if options.producer.by_full_compaction:
+        return FullCompactionChangelog(request.max_level)
+    keeps_newest = traits_of(options.merge_engine).keeps_newest
+    is_needed = not keeps_newest or table.merges_by_vectors
+    if options.looks_up and (is_needed or options.producer.by_lookup):
+        return LookupChangelog(
+            table.layout(),
+            request.max_level,
+            above,
+            keeps_newest=keeps_newest and not table.schema.sequence_fields,
+            deletes_older=table.merges_by_vectors,
+            asks_for_keys=_asks_for_keys(table),
+        )
+    return None
+
+
+def _beside(
+    table: FileStoreTable, merging: CompactRewriter, before: BeforeRows
+) -> ChangelogRewriter:
+    options = table.options
+    return ChangelogRewriter(
+        merging,
+        before,
+        writes_changelog=options.producer.by_compaction,
+        drops_deletes=table.merges_by_vectors,
+        records_unchanged=not options[CHANGELOG_ROW_DEDUPLICATE],
+        ignored=frozenset(options.columns(CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS)),
+    )
+
+
+def _run(
+    table: FileStoreTable,
+    request: CompactRequest,
+    rewriter: Rewriter,
+    must_rewrite: Callable[[DataFileMeta], bool],
+) -> BucketChange:
+    return CompactTask(
+        request=request,
+        rewriter=rewriter,
+        key_of=table.key_of,
+        min_file_size=table.schema.compaction_file_size,
+        must_rewrite=must_rewrite,
+    ).run()

@@ -1,0 +1,43 @@
+"""The parts of tables whose keys find their rows in any partition, by an index of keys.
+
+A key share stands for a bucket until the task that writes it has placed its rows.
+
+Source: Paimon `crosspartition/GlobalIndexAssigner.java`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from stream_app.planning.key_index.index_rule import IndexRule, index_rule
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.key_index.key_indexes import KeyIndexes
+from stream_app.table.key_index.placed_write import KeyShares, PlacedWrite
+from stream_app.table.kinds.keyed import KEYED_KIND
+from stream_app.table.versions.index_manifests import IndexBasis
+
+
+def _placed_write(
+    table: FileStoreTable, next_sequence_number: int, basis: IndexBasis
+) -> PlacedWrite:
+    assert table.is_emptied or basis.snapshot_id is not None, "keys find their rows in a version"
+    return PlacedWrite(
+        table,
+        KEYED_KIND.bucket_writer,
+        KeyIndexes.of_table(table, _rule(table)),
+        next_sequence_number=next_sequence_number,
+        snapshot_id=basis.snapshot_id or 0,
+    )
+
+
+def _rule(table: FileStoreTable) -> IndexRule:
+    rule = index_rule(table.schema)
+    assert rule is not None, "the kind has an index"
+    return rule
+
+
+PLACED_KEYED_KIND = replace(
+    KEYED_KIND,
+    bucket_assigner=lambda table, _: KeyShares(table.schema, _rule(table)),
+    table_write=_placed_write,
+)

@@ -1,0 +1,32 @@
+"""The parts of tables with a primary key whose rows get their buckets later (``bucket = -2``).
+
+Source: Paimon `postpone/PostponeBucketFileStoreWrite.java`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.keyed import KEYED_KIND
+from stream_app.table.versions.index_manifests import IndexBasis
+from stream_app.table.write.postponed_rows import (
+    PostponedShares,
+    PostponedWrite,
+    postponed_writer,
+)
+
+
+def _postponed_write(
+    table: FileStoreTable, next_sequence_number: int, basis: IndexBasis
+) -> PostponedWrite:
+    del basis
+    return PostponedWrite(table, postponed_writer, next_sequence_number=next_sequence_number)
+
+
+POSTPONE_KEYED_KIND = replace(
+    KEYED_KIND,
+    bucket_assigner=lambda table, _: PostponedShares(table.schema),
+    bucket_writer=postponed_writer,
+    table_write=_postponed_write,
+)
