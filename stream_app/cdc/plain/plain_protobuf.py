@@ -20,6 +20,7 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.json_records.options import CheckedOptions
 from stream_app.cdc.message_format import Format, FormatSetup
+from stream_app.cdc.plain.protobuf_values import json_of
 from stream_app.cdc.plain.registered_format import RegisteredFormat
 from stream_app.cdc.plain.registered_rows import RegisteredRows
 from stream_app.cdc.schema_registry_port import Registries, Schemas
@@ -27,7 +28,6 @@ from stream_app.cdc.source_types.connect_fields import ConnectField
 from stream_app.cdc.wire.protobuf_cursor import ProtobufCursor, protobuf_cursor
 from stream_app.cdc.wire.protobuf_fields import ProtobufField, connect_field, fields_of
 from stream_app.cdc.wire.protobuf_schemas import check_protoc, message_class
-from stream_app.cdc.wire.protobuf_values import json_of
 from stream_app.cdc.wire.row_schema import SchemaKey
 from stream_app.cdc.wire.value_cursor import AvroValues
 from stream_app.cdc.wire.wire_format import by_number, schema_numbers

@@ -35,6 +35,7 @@ _DIGITS_MAX = 38
 """Connect's converter declares 64 digits where the source gives no number of them."""
 _DEPTH_MAX = 64
 """Readers call themselves at each level of a schema."""
+_SIZE_MAX = 2**31 - 1
 _TYPES_MAX = 100_000
 """Types in a schema, each use of a name counted: names that use names make 2^n of n."""
 
@@ -140,8 +141,8 @@ def _check(declared: AvroType, depth: int, types: list[int]) -> bool:
     if declared.kind == "enum":
         [*map(_text, declared.attributes["symbols"])]
     if declared.kind == "fixed":
-        if declared.size < 0:
-            raise ValueError("the size of a fixed is negative")
+        if not 0 <= declared.size <= _SIZE_MAX:
+            raise ValueError(f"the size of a fixed is {declared.size}")
         return declared.size > 0
     inner = [_check(one, depth + 1, types) for _, one in declared.fields]
     for branch in declared.branches:
@@ -186,6 +187,7 @@ def _parsed(schema: Any, namespace: str, names: dict[str, AvroType]) -> AvroType
 def _text(name: object) -> str:
     if not isinstance(name, str):
         raise TypeError(f"{name!r} is no name")
+    name.encode()  # half a surrogate is a ValueError
     return name
 
 

@@ -12,7 +12,7 @@ Source: Protobuf's "Encoding".
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,7 +80,19 @@ class ProtobufCursor(ValueCursor):
                 self._field(int(tag), rows[tags == tag], by_number)
             rows = rows[self.at[rows] < self._ends[rows]]
         self._lose(rows)
+        self._leave_choices(by_number.values())
         return {one.of.name: one.values() for one in by_number.values()}
+
+    def _leave_choices(self, reads: Iterable[_Read]) -> None:
+        """Leave messages with a default, or with several members of a oneof, to Google."""
+        seen: dict[str, Bools] = {}
+        for read in reads:
+            if read.of.has_default:
+                self._lose(np.flatnonzero(~read.seen))
+            if choice := read.of.choice:
+                others = seen.get(choice, np.zeros(len(self.at), np.bool_))
+                self._lose(np.flatnonzero(others & read.seen))
+                seen[choice] = others | read.seen
 
     def _field(self, tag: int, rows: Int64s, reads: Mapping[int, _Read]) -> None:
         number, wire_type = tag >> 3, tag & 7
@@ -90,8 +102,10 @@ class ProtobufCursor(ValueCursor):
         elif read is not None and read.of.kind is FieldKind.OTHER:
             read.seen[rows] = True
             self._skip(wire_type, rows)
-        elif read is None or read.of.kind.wire_type != wire_type:
+        elif read is None:
             self._skip(wire_type, rows)
+        elif read.of.kind.wire_type != wire_type:
+            self._lose(rows)
         elif wire_type == WIRE_LENGTH:
             self._bytes_field(read, rows)
         else:

@@ -62,6 +62,8 @@ class ProtobufField:
         symbols: of an enum, by number.
         inner: the value's field, of a wrapper.
         is_list: whether it is repeated, and no map.
+        has_default: whether proto2 declares a value for messages without the field.
+        choice: the name of the ``oneof`` that it belongs to.
     """
 
     name: str
@@ -71,6 +73,8 @@ class ProtobufField:
     symbols: Mapping[int, str] = field(default_factory=dict, hash=False)
     inner: ProtobufField | None = None
     is_list: bool = False
+    has_default: bool = False
+    choice: str = ""
 
     @property
     def of(self) -> AvroType:
@@ -109,26 +113,27 @@ def fields_of(message: Any) -> Iterator[ProtobufField]:
 def _field(declared: Any) -> ProtobufField:
     name, number = declared.name, declared.number
     is_message = declared.message_type is not None
+    choice = declared.containing_oneof.name if declared.containing_oneof else ""
     if declared.is_repeated:
         is_map = is_message and declared.message_type.GetOptions().map_entry
         return ProtobufField(name, number, FieldKind.OTHER, False, is_list=not is_map)
     if is_message:
         full = declared.message_type.full_name
         if full == _TIMESTAMP:
-            return ProtobufField(name, number, FieldKind.TIMESTAMP, True)
+            return ProtobufField(name, number, FieldKind.TIMESTAMP, True, choice=choice)
         if full in _WRAPPERS:
             inner = _field(declared.message_type.fields[0])
-            return ProtobufField(name, number, FieldKind.WRAPPER, True, inner=inner)
-        return ProtobufField(name, number, FieldKind.OTHER, True)
+            return ProtobufField(name, number, FieldKind.WRAPPER, True, inner=inner, choice=choice)
+        return ProtobufField(name, number, FieldKind.OTHER, True, choice=choice)
     kind = _KINDS.get(declared.type, FieldKind.OTHER)
     symbols: dict[int, str] = {}
     if kind is FieldKind.ENUM:
         for symbol in declared.enum_type.values:
             symbols.setdefault(symbol.number, symbol.name)
     has_default = declared.has_presence and bool(declared.has_default_value)
-    if has_default:  # of proto2; the other reader knows it
-        kind = FieldKind.OTHER
-    return ProtobufField(name, number, kind, declared.has_presence, symbols)
+    return ProtobufField(
+        name, number, kind, declared.has_presence, symbols, has_default=has_default, choice=choice
+    )
 
 
 def connect_field(one: ProtobufField) -> ConnectField:

@@ -172,9 +172,10 @@ class ValueCursor:
             byte = self._data[np.minimum(at[more], self._limit)]
             numbers[more] |= (byte & 0x7F).astype(np.uint64) << np.uint64(7 * byte_number)
             at[more] += 1
-            more = more[byte >= 0x80]
+            is_last = byte_number == _VARINT_BYTES_MAX - 1
+            more = more[byte > 1] if is_last else more[byte >= 0x80]
         self.at[rows] = np.minimum(at, self._limit)
-        self._lose(rows[more])
+        self._lose(rows[more])  # more than 64 bits
         return numbers
 
     def _skip_blocks(self, of: AvroType, rows: Int64s) -> None:

@@ -24,6 +24,7 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Int64s, bytes_of, lengths_of, offsets_of
 from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.schema_registry_port import NOT_FRAMED
+from stream_app.cdc.wire.avro_bytes import check_avro
 from stream_app.cdc.wire.avro_types import parse_schema, raw_schema
 
 MAGIC = 0
@@ -87,7 +88,9 @@ def json_of(message: bytes, schema: str) -> bytes:
     """
     body = io.BytesIO(message[HEAD.size :])
     number = HEAD.unpack_from(message)[1]
+    root = parse_schema(schema)
     try:
+        check_avro(root, body.getvalue())
         value = fastavro.schemaless_reader(body, _schema(schema), None)
         rest = len(message) - HEAD.size - body.tell()
     except UnreadableRecordError:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+import struct
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -98,3 +100,44 @@ def test_a_registry_that_does_not_answer_stops_the_job_and_makes_nothing_bad() -
 def test_the_address_of_the_registry_is_needed() -> None:
     with pytest.raises(UsageError, match=r"options of avro lack schema\.registry\.url"):
         a_format("id BIGINT", name="avro")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ({"type": "enum", "name": "E", "symbols": ["X", "Y"]}, b"\x01"),
+        (["null", "string"], b"\x01\x02q"),
+        ("long", b"\xff" * 10 + b"\x01"),
+        ("long", b"\xff" * 9 + b"\x7f"),
+        ({"type": "array", "items": {"type": "map", "values": "long"}}, b"\x02\x02\x01\x02\0\0"),
+    ],
+)
+def test_bytes_outside_of_their_type_are_no_row(
+    registry: Registry, field: Any, value: bytes
+) -> None:
+    """fastavro takes -1 for the last symbol and branch, and cuts long numbers."""
+    fields = [{"name": "id", "type": "long"}, {"name": "mood", "type": field}]
+    number = registry.add({"type": "record", "name": "R", "fields": fields})
+    url = {"schema.registry.url": registry.url, "missing-columns": "ignore"}
+    decoder = a_format(COLUMNS, name="avro", options=url)
+    decoded = decoder.decode(batch([struct.pack(">BI", 0, number) + b"\x02" + value]))
+    assert rows_of(decoded) == []
+    [reason] = reasons_of(decoded).values()
+    assert f"is not Avro of schema {number}" in reason
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"type": "enum", "name": "E", "symbols": ["\ud800"]},
+        {"type": "fixed", "name": "F", "size": 2**70},
+    ],
+)
+def test_a_schema_beyond_what_arrow_holds_is_no_schema(registry: Registry, field: Any) -> None:
+    fields = [{"name": "id", "type": "long"}, {"name": "mood", "type": field}]
+    number = registry.add({"type": "record", "name": "R", "fields": fields})
+    decoder = a_format(COLUMNS, name="avro", options={"schema.registry.url": registry.url})
+    decoded = decoder.decode(batch([struct.pack(">BI", 0, number) + b"\x02\0"]))
+    assert decoded.decoder_errors == 0
+    [reason] = reasons_of(decoded).values()
+    assert reason.startswith("has a schema that is not Avro's")

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from stream_app.cdc.message_format import MessageFormat
+from stream_app.cdc.plain.protobuf_values import json_of
 from stream_app.cdc.schema_registry_port import Registered
+from stream_app.cdc.wire.protobuf_fields import connect_field, fields_of
 from stream_app.cdc.wire.protobuf_schemas import message_class
-from stream_app.cdc.wire.protobuf_values import json_of
 from tests.support.brokers.schema_registry import Registry, schema_registry
 from tests.support.messages.avro_events import batch
 from tests.support.messages.debezium_messages import a_format, reasons_of, rows_of
@@ -160,3 +161,59 @@ def test_a_row_is_what_its_serializer_was_given(registry: Registry) -> None:
     row = {"id": 5, "at": "2024-02-29T23:59:59.000000001Z", "mood": "B", "count": 7}
     [cells] = rows_of(protobuf(registry).decode(batch([protobuf_bytes(schema, [0], row)])))
     assert cells[2:9] == (5, "", None, "2024-02-29 23:59:59.000000001", None, 7, "B")
+
+
+ODD_SCHEMA = """
+syntax = "proto2";
+enum Mood { A = 0; B = 5; }
+message Row {
+  optional int64 id = 1;
+  optional Mood mood = 2;
+  repeated Mood moods = 3;
+  optional string name = 4;
+  oneof choice { string text = 5; int64 count = 6; }
+  optional int64 seven = 7 [default = 7];
+  map<string, Mood> more = 8;
+  optional Row within = 9;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b"\x10\x4d", "'mood' has a value"),
+        (b"\x18\x05\x18\x4d", "'moods' has a value"),
+        (b"\x42\x05\x0a\x01k\x10\x4d", "'more' has a value"),
+        (b"\x4a\x02\x10\x4d", "'mood' has a value"),
+        (b"\x22\x01\xff", "the text of 'name' is not UTF-8"),
+        (b"\x4a\x03\x22\x01\xff", "the text of 'name' is not UTF-8"),
+        (b"\x0a\x01q", "'id' has a value"),
+        (b"\x2a\x01q\x30\x04", (None, 4, 7)),
+        (b"\x30\x04\x2a\x01q", ("q", None, 7)),
+        (b"\x38\x00", (None, None, 0)),
+    ],
+)
+def test_nothing_is_lost_that_google_does_not_take(
+    registry: Registry, body: bytes, expected: object
+) -> None:
+    number = registry.add(ODD_SCHEMA, schemaType="PROTOBUF")
+    columns = "id BIGINT, mood STRING, name STRING, text STRING, count BIGINT, seven BIGINT"
+    url = {"schema.registry.url": registry.url}
+    for more in ("", ", moods STRING, more STRING, within STRING"):
+        decoder = a_format(columns + more, name="protobuf", options={**url, **IGNORE})
+        message = struct.pack(">BI", 0, number) + b"\0\x08\x01" + body
+        decoded = decoder.decode(batch([message]))
+        if isinstance(expected, tuple):
+            [row] = rows_of(decoded)
+            assert row[5:8] == expected
+        elif more or body[0] not in b"\x18\x42\x4a":  # columns that the table lacks stay unread
+            assert rows_of(decoded) == []
+            assert str(expected) in reasons_of(decoded)[0]
+
+
+def test_a_field_with_a_default_has_its_own_type(registry: Registry) -> None:
+    schema = Registered(registry.add(ODD_SCHEMA, schemaType="PROTOBUF"), "PROTOBUF", ODD_SCHEMA)
+    of = message_class(One(schema), schema.number, [0])
+    types = {one.name: connect_field(one).literal for one in fields_of(of.DESCRIPTOR)}
+    assert types["seven"] == "int64"

@@ -31,9 +31,13 @@ def json_of(of: Any, body: bytes, number: int) -> dict[str, Any]:
     message = of()
     try:
         message.ParseFromString(body)
+        _check(message)
+        _put_defaults(message)
         document: dict[str, Any] = json_format.MessageToDict(
             message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
         )
+    except UnreadableRecordError as problem:
+        raise UnreadableRecordError(f"is not Protobuf of schema {number}: {problem}") from None
     except Exception as error:  # each fault of the bytes has an exception of its own
         said = f"{type(error).__name__}: {error}"[:_SHOWN_MAX]
         raise UnreadableRecordError(f"is not Protobuf of schema {number}: {said}") from None
@@ -43,6 +47,39 @@ def json_of(of: Any, body: bytes, number: int) -> dict[str, Any]:
         elif one.has_presence:
             document[one.name] = None
     return document
+
+
+def _check(message: Any) -> None:
+    """Check that the library keeps every value of a field; recurses into messages within.
+
+    Raises:
+        UnreadableRecordError: a value has another type than the schema tells, or an enum of proto2
+            has no such number; or a text is not UTF-8.
+    """
+    from google.protobuf import unknown_fields  # noqa: PLC0415
+    from google.protobuf.message import Message  # noqa: PLC0415
+
+    declared = message.DESCRIPTOR.fields_by_number
+    for lost in unknown_fields.UnknownFieldSet(message):
+        if lost.field_number in declared:
+            name = declared[lost.field_number].name
+            raise UnreadableRecordError(f"the field {name!r} has a value that its type lacks")
+    for of, value in message.ListFields():
+        is_map = of.message_type is not None and of.message_type.GetOptions().map_entry
+        items = value.values() if is_map else value if of.is_repeated else (value,)
+        for item in items:
+            if isinstance(item, Message):
+                _check(item)
+            elif of.type == of.TYPE_STRING and isinstance(item, bytes):
+                raise UnreadableRecordError(f"the text of {of.name!r} is not UTF-8")
+
+
+def _put_defaults(message: Any) -> None:
+    """Give the defaults of proto2 to a message that lacks their fields."""
+    for of in message.DESCRIPTOR.fields:
+        has_default = not of.is_repeated and of.has_presence and of.has_default_value
+        if has_default and of.containing_oneof is None and not message.HasField(of.name):
+            setattr(message, of.name, of.default_value)
 
 
 def _plain(one: ProtobufField, message: Any, shown: Any) -> Any:
