@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from stream_app.app.config.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
-from stream_app.app.config.tables_of_job import JobTables
 from stream_app.app.job.known_tables import known_tables
 from stream_app.app.source.broker_connection import TopicInfo, uncheckable_settings
 from stream_app.app.source.kafka_reader import native_reader

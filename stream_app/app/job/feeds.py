@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from stream_app.app.config.job_tables import JobTables
 from stream_app.app.config.stream_config import NonInsertRecords, RepeatedRecords, StreamConfig
-from stream_app.app.config.tables_of_job import JobTables
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.tables.source_statements import evolution_of
 from stream_app.app.tables.table_pipeline import job_pipeline

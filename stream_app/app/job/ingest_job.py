@@ -15,8 +15,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from stream_app.app.config.job_tables import JobTables
 from stream_app.app.config.stream_config import StreamConfig
-from stream_app.app.config.tables_of_job import JobTables
 from stream_app.app.job.checks import CheckedJob, JobChecks
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.job_session import JobSession

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from stream_app.app.config.tables_of_job import JobTables, SingleTable, WholeDatabase
+from stream_app.app.config.job_tables import JobTables
+from stream_app.app.config.single_table import SingleTable
+from stream_app.app.config.whole_database import WholeDatabase
 from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.tables.first_messages import (
     check_first_messages,

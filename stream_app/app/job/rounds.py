@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from stream_app.app.config.source_config import SourceKind
-from stream_app.app.config.tables_of_job import WholeDatabase
+from stream_app.app.config.whole_database import WholeDatabase
 from stream_app.app.job.checks import CheckedJob
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.tables.database_tables import DatabaseTables

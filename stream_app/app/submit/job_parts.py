@@ -10,9 +10,9 @@ from pathlib import Path
 
 from stream_app.app.cli.arguments.shown_job import shown_job
 from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.job_tables import JobTables
 from stream_app.app.config.secrets import Secrets
 from stream_app.app.config.stream_config import StreamConfig
-from stream_app.app.config.tables_of_job import JobTables
 from stream_app.app.job.job_session import JobSession
 from stream_app.app.web.job_site import ShownJob
 

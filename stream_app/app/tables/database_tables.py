@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from stream_app.app.config.applicable_rules import check_made_keys, columns_with_made, rules_for
 from stream_app.app.config.sync_config import SyncConfig
-from stream_app.app.config.tables_of_job import WholeDatabase
+from stream_app.app.config.whole_database import WholeDatabase
 from stream_app.app.tables.job_catalog import create_job_table, open_job_table
 from stream_app.app.tables.job_table import changes_that_fail, column_warnings
 from stream_app.app.tables.refused_tables import with_refused

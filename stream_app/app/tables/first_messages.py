@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SyncConfig
-from stream_app.app.config.tables_of_job import WholeDatabase
+from stream_app.app.config.whole_database import WholeDatabase
 from stream_app.app.source.broker_connection import BrokerConnection, TopicInfo
 from stream_app.app.source.topic_messages import looked_at
 from stream_app.app.tables.database_tables import database_table_schema

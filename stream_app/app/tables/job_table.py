@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 
+from stream_app.app.config.single_table import SingleTable
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.config.tables_of_job import SingleTable
 from stream_app.app.tables.job_catalog import create_job_table
 from stream_app.clock import Clock
 from stream_app.message_format_registry import format_named

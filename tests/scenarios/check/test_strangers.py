@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from stream_app.app.config.single_table import SingleTable
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.config.tables_of_job import SingleTable
 from stream_app.app.ops.check.checked_tables import choice_of
 from stream_app.app.ops.check.omissions import Omissions
 from stream_app.app.ops.check.source_replay import replay_source

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.single_table import SingleTable
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.config.tables_of_job import SingleTable
 
 
 def table_section(config: AppConfig) -> TableConfig:

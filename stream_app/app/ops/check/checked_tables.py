@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from stream_app.app.config.tables_of_job import TablesOfJob, WholeDatabase
+from stream_app.app.config.tables_of_job import TablesOfJob
+from stream_app.app.config.whole_database import WholeDatabase
 from stream_app.app.tables.job_folders import checkpoint_of, not_begun
 from stream_app.app.tables.refused_tables import refused_tables
 from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice

@@ -12,7 +12,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from stream_app.app.config.tables_of_job import JobTables, SingleTable, TablesOfJob, WholeDatabase
+from stream_app.app.config.job_tables import JobTables
+from stream_app.app.config.single_table import SingleTable
+from stream_app.app.config.tables_of_job import TablesOfJob
+from stream_app.app.config.whole_database import WholeDatabase
 from stream_app.app.ops.doctor import machine
 from stream_app.app.ops.doctor.broker_examination import Broker
 from stream_app.app.ops.doctor.observation import (

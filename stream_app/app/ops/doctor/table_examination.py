@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
-from stream_app.app.config.tables_of_job import SingleTable, TablesOfJob
+from stream_app.app.config.single_table import SingleTable
+from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.ops.doctor.observation import (
     Observation,
     good_observation,

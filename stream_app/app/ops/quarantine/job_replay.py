@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from stream_app.app.config.source_config import SourceKind
-from stream_app.app.config.tables_of_job import TablesOfJob, WholeDatabase
+from stream_app.app.config.tables_of_job import TablesOfJob
+from stream_app.app.config.whole_database import WholeDatabase
 from stream_app.app.ops.check.checked_tables import splitter_for
 from stream_app.app.ops.check.source_replay import own_messages
 from stream_app.app.ops.quarantine.later_changes import ReadRange, topic_reader

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.cli.arguments.table_of_job import table_of_job
+from stream_app.app.config.single_table import SingleTable
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.config.tables_of_job import SingleTable
 from stream_app.app.ops.check.checked_tables import splitter_of
 from stream_app.errors import TableNotFoundError, UsageError
 from tests.support.jobs.database_job import DatabaseJob

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from stream_app.app.config.secrets import Secrets
+from stream_app.app.config.single_table import SingleTable
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import ENVIRONMENT, StreamConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.config.tables_of_job import SingleTable
 from stream_app.app.observe.monitoring.openlineage import PAUSE_S, dataset_name
 from stream_app.app.observe.watched_job import WatchedJob, watched_job
 from stream_app.errors import StorageError

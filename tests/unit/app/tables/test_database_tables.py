@@ -9,10 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from stream_app.app.config.single_table import SingleTable
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import OneSetting
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.config.tables_of_job import SingleTable
 from stream_app.app.ops.inspect.job_status import JobStatus
 from stream_app.app.tables.first_messages import warn_of_first_messages
 from stream_app.app.tables.table_pipeline import job_pipeline
