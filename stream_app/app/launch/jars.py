@@ -243,13 +243,12 @@ def _ivy_module(jar_set: JarSet) -> str:
 
 def _artifact(coordinate: MavenCoordinate) -> str:
     """Names an archive that is not the module's jar."""
-    if not coordinate.classifier:
-        return ""
-    kind = quoteattr(coordinate.extension)
-    return (
-        f"<artifact name={quoteattr(coordinate.module)} type={kind} ext={kind} "
-        f"m:classifier={quoteattr(coordinate.classifier)}/>"
-    )
+    name, kind = quoteattr(coordinate.module), quoteattr(coordinate.extension)
+    if coordinate.classifier:
+        classifier = quoteattr(coordinate.classifier)
+        return f"<artifact name={name} type={kind} ext={kind} m:classifier={classifier}/>"
+    is_jar = coordinate.extension == "jar"
+    return "" if is_jar else f"<artifact name={name} type={kind} ext={kind}/>"
 
 
 def _ivy_jar() -> Path:
