@@ -1,6 +1,6 @@
 """Reads the source's statements from its messages, and makes tables follow their renames.
 
-Called by `job_rounds` for the statements, and by `job_feeds` for each table of a whole database.
+Called by `app.job.rounds` for the statements, and by `app.job.feeds` for each table.
 """
 
 from __future__ import annotations

@@ -46,6 +46,7 @@ from stream_app.app.observe.monitoring.listener import JobListener
 from stream_app.cdc.computed.definition import parse_definition
 from stream_app.cdc.computed.functions import function_of
 from stream_app.clock import Clock
+from stream_app.errors import UsageError
 from stream_app.model.job_epoch import Offsets
 from stream_app.model.options.table_options import FILE_FORMAT
 from stream_app.model.schema.table_schema import TableSchema
@@ -105,6 +106,9 @@ class LineageEvents(JobListener):
         url: such as ``http://marquez:5000``; None: as the client's variables and file say.
         namespace: of the job.
         is_batch: whether the job ends when its source is drained.
+
+    Raises:
+        UsageError: on construction; the client refuses its settings.
     """
 
     url: str | None
@@ -128,7 +132,14 @@ class LineageEvents(JobListener):
         transport = {} if self.url is None else {"transport": {"type": "http", "url": self.url}}
         # Its default is the repository of the folder in which the job was started.
         no_repository = {"facets": {"source_code_location": {"disabled": True}}}
-        self._client = OpenLineageClient(config={**transport, **no_repository})
+        try:
+            self._client = OpenLineageClient(config={**transport, **no_repository})
+        except Exception as error:  # its transports raise errors of many kinds
+            raise UsageError(
+                f"OpenLineage's client cannot be made: {error}",
+                where="stream.openlineage-url",
+                fix="name the address of a service, or correct the client's variables and file",
+            ) from error
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="openlineage")
         engine = processing_engine_run.ProcessingEngineRunFacet(
             version=__version__, name="stream_app"
@@ -147,18 +158,23 @@ class LineageEvents(JobListener):
             problem: the error that ends the job, without secrets; None: it ends on request, or its
                 source is drained.
         """
-        run = self._run
-        if problem is not None:
-            error = error_message_run.ErrorMessageRunFacet(problem, "Python")
-            run = Run(run.runId, {**(run.facets or {}), "errorMessage": error})
-        with self._lock:
-            event = self._event(RunState.COMPLETE if problem is None else RunState.FAIL, run)
         try:
-            self._submit(event).result(LAST_WAIT_S)
+            self._submit(self._last_event(problem)).result(LAST_WAIT_S)
             self._client.close(LAST_WAIT_S)
         except Exception as unsent:
             self._warn(unsent)
         self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _last_event(self, problem: str | None) -> RunEvent:
+        run, state = self._run, RunState.COMPLETE
+        if problem is not None:
+            error = error_message_run.ErrorMessageRunFacet(problem, "Python")
+            run, state = (
+                Run(run.runId, {**(run.facets or {}), "errorMessage": error}),
+                RunState.FAIL,
+            )
+        with self._lock:
+            return self._event(state, run)
 
     def watch(self, table: str, job: TableJob) -> None:
         """Note a table of the job."""

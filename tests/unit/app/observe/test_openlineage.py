@@ -17,7 +17,7 @@ from stream_app.app.config.stream_config import ENVIRONMENT, StreamConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.observe.monitoring.openlineage import PAUSE_S, dataset_name
 from stream_app.app.observe.watched_job import WatchedJob, watched_job
-from stream_app.errors import StorageError
+from stream_app.errors import StorageError, UsageError
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.spark.ingest.table_feed import EpochReport
@@ -169,6 +169,15 @@ def test_the_service_may_come_from_the_client_s_variables(
     monkeypatch.setenv("OPENLINEAGE_URL", receiver.url)
     run(ENVIRONMENT, job)
     assert [one["eventType"] for one in events_of(receiver)][-1] == "COMPLETE"
+
+
+def test_settings_that_the_client_refuses_are_an_error_with_the_key(
+    job: TableJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT__TYPE", "pigeon")
+    with pytest.raises(UsageError) as refused:
+        run(ENVIRONMENT, job)
+    assert "stream.openlineage-url" in str(refused.value)
 
 
 def test_a_folder_of_messages_is_an_input(receiver: HttpReceiver, job: TableJob) -> None:
