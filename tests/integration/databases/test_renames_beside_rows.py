@@ -59,9 +59,9 @@ def test_a_rename_keeps_the_values_of_the_column(
     assert "column 'note' is now 'remark'" in database.run().output
     database.send("orders", [row({"id": 3, "note": "late"}), row({"id": 4, "remark": "four"})])
     database.run()
-    rows = {int(each["id"]): each for each in database.rows("orders")}
-    assert {key: each["remark"] for key, each in rows.items()} == {
+    rows = {int(row["id"]): row for row in database.rows("orders")}
+    assert {key: row["remark"] for key, row in rows.items()} == {
         1: "one", 2: "two", 3: "late", 4: "four",
     }  # fmt: skip
-    assert all(each.keys() == {"id", "remark"} for each in rows.values())
+    assert all(row.keys() == {"id", "remark"} for row in rows.values())
     database.tool("check", "--conf", str(database.conf))

@@ -19,12 +19,12 @@ def test_a_ghost_is_left_out_and_told_once(
     with caplog.at_level(logging.WARNING, "stream_app"):
         job.run(*creates("shop.orders", [1]), *creates("shop._orders_gho", [1]))
         job.run(*creates("shop._orders_gho", [2]), *creates("shop._orders_ghc", [1]))
-    warned = [each for each in caplog.messages if "is left out" in each]
-    assert [each.partition(" ")[0] for each in warned] == ["shop._orders_gho", "shop._orders_ghc"]
+    warned = [line for line in caplog.messages if "is left out" in line]
+    assert [line.partition(" ")[0] for line in warned] == ["shop._orders_gho", "shop._orders_ghc"]
     assert "an online schema change of orders" in warned[0]
     assert "sync.table-mapping" in warned[0]
-    assert [each.what for each in state_of(job.checkpoint).warnings] == [
-        each.partition("\n")[0] for each in warned
+    assert [warning.what for warning in state_of(job.checkpoint).warnings] == [
+        line.partition("\n")[0] for line in warned
     ]
     assert [feed.name for feed in job.batch.tables.feeds] == ["orders"]
     assert job.quarantine() == []

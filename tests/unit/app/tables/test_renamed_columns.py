@@ -96,7 +96,7 @@ def test_no_statement_comes_and_the_column_is_one_of_its_own(
     assert names(job) == ["id", "v", "n", "note"]
     assert notes(job) == {1: None, 2: "v2"}
     assert "no statement of the source tells why" in caplog.text
-    assert [each.is_lasting for each in state_of(job.checkpoint).warnings] == [True]
+    assert [warning.is_lasting for warning in state_of(job.checkpoint).warnings] == [True]
 
 
 def test_a_source_that_tells_no_statements_waits_for_none(tmp_path: Path) -> None:
@@ -192,4 +192,4 @@ def test_an_online_schema_change(
     assert [feed.name for feed in job.batch.tables.feeds] == ["orders"]
     assert names(job) == ["id", "note", "n"]
     assert notes(job) == {key: f"v{key}" for key in range(1, 5)}
-    assert sum("is left out" in each for each in caplog.messages) == 1
+    assert sum("is left out" in line for line in caplog.messages) == 1
