@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import tarfile
+import time
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,6 +27,7 @@ _LOCK_LIST = Path(__file__).resolve().parents[3] / "conf" / "requirements-trino.
 _SERVER = MavenCoordinate("io.trino", "trino-server-core", VERSION, extension="tar.gz")
 _CONNECTOR = MavenCoordinate("io.trino", "trino-iceberg", VERSION, extension="zip")
 _ARCHIVES = JarSet(name=f"trino-{VERSION}", coordinates=(_SERVER, _CONNECTOR), complete=True)
+_PATIENCE = 120.0  # seconds in which the coordinator announces itself as a worker, too
 
 
 class TrinoError(Exception):
@@ -46,13 +48,27 @@ class Trino(DatabaseServer):
     def rows(self, statement: str) -> list[dict[str, Any]]:
         """Rows of a query, by the names of its columns.
 
+        The server answers before it knows itself as a worker, and on a busy machine it loses sight
+        of itself. The query waits and asks again then.
+
         Raises:
             TrinoError: the statement failed.
         """
+        until = time.monotonic() + _PATIENCE
+        while (rows := self._rows(statement)) is None:
+            if time.monotonic() > until:
+                raise TrinoError(f"no worker runs {statement!r} within {_PATIENCE:.0f} s")
+            time.sleep(0.5)
+        return rows
+
+    def _rows(self, statement: str) -> list[dict[str, Any]] | None:
+        """Rows of a query, or None if no worker was there to run it."""
         rows: list[dict[str, Any]] = []
         page = self._page("/v1/statement", statement.encode())
         while True:
             if "error" in page:
+                if page["error"]["errorName"] == "NO_NODES_AVAILABLE":
+                    return None
                 raise TrinoError(page["error"]["message"])
             names = [column["name"] for column in page.get("columns", ())]
             rows += [dict(zip(names, row, strict=True)) for row in page.get("data", ())]
