@@ -114,7 +114,7 @@ class OggDialect(dialect.Dialect):
         odd |= ~is_delete & ~valid_of(after)
         odd |= (is_update | is_delete) & ~valid_of(before)
         odd[rows_with(messages.values, _MARK.encode())] = True
-        old, new = children_of(before), children_of(after)
+        old = children_of(before)
         for reading, column in zip(table.readings, old, strict=True):
             if reading.is_key:
                 odd |= is_update & ~valid_of(column)
