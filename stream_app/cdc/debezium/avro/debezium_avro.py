@@ -120,9 +120,9 @@ class DebeziumAvro(DebeziumJson):
             plan = self._plan(number)
             if isinstance(plan, _SchemaPlan):
                 outcome.schemas[str(number)] = int(present[rows[0]])
+            of_schema = values if len(rows) == len(values) else values.take(pa.array(rows))
             for at in range(0, len(rows), SLICE_ROWS):
-                some = rows[at : at + SLICE_ROWS]
-                part = values if len(some) == len(values) else values.take(pa.array(some))
+                some, part = rows[at : at + SLICE_ROWS], of_schema.slice(at, SLICE_ROWS)
                 if isinstance(plan, str):
                     outcome.refuse(dict.fromkeys(present[some].tolist(), plan))
                 else:
@@ -284,6 +284,8 @@ class DebeziumAvro(DebeziumJson):
         if not self.reads_keys or "key" not in messages.schema.names:
             return messages
         keys = messages.column("key").cast(pa.binary())
+        if keys.null_count == len(keys):
+            return messages
         names, name_of = [b""], np.zeros(len(keys), np.int64)
         for number, rows in by_number(schema_numbers(keys.fill_null(b""))):
             try:
