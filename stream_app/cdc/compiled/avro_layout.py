@@ -157,7 +157,7 @@ class AvroLayout:
                 most, else 0.
             texts: the paths of fields outside of images.
         """
-        steps = _Steps(columns, texts)
+        steps = _AvroSteps(columns, texts)
         try:
             steps.add_message(root, images)
         except _UnsupportedError:
@@ -228,7 +228,7 @@ class _UnsupportedError(Exception):
 
 
 @dataclass(slots=True)
-class _Steps:
+class _AvroSteps:
     """Makes the steps of a schema, and gives its fields their cells; see `AvroLayout`."""
 
     columns: Mapping[str, int]

@@ -28,8 +28,8 @@ from stream_app.cdc.compiled.machine_code import (
 NOTHING, LONG, TRUTH, FLOAT, DOUBLE, SYMBOL, BYTES, DECIMAL, WIDE, RECORD, IMAGE, IMAGE_END, END = (
     range(13)
 )
-"""What a step reads: no bytes, a number of variable length, a truth value, floating point, an
-enum's index, bytes or text, a decimal of 8 or 16 bytes at most, a record, or an image of a row.
+"""What a step reads: no bytes, a number of variable length, a truth value, floating point, or an
+enum's index. Others read bytes or text, a decimal of 8 or 16 bytes at most, a record, or an image.
 """
 STEP_SIZE = 4
 """Of a step: what it reads; the branch of its union that is null, or -1; its argument; its column.

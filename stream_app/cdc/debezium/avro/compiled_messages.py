@@ -49,7 +49,7 @@ class AvroRead:
 
 
 @dataclass(frozen=True, slots=True)
-class CompiledMessages:
+class CompiledAvro:
     """The way to read messages of one schema.
 
     Attributes:

@@ -32,7 +32,7 @@ from stream_app.cdc.column_drift import Column, Drift, DriftKind, Sighting, drif
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.debezium.avro.avro_source import SLICE_ROWS, AvroSource
-from stream_app.cdc.debezium.avro.compiled_messages import IMAGES, AvroRead, CompiledMessages
+from stream_app.cdc.debezium.avro.compiled_messages import IMAGES, AvroRead, CompiledAvro
 from stream_app.cdc.debezium.columns import OPS, ParsedImages, decode_images
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
@@ -93,7 +93,7 @@ class _SchemaPlan:
     readings: tuple[ColumnReading, ...]
     drift: Drift
     is_envelope: bool
-    compiled: CompiledMessages | None
+    compiled: CompiledAvro | None
 
 
 class DebeziumAvro(DebeziumJson):
@@ -169,7 +169,7 @@ class DebeziumAvro(DebeziumJson):
             readings=readings,
             drift=drift_of(self._settings.policy.columns, fields, fields),
             is_envelope=is_envelope,
-            compiled=CompiledMessages.for_schema(
+            compiled=CompiledAvro.for_schema(
                 root, readings, self._parser, reads_tables=self._settings.reads_tables
             )
             if is_envelope
