@@ -32,7 +32,7 @@ def keeps_values(stored: DataType, wanted: DataType, *, by_ids: bool = False) ->
     """Whether each value of the `stored` type is one of the `wanted` type.
 
     Args:
-        by_ids: fields of ROWs are known by their ids, and one of them may be dropped; else they are
+        by_ids: fields of ROWs are known by their ids, and one of them may be dropped. Else they are
             known by their names, and all must be there.
     """
     if stored.fits_into(wanted, by_ids=by_ids):
