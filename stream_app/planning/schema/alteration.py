@@ -137,7 +137,7 @@ class _Altering:
         Raises:
             UsageError: it is not possible.
         """
-        if isinstance(change, schema_changes.ColumnChange) and self._is_inside(change.name):
+        if isinstance(change, schema_changes.FieldChange) and self._is_inside(change.name):
             self._apply_inside(change)
             return
         match change:
@@ -176,7 +176,7 @@ class _Altering:
         first, dot, _ = name.partition(".")
         return bool(name not in columns and dot and first in columns and columns[first].is_nested)
 
-    def _apply_inside(self, change: schema_changes.ColumnChange) -> None:
+    def _apply_inside(self, change: schema_changes.FieldChange) -> None:
         """Apply a change to the members of a nested column; keys and their options name none."""
         first, _, path = change.name.partition(".")
         column = self._column(first)

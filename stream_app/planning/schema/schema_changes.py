@@ -122,7 +122,7 @@ class DropPrimaryKey:
     """Make an empty table one without a key."""
 
 
-ColumnChange = (
+FieldChange = (
     AddColumn
     | RenameColumn
     | DropColumn
@@ -133,7 +133,7 @@ ColumnChange = (
     | MoveColumn
 )
 """A change of a column, or inside of one: then its name is a path, as ``items.element.price``."""
-SchemaChange = SetOption | UnsetOption | SetTableComment | ColumnChange | DropPrimaryKey
+SchemaChange = SetOption | UnsetOption | SetTableComment | FieldChange | DropPrimaryKey
 
 
 def schema_differences(old: TableSchema, new: TableSchema) -> Iterator[str]:
