@@ -4,8 +4,8 @@ The format ``debezium-json``: change events of any Debezium connector through Ka
 JsonConverter, with and without the schema envelope, whole or flattened by ExtractNewRecordState.
 
 Messages are grouped by their schema, and `json_records.decoder` decodes each group. It numbers the
-steps: in step 2 `framed_records` decodes records by their images, and `columns` those of one shape;
-in step 3 `records` reads the others.
+steps. In step 2 `framed_records` decodes records by their images, and `columns` those of one shape.
+In step 3 `records` reads the others.
 Where no before-image proves the row of a change, its Kafka key must (`key_proof`). A change whose
 row is not certain stops the job or is a bad record.
 
