@@ -118,9 +118,7 @@ class AppendCompactCoordinator:
 
     def trigger(self, *, rests: bool = False) -> int:  # noqa: ARG002 - no row waits
         """Start the planned tasks, and plan again when there are new snapshots."""
-        if self.rounds.last_snapshot is not None:  # those behind the end of a full compaction
-            self.rounds.last_snapshot = None
-            self.rounds.ask()
+        self.rounds.read_until(None)
         return self._trigger()
 
     def _trigger(self) -> int:
@@ -138,7 +136,7 @@ class AppendCompactCoordinator:
         """Trigger compactions as `trigger` does, up to a snapshot: there are no levels to fill."""
         if self.table.options[WRITE_ONLY]:
             raise write_only_error()
-        self.rounds.last_snapshot = bounds.last_snapshot
+        self.rounds.read_until(bounds.last_snapshot)
         self._trigger()
         return set()
 

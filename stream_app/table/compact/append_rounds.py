@@ -25,17 +25,16 @@ class AppendRounds:
     """The rounds of one table's planner; at most one runs.
 
     Attributes:
-        last_snapshot: the last snapshot to read; None: no end.
         is_due: whether another round may find something.
         running: the round that runs, or whose plan is not taken yet.
     """
 
     def __init__(self, table: FileStoreTable) -> None:
-        self.last_snapshot: int | None = None
         self.is_due = not table.options[WRITE_ONLY]
         self.running: Future[AppendPlan] | None = None
         self._table = table
         self._planner = AppendCompactPlanner(table)
+        self._last: int | None = None
         self._starts_anew = False
         self._failures = 0
 
@@ -44,13 +43,19 @@ class AppendRounds:
         self._starts_anew |= starts_anew
         self.is_due = not self._table.options[WRITE_ONLY]
 
+    def read_until(self, last: int | None) -> None:
+        """Read no snapshot after this one; None: no end, so those behind an earlier end are due."""
+        if last is None and self._last is not None:
+            self.ask()
+        self._last = last
+
     def begin(self, taken: Collection[str], again: Sequence[Task]) -> None:
         """Begin a round; `taken` and `again` are those of `AppendCompactPlanner.plan`."""
         starts_anew, self._starts_anew = self._starts_anew, False
         if starts_anew:
             again = ()  # the planner finds them like any others
         self.is_due = False
-        running, last = Future[AppendPlan](), self.last_snapshot
+        running, last = Future[AppendPlan](), self._last
 
         def plan() -> None:
             try:
