@@ -31,8 +31,8 @@ from stream_app.spark.epoch.route_task import route_in_task
 from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_in_task
 
 Pair = tuple[tuple[Any, ...], tuple[int, Any]]
-"""A pair in the shuffle: a block's task and place, with its kind and bytes; or a count of
-messages, with the tables that have blocks."""
+"""A pair in the shuffle: a block's task and place, with its kind and bytes. The last partition has
+counts of messages, each with the tables that have blocks."""
 Ranges = Sequence[OffsetRange]
 
 

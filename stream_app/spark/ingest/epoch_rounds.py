@@ -279,20 +279,15 @@ class EpochRounds(Generic[Messages]):
             return None
 
     def _ready(self, epoch: _Unfinished[Messages]) -> tuple[EpochPlan, list[TableFeed]]:
-        """The plan of the tables that can be written, and the tables whose blocks do not fit.
-
-        Tables for which the epoch has nothing are complete without a plan.
-        """
+        """The plan of the tables that can be written, and the tables whose blocks do not fit."""
         decoded, wanted = epoch.decoded, {feed.name for feed in epoch.lacking}
-        reserve = epoch.rounds * _RESERVE
-        parts: dict[int, TablePlan] = {}
-        others: list[TableFeed] = []
+        parts, others = dict[int, TablePlan](), list[TableFeed]()
         for index, feed in enumerate(self.tables.feeds):
             if feed.name not in wanted:
                 continue
             if not self.tables.snapshots_each_epoch and decoded.is_idle(index):
-                epoch.complete.append(feed)
-            elif (part := self._part(feed, reserve)) is not None:
+                epoch.complete.append(feed)  # without a plan
+            elif (part := self._part(feed, epoch.rounds * _RESERVE)) is not None:
                 routed = decoded.plan.tables.get(index)
                 if routed is None or _is_outdated(routed, part, feed):
                     others.append(feed)
