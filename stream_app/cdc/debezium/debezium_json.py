@@ -58,6 +58,7 @@ from stream_app.cdc.debezium.schema import (
     split_envelopes,
 )
 from stream_app.cdc.debezium.source_survey import survey
+from stream_app.cdc.debezium.transactions import debezium_transactions
 from stream_app.cdc.json_records.decoder import SAMPLE_ROWS, Group, ShapeDecoder
 from stream_app.cdc.json_records.decoder_choice import compiled_columns
 from stream_app.cdc.json_records.layout_choice import LayoutChoice
@@ -272,6 +273,7 @@ def _reader(options: Mapping[str, str]) -> SourceReader:
         versions=versions,
         change_times=change_times,
         ddl_of=partial(text_at, database="databaseName", text="ddl"),
+        transactions=debezium_transactions,
     )
 
 
@@ -286,6 +288,7 @@ DEBEZIUM_JSON = Format(
     make=DebeziumJson,
     survey=survey,
     reader=_reader,
+    has_transactions=True,
     has_whole_before=has_whole_before,
     signs=(
         frozenset({"op", "after"}),
