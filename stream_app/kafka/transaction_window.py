@@ -295,7 +295,7 @@ class TransactionWindow:
             count = sum(one == topic for one, _ in newest)
             if count > 1:
                 yield Doubt(
-                    f"the topic of transactions {topic} has {count} partitions, so it tells no order",
+                    f"the topic {topic} has {count} partitions, so it tells no order",
                     "make the topic anew, with one partition",
                 )
         begun = messages["transaction"][inside & (messages["kind"] == MessageKind.BEGIN)]

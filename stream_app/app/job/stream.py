@@ -6,8 +6,7 @@ read, are a streaming query of Spark. Called by `ingest_job`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from pyspark.sql import SparkSession
@@ -24,11 +23,11 @@ from stream_app.spark.epoch.driver_epochs import DriverEpochs
 from stream_app.spark.epoch.frame_epochs import FrameEpochs
 from stream_app.spark.epoch.range_epochs import RangeEpochs
 from stream_app.spark.job_folder import Folder
+from stream_app.spark.stream.border_log import BorderLog
 from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
 from stream_app.spark.stream.json_lines_source import JsonLinesSource
 from stream_app.spark.stream.kafka_source import KafkaSource
 from stream_app.spark.stream.running_stream import RunningStream, Stream
-from stream_app.spark.stream.border_log import BorderLog
 from stream_app.spark.stream.spark_stream import SparkStream
 from stream_app.spark.stream.topic_stream import EpochRules, JobGroup, TopicStream
 from stream_app.spark.stream.whole_borders import MESSAGES_MAX, PATIENCE_S, WholeBorders
@@ -107,9 +106,10 @@ class NativeReading:
 
     def _borders(self, job: JobStream) -> WholeBorders | None:
         """What ends epochs between transactions; None: the number of messages alone ends them."""
-        transactions_of = job.tables.reader.transactions
-        if not job.tables.keeps_transactions or transactions_of is None:
+        if not job.tables.keeps_transactions:
             return None
+        transactions_of = job.tables.reader.transactions
+        assert transactions_of is not None, "the configuration was checked"
         return WholeBorders(
             settings=self.settings,
             transactions_of=transactions_of,

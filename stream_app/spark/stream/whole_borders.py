@@ -48,7 +48,7 @@ class WholeBorders:
     Attributes:
         settings: of the native reader.
         transactions_of: the format's reading of transactions.
-        limit: most messages of an epoch, unless a transaction has more.
+        limit: messages of an epoch; it has twice as many at most, unless a transaction has more.
         patience_s: see `PATIENCE_S`; None: the job never goes on without the rest.
     """
 
@@ -78,16 +78,17 @@ class WholeBorders:
             self._read_to(begin, target, stopping)
             cut = self._window.cut(_by_partition(newest), self._newest)
             end = _cut_back(target, begin, cut.ends)
-            if _passes(begin, end) or target == newest:
+            messages = sum(planned.size for planned in ranges_between(begin, end))
+            if messages >= self.limit // 2 or target == newest:
                 break
-            limit *= 2  # a transaction is larger than the limit
-        if limit > self.limit:
-            _LOG.warning(
-                "epoch %d has up to %d messages, and not %d: %s",
-                epoch, limit, self.limit, "a transaction of the source is larger",
-            )  # fmt: skip
-        if not _passes(begin, end):
+            limit *= 2  # a transaction is large, or its partitions are read at different paces
+        if not messages:
             return self._without_rest(epoch, begin, target, cut)
+        if messages > 2 * self.limit:
+            _LOG.warning(
+                "epoch %d has %d messages, and not %d: a transaction of the source is that large",
+                epoch, messages, self.limit,
+            )  # fmt: skip
         self._waits_since = None
         self._note(epoch, cut, cut.doubt)
         return end
@@ -184,8 +185,3 @@ def _cut_back(target: Offsets, begin: Offsets, ends: Mapping[KafkaPartition, int
             if end or partition in begin.get(topic, {}):
                 cut.setdefault(topic, {})[partition] = end
     return cut
-
-
-def _passes(begin: Offsets, end: Offsets) -> bool:
-    """Whether an epoch has messages."""
-    return bool(ranges_between(begin, end))

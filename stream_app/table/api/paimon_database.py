@@ -161,13 +161,12 @@ class PaimonDatabase:
         )
 
     def _earliest(self, name: str) -> int | None:
-        path = f"{self.location}/{name}"
+        options = self.file_io_options
         try:
-            return open_table(
-                path, file_io_options=self.file_io_options
-            ).store.snapshots.earliest_id()
+            table = open_table(f"{self.location}/{name}", file_io_options=options)
         except TableNotFoundError:
             return None
+        return table.store.snapshots.earliest_id()
 
 
 def is_kept(snapshot: DatabaseSnapshot, earliest: Mapping[str, int | None]) -> bool:

@@ -101,12 +101,18 @@ def run(args: argparse.Namespace) -> int:
         print(f"{config.tables.name}: tables of other shares are other jobs'")
     for line in whole.json_lines() if args.json else shown.lines():
         print(line)
-    if (database := database_facts(config.tables, checkpoint)) is not None:
-        print(orjson.dumps(database.document()).decode() if args.json else database.line())
-    for warning in status.warnings():
-        of_table = {"table": warning.table, "warning": warning.what, "fix": warning.fix}
-        print(orjson.dumps(of_table).decode() if args.json else f"warning: {warning}")
+    _print_facts_of_job(status, as_json=args.json)
     for row in rows if args.table is not None and not args.json else ():
         if row.reason is not None:
             print(f"\n{row.reason}")
     return FAILED if not is_there or any(row.state in _TROUBLES for row in rows) else 0
+
+
+def _print_facts_of_job(status: JobStatus, *, as_json: bool) -> None:
+    """Print what concerns more than one table: the newest database snapshot, and warnings."""
+    database = database_facts(status.tables_of_job, status.checkpoint)
+    if database is not None:
+        print(orjson.dumps(database.document()).decode() if as_json else database.line())
+    for warning in status.warnings():
+        of_table = {"table": warning.table, "warning": warning.what, "fix": warning.fix}
+        print(orjson.dumps(of_table).decode() if as_json else f"warning: {warning}")
