@@ -7,7 +7,7 @@ position, and keeps a few numbers of each message behind it. `whole_cut` moves t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,12 +62,14 @@ class WholeCut:
         newest: connector → its newest transaction before the ends; lacks connectors without one.
         doubt: why the tables do not equal the source at these transactions; None: they do.
         open: some transactions that are not whole before the offsets that were read, in words.
+        untopical: tables with changes, by their names in markers, that none of the topics carries.
     """
 
     ends: PartitionOffsets
     newest: Mapping[str, SourcePosition]
     doubt: Doubt | None
     open: Sequence[str]
+    untopical: frozenset[str]
 
 
 class _Codes:
@@ -172,17 +174,20 @@ class TransactionWindow:
         self,
         newest: PartitionOffsets,
         known: Mapping[str, SourcePosition],
+        topics: Collection[str] = (),
     ) -> WholeCut:
         """Cut an epoch among the messages that are here.
 
         Args:
             newest: the end of each partition of all topics of the job.
             known: connector → its newest transaction before the window.
+            topics: further topics of the job, which have come since.
         """
         for place in self.reached:
             self._partition(place)
         read_to = np.array([self.reached[place] for place in self._partitions], np.int64)
-        lacking = self._lacking({topic for topic, _ in newest})
+        collections = self._collections_of({*topics, *(topic for topic, _ in newest)})
+        lacking = self._lacking(collections)
         complete = np.zeros(len(self._transactions.names), np.bool_)
         complete[self._ends["transaction"]] = True
         complete[list(lacking)] = False
@@ -201,6 +206,11 @@ class TransactionWindow:
             },
             doubt=next(self._doubts(ends, before, last, newest, known), None),
             open=self._open(complete, lacking) if len(of_transactions) else (),
+            untopical=frozenset(
+                self._tables.names[code]
+                for code in np.unique(self._counts["table"]).tolist()
+                if collections[code] == _NO_CODE
+            ),
         )
 
     def _partition(self, place: KafkaPartition) -> int:
@@ -217,7 +227,7 @@ class TransactionWindow:
         for records in (self._messages, self._ends, self._counts):
             records["transaction"] = new[records["transaction"]]
 
-    def _lacking(self, topics: set[str]) -> dict[int, str]:
+    def _lacking(self, collections: Int64s) -> dict[int, str]:
         """Transaction → which changes of it are not here, in words, for those with both markers.
 
         A transaction without its BEGIN here began before the window, so its counts say nothing.
@@ -225,7 +235,6 @@ class TransactionWindow:
         """
         messages, tables = self._messages, len(self._tables.names)
         changes = messages[messages["kind"] == MessageKind.CHANGE]
-        collections = self._collections_of(topics)
         of_table = changes["transaction"] * tables + collections[changes["table"]]
         of_table, orders = (
             of_table[collections[changes["table"]] != _NO_CODE],

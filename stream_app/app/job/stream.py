@@ -17,7 +17,7 @@ from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.source.first_offsets import first_offsets_of
 from stream_app.app.tables.job_folders import spark_location
 from stream_app.clock import Clock
-from stream_app.kafka.cluster_offsets import ClusterOffsets
+from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
 from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
 from stream_app.spark.epoch.frame_epochs import FrameEpochs
@@ -83,7 +83,11 @@ class NativeReading:
 
     def stream(self, job: JobStream, running: RunningStream) -> Stream:
         """See `SparkReading.stream`."""
-        committer, topics, borders = running.committer, self.source, self._borders(job)
+        committer, topics = running.committer, self.source
+        source = ClusterOffsets(
+            dict(self.settings.client), topics=topics.topics, pattern=topics.topic_pattern
+        )
+        borders = self._borders(job, source)
         trigger_s = None if job.stream.is_available_now else job.stream.trigger_ms / 1000
         return TopicStream(
             rules=EpochRules(
@@ -92,9 +96,7 @@ class NativeReading:
                 fails_on_loss=topics.fail_on_data_loss,
                 trigger_s=trigger_s,
             ),
-            source=ClusterOffsets(
-                dict(self.settings.client), topics=topics.topics, pattern=topics.topic_pattern
-            ),
+            source=source,
             epoch_log=committer.epoch_log,
             writer=EpochLogWriter(job.checkpoint),
             give=committer,
@@ -104,7 +106,7 @@ class NativeReading:
             borders=borders,
         )
 
-    def _borders(self, job: JobStream) -> WholeBorders | None:
+    def _borders(self, job: JobStream, source: ClusterOffsets) -> WholeBorders | None:
         """What ends epochs between transactions; None: the number of messages alone ends them."""
         if not job.tables.keeps_transactions:
             return None
@@ -114,6 +116,7 @@ class NativeReading:
             settings=self.settings,
             transactions_of=transactions_of,
             log=BorderLog(job.checkpoint),
+            look=lambda: source.offsets_at(OffsetEnd.NEWEST),
             clock=job.clock,
             limit=self.source.max_offsets_per_trigger or MESSAGES_MAX,
             patience_s=None if job.stream.is_available_now else PATIENCE_S,

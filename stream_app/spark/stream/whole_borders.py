@@ -48,6 +48,7 @@ class WholeBorders:
     Attributes:
         settings: of the native reader.
         transactions_of: the format's reading of transactions.
+        look: asks the brokers for the topics' newest offsets.
         limit: messages of an epoch; it has twice as many at most, unless a transaction has more.
         patience_s: see `PATIENCE_S`; None: the job never goes on without the rest.
     """
@@ -55,11 +56,13 @@ class WholeBorders:
     settings: ReaderSettings
     transactions_of: Callable[[pa.RecordBatch], MessageTransactions]
     log: BorderLog
+    look: Callable[[], Offsets]
     clock: Clock
     limit: int = MESSAGES_MAX
     patience_s: float | None = PATIENCE_S
     _window: TransactionWindow = field(init=False, default_factory=TransactionWindow)
     _newest: Mapping[str, SourcePosition] | None = field(init=False, default=None)
+    _untopical: set[str] = field(init=False, default_factory=set)
     _noted: int = field(init=False, default=-1)
     _waits_since: float | None = field(init=False, default=None)
     _reader: RangeReader | None = field(init=False, default=None)
@@ -76,7 +79,7 @@ class WholeBorders:
         while True:
             target = next_end(begin, newest, limit)
             self._read_to(begin, target, stopping)
-            cut = self._window.cut(_by_partition(newest), self._newest)
+            cut = self._cut(newest)
             end = _cut_back(target, begin, cut.ends)
             messages = sum(planned.size for planned in ranges_between(begin, end))
             if messages >= self.limit // 2 or target == newest:
@@ -92,6 +95,15 @@ class WholeBorders:
         self._waits_since = None
         self._note(epoch, cut, cut.doubt)
         return end
+
+    def _cut(self, newest: Offsets) -> WholeCut:
+        ends, known = _by_partition(newest), self._newest or {}
+        cut = self._window.cut(ends, known)
+        if cut.untopical <= self._untopical:
+            return cut
+        # A table's topic may be younger than the known offsets, but not younger than the marker.
+        self._untopical |= cut.untopical
+        return self._window.cut(ends, known, self.look().keys())
 
     def close(self) -> None:
         """See `Borders.close`."""
