@@ -45,6 +45,7 @@ _MARKER = pa.schema(
     ]
 )
 _CHANGES, _READ = pa.array(["c", "u", "d", "t", "m"]), "r"
+_OF_CONNECTOR = "io.debezium.connector."
 _POSTGRES_ID = r"^(?P<number>\d+):\d+$"
 
 
@@ -116,13 +117,15 @@ def _ends(kinds: Kinds, markers: Sequence[pa.Array]) -> EndMarkers:
     index = np.flatnonzero(kinds == MessageKind.END).astype(np.int64)
     ids, times, counted = (column.take(pa.array(index)) for column in markers)
     collections, counts = children_of(pc.list_flatten(counted))
+    # A logical message counts under a name of the connector's process, which no topic has.
+    of_table = bools_of(pc.invert(pc.starts_with(collections, _OF_CONNECTOR)))
     return EndMarkers(
         index=index,
         ids=ids,
         times=pc.fill_null(times, 0).to_numpy(),
-        owners=pc.list_parent_indices(counted).to_numpy().astype(np.int64),
-        collections=pc.fill_null(collections, ""),
-        counts=pc.fill_null(counts, 0).to_numpy(),
+        owners=pc.list_parent_indices(counted).to_numpy().astype(np.int64)[of_table],
+        collections=collections.filter(pa.array(of_table)),
+        counts=pc.fill_null(counts, 0).to_numpy()[of_table],
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 from stream_app.errors import CheckpointError
-from stream_app.kafka.transaction_window import Doubt
+from stream_app.kafka.window_cut import Doubt
 from stream_app.model.database.database_snapshot import SourcePosition
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.stream.epoch_log_writer import EPOCHS_KEPT
@@ -26,11 +26,13 @@ class Border:
     Attributes:
         newest: connector → its newest transaction in this epoch or an earlier one.
         advances: whether a transaction of this epoch is among them.
+        is_settled: whether no transaction crosses the end.
         doubt: why the tables are not the database there; None: they are.
     """
 
     newest: Mapping[str, SourcePosition] = field(default_factory=dict)
     advances: bool = False
+    is_settled: bool = False
     doubt: Doubt | None = None
 
     @property
@@ -66,6 +68,7 @@ class BorderLog:
                     for source, at in document["newest"].items()
                 },
                 advances=bool(document["advances"]),
+                is_settled=bool(document["is_settled"]),
                 doubt=None if document["doubt"] is None else Doubt(**document["doubt"]),
             )
         except FileNotFoundError:

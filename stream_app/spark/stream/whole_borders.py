@@ -22,7 +22,8 @@ from stream_app.errors import SourceError, StoppedError, WrongSourceError
 from stream_app.kafka.next_offsets import next_end
 from stream_app.kafka.offset_ranges import KafkaPartition, OffsetRange, ranges_between
 from stream_app.kafka.range_reader import RangeReader, ReaderSettings
-from stream_app.kafka.transaction_window import Doubt, TransactionWindow, WholeCut
+from stream_app.kafka.transaction_window import TransactionWindow
+from stream_app.kafka.window_cut import Doubt, WholeCut, cut_window
 from stream_app.model.database.database_snapshot import SourcePosition
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.stream.border_log import Border, BorderLog
@@ -33,10 +34,12 @@ MESSAGES_MAX = 500_000
 PATIENCE_S = 60.0
 """Seconds that the job waits for the rest of a transaction, once it has read all messages."""
 _TORN = Doubt(
-    "an epoch ended within transactions of the source, because the rest did not come",
+    "an epoch of this run ended within transactions of the source, because the rest did not come",
     "see the log for the tables: does the job read the topic of transactions, and do transforms "
-    "of the connector drop changes?",
+    "of the connector drop changes? Then start the job again",
 )
+_OF_TRANSACTIONS = ".transaction"
+"""The end of the name that Debezium gives to its topic of transactions."""
 _LEAVES_AFTER_S = 2.0
 _AHEAD = 16
 
@@ -63,6 +66,7 @@ class WholeBorders:
     _window: TransactionWindow = field(init=False, default_factory=TransactionWindow)
     _newest: Mapping[str, SourcePosition] | None = field(init=False, default=None)
     _untopical: set[str] = field(init=False, default_factory=set)
+    _is_torn: bool = field(init=False, default=False)
     _noted: int = field(init=False, default=-1)
     _waits_since: float | None = field(init=False, default=None)
     _reader: RangeReader | None = field(init=False, default=None)
@@ -72,8 +76,10 @@ class WholeBorders:
     ) -> Offsets:
         """See `Borders.end`."""
         if self._newest is None:
-            last = self.log.border(epoch - 1) if epoch else None
-            self._newest = {} if last is None else last.newest
+            last = (self.log.border(epoch - 1) if epoch else None) or Border()
+            self._newest = last.newest
+            if last.is_settled:
+                self._window.settle(_by_partition(begin))
         self._window.begin_at(_by_partition(begin))
         limit = self.limit
         while True:
@@ -93,17 +99,17 @@ class WholeBorders:
                 epoch, messages, self.limit,
             )  # fmt: skip
         self._waits_since = None
-        self._note(epoch, cut, cut.doubt)
+        self._note(epoch, cut)
         return end
 
     def _cut(self, newest: Offsets) -> WholeCut:
         ends, known = _by_partition(newest), self._newest or {}
-        cut = self._window.cut(ends, known)
+        cut = cut_window(self._window, ends, known)
         if cut.untopical <= self._untopical:
             return cut
         # A table's topic may be younger than the known offsets, but not younger than the marker.
         self._untopical |= cut.untopical
-        return self._window.cut(ends, known, self.look().keys())
+        return cut_window(self._window, ends, known, self.look().keys())
 
     def close(self) -> None:
         """See `Borders.close`."""
@@ -114,31 +120,42 @@ class WholeBorders:
     def _without_rest(self, epoch: int, begin: Offsets, target: Offsets, cut: WholeCut) -> Offsets:
         """The end when nothing is whole: the begin for a while, then all that there is."""
         now = self.clock.steady_seconds()
-        if not cut.open:
+        has_topic = any(topic.endswith(_OF_TRANSACTIONS) for topic in target)
+        # Without a later transaction that is whole, the connector itself has not sent the rest.
+        if not cut.open or (has_topic and not cut.is_overtaken):
             self._waits_since = None
         elif self._waits_since is None:
             self._waits_since = now
             _LOG.info("the next epoch waits for transactions: %s", "; ".join(cut.open))
         waited = 0.0 if self._waits_since is None else now - self._waits_since
-        if self.patience_s is None or waited < self.patience_s or not cut.open:
+        if self.patience_s is None or waited < self.patience_s or self._waits_since is None:
             if self._noted < epoch:
-                self._note(epoch, cut, cut.doubt)
+                self._note(epoch, cut)
             return begin
-        self._waits_since = None
+        self._waits_since, self._is_torn = None, True
         _LOG.warning(
             "epoch %d ends within transactions, after %.0f s: %s",
             epoch, waited, "; ".join(cut.open),
         )  # fmt: skip
-        self._note(epoch, replace(cut, newest={}), _TORN)
+        self._note(epoch, replace(cut, newest={}))
         return target
 
-    def _note(self, epoch: int, cut: WholeCut, doubt: Doubt | None) -> None:
+    def _note(self, epoch: int, cut: WholeCut) -> None:
         known = dict(self._newest or {})
         for source, position in cut.newest.items():
             if source not in known or known[source].time_ms <= position.time_ms:
                 known[source] = position
         self._newest, self._noted = known, epoch
-        self.log.note(epoch, Border(newest=known, advances=bool(cut.newest), doubt=doubt))
+        is_settled = self._window.settled.issuperset(self._window.partitions)
+        self.log.note(
+            epoch,
+            Border(
+                newest=known,
+                advances=bool(cut.newest),
+                is_settled=is_settled and not self._is_torn,
+                doubt=_TORN if self._is_torn else cut.doubt,
+            ),
+        )
 
     def _read_to(self, begin: Offsets, target: Offsets, stopping: Callable[[], bool]) -> None:
         """Add the messages up to some offsets to the window."""

@@ -25,6 +25,7 @@ from stream_app.kafka.offset_ranges import (
 )
 from stream_app.kafka.security_options import JaasError, read_jaas
 from stream_app.kafka.transaction_window import TransactionWindow
+from stream_app.kafka.window_cut import cut_window
 from stream_app.model.database.database_snapshot import SourcePosition
 from stream_app.model.job_epoch import Offsets
 from tests.support.suite.datadriven import Case, files, run_file
@@ -119,10 +120,13 @@ def cut(case: Case) -> str:
         window.reached[topic, int(partition)] = len(messages)
         newest[topic, int(partition)] = len(messages) + (place == case.args.get("unread"))
     before = {"s": SourcePosition("0", int(case.args["known"]))} if "known" in case.args else {}
-    whole = window.cut(newest, before)
+    window.begin_at(dict.fromkeys(newest, 0))
+    whole = cut_window(window, newest, before)
     lines = [f"{topic}/{partition} {end}" for (topic, partition), end in whole.ends.items()]
     lines += [f"{name} at {at.transaction}" for name, at in sorted(whole.newest.items())]
     lines += [f"open: {one}" for one in whole.open]
+    lines += ["a whole one waits behind"] * whole.is_overtaken
+    lines += [f"no topic of {table}" for table in sorted(whole.untopical)]
     if whole.doubt is not None:
         lines.append(f"doubt: {whole.doubt.what}{whole.doubt.fix and '; '}{whole.doubt.fix}")
     return "\n".join(lines)

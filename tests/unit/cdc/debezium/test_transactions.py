@@ -45,8 +45,9 @@ def test_markers_have_the_commit_and_the_counts_of_each_table() -> None:
     assert ends.ids.to_pylist()[2] == "863:26828680"
     assert ends.times.tolist()[2] == 1795402470999
     assert ends.collections.to_pylist()[:3] == ["shop.done", "shop.done", "shop.typed"]
-    assert ends.counts.tolist() == [1] * 14
-    assert ends.owners.tolist() == list(range(14))
+    counted = [at for at in range(14) if at != 6]  # a logical message, which no table has
+    assert ends.counts.tolist() == [1] * 13
+    assert ends.owners.tolist() == counted
 
 
 @pytest.mark.parametrize("topic", ["__debezium-heartbeat.life_whole", "life_router.shop.all"])
