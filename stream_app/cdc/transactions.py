@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Int64s
 
-Kinds = npt.NDArray[np.int8]
+MessageKinds = npt.NDArray[np.int8]
 NO_NAME = -1
 """Code of a message without a transaction, or without a table."""
 
@@ -73,7 +73,7 @@ class MessageTransactions:
         ends: the END markers.
     """
 
-    kinds: Kinds
+    kinds: MessageKinds
     names: pa.Array
     sources: pa.Array
     tables: pa.Array

@@ -19,7 +19,7 @@ from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.transactions import MessageTransactions
 from stream_app.kafka.offset_ranges import KafkaPartition, PartitionOffsets
 
-Records = npt.NDArray[Any]
+FactRows = npt.NDArray[Any]
 """An array of `MESSAGE`, `END` or `COUNT`."""
 MESSAGE = np.dtype(
     [(name, np.int64) for name in ("partition", "offset", "kind", "transaction", "table", "order")]
@@ -86,9 +86,9 @@ class TransactionWindow:
     transactions: Codes = field(init=False, default_factory=Codes)
     sources: Codes = field(init=False, default_factory=Codes)
     tables: Codes = field(init=False, default_factory=Codes)
-    messages: Records = field(init=False, default_factory=lambda: np.empty(0, MESSAGE))
-    ends: Records = field(init=False, default_factory=lambda: np.empty(0, END))
-    counts: Records = field(init=False, default_factory=lambda: np.empty(0, COUNT))
+    messages: FactRows = field(init=False, default_factory=lambda: np.empty(0, MESSAGE))
+    ends: FactRows = field(init=False, default_factory=lambda: np.empty(0, END))
+    counts: FactRows = field(init=False, default_factory=lambda: np.empty(0, COUNT))
 
     def add(self, place: KafkaPartition, offsets: Int64s, facts: MessageTransactions) -> None:
         """Add the messages of one partition, which follow those that are here.

@@ -1,7 +1,7 @@
 """Cuts an epoch among the messages of a window, and says what the tables are at its end: pure.
 
-`whole_cut` moves the ends; here is what makes a transaction whole, and which doubts there are that
-the tables with this epoch equal the source at its newest transaction.
+`whole_cut` moves the ends. This module decides which transactions are whole. It also names doubts
+that the tables equal the source at its newest transaction.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stream_app.kafka.transaction_window import (
     BETWEEN,
     NO_CODE,
     Codes,
-    Records,
+    FactRows,
     TransactionWindow,
 )
 from stream_app.kafka.whole_cut import spans_of, whole_ends
@@ -222,7 +222,7 @@ class _Judged:
 
     window: TransactionWindow
     ends: Int64s
-    before: Records
+    before: FactRows
     newest: PartitionOffsets
     known: Mapping[str, SourcePosition]
 

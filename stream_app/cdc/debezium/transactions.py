@@ -23,7 +23,7 @@ from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.debezium.origins import without_envelopes
 from stream_app.cdc.debezium.schema import PayloadGroup, split_messages
 from stream_app.cdc.json_records.origins import FieldsRead
-from stream_app.cdc.transactions import EndMarkers, Kinds, MessageKind, MessageTransactions
+from stream_app.cdc.transactions import EndMarkers, MessageKind, MessageKinds, MessageTransactions
 
 _FIELDS = pa.schema(
     [
@@ -84,8 +84,8 @@ def debezium_transactions(messages: pa.RecordBatch) -> MessageTransactions:
 _MARKS = (MessageKind.BEGIN, MessageKind.END)
 
 
-def _kinds(op: pa.Array, status: pa.Array, ids: pa.Array) -> Kinds:
-    kinds: Kinds = np.full(len(op), MessageKind.NONE, np.int8)
+def _kinds(op: pa.Array, status: pa.Array, ids: pa.Array) -> MessageKinds:
+    kinds: MessageKinds = np.full(len(op), MessageKind.NONE, np.int8)
     is_change, has_id = bools_of(pc.is_in(op, _CHANGES)), bools_of(ids.is_valid())
     kinds[is_change & has_id] = MessageKind.CHANGE
     kinds[is_change & ~has_id] = MessageKind.UNMARKED
@@ -96,7 +96,7 @@ def _kinds(op: pa.Array, status: pa.Array, ids: pa.Array) -> Kinds:
     return kinds
 
 
-def _markers(groups: Sequence[PayloadGroup], kinds: Kinds, count: int) -> list[pa.Array]:
+def _markers(groups: Sequence[PayloadGroup], kinds: MessageKinds, count: int) -> list[pa.Array]:
     """The columns of `_MARKER` [n]; null in other messages."""
     parts: list[tuple[Int64s, list[pa.Array]]] = []
     for group in groups:
@@ -113,7 +113,7 @@ def _markers(groups: Sequence[PayloadGroup], kinds: Kinds, count: int) -> list[p
     ]
 
 
-def _ends(kinds: Kinds, markers: Sequence[pa.Array]) -> EndMarkers:
+def _ends(kinds: MessageKinds, markers: Sequence[pa.Array]) -> EndMarkers:
     index = np.flatnonzero(kinds == MessageKind.END).astype(np.int64)
     ids, times, counted = (column.take(pa.array(index)) for column in markers)
     collections, counts = children_of(pc.list_flatten(counted))

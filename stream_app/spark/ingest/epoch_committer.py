@@ -55,12 +55,7 @@ class EpochCommitter(Generic[Messages]):
         rounds: EpochRounds[Messages],
         on_committed: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """Start with no epoch.
-
-        Args:
-            on_committed: called under the lock with each epoch, once the tables have it and none
-                has a later one.
-        """
+        """Start; `on_committed` gets each epoch under the lock, when the tables have it."""
         self.rounds = rounds
         self.tables = rounds.tables
         self.epoch_log = rounds.tables.epoch_log

@@ -1,9 +1,9 @@
 """Ends epochs where no transaction of the source crosses the end.
 
-Implements `topic_stream.Borders`. The driver reads the messages that the next epoch may have, keeps
-the facts of their transactions, and cuts before the first one that is not whole
-(docs/adr/0042-an-epoch-ends-between-transactions.md). A message is read here once, whatever the
-number of epochs that wait for it.
+Implements `topic_stream.Borders`. The driver reads the messages that the next epoch may have, and
+keeps the facts of their transactions. It cuts before the first one that is not whole
+(docs/adr/0042-an-epoch-ends-between-transactions.md). A message is read here once, however long it
+waits for its epoch.
 """
 
 from __future__ import annotations

@@ -27,10 +27,10 @@ class DatabaseSnapshots:
     """The snapshots of one database.
 
     Attributes:
-        location: the database's folder, as the file system has it.
+        folder: the database's folder, as the file system has it.
     """
 
-    location: str
+    folder: str
     file_io: FileIO
 
     def all(self) -> Sequence[DatabaseSnapshot]:
@@ -40,7 +40,7 @@ class DatabaseSnapshots:
             CorruptFileError: a file is damaged.
         """
         snapshots = []
-        for name in self.file_io.list_names(f"{self.location}/{FOLDER}"):
+        for name in self.file_io.list_names(f"{self.folder}/{FOLDER}"):
             if _NAME.fullmatch(name):
                 with contextlib.suppress(FileNotFoundError):  # its job has just deleted it
                     snapshots.append(self._read(name))
@@ -56,7 +56,7 @@ class DatabaseSnapshots:
         self.file_io.delete(self._path(snapshot))
 
     def _read(self, name: str) -> DatabaseSnapshot:
-        path = f"{self.location}/{FOLDER}/{name}"
+        path = f"{self.folder}/{FOLDER}/{name}"
         try:
             return parsed_snapshot(json.loads(self.file_io.read_bytes(path)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -67,7 +67,7 @@ class DatabaseSnapshots:
             ) from None
 
     def _path(self, snapshot: DatabaseSnapshot) -> str:
-        return f"{self.location}/{FOLDER}/{snapshot.epoch}-{snapshot.job}.json"
+        return f"{self.folder}/{FOLDER}/{snapshot.epoch}-{snapshot.job}.json"
 
 
 def database_snapshots(location: str, options: Mapping[str, str] | None) -> DatabaseSnapshots:

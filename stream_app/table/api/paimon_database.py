@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from stream_app.errors import StreamAppError, TableNotFoundError, UsageError
+from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.model.database.database_snapshot import DatabaseSnapshot
 from stream_app.model.near_names import known_names
 from stream_app.table.api.database_snapshots import DatabaseSnapshots, database_snapshots
@@ -30,10 +30,10 @@ class DatabaseAsOf:
     """The tables of a database at one transaction.
 
     Attributes:
-        location: the database's folder.
+        folder: the database's folder.
     """
 
-    location: str
+    folder: str
     snapshot: DatabaseSnapshot
     file_io_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -78,22 +78,22 @@ class DatabaseAsOf:
             why = self.snapshot.left_out.get(name)
             raise UsageError(
                 f"the table {name} does not belong to {place}" + (f": {why}" if why else ""),
-                where=self.location,
+                where=self.folder,
                 fix="choose a later one, see stream-app status"
                 if why
                 else known_names(name, self.snapshot.tables),
             )
-        table = open_table(f"{self.location}/{name}", file_io_options=self.file_io_options)
+        table = open_table(f"{self.folder}/{name}", file_io_options=self.file_io_options)
         snapshots = table.store.snapshots
         try:
             is_same = snapshots.snapshot(at.snapshot).time_millis == at.time_ms
-        except StreamAppError:
+        except FileNotFoundError:
             is_same = False
         if not is_same:
             raise UsageError(
                 f"snapshot {at.snapshot} of the table {name} has expired, or was rolled back, and "
                 f"{place} with it",
-                where=self.location,
+                where=self.folder,
                 fix="choose a later one; snapshot.time-retained and snapshot.num-retained-min of "
                 "the tables keep snapshots longer",
             )
@@ -105,15 +105,15 @@ class PaimonDatabase:
     """A database of a warehouse; each call sees it as it is at that moment.
 
     Attributes:
-        location: the database's folder.
+        folder: the database's folder.
     """
 
-    location: str
+    folder: str
     file_io_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def _files(self) -> DatabaseSnapshots:
-        return database_snapshots(self.location, self.file_io_options)
+        return database_snapshots(self.folder, self.file_io_options)
 
     def snapshots(self) -> list[DatabaseSnapshot]:
         """The database snapshots whose tables' snapshots are all there, the oldest first.
@@ -122,7 +122,7 @@ class PaimonDatabase:
             CorruptFileError: a file is damaged.
             StorageError: the file system cannot be reached.
         """
-        with storage_errors(self.location):
+        with storage_errors(self.folder):
             snapshots = self._files.all()
             earliest = {
                 name: self._earliest(name)
@@ -144,11 +144,11 @@ class PaimonDatabase:
         snapshots = self.snapshots()
         for snapshot in reversed(snapshots):
             if transaction is None or snapshot.is_at(transaction):
-                return DatabaseAsOf(self.location, snapshot, self.file_io_options)
+                return DatabaseAsOf(self.folder, snapshot, self.file_io_options)
         if not snapshots:
             raise UsageError(
                 "the database has no snapshot of all tables",
-                where=self.location,
+                where=self.folder,
                 fix='set sync.transactions = "whole" for its job; stream-app status says why '
                 "none is recorded",
             )
@@ -156,14 +156,14 @@ class PaimonDatabase:
         raise UsageError(
             f"no database snapshot is at the transaction {transaction}; the newest are at "
             f"{', '.join(known[-_SHOWN_MAX:])}",
-            where=self.location,
+            where=self.folder,
             fix="a snapshot has all transactions up to its own: choose the next later one",
         )
 
     def _earliest(self, name: str) -> int | None:
         options = self.file_io_options
         try:
-            table = open_table(f"{self.location}/{name}", file_io_options=options)
+            table = open_table(f"{self.folder}/{name}", file_io_options=options)
         except TableNotFoundError:
             return None
         return table.store.snapshots.earliest_id()
