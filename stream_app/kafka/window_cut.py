@@ -189,10 +189,10 @@ def _settle(window: TransactionWindow, newest: PartitionOffsets) -> None:
     is_marker = np.isin(messages["kind"], (MessageKind.BEGIN, MessageKind.END))
     marked = np.zeros(len(window.transactions.names), np.bool_)
     marked[messages["transaction"][is_marker]] = True
-    changes = messages[messages["kind"] == MessageKind.CHANGE]
-    is_marked = marked[changes["transaction"]]
-    reached = set(np.unique(changes["partition"][is_marked]).tolist())
-    waiting = set(np.unique(changes["partition"][~is_marked]).tolist())
+    of_transactions = messages[messages["transaction"] != NO_CODE]
+    is_marked = marked[of_transactions["transaction"]]
+    reached = set(np.unique(of_transactions["partition"][is_marked]).tolist())
+    waiting = set(np.unique(of_transactions["partition"][~is_marked]).tolist())
     window.settle(
         place
         for code, place in enumerate(window.partitions)

@@ -112,7 +112,7 @@ def test_no_database_snapshot_shows_money_on_its_way(
         job = IngestProcess(conf, tmp_path)
         job.start()
         work(testbed.postgres, random)
-        job.wait_for(lambda _: (folder / "checking").exists() and len(database.snapshots()) >= 3)
+        job.wait_for(lambda _: (folder / "checking").exists() and len(database.snapshots()) >= 2)
         job.kill()
         work(testbed.postgres, random)
         bank.wait_until_sent(testbed.connect)
