@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -88,7 +87,7 @@ class Bank:
 
 
 @pytest.fixture
-def bank(kafka_broker: EmbeddedBroker, tmp_path: Path) -> Iterator[Bank]:
+def bank(kafka_broker: EmbeddedBroker, tmp_path: Path) -> Bank:
     name = new_topic(kafka_broker)
     for table in ("a", "b", "transaction"):
         new_topic(kafka_broker, name=f"{name}.{table}")
