@@ -17,19 +17,20 @@ from stream_app.arrow_buffers import Bools, Int64s, bytes_of, offsets_of
 from stream_app.cdc.compiled.cell_values import ImageTables
 from stream_app.cdc.compiled.column_names import UNKNOWN
 from stream_app.cdc.compiled.document_rewriter import (
-    IDS,
-    MOMENTS,
-    NULLS,
-    NUMBERS,
     PIECES,
-    TEXTS,
-    TRUTHS,
     Memory,
     RewrittenPlaces,
     rewrite_messages,
 )
-from stream_app.cdc.compiled.message_ends import ended_messages
-from stream_app.cdc.compiled.packed_names import PackedNames, plain_names
+from stream_app.cdc.compiled.document_values import (
+    IDS,
+    MOMENTS,
+    NULLS,
+    NUMBERS,
+    TEXTS,
+    TRUTHS,
+)
+from stream_app.cdc.compiled.layout_memory import PackedNames, ended_messages, plain_names
 
 _MORE = 128
 """Bytes that a message may gain: the names of its fields, and words that are copied beyond."""

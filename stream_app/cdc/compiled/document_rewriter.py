@@ -16,18 +16,16 @@ import numpy as np
 from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.cdc.compiled.cell_values import ImageTables, put_character
 from stream_app.cdc.compiled.column_names import column_of
+from stream_app.cdc.compiled.document_values import copied, value_of
 from stream_app.cdc.compiled.json_bytes import (
     ASCII_END,
     BACKSLASH,
     COMMA,
-    MINUS,
-    NINE,
     NULL_BEGIN,
     OBJECT_BEGIN,
     OBJECT_END,
     QUOTE,
     SPACE,
-    ZERO,
 )
 from stream_app.cdc.compiled.json_tokens import (
     DECLINED,
@@ -36,9 +34,7 @@ from stream_app.cdc.compiled.json_tokens import (
     character_end,
     digits_end,
     name_end,
-    number_end,
     odd_bytes,
-    string_end,
     value_end,
     word_end,
 )
@@ -53,8 +49,6 @@ from stream_app.cdc.compiled.machine_code import (
     word_of,
 )
 
-NULLS, TRUTHS, TEXTS, NUMBERS, MOMENTS, IDS = range(6)
-"""The forms of a document's values; the kind of a column is the mask of those that it takes."""
 PIECES = (
     b'{"before":,"after":,"source":{"connector":,"ts_ms":,"db":,"table":},"op":"_"}null' + bytes(8)
 )
@@ -70,11 +64,7 @@ _SOURCE_NAME, _OP_NAME = word_of(b'"source"'), word_of(b'"op":\0\0\0')
 _CONNECTOR_NAME, _COLLECTION_NAME = word_of(b'"connect'), word_of(b'"collect')
 _OR_END, _ION_END = word_of(b'or":\0\0\0\0'), word_of(b'ion":\0\0\0')
 _DB_NAME, _TIME_NAME = word_of(b'"db":\0\0\0'), word_of(b'"ts_ms":')
-_ID_NAME, _DATE_NAME = word_of(b'"$oid":\0'), word_of(b'"$date":')
-_NUMBER_NAME = word_of(b'"$number')
-_LONG_END, _INT_END = word_of(b'Long":\0\0'), word_of(b'Int":\0\0\0')
 _FOUR, _FIVE = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFFFF)
-_SIX, _SEVEN = np.uint64(0xFFFFFFFFFFFF), np.uint64(0xFFFFFFFFFFFFFF)
 
 
 class RewrittenPlaces(NamedTuple):
@@ -198,20 +188,12 @@ def _written(
 
 @compiled
 def _piece(out: int, memory: Memory, piece: tuple[int, int]) -> int:
-    return _copied(out, memory.pieces + piece[0], piece[1])
+    return copied(out, memory.pieces + piece[0], piece[1])
 
 
 @compiled
 def _token(out: int, memory: Memory, place: int, length: int) -> int:
-    return _copied(out, place, length) if length else _piece(out, memory, _NULL)
-
-
-@compiled
-def _copied(out: int, place: int, length: int) -> int:
-    """Copy bytes in words; up to 7 more are read and written."""
-    for shift in range(0, length, 8):
-        put_number(out + shift, 0, number_at(place + shift))
-    return out + length
+    return copied(out, place, length) if length else _piece(out, memory, _NULL)
 
 
 @compiled
@@ -338,8 +320,8 @@ def _document(span: tuple[int, int], tables: ImageTables, target: tuple[int, int
         stop = behind
         while byte_at(stop - 1) <= SPACE:
             stop -= 1
-        out = _copied(out + 1, place, stop - place)
-        place, out, form = _value(behind, end, out)
+        out = copied(out + 1, place, stop - place)
+        place, out, form = value_of(behind, end, out)
         if place < 0:
             return DECLINED
         if column >= 0 and not number_at(tables.kinds + 8 * column) >> form & 1:
@@ -350,68 +332,3 @@ def _document(span: tuple[int, int], tables: ImageTables, target: tuple[int, int
             break
     put_byte(out, 0, byte)
     return out + 1 if byte == OBJECT_END and place + 1 == end else DECLINED
-
-
-@compiled
-def _value(place: int, end: int, out: int) -> tuple[int, int, int]:
-    """Write a value; returns the place behind it, or `DECLINED`, that behind the output, its form.
-
-    A number with a fraction becomes a text, which keeps its digits.
-    """
-    byte = byte_at(place)
-    if byte == OBJECT_BEGIN:
-        return _typed(place, end, out)
-    if byte == QUOTE:
-        behind, _ = string_end(place + 1)
-        behind, form = behind + 1 if behind > 0 else DECLINED, TEXTS
-    elif byte == MINUS or ZERO <= byte <= NINE:
-        behind, form = number_end(place), NUMBERS
-        if behind > 0 and digits_end(place + 1) != behind:
-            put_byte(out, 0, QUOTE)
-            out = _copied(out + 1, place, behind - place)
-            put_byte(out, 0, QUOTE)
-            return behind, out + 1, form
-    else:
-        behind, form = word_end(place), NULLS if byte == NULL_BEGIN else TRUTHS
-    if behind < 0:
-        return DECLINED, out, form
-    return behind, _copied(out, place, behind - place), form
-
-
-@compiled
-def _typed(place: int, end: int, out: int) -> tuple[int, int, int]:
-    """Write the value of an object with one name, which tells its type; as `_value`."""
-    place = blank_end(place + 1, end)
-    name, behind, rest = word_at(place), name_end(place), word_at(place + 8)
-    if behind < 0:
-        return DECLINED, out, 0
-    size, begin, quoted = behind - place, blank_end(behind, end), 0
-    if size == 7 and name & _SEVEN == _ID_NAME and byte_at(begin) == QUOTE:
-        stop, _ = string_end(begin + 1)
-        stop, form = stop + 1 if stop > 0 else DECLINED, IDS
-    elif size == 8 and name == _DATE_NAME:
-        stop, form = _whole_end(begin), MOMENTS
-    elif (
-        name == _NUMBER_NAME
-        and byte_at(begin) == QUOTE
-        and ((size == 14 and rest & _SIX == _LONG_END) or (size == 13 and rest & _FIVE == _INT_END))
-    ):
-        begin, quoted = begin + 1, 1
-        stop, form = _whole_end(begin), NUMBERS
-    else:
-        return DECLINED, out, 0
-    if stop < 0 or (quoted and byte_at(stop) != QUOTE):
-        return DECLINED, out, form
-    behind = blank_end(stop + quoted, end)
-    if byte_at(behind) != OBJECT_END:
-        return DECLINED, out, form
-    return behind + 1, _copied(out, begin, stop - begin), form
-
-
-@compiled
-def _whole_end(place: int) -> int:
-    """The place behind a whole number without useless digits, or `DECLINED`."""
-    begin = place + 1 if byte_at(place) == MINUS else place
-    end = digits_end(begin)
-    is_longer = byte_at(begin) == ZERO and (end > begin + 1 or begin > place)
-    return DECLINED if end == begin or is_longer else end

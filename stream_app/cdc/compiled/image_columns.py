@@ -45,8 +45,7 @@ from stream_app.cdc.compiled.image_parser import (
     parse_heads,
     parse_rows,
 )
-from stream_app.cdc.compiled.message_ends import ended_messages
-from stream_app.cdc.compiled.packed_names import PackedNames, plain_names
+from stream_app.cdc.compiled.layout_memory import PackedNames, ended_messages, plain_names
 
 TAIL_MIN = 16
 """Bytes of a tail at least: the parser reads so far beyond a head."""
