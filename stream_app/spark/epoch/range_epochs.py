@@ -4,8 +4,9 @@ Spark schedules, shuffles and repeats tasks. A block travels as a pair of its pl
 and Spark compiles no code for it. The tasks before the shuffle are a job of their own, so they can
 run while the epoch before is written and committed.
 
-That job ends behind the shuffle, at a partition that no block belongs to: each reading task puts
-its count of messages there. A second job on the other partitions finds the shuffle done.
+That job ends behind the shuffle, at a partition that no block belongs to. Each reading task puts
+its count of messages there, and which tables have blocks. A second job on the other partitions
+finds the shuffle done.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from stream_app.spark.epoch.route_task import route_in_task
 from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_in_task
 
 Pair = tuple[tuple[Any, ...], tuple[int, Any]]
-"""A pair in the shuffle: a block's task and place, with its kind and bytes; or a count of
-messages."""
+"""A pair in the shuffle: a block's task and place, with its kind and bytes. The last partition has
+counts of messages, each with the tables that have blocks."""
 Ranges = Sequence[OffsetRange]
 
 
@@ -56,16 +57,16 @@ class RangeEpochs:
         context.setJobDescription(f"epoch {epoch}: read, decode, route")
         shares = shared_out(cut_ranges(messages, self.readers), self.readers)
         if not shares:
-            return RoutedEpoch(0, lambda plan: output_of(plan, ()))
+            return RoutedEpoch(0, lambda _: output_of(()), frozenset())
         routed = self._routed(shares, plan)
-        read = self._count(routed, plan.shape.tasks)
+        read, tables = self._count(routed, plan.shape.tasks)
 
         def write(plan: EpochPlan) -> EpochOutput:
             context.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
             context.setJobDescription(f"epoch {epoch}: write")
-            return output_of(plan, self._written(routed, plan))
+            return output_of(self._written(routed, plan))
 
-        return RoutedEpoch(read, write)
+        return RoutedEpoch(read, write, tables)
 
     def between(self, begin: Offsets, end: Offsets) -> Ranges:
         """See `EpochRunner.between`."""
@@ -80,22 +81,24 @@ class RangeEpochs:
     def _routed(self, shares: Sequence[Ranges], plan: EpochPlan) -> RDD[Pair]:
         """The blocks of the ranges, read in shares by tasks and shuffled to the writing tasks.
 
-        The last partition, which belongs to no writing task, receives the counts.
+        The last partition, which belongs to no writing task, receives the counts and the tables.
         """
         settings, tasks = self.settings, plan.shape.tasks
 
         def route(planned: Iterable[Ranges]) -> Iterator[Pair]:
             messages = kept_reader(settings).read(list(itertools.chain.from_iterable(planned)))
             counts: list[int] = []
-            yield from _pairs(route_in_task(_counted(messages, counts), plan), tasks)
-            yield (tasks,), (sum(counts), None)
+            with_blocks = set[int]()
+            yield from _pairs(route_in_task(_counted(messages, counts), plan), tasks, with_blocks)
+            yield (tasks,), (sum(counts), with_blocks)
 
         routed = self.spark.sparkContext.parallelize(shares, len(shares)).mapPartitions(route)
         return routed.partitionBy(tasks + 1, _task)
 
-    def _count(self, routed: RDD[Pair], behind_tasks: int) -> int:
-        """Run the tasks before the shuffle, and return how many messages they read."""
-        return sum(self.spark.sparkContext.runJob(routed, _counts, [behind_tasks]))
+    def _count(self, routed: RDD[Pair], behind_tasks: int) -> tuple[int, set[int]]:
+        """Run the tasks before the shuffle; return how many messages they read, of which tables."""
+        counts = self.spark.sparkContext.runJob(routed, _counts, [behind_tasks])
+        return sum(read for read, _ in counts), set[int]().union(*(tables for _, tables in counts))
 
     def _written(self, routed: RDD[Pair], plan: EpochPlan) -> Iterable[TaskResult]:
         """Write each task's blocks in their order."""
@@ -117,13 +120,15 @@ def _counted(messages: Iterable[pa.RecordBatch], counts: list[int]) -> Iterator[
         yield batch
 
 
-def _counts(pairs: Iterable[Pair]) -> Iterator[int]:
-    return (count for _, (count, _) in pairs)
+def _counts(pairs: Iterable[Pair]) -> Iterator[tuple[int, set[int]]]:
+    return (counts for _, counts in pairs)
 
 
-def _pairs(blocks: Iterable[Block], tasks: int) -> Iterator[Pair]:
+def _pairs(blocks: Iterable[Block], tasks: int, with_blocks: set[int]) -> Iterator[Pair]:
+    """The pairs of blocks; adds their tables to `with_blocks`."""
     dealer = BlockDealer(tasks)
     for block in blocks:
+        with_blocks.add(block.table)
         yield (dealer.task(block), *block.place), (int(block.kind), block.data.to_pybytes())
 
 
