@@ -206,11 +206,12 @@ def _by_partition(offsets: Offsets) -> dict[KafkaPartition, int]:
 
 
 def _cut_back(target: Offsets, begin: Offsets, ends: Mapping[KafkaPartition, int]) -> Offsets:
-    """The target, cut to the ends. A new partition of which nothing is taken is left out."""
+    """The ends; the target where a partition has no message. A new one without any is left out."""
     cut: dict[str, dict[str, int]] = {}
     for topic, partitions in target.items():
         for partition, at in partitions.items():
-            end = min(at, ends.get((topic, int(partition)), at))
+            # An earlier plan may have read further than the target; a whole cut has that too.
+            end = ends.get((topic, int(partition)), at)
             if end or partition in begin.get(topic, {}):
                 cut.setdefault(topic, {})[partition] = end
     return cut

@@ -145,6 +145,23 @@ def test_an_epoch_grows_until_a_large_transaction_fits(
     assert "and not 10: a transaction of the source is that large" in caplog.text
 
 
+def test_what_an_earlier_plan_has_read_belongs_to_the_cut(bank: Bank) -> None:
+    """An open transaction was read to its end, and the next plan's target lies within it."""
+    bank.begin()
+    bank.change("a", *range(1, 31))
+    borders, begin = bank.borders(limit=8), bank.ends(0, 0, 0)
+    assert borders.end(0, begin, bank.newest(), never) == begin
+    bank.change("b", 31)
+    bank.end(a=30, b=1)
+    for _ in range(40):
+        bank.begin()
+        bank.change("b", 1)
+        bank.end(b=1)
+    end = borders.end(0, begin, bank.newest(), never)
+    borders.close()
+    assert end[f"{bank.name}.a"] == {"0": 30}, "whole"
+
+
 def test_a_transaction_whose_rest_never_comes_ends_the_snapshots_of_the_run(
     bank: Bank, caplog: pytest.LogCaptureFixture
 ) -> None:
