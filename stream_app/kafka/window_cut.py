@@ -29,6 +29,8 @@ from stream_app.model.database.database_snapshot import SourcePosition
 _NOT_IN_TOPICS = re.compile(r"[^A-Za-z0-9._-]")
 """Characters of a table's name that Debezium replaces in the topic's."""
 _NAMED_MAX = 3
+_OF_ONE_MESSAGE = ("order", "table", "kind", "transaction")
+"""What no two messages share, unless the connector repeats one."""
 _METADATA_FIX = "set provide.transaction.metadata = true at Debezium's connector"
 _TOPIC_FIX = "make the topic anew, with one partition"
 
@@ -95,13 +97,16 @@ def cut_window(
     _settle(window, newest)
     is_before = window.ends["offset"] < ends[window.ends["partition"]]
     judged = _Judged(window, ends, window.ends[is_before], newest, known)
+    doubt = next(judged.doubts(), None)
+    if next(judged.of_repeats(), None) is not None:
+        window.settled.clear()  # each partition is to be read beyond what comes again
     return WholeCut(
         ends=dict(zip(window.partitions, ends.tolist(), strict=True)),
         newest={
             source: SourcePosition(marker["id"], int(marker["time"]))
-            for source, marker in judged.last().items()
+            for source, marker in judged.latest().items()
         },
-        doubt=next(judged.doubts(), None),
+        doubt=doubt,
         open=_open(window, complete, lacking),
         is_overtaken=bool(complete[marked[~is_before]].any()),
         untopical=frozenset(
@@ -171,10 +176,11 @@ def _of_earlier(window: TransactionWindow) -> Bools:
     begun[messages["transaction"][messages["kind"] == MessageKind.BEGIN]] = True
     changes = messages[messages["kind"] == MessageKind.CHANGE]
     has_end = ended[changes["transaction"]]
-    last = np.full(len(window.partitions), NO_CODE, np.int64)
-    np.maximum.at(last, changes["partition"][has_end], changes["offset"][has_end])
+    of_ended = changes[has_end]
+    first = np.full(len(window.partitions), NO_CODE, np.int64)  # no partition passes by itself
+    first[of_ended["partition"][::-1]] = of_ended["offset"][::-1]
     has_none = ~has_end & ~begun[changes["transaction"]]
-    passed = has_none & (changes["offset"] < last[changes["partition"]])
+    passed = has_none & (changes["offset"] < first[changes["partition"]])
     earlier = np.zeros(count, np.bool_)
     earlier[changes["transaction"][passed]] = True
     return earlier
@@ -193,11 +199,12 @@ def _settle(window: TransactionWindow, newest: PartitionOffsets) -> None:
     is_marked = marked[of_transactions["transaction"]]
     reached = set(np.unique(of_transactions["partition"][is_marked]).tolist())
     waiting = set(np.unique(of_transactions["partition"][~is_marked]).tolist())
+    has_streamed = bool(len(window.ends))  # the first read is then over, also in idle topics
     window.settle(
         place
         for code, place in enumerate(window.partitions)
         if code in reached
-        or (code not in waiting and window.reached[place] >= newest.get(place, 0))
+        or (has_streamed and code not in waiting and window.reached[place] >= newest.get(place, 0))
     )
 
 
@@ -228,7 +235,13 @@ class _Judged:
 
     def last(self) -> dict[str, Any]:
         """Connector → the last END marker before the ends in its topic."""
-        ordered = self.before[np.argsort(self.before["offset"], kind="stable")]
+        return self._ends_of(self.before[np.argsort(self.before["offset"], kind="stable")])
+
+    def latest(self) -> dict[str, Any]:
+        """Connector → the END marker with the latest time before the ends."""
+        return self._ends_of(self.before[np.lexsort((self.before["offset"], self.before["time"]))])
+
+    def _ends_of(self, ordered: FactRows) -> dict[str, Any]:
         sources: Codes = self.window.sources
         return {
             sources.names[source]: ordered[ordered["source"] == source][-1]
@@ -238,7 +251,7 @@ class _Judged:
     def doubts(self) -> Iterator[Doubt]:
         """Why tables up to the ends may not be the database at its newest transactions."""
         yield from self._of_settings()
-        yield from self._of_repeats()
+        yield from self.of_repeats()
         for topic, partition in self.window.partitions:
             if (topic, partition) not in self.window.settled:
                 yield Doubt(
@@ -259,7 +272,8 @@ class _Judged:
                 what = f"the topic {topic} has {count} partitions, so it tells no order"
                 yield Doubt(what, _TOPIC_FIX)
 
-    def _of_repeats(self) -> Iterator[Doubt]:
+    def of_repeats(self) -> Iterator[Doubt]:
+        """Signs that a connector repeats what it has sent."""
         messages, before = self.window.messages, self.before
         begun = messages["transaction"][messages["kind"] == MessageKind.BEGIN]
         for source, marker in sorted(self.last().items()):
@@ -272,3 +286,13 @@ class _Judged:
                 > marker["time"]
             ):
                 yield Doubt(f"{name} comes again: the connector repeats what it has sent")
+        # The END of what was sent first says nothing of what was sent again.
+        inside = messages[messages["offset"] < self.ends[messages["partition"]]]
+        inside = inside[inside["transaction"] != NO_CODE]
+        inside = inside[np.lexsort([inside[name] for name in _OF_ONE_MESSAGE])]
+        again = np.ones(max(len(inside) - 1, 0), np.bool_)
+        for name in _OF_ONE_MESSAGE:
+            again &= inside[name][1:] == inside[name][:-1]
+        for repeated in inside[1:][again][:1]:
+            name = self.window.transactions.names[repeated["transaction"]].replace(BETWEEN, " ")
+            yield Doubt(f"transaction {name} comes twice: the connector repeats what it has sent")

@@ -88,7 +88,7 @@ class WholeBorders:
             cut = self._cut(newest)
             end = _cut_back(target, begin, cut.ends)
             messages = sum(planned.size for planned in ranges_between(begin, end))
-            if messages >= self.limit // 2 or target == newest:
+            if messages >= max(self.limit // 2, 1) or target == newest:
                 break
             limit *= 2  # a transaction is large, or its partitions are read at different paces
         if not messages:
@@ -173,6 +173,8 @@ class WholeBorders:
             except WrongSourceError:
                 raise
             except SourceError:
+                if stopping():
+                    raise StoppedError("the job is stopping") from None
                 if self.clock.steady_seconds() > until:
                     raise
 

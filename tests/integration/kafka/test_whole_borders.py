@@ -145,6 +145,15 @@ def test_an_epoch_grows_until_a_large_transaction_fits(
     assert "and not 10: a transaction of the source is that large" in caplog.text
 
 
+def test_epochs_of_one_message_grow_to_whole_transactions(bank: Bank) -> None:
+    bank.begin()
+    bank.change("a", 1)
+    bank.end(a=1)
+    borders = bank.borders(limit=1)
+    assert borders.end(0, bank.ends(0, 0, 0), bank.newest(), never) == bank.ends(1, 0, 2)
+    borders.close()
+
+
 def test_what_an_earlier_plan_has_read_belongs_to_the_cut(bank: Bank) -> None:
     """An open transaction was read to its end, and the next plan's target lies within it."""
     bank.begin()
