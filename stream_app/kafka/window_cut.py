@@ -124,14 +124,15 @@ def collections_of(window: TransactionWindow, topics: Collection[str]) -> Int64s
     """
     names, of_markers = window.tables.names, np.unique(window.counts["table"]).tolist()
     collections = np.full(len(names), NO_CODE, np.int64)
+    in_topic = {code: _in_topic(names[code]) for code in of_markers}
     for code in of_markers:
-        if any(topic.endswith(_in_topic(names[code])) for topic in topics):
+        if any(topic.endswith(in_topic[code]) for topic in topics):
             collections[code] = code
     for code, name in enumerate(names):
         table, is_change, topic = name.partition(BETWEEN)
         for collection in of_markers if is_change else ():
-            wanted = names[collection]
-            if f".{table}".endswith(f".{wanted}") or topic.endswith(_in_topic(wanted)):
+            wanted = f".{names[collection]}"
+            if f".{table}".endswith(wanted) or topic.endswith(in_topic[collection]):
                 collections[code] = collections[collection] = collection
     return collections
 
