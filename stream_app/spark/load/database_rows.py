@@ -100,6 +100,8 @@ class DatabaseRows:
             first = 0
             with closing(self._values(part)) as batches:
                 for values in batches:
+                    if values.null_count:
+                        raise _unwritable(part)
                     yield _messages(part, place, first, values)
                     first += len(values)
 
@@ -120,6 +122,15 @@ class DatabaseRows:
             ) from None
 
 
+def _unwritable(part: LoadPart) -> SourceError:
+    return SourceError(
+        f"the database cannot write a row of {part.relation} as a message: it has a date of zeros, "
+        "or is larger than max_allowed_packet",
+        where=f"keys after {part.after} until {part.until}",
+        fix="correct the row, or raise max_allowed_packet; then start the job again",
+    )
+
+
 def _copied(connection: Any, query: str, parameters: Sequence[object]) -> Iterator[pa.Array]:
     """The texts of a query of PostgreSQL.
 
@@ -127,7 +138,8 @@ def _copied(connection: Any, query: str, parameters: Sequence[object]) -> Iterat
     """
     statement = f"copy ({query}) to stdout (format csv, delimiter E'\\x02', quote E'\\x01')"
     with connection.cursor() as cursor:
-        cursor.execute("set timezone = 'UTC'")
+        for setting in ("timezone = 'UTC'", "extra_float_digits = 1"):
+            cursor.execute(f"set {setting}")
         with cursor.copy(statement, parameters) as lines:
             chunk = iter(lines)
             while texts := list(itertools.islice(chunk, BATCH_ROWS)):
@@ -154,7 +166,7 @@ def _streamed(connection: Any, query: str, parameters: Sequence[object]) -> Iter
     from pymysql.cursors import SSCursor  # noqa: PLC0415 - an extra, which `Driver.load` has loaded
 
     with connection.cursor(SSCursor) as cursor:
-        cursor.execute("set time_zone = '+00:00'")
+        cursor.execute("set time_zone = '+00:00', sql_mode = ''")
         cursor.execute(query, parameters)
         while rows := cursor.fetchmany(BATCH_ROWS):
             yield pa.array([text for (text,) in rows], pa.binary())

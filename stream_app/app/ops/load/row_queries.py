@@ -59,9 +59,7 @@ _POSTGRES: Expressions = {
 """The value of a column for PostgreSQL's own JSON."""
 _QUOTED = "json_quote(convert({c} using utf8mb4))"
 _MYSQL: Expressions = {
-    **of_kinds(
-        TypeRoot.BOOLEAN, ("tinyint", "boolean", "bit"), "if({c} is null, null, if({c} <> 0, 1, 0))"
-    ),
+    **of_kinds(TypeRoot.BOOLEAN, ("tinyint", "boolean", "bit"), "if({c} <> 0, 1, 0)"),
     **of_kinds(INTEGER, ("tinyint", "smallint", "mediumint", "int", "bigint", "year"), "{c}"),
     (INTEGER, "time"): MYSQL_MICROS,
     **of_kinds(TypeRoot.DECIMAL, ("decimal", "bigint"), "concat('\"', {c}, '\"')"),
@@ -201,7 +199,9 @@ class LoadedRelation:
     def _mysql_message(self, tail: str) -> str:
         pieces, separator = [], '{"before":null,"after":{'
         for name, value in self._values().items():
-            pieces += [self._text(f"{separator}{json.dumps(name)}:"), f"ifnull({value}, 'null')"]
+            # A value that the server cannot make is NULL, which must not pass for the column's.
+            text = f"if({self._column(name)} is null, 'null', {value})"
+            pieces += [self._text(f"{separator}{json.dumps(name)}:"), text]
             separator = ","
         pieces.append(self._text(f"}}{tail}"))
         return f"cast(concat({', '.join(pieces)}) as binary)"
