@@ -155,12 +155,12 @@ class FileStoreTable:
     @property
     def expiry_announcements(self) -> Announcements[ExpiryAnnouncement]:
         """Announcements that an expiry makes before it deletes."""
-        return Announcements(self.file_io, self.location, ExpiryAnnouncement)
+        return Announcements(self.file_io, self.version_root, ExpiryAnnouncement)
 
     @property
     def rollback_announcements(self) -> Announcements[RollbackAnnouncement]:
         """Announcements that a rollback makes before it deletes."""
-        return Announcements(self.file_io, self.location, RollbackAnnouncement)
+        return Announcements(self.file_io, self.version_root, RollbackAnnouncement)
 
     @property
     def consumers(self) -> ConsumerManager:

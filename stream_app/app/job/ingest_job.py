@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from stream_app.app.config.job_tables import JobTables
 from stream_app.app.config.stream_config import StreamConfig
+from stream_app.app.job.between_epochs import BetweenEpochs
 from stream_app.app.job.checks import CheckedJob, JobChecks
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.job_session import JobSession
@@ -153,14 +154,14 @@ class _IngestJob:
             named=tables.named_tables,
             idle_expectations=feeds.idle_expectations,
             state=self.checked.state_file,
-            lock=committer.lock,
         )
+        between, note_problems = BetweenEpochs(committer.lock), self._note_problems
         running = RunningStream(
             committer=committer,
             drains=stream.is_available_now,
-            on_progress=events.progress,
-            on_idle=unused.behind(events.idle),
-            on_drained=unused.behind(events.drained),
+            on_progress=between.behind(events.progress, note_problems),
+            on_idle=between.behind(between.behind(events.idle, note_problems), unused.check),
+            on_drained=between.behind(events.drained, unused.check),
             watched=events.looked,
             stop_requested=self.stop_requested,
         )
@@ -176,6 +177,11 @@ class _IngestJob:
             stack.enter_context(warming_up(self.spark, lambda: reading.runner.warm_up(plan)))
             running.run(reading.stream(job_stream, running))
         events.ended()
+
+    def _note_problems(self) -> None:
+        """Remember which services do not get the job's events, until they do."""
+        problems = self.watched.events.listeners.problems()
+        self.checked.state_file.note_passing("services", problems)
 
 
 def _at_work(committer: EpochCommitter[Any]) -> Activity | None:

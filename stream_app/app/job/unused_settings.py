@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from threading import Lock
-from typing import TypeVar
 
 from stream_app.planning.sync.named_tables import nearest_table
 from stream_app.spark.ingest.job_state import JobStateFile, JobWarning
 
 _SHOWN_MAX = 20
-_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
@@ -27,36 +24,22 @@ class UnusedSettings:
         named: the tables with settings of their own.
         idle_expectations: names the expectations that judge no table.
         state: has the tables that the job has seen, and keeps the warnings.
-        lock: that of the state's writers; while an epoch has it, the check waits for the next time.
     """
 
     named: Sequence[str]
     idle_expectations: Callable[[], Sequence[str]]
     state: JobStateFile
-    lock: Lock
     _is_done: bool = field(init=False, default=False)
-
-    def behind(self, first: Callable[[_T], None]) -> Callable[[_T], None]:
-        """Call `first`, and then check."""
-
-        def call(progress: _T) -> None:
-            first(progress)
-            self.check()
-
-        return call
 
     def check(self) -> None:
         """Log a warning for each such setting, and remember it."""
-        if self._is_done or not self.lock.acquire(blocking=False):
+        if self._is_done:
             return
-        try:
-            self._is_done = True
-            known = sorted(set(self.state.state.origins.values()))
-            unseen = [name for name in self.named if name not in known] if known else []
-            self.state.warn(_warning(name, known) for name in unseen)
-            self.state.warn(map(_idle, self.idle_expectations() if known else ()))
-        finally:
-            self.lock.release()
+        self._is_done = True
+        known = sorted(set(self.state.state.origins.values()))
+        unseen = [name for name in self.named if name not in known] if known else []
+        self.state.warn(_warning(name, known) for name in unseen)
+        self.state.warn(map(_idle, self.idle_expectations() if known else ()))
 
 
 def _warning(name: str, known: Sequence[str]) -> JobWarning:

@@ -134,6 +134,7 @@ def _lineage_listeners(
         is_batch=stream.is_available_now,
         tables=tables,
         clock=clock,
+        hide=secrets.hide,
     )
     lineage.begin()
     try:

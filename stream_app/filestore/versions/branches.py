@@ -83,6 +83,6 @@ def _delete_tree(file_io: FileIO, folder: str) -> None:
     file_io.delete_empty_folder(folder)
 
 
-def branch_roots(file_io: FileIO, root: str) -> list[str]:
-    """The folders of all branches of the table at `root`."""
-    return [branch_root(root, name) for name in branch_names(file_io, root)]
+def version_roots(file_io: FileIO, root: str) -> list[str]:
+    """The folders with versions: of the main branch, which is `root`, and of the others."""
+    return [root, *(branch_root(root, name) for name in branch_names(file_io, root))]

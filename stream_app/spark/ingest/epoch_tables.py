@@ -151,11 +151,12 @@ class EpochTables(ABC):
         """
         self._note_newest(complete)
         self.state_file.note_passing(
+            "callbacks",
             [
                 JobWarning(table=feed.job.table.label, what=problem.what, fix=problem.fix)
                 for feed in self.feeds
                 for problem in feed.job.callback_problems()
-            ]
+            ],
         )
 
     @abstractmethod

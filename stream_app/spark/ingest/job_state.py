@@ -122,7 +122,7 @@ class JobStateFile:
         self.folder = folder
         self.state = self._saved = state_of(folder)
         self._replaces_earlier = True
-        self._passing: tuple[JobWarning, ...] = ()
+        self._passing: dict[str, tuple[JobWarning, ...]] = {}
 
     def note(self, **changes: Any) -> None:
         """Change fields in memory; the next `save` persists them."""
@@ -154,14 +154,15 @@ class JobStateFile:
             if warning not in known and len(known) < _WARNINGS_MAX:
                 self.update(warnings=(*known, warning))
 
-    def note_passing(self, warnings: Sequence[JobWarning]) -> None:
-        """Replace the warnings of the last call, because such warnings end with their cause."""
-        ended = [known for known in self._passing if known not in warnings]
+    def note_passing(self, origin: str, warnings: Sequence[JobWarning]) -> None:
+        """Replace the warnings of an origin's last call: such warnings end with their cause."""
+        before = self._passing.get(origin, ())
+        ended = [known for known in before if known not in warnings]
         self.update(
             warnings=tuple(warning for warning in self.state.warnings if warning not in ended)
         )
-        self.warn(warning for warning in warnings if warning not in self._passing)
-        self._passing = tuple(warnings)
+        self.warn(warning for warning in warnings if warning not in before)
+        self._passing[origin] = tuple(warnings)
 
     def save(self) -> None:
         """Persist the state atomically if it changed; then delete the file of 0.1.0.

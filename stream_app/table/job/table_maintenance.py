@@ -114,7 +114,7 @@ class TableMaintenance:
         self._identity, self._is_gone = table.identity(), False
         self._metrics, self._lock = MaintenanceMetrics(), threading.Lock()
         self._tags, self._tagging = TagUpkeep(table), threading.Lock()
-        self._tasks = self._all_tasks() if _is_kept_up(table) else []
+        self._tasks = [] if table.options[WRITE_ONLY] else self._all_tasks()
         self._looked_at = self._glanced_at = table.clock.steady_seconds()
         self._wait_s, self._done = _IDLE_WAIT_S, 0
         is_beside = table.options[SNAPSHOT_EXPIRE_EXECUTION_MODE] == "async"
@@ -174,7 +174,7 @@ class TableMaintenance:
         if self._running is not None:
             wait([self._running])
         self._table, self._tags = table, TagUpkeep(table)
-        self._tasks = self._all_tasks() if _is_kept_up(table) else []
+        self._tasks = [] if table.options[WRITE_ONLY] else self._all_tasks()
 
     def before_rows(self) -> None:
         """Tag the periods that have ended, before an epoch begins. Never raises.
@@ -280,11 +280,6 @@ class TableMaintenance:
             text = "the consumer %s is forgotten: it has read nothing for too long"
             _LOG.warning(text, consumer.consumer_id)
         yield MaintenanceMetrics()
-
-
-def _is_kept_up(table: FileStoreTable) -> bool:
-    """Whether this job does the upkeep. A branch shares its files, so none of its versions go."""
-    return not (table.options[WRITE_ONLY] or table.branch)
 
 
 def _expired(what: str, expiry: Expiry) -> MaintenanceMetrics:

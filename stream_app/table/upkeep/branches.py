@@ -1,8 +1,8 @@
 """Creates and deletes branches of a table, and makes the main branch follow one of them.
 
 A branch is a folder with schemas, snapshots and tags of its own. All other files are the table's.
-Expiry and rollback of the main branch keep what branches need, and what a deleted branch leaves are
-orphans. Versions of a branch do not expire: nobody could say which of its files the others need.
+Expiry and rollback of one branch keep what the others need (`table.upkeep.file_deletion`), and what
+a deleted branch leaves are orphans.
 
 Source: Paimon `utils/FileSystemBranchManager.java`.
 """
@@ -10,9 +10,11 @@ Source: Paimon `utils/FileSystemBranchManager.java`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.filestore.versions.announcement_files import RollbackAnnouncement
 from stream_app.filestore.versions.branches import (
     branch_names,
     check_branch_name,
@@ -24,7 +26,9 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.model.tag import Tag
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.publisher import IcebergPublisher
+from stream_app.table.upkeep.announcements import holding_announcements, withdraw_rollbacks
 from stream_app.table.upkeep.rollback import RollbackPlan, plan_rollback, roll_back
+from stream_app.table.upkeep.upkeep_refusals import check_is_main
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +136,8 @@ class FastForwardPlan:
     """The changes that a fast-forward makes to the main branch.
 
     Attributes:
-        rollback: of the main branch to the first snapshot of the branch; None: it has no snapshot.
+        rollback: of the main branch to the snapshot at which the branch began; None: it has no
+            snapshot.
         snapshots: of the branch, that the main branch gets.
         tags: of the branch, that the main branch gets.
     """
@@ -159,43 +164,78 @@ def plan_fast_forward(table: FileStoreTable, name: str) -> FastForwardPlan:
             where=table.location,
             fix="write to it first",
         )
-    first, rollback = snapshots[0], None
-    numbers = table.snapshots.ids()
+    tags, numbers = tuple(branch.tags.tags()), table.snapshots.ids()
+    rollback = None
     if numbers:
-        _check_begins_here(table, name, first, numbers)
-        rollback = plan_rollback(table, first)
-    return FastForwardPlan(branch, rollback, tuple(snapshots), tuple(branch.tags.tags()))
+        # The branch has the tag at which it began also when it has let its first snapshots go.
+        begins = [snapshots[0], *(tag.snapshot for tag in tags)]
+        rollback = plan_rollback(table, _begin(table, name, begins, numbers))
+    return FastForwardPlan(branch, rollback, tuple(snapshots), tags)
 
 
-def _check_begins_here(
-    table: FileStoreTable, name: str, first: Snapshot, numbers: list[int]
-) -> None:
-    has_expired = first.snapshot_id < numbers[0]
-    same = first.snapshot_id in numbers and (
-        table.snapshots.delta_list(first.snapshot_id) == first.delta_manifest_list
+def _begin(
+    table: FileStoreTable, name: str, begins: list[Snapshot], numbers: list[int]
+) -> Snapshot:
+    """The version of the main branch at which a branch began."""
+    for begin in begins:
+        number = begin.snapshot_id
+        is_the_same = table.snapshots.delta_list(number) == begin.delta_manifest_list
+        if number < numbers[0] or is_the_same:
+            return begin
+    raise UsageError(
+        f"branch {name!r} does not begin at a snapshot of the main branch, whose rows would all be "
+        "lost",
+        where=table.location,
+        fix="create a branch from a tag, and keep that tag of the branch; or truncate and write "
+        "the rows of this branch",
     )
-    if not (same or has_expired):
-        raise UsageError(
-            f"branch {name!r} does not begin at a snapshot of the main branch, whose rows would "
-            "all be lost",
-            where=table.location,
-            fix="create a branch from a tag; or truncate and write the rows of this branch",
-        )
 
 
 def fast_forward(table: FileStoreTable, plan: FastForwardPlan) -> None:
     """Make the main branch what a branch is. Repeating it completes one that crashed.
 
-    1. Roll the main branch back to the first snapshot of the branch.
+    1. Roll the main branch back to the snapshot at which the branch began.
     2. Take the branch's schemas, which its snapshots need.
     3. Take its snapshots in their order, and its tags.
+    4. Let older snapshots of the main branch go if the branch lacks those between.
 
     Raises:
         UsageError: the table has changed since the plan was made, or a consumer would be cut.
         OSError: the file system refused.
     """
-    if plan.rollback is not None:
-        roll_back(table, plan.rollback, resets_consumers=False)
+    with _without_expiry(plan):
+        if plan.rollback is not None:
+            roll_back(table, plan.rollback, resets_consumers=False)
+        _follow(table, plan)
+
+
+@contextmanager
+def _without_expiry(plan: FastForwardPlan) -> Iterator[None]:
+    """Keep the branch's snapshots while the main branch takes them; as `announcements` describes.
+
+    Raises:
+        UsageError: an expiry is deleting them.
+    """
+    branch, newest = plan.branch, plan.snapshots[-1]
+    withdraw_rollbacks(branch)  # of a fast-forward that died
+    going = {newest.snapshot_id: newest.delta_manifest_list}
+    announcement = RollbackAnnouncement(target=newest.snapshot_id, going=going)
+    announced = branch.rollback_announcements.announce(announcement)
+    try:
+        first_is_there = branch.snapshots.exists(plan.snapshots[0].snapshot_id)
+        if holding_announcements(branch) or not first_is_there:
+            raise UsageError(
+                "snapshots of the branch are expiring; the main branch is as it was",
+                where=branch.version_root,
+                fix="try again after the expiry; if it died, finish it: stream-app "
+                "expire-snapshots",
+            )
+        yield
+    finally:
+        branch.rollback_announcements.withdraw(announced)
+
+
+def _follow(table: FileStoreTable, plan: FastForwardPlan) -> None:
     branch = plan.branch
     for number in branch.schemas.ids():
         schema = branch.schemas.schema(number)
@@ -206,7 +246,11 @@ def fast_forward(table: FileStoreTable, plan: FastForwardPlan) -> None:
             table.file_io.delete(table.schemas.path(number))
     for snapshot in plan.snapshots:
         table.snapshots.restore(snapshot)
-    newest = plan.snapshots[-1]
+    first, newest = plan.snapshots[0], plan.snapshots[-1]
+    older = [number for number in table.snapshots.ids() if number < first.snapshot_id]
+    if first.snapshot_id - 1 not in older:
+        for number in older:
+            table.snapshots.delete(number)
     table.snapshots.write_hints(newest.snapshot_id)
     for tag in plan.tags:
         table.tags.create(tag)
@@ -214,12 +258,7 @@ def fast_forward(table: FileStoreTable, plan: FastForwardPlan) -> None:
 
 
 def _check_main(table: FileStoreTable) -> None:
-    if table.branch:
-        raise UsageError(
-            f"the table is its branch {table.branch!r}",
-            where=table.version_root,
-            fix=f"give the table itself: {table.location}",
-        )
+    check_is_main(table)
     if table.snapshots.loader is not None:
         raise UnsupportedTableError(
             "the table is in a REST catalog, whose server keeps the branches",

@@ -30,9 +30,9 @@ from stream_app.table.upkeep.expire_snapshots import (
 from stream_app.table.upkeep.file_deletion import (
     FileCollector,
     FilesToDelete,
-    LiveFilesCache,
+    NeededFilesCache,
     delete_files,
-    live_files_cache,
+    needed_files_cache,
     protected_versions,
 )
 from stream_app.table.versions.manifest_reads import ManifestReads
@@ -43,7 +43,7 @@ class ExpireChangelogs:
     """Expires long-lived changelogs of one table."""
 
     table: FileStoreTable
-    _cache: LiveFilesCache = field(init=False, default_factory=live_files_cache)
+    _cache: NeededFilesCache = field(init=False, default_factory=needed_files_cache)
 
     def plan(self, config: ExpireConfig) -> Expiry:
         """The expiry that is due: of all changelogs, if they are kept no longer than snapshots.
@@ -98,6 +98,7 @@ class ExpireChangelogs:
         tagged = protected.of_range(begin, end, and_next=True)
         collector.keep_metadata_of([earliest, *tagged])
         collector.keep_metadata_of(later, may_be_gone=True)
+        collector.keep_files_of_others(protected, self._cache)
         for changelog in changelogs:
             add_changelog(collector, changelog, protected)
             # They are deleted, unless flushed files were the changelog when the snapshot expired.

@@ -4,7 +4,7 @@
 finishes what a crash has interrupted. An expiry first announces what it deletes, and then reads the
 tags once more (`table.upkeep.announcements`). The order of deletion:
 
-1. data files that a snapshot took out of the table, unless a tag or a branch has them,
+1. data files that a snapshot took out of the table, unless a tag or another branch has them,
 2. changelog files, unless changelogs are kept longer than snapshots,
 3. manifests, index files and statistics; then the lists that name them,
 4. the snapshots' files, the oldest first (before, where changelogs stay, a copy of each), for good,
@@ -49,10 +49,10 @@ from stream_app.table.upkeep.announcements import (
 from stream_app.table.upkeep.file_deletion import (
     FileCollector,
     FilesToDelete,
-    LiveFilesCache,
+    NeededFilesCache,
     ProtectedVersions,
     delete_files,
-    live_files_cache,
+    needed_files_cache,
     protected_versions,
 )
 from stream_app.table.versions.manifest_reads import ManifestReads
@@ -100,7 +100,7 @@ class ExpireSnapshots:
     """Expires snapshots of one table; caches the files of tags between expiries."""
 
     table: FileStoreTable
-    _cache: LiveFilesCache = field(init=False, default_factory=live_files_cache)
+    _cache: NeededFilesCache = field(init=False, default_factory=needed_files_cache)
 
     def plan(self, config: ExpireConfig) -> SnapshotExpiry:
         """The expiry that is due.
@@ -273,7 +273,7 @@ class ExpireSnapshots:
         return replace(going, end=needed, kept_by="the newest epoch of a job")
 
     def _protected(self, folder: TagFolder) -> ProtectedVersions:
-        """Tags and branches, without the tags that came too late."""
+        """Tags and other branches, without the tags that came too late."""
         protected = protected_versions(self.table, folder.tags)
         kept = whole_or_staying(self.table, protected.tags.values(), folder)
         return replace(protected, tags={tagged.snapshot_id: tagged for tagged in kept})
@@ -293,6 +293,7 @@ class ExpireSnapshots:
                 flushed = not config.is_changelog_longer or config.writes_changelog
                 add_dropped(collector, snapshot, protected, self._cache, with_flushed=flushed)
         collector.keep_metadata_of([end, *protected.of_range(begin, end.snapshot_id)])
+        collector.keep_files_of_others(protected, self._cache)
         # Without changelog files, the lists of old changes are what the changelog is read by.
         keeps_lists = config.is_changelog_longer and not config.writes_changelog
         lists = [snapshot.base_manifest_list for snapshot in snapshots]
@@ -365,7 +366,7 @@ def add_dropped(
     collector: FileCollector,
     version: Snapshot,
     protected: ProtectedVersions,
-    cache: LiveFilesCache,
+    cache: NeededFilesCache,
     *,
     with_flushed: bool = True,
 ) -> None:
@@ -385,7 +386,7 @@ def add_changelog(
 ) -> None:
     """Collect a version's changelog files, with the manifests that name them."""
     name = snapshot.changelog_manifest_list
-    if name is None or name in protected.branch_changelogs:
+    if name is None or name in protected.others_changelogs:
         return
     collector.reads.prefetch([name], with_manifests=True)
     collector.add_changelog_files(collector.reads.added_entries(name))

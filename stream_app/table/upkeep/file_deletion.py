@@ -3,58 +3,75 @@
 Used by everything that deletes versions: expiry of snapshots and changelogs, deletion of tags,
 rollback. They collect a `FilesToDelete`, which can be shown, and `delete_files` does it. What a
 file names is deleted before the file itself, so that after a crash the names of the rest can still
-be found. `ProtectedVersions` are tags, and all versions of branches, whose files are retained.
+be found. `ProtectedVersions` are tags, and all versions of other branches, whose files are
+retained. To a branch the main branch is another one.
 
 Source: Paimon `operation/FileDeletionBase.java`, `utils/TagManager.java#taggedSnapshots`,
-`utils/BranchManager.java`. Branches are our care alone: Paimon's expiry of the main table does not
-look at them.
+`utils/BranchManager.java`. Paimon's expiry does not look at other branches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 
+from stream_app.errors import CorruptFileError
 from stream_app.fileio.recent_files import RecentFiles
-from stream_app.filestore.versions.branches import branch_roots
-from stream_app.filestore.versions.snapshot_manager import SnapshotManager
-from stream_app.filestore.versions.tag_manager import TagManager
+from stream_app.filestore.versions.branches import version_roots
 from stream_app.model.manifest_entry import ManifestEntry
-from stream_app.model.snapshot import Snapshot
+from stream_app.model.snapshot import Snapshot, VersionKind
 from stream_app.planning.upkeep.unused_files import FileKey, tag_before, tags_of_range
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.map_in_threads import map_in_threads, thread_count
 from stream_app.table.versions.manifest_reads import ManifestReads
-
-LiveFilesCache = RecentFiles[frozenset[FileKey]]
-"""The data files of versions by their delta lists, kept from one expiry to the next."""
-_LIVE_FILES_KEPT = 1_000_000
+from stream_app.table.versions.version_files import NamedVersion, versions_below
 
 
-def live_files_cache() -> LiveFilesCache:
-    """An empty cache of live files."""
-    return RecentFiles(_LIVE_FILES_KEPT, len)
+@dataclass(frozen=True, slots=True)
+class NeededFiles:
+    """The files that a version needs: its data files, and names of metadata and index files."""
+
+    data: frozenset[FileKey]
+    names: frozenset[str]
+
+
+NeededFilesCache = RecentFiles[NeededFiles]
+"""The files that versions need by their delta lists, kept from one expiry to the next."""
+_FILES_KEPT = 1_000_000
+
+
+def needed_files_cache() -> NeededFilesCache:
+    """An empty cache of the files that versions need."""
+    return RecentFiles(_FILES_KEPT, lambda needed: len(needed.data) + len(needed.names))
 
 
 @dataclass(frozen=True, slots=True)
 class ProtectedVersions:
-    """Tags and branches of a table at one moment.
+    """The tags of a branch, and all versions of the table's other branches, at one moment.
 
     Attributes:
         tags: the tagged snapshots by number, ascending.
-        branches: all snapshots and tags of branches. The oldest snapshot of a branch has all files
-            that it began with. But when Paimon fast-forwards the main table to a branch, the table
-            shares all of the branch's snapshots, and expires them one by one.
-        branch_changelogs: the changelog lists of all versions of branches.
+        others: by branch, all snapshots, tags and long-lived changelogs. Branches share the
+            snapshots up to the one at which one of them begins. After a fast-forward the main
+            branch shares all snapshots of the other one, and both expire them one by one.
     """
 
     tags: dict[int, Snapshot]
-    branches: tuple[Snapshot, ...]
-    branch_changelogs: frozenset[str]
+    others: tuple[tuple[NamedVersion, ...], ...]
+
+    @property
+    def others_changelogs(self) -> frozenset[str]:
+        """The changelog lists of all versions of other branches."""
+        lists = (version.changelog_manifest_list for version in self.others_snapshots())
+        return frozenset(name for name in lists if name is not None)
+
+    def others_snapshots(self) -> Iterator[Snapshot]:
+        """All versions of other branches."""
+        for branch in self.others:
+            yield from map(_content, branch)
 
     def files_needed(
-        self, snapshot_id: int, reads: ManifestReads, cache: LiveFilesCache
+        self, snapshot_id: int, reads: ManifestReads, cache: NeededFilesCache
     ) -> list[Collection[FileKey]]:
         """Sets of retained files, among those that this snapshot's delta deletes.
 
@@ -62,11 +79,16 @@ class ProtectedVersions:
             CorruptFileError: a version's metadata is incomplete, so its files cannot be determined.
         """
         number = tag_before(tuple(self.tags), snapshot_id)
-        tagged = () if number is None else (self.tags[number],)
-        return [
-            cache.get(version.delta_manifest_list, partial(reads.live_files, version))
-            for version in (*tagged, *self.branches)
-        ]
+        tagged = [] if number is None else [_whole(self.tags[number], reads, cache)]
+        return [needed.data for needed in (*tagged, *self.needed_by_others(reads, cache))]
+
+    def needed_by_others(self, reads: ManifestReads, cache: NeededFilesCache) -> list[NeededFiles]:
+        """The files of other branches.
+
+        Raises:
+            CorruptFileError: as `files_needed`.
+        """
+        return [needed for branch in self.others for needed in _of_branch(branch, reads, cache)]
 
     def of_range(self, begin: int, end: int, *, and_next: bool = False) -> list[Snapshot]:
         """The versions that may share metadata with the snapshots from `begin` to before `end`.
@@ -79,13 +101,63 @@ class ProtectedVersions:
         numbers = tags_of_range(tagged, begin, end)
         if and_next:
             numbers += [number for number in tagged if number >= end][:1]
-        return [*(self.tags[number] for number in numbers), *self.branches]
+        return [self.tags[number] for number in numbers]
+
+
+def _of_branch(
+    versions: Iterable[NamedVersion], reads: ManifestReads, cache: NeededFilesCache
+) -> Iterator[NeededFiles]:
+    """The files of a branch: of a snapshot behind another one, those that it has added."""
+    before: int | None = None
+    for version in versions:
+        content = _content(version)
+        try:
+            if version.kind is VersionKind.CHANGELOG:
+                yield _added(content, reads, cache, may_be_gone=True)
+            elif version.kind is VersionKind.TAG or content.snapshot_id - 1 != before:
+                yield _whole(content, reads, cache)
+            else:
+                yield _added(content, reads, cache)
+        except CorruptFileError:
+            if reads.table.file_io.exists(version.path):
+                raise
+            continue  # it has expired since it was listed
+        if version.kind is VersionKind.SNAPSHOT:
+            before = content.snapshot_id
+
+
+def _whole(version: Snapshot, reads: ManifestReads, cache: NeededFilesCache) -> NeededFiles:
+    def needed() -> NeededFiles:
+        return NeededFiles(reads.live_files(version), frozenset(reads.names(version)))
+
+    return cache.get(f"whole {version.delta_manifest_list}", needed)
+
+
+def _added(
+    version: Snapshot, reads: ManifestReads, cache: NeededFilesCache, *, may_be_gone: bool = False
+) -> NeededFiles:
+    def needed() -> NeededFiles:
+        names = reads.names(version, may_be_gone=may_be_gone)
+        added = reads.added_files(version, may_be_gone=may_be_gone)
+        return NeededFiles(added, frozenset(names))
+
+    return cache.get(f"added {version.delta_manifest_list}", needed)
+
+
+def _number(version: NamedVersion) -> int:
+    return _content(version).snapshot_id
+
+
+def _content(version: NamedVersion) -> Snapshot:
+    if version.snapshot is None:
+        raise CorruptFileError(version.problem, where=version.path)
+    return version.snapshot
 
 
 def protected_versions(
     table: FileStoreTable, names: Iterable[str] | None = None
 ) -> ProtectedVersions:
-    """Read the existing tags and branches.
+    """Read the existing tags, and the versions of the table's other branches.
 
     Args:
         names: the tags' names, if the caller has just listed them.
@@ -93,21 +165,15 @@ def protected_versions(
     Raises:
         CorruptFileError: the file of a tag or of a branch's snapshot cannot be read.
     """
-    versions: list[Snapshot] = []
-    changelogs: set[str] = set()
-    for root in branch_roots(table.file_io, table.location):
-        manager = SnapshotManager(table.file_io, root)
-        snapshots = [manager.snapshot(number) for number in manager.ids()]
-        of_branch = [tag.snapshot for tag in TagManager(table.file_io, root).tags()]
-        versions += [*snapshots, *of_branch]
-        changelogs |= {
-            version.changelog_manifest_list
-            for version in (*snapshots, *of_branch)
-            if version.changelog_manifest_list is not None
-        }
+    roots = version_roots(table.file_io, table.location)
+    others = [
+        tuple(sorted(versions_below(table.file_io, root), key=_number))
+        for root in roots
+        if root != table.version_root
+    ]
     tags = table.tags.tags() if names is None else table.tags.tags_named(names)
     tagged = {tag.snapshot.snapshot_id: tag.snapshot for tag in tags}
-    return ProtectedVersions(dict(sorted(tagged.items())), tuple(versions), frozenset(changelogs))
+    return ProtectedVersions(dict(sorted(tagged.items())), tuple(others))
 
 
 @dataclass(slots=True)
@@ -178,6 +244,19 @@ class FileCollector:
         """
         for snapshot in snapshots:
             self.files.retain(self.reads.names(snapshot, may_be_gone=may_be_gone))
+
+    def keep_files_of_others(
+        self, protected: ProtectedVersions, cache: NeededFilesCache
+    ) -> list[Collection[FileKey]]:
+        """Retain metadata and index files of other branches; the data files to retain as well.
+
+        Raises:
+            CorruptFileError: as `keep_metadata_of`.
+        """
+        needed = protected.needed_by_others(self.reads, cache)
+        for version in needed:
+            self.files.retain(version.names)
+        return [version.data for version in needed]
 
     def add_data_files(self, entries: Iterable[ManifestEntry]) -> None:
         """Add data files, with the files beside them.

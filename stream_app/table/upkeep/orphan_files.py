@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.store_time import store_now_ms
 from stream_app.filestore.iceberg.iceberg_files import is_writers_file
-from stream_app.filestore.versions.branches import branch_roots
+from stream_app.filestore.versions.branches import version_roots
 from stream_app.model.snapshot import Snapshot, VersionKind
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.map_in_threads import map_in_threads, thread_count
@@ -164,7 +164,7 @@ def plan_orphans(table: FileStoreTable, older_than_millis: int) -> OrphanPlan:
     Raises:
         CorruptFileError: a version cannot be read completely, so its files cannot be determined.
     """
-    roots = [table.location, *branch_roots(table.file_io, table.location)]
+    roots = version_roots(table.file_io, table.location)
     candidates = [candidate for root in roots for candidate in _of_version_folders(table, root)]
     for folder in _METADATA:
         candidates += _files(table, f"{table.location}/{folder}")

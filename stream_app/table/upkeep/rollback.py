@@ -13,7 +13,8 @@ after each step:
 5. delete snapshots, the newest first, so that a shorter table remains; also those that were
    committed meanwhile; then write the hint LATEST,
 6. delete the files that only they held: a rollback that dies before leaves orphans,
-7. write the hint EARLIEST, withdraw the announcement, and publish the version to Iceberg's readers.
+7. write the hint EARLIEST, withdraw the announcement, and publish a version of the main branch to
+   Iceberg's readers.
 
 A catalog that decides which snapshot is the newest does steps 2 to 5 itself.
 
@@ -51,6 +52,7 @@ from stream_app.table.upkeep.file_deletion import (
     FilesToDelete,
     ProtectedVersions,
     delete_files,
+    needed_files_cache,
     protected_versions,
 )
 from stream_app.table.upkeep.tags import add_live_files
@@ -149,7 +151,8 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
     table.snapshots.write_earliest_hint(table.snapshots.ids()[0])  # 7
     for name in table.rollback_announcements.announcements():
         table.rollback_announcements.withdraw(name)
-    IcebergPublisher(table).publish(plan.target)
+    if not table.branch:  # Iceberg's readers see the main branch
+        IcebergPublisher(table).publish(plan.target)
 
 
 def _delete_snapshots(table: FileStoreTable, numbers: RollbackNumbers) -> None:
@@ -284,13 +287,12 @@ def _delete_latecomers(table: FileStoreTable, target: int) -> None:
 
 
 def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) -> FilesToDelete:
-    """The files added after the target, except those that the target or a branch needs."""
+    """The files added after the target, except those that it or another branch needs."""
     protected = protected_versions(table)
     collector = FileCollector(ManifestReads(table))
-    needed: list[Collection[FileKey]] = [
-        collector.reads.live_files(version) for version in (target, *protected.branches)
-    ]
-    collector.keep_metadata_of([target, *protected.branches])
+    needed = collector.keep_files_of_others(protected, needed_files_cache())
+    needed.append(collector.reads.live_files(target))
+    collector.keep_metadata_of([target])
     readable = (_readable(table, number) for number in reversed(numbers.snapshots))
     snapshots = [snapshot for snapshot in readable if snapshot is not None]
     tagged = [protected.tags[n] for n in protected.tags if n > numbers.target]

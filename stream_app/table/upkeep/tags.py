@@ -14,7 +14,6 @@ from datetime import tzinfo
 
 from stream_app.clock import local_wall_clock_ms, wall_clock_ms
 from stream_app.errors import CorruptFileError, StreamAppError, UsageError
-from stream_app.model.manifest_entry import FileKind
 from stream_app.model.near_names import unknown_name
 from stream_app.model.options.expire_options import SNAPSHOT_CLEAN_EMPTY_DIRECTORIES
 from stream_app.model.options.tag_options import (
@@ -36,7 +35,6 @@ from stream_app.planning.commit.live_entries import live_entries
 from stream_app.planning.upkeep.tag_creation import SnapshotTime, TagRules, tag_periods
 from stream_app.planning.upkeep.unused_files import (
     FileKey,
-    file_key,
     nearest_numbers,
     unprotected_entries,
 )
@@ -46,6 +44,7 @@ from stream_app.table.upkeep.file_deletion import (
     FileCollector,
     FilesToDelete,
     delete_files,
+    needed_files_cache,
     protected_versions,
 )
 from stream_app.table.versions.manifest_reads import ManifestReads
@@ -197,9 +196,10 @@ def delete_tags(table: FileStoreTable, deletion: TagDeletion) -> None:
         return  # somebody has just given one of these versions another name
     lists = {tag.snapshot.delta_manifest_list for tag in deletion.tags}
     if deletion.files.count and any(
-        version.delta_manifest_list in lists for version in protected_versions(table).branches
+        version.delta_manifest_list in lists
+        for version in protected_versions(table).others_snapshots()
     ):
-        return  # a branch has just begun there
+        return  # another branch has this version, or has just begun there
     clean = table.options[SNAPSHOT_CLEAN_EMPTY_DIRECTORIES]
     delete_files(table, deletion.files, clean_folders=clean)
 
@@ -220,12 +220,10 @@ def _files(
         protected.tags[number] if number in staying else table.snapshots.snapshot(number)
         for number in sorted(near)
     ]
-    needed: list[Collection[FileKey]] = [
-        collector.reads.live_files(version) for version in protected.branches
-    ]
-    needed.append(_flushed_changelogs(table, collector.reads))
+    needed = collector.keep_files_of_others(protected, needed_files_cache())
+    needed += _flushed_changelogs(table, collector.reads)
     needed += [collector.reads.live_files(version) for version in kept]
-    collector.keep_metadata_of([*kept, *protected.branches])
+    collector.keep_metadata_of(kept)
     if not table.options.writes_changelog:  # else changelogs have lists of their own
         changelogs = map(table.changelogs.changelog, table.changelogs.ids())
         collector.keep_metadata_of(changelogs, may_be_gone=True)
@@ -246,15 +244,12 @@ def add_live_files(
     collector.add_data_files(unprotected_entries(live_entries(entries), needed))
 
 
-def _flushed_changelogs(table: FileStoreTable, reads: ManifestReads) -> set[FileKey]:
+def _flushed_changelogs(table: FileStoreTable, reads: ManifestReads) -> list[frozenset[FileKey]]:
     """Data files that are the changelog of versions whose changelog outlives them."""
-    kept: set[FileKey] = set()
     if table.options.writes_changelog:
-        return kept
-    for number in table.changelogs.ids():
-        entries = reads.entries(table.changelogs.changelog(number).delta_manifest_list) or ()
-        kept |= {file_key(entry) for entry in entries if entry.kind is FileKind.ADD}
-    return kept
+        return []
+    changelogs = map(table.changelogs.changelog, table.changelogs.ids())
+    return [reads.added_files(changelog, may_be_gone=True) for changelog in changelogs]
 
 
 def _snapshot_to_tag(table: FileStoreTable, number: int | None) -> Snapshot:

@@ -11,6 +11,7 @@ Source: Paimon `utils/FileStorePathFactory.java`, `TableType.java`.
 
 from __future__ import annotations
 
+from stream_app.errors import UsageError
 from stream_app.model.options.core_options import check_purpose
 from stream_app.model.options.option_support import Purpose
 from stream_app.table.file_store_table import FileStoreTable
@@ -26,8 +27,23 @@ def check_versions_known(table: FileStoreTable) -> None:
     Raises:
         UnsupportedTableError: names everything that stands in the way.
     """
-    branch = [f"it is branch {table.branch!r}"] if table.branch else []
-    check_purpose(table.schema.options, Purpose.FIND, branch, table.version_root)
+    is_servers = table.branch and table.environment.snapshot_loader is not None
+    server = [f"branch {table.branch!r} is kept by a REST catalog's server"] if is_servers else []
+    check_purpose(table.schema.options, Purpose.FIND, server, table.version_root)
+
+
+def check_is_main(table: FileStoreTable) -> None:
+    """Refuse a branch, for what concerns all branches of a table.
+
+    Raises:
+        UsageError: it is a branch.
+    """
+    if table.branch:
+        raise UsageError(
+            f"the table is its branch {table.branch!r}",
+            where=table.version_root,
+            fix=f"give the table itself: {table.location}",
+        )
 
 
 def check_expirable(table: FileStoreTable) -> None:

@@ -93,15 +93,31 @@ class ManifestReads:
             CorruptFileError: a manifest is missing or unreadable, so the files to keep are unknown.
         """
         lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
+        entries = self._entries_of(lists, may_be_gone=False)
+        return frozenset(file_key(entry) for entry in live_entries(entries))
+
+    def added_files(self, version: Snapshot, *, may_be_gone: bool = False) -> frozenset[FileKey]:
+        """The data files that a version has added to the table.
+
+        Args:
+            may_be_gone: as `names`.
+
+        Raises:
+            CorruptFileError: as `live_files`.
+        """
+        entries = self._entries_of((version.delta_manifest_list,), may_be_gone=may_be_gone)
+        return frozenset(file_key(entry) for entry in entries if entry.kind is FileKind.ADD)
+
+    def _entries_of(self, lists: Iterable[str], *, may_be_gone: bool) -> list[ManifestEntry]:
         self.prefetch(lists, with_manifests=True)
         entries: list[ManifestEntry] = []
         for name in lists:
             of_list = self.entries(name)
-            if of_list is None:
+            if of_list is None and not may_be_gone:
                 for meta in self.table.manifests.read_list(name):
                     self.table.manifests.read_manifest(meta.file_name, meta.file_size)
             entries += of_list or ()
-        return frozenset(file_key(entry) for entry in live_entries(entries))
+        return entries
 
     def names(self, snapshot: Snapshot, *, may_be_gone: bool = False) -> set[str]:
         """The names of all metadata and index files of a version that stays.

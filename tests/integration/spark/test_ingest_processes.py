@@ -20,8 +20,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from prometheus_client.parser import text_string_to_metric_families
 
 from stream_app.fileio.counted_file_io import REQUEST_KINDS
+from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.model.snapshot import SECONDS_PROPERTY, SOURCE_TIME_PROPERTY
 from stream_app.spark.epoch.epoch_seconds import recorded_parts
+from stream_app.spark.ingest.job_state import state_of
+from stream_app.spark.job_folder import Folder
 from tests.support.engines.fast_jvm import fast_jvm
 from tests.support.jobs.ingest_process import ROOT, IngestProcess, a_free_port, read_events
 from tests.support.jobs.job_bench import JobBench, change
@@ -323,7 +326,10 @@ def assert_ended_by_another(job: IngestProcess) -> None:
 
 
 def test_paimon_writes_before_during_and_after_the_job(bench: JobBench, job: IngestProcess) -> None:
-    """Its table with data in levels goes on, its commits come between, and Java continues it."""
+    """Its table with data in levels goes on, its commits come between, and Java continues it.
+
+    A service of lineage that is away is a warning of the job.
+    """
     columns = [("id", "BIGINT NOT NULL"), ("v", "STRING")]
     options = {
         "bucket": "2",
@@ -336,9 +342,13 @@ def test_paimon_writes_before_during_and_after_the_job(bench: JobBench, job: Ing
     assert {file["level"] for file in bench.java.files(bench.table)} - {0}
 
     topic = bench.topic(change(k, "job") for k in range(50))
-    running(bench, topic, source={"max-offsets-per-trigger": 25}, table={
-        f"options.{key}": value for key, value in options.items()
-    })  # fmt: skip
+    running(
+        bench,
+        topic,
+        source={"max-offsets-per-trigger": 25},
+        stream={"openlineage-url": "http://127.0.0.1:1"},
+        table={f"options.{key}": value for key, value in options.items()},
+    )
     job.start()
     job.wait_for(count("epoch"))
     for identifier in range(5, 15):  # other keys of the same buckets
@@ -346,6 +356,9 @@ def test_paimon_writes_before_during_and_after_the_job(bench: JobBench, job: Ing
         bench.send(topic, [change(k, f"job {identifier}") for k in range(50, 60)])
     job.wait_for(lambda events: sum(event.get("changes", 0) for event in events) == 150)
     assert job.stop() == 0, job.log()
+    [warning] = state_of(Folder(str(bench.folder / "checkpoint"), LocalFileIO())).warnings
+    assert "OpenLineage's service did not take an event" in warning.what
+    assert "stream.openlineage-url" in warning.fix
     expected = (
         dict.fromkeys(range(50), "job")
         | dict.fromkeys(range(50, 60), "job 14")

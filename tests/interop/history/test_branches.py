@@ -10,12 +10,14 @@ import pytest
 import stream_app
 from stream_app.app.cli.main import main
 from stream_app.errors import TableNotFoundError, UsageError
+from stream_app.filestore.versions.announcement_files import ExpiryAnnouncement
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.planning.schema.schema_changes import AddColumn
+from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.opening import create_or_open, open_for_writing, open_table
 from stream_app.table.schema.alter import alter_table
-from stream_app.table.upkeep.branches import plan_fast_forward
+from stream_app.table.upkeep.branches import fast_forward, plan_fast_forward
 from stream_app.table.upkeep.orphan_files import plan_orphans
 from tests.support.interop.compacted_tables import compact_whole
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter, by_content
@@ -158,10 +160,80 @@ def test_a_branch_without_a_tag_begins_without_rows(paimon_java: PaimonJava, tab
         plan_fast_forward(open_table(str(table)), "empty")
 
 
-def test_versions_of_a_branch_do_not_expire(table: Path) -> None:
-    side = branch_of(table, "side")
-    assert main(["expire-snapshots", side]) == 2
+def test_upkeep_of_a_branch_keeps_the_main_branch(paimon_java: PaimonJava, table: Path) -> None:
+    side, of_main = branch_of(table, "side"), read(table)
     writer = writer_of(side, "side")
     for epoch in range(20):
+        writer.write(rows(epoch, [epoch % 5]))
+    writer.commit.drain()
+    assert main(["create-tag", side, "kept"]) == 0
+    kept = read(side)
+    writer.write(rows(99, range(5)))
+    writer.commit.drain()
+    compact_whole(open_table(side))
+    assert main(["delete-tag", side, "begin"]) == 0
+    assert main(["create-tag", side, "later"]) == 0
+    assert main(["expire-snapshots", side, "--retain-max", "1", "--retain-min", "1"]) == 0
+    assert len(open_table(side).snapshots.ids()) == 1
+    assert read(table) == java_rows(paimon_java, table) == of_main
+    assert read(side) == java_rows(paimon_java, side)
+    assert main(["rollback-to", side, "--tag", "kept"]) == 0
+    assert read(side) == java_rows(paimon_java, side) == kept
+    assert set(open_table(side).tags.names()) == {"kept"}
+    paimon_java.write(side, rows(100, [100]), identifier=1000)
+    assert read(side) == java_rows(paimon_java, side) != kept
+    assert main(["delete-tag", side, "kept"]) == 0
+    sound_report(open_table(str(table)))
+    assert main(["remove-orphan-files", side, "--dry-run"]) == 2
+    assert plan_orphans(open_table(str(table)), FAR_FUTURE_MS).files == ()
+
+
+def test_the_main_branch_follows_one_whose_first_snapshots_have_expired(
+    paimon_java: PaimonJava, table: Path
+) -> None:
+    side = branch_of(table, "side")
+    writer = writer_of(side, "side")
+    for epoch in range(4):
         writer.write(rows(epoch, [epoch]))
-    assert len(open_table(side).snapshots.ids()) >= 20
+    writer.commit.drain()
+    assert main(["expire-snapshots", side, "--retain-max", "1", "--retain-min", "1"]) == 0
+    wanted = read(side)
+    assert read(table) != wanted
+    assert main(["branch", "fast-forward", str(table), "side"]) == 0
+    assert read(table) == java_rows(paimon_java, table) == wanted
+    writer_of(table, "again").write(rows(7, [7]))
+    paimon_java.write(table, rows(8, [8]), identifier=99)
+    assert read(table) == java_rows(paimon_java, table) != wanted
+    assert main(["expire-snapshots", str(table), "--retain-max", "1", "--retain-min", "1"]) == 0
+    assert read(side) == java_rows(paimon_java, side) == wanted
+    sound_report(open_table(str(table)))
+
+
+def test_a_branch_is_not_followed_while_its_snapshots_expire(table: Path) -> None:
+    side = open_table(branch_of(table, "side"))
+    first = side.snapshots.snapshot(side.snapshots.ids()[0])
+    announcement = ExpiryAnnouncement(
+        begin=1, end=first.snapshot_id, end_list=first.delta_manifest_list
+    )
+    announced = side.expiry_announcements.announce(announcement)
+    plan = plan_fast_forward(open_table(str(table)), "side")
+    with pytest.raises(UsageError, match="snapshots of the branch are expiring"):
+        fast_forward(open_table(str(table)), plan)
+    side.expiry_announcements.withdraw(announced)
+    assert side.rollback_announcements.announcements() == {}
+    fast_forward(open_table(str(table)), plan)
+
+
+def test_a_job_keeps_a_branch_small(table: Path) -> None:
+    side = branch_of(table, "side")
+    options = {"snapshot.num-retained.max": "2", "snapshot.num-retained.min": "1"}
+    of_side = open_for_writing(open_table(side).with_options(options))
+    upkeep = TableMaintenance(of_side)
+    writer = TableWriter(of_side, CompactInCaller, user="side")
+    for epoch in range(9):
+        writer.write(rows(epoch, [epoch]))
+        upkeep.after_commit()
+    upkeep.close()
+    assert len(of_side.snapshots.ids()) == 2
+    assert upkeep.metrics().failures == 0
+    sound_report(open_table(str(table)))

@@ -17,6 +17,7 @@ from stream_app.filestore.versions.snapshot_manager import SnapshotManager
 from stream_app.planning.upkeep.expire_range import Retention, expire_config
 from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
+from stream_app.table.upkeep.tags import delete_tags, plan_tag_deletion
 from tests.support.files.counting_file_io import CountingFileIO
 from tests.support.files.faulty_file_io import Fault, InjectedError, Mode
 from tests.support.histories.version_history import (
@@ -172,6 +173,37 @@ def test_what_a_branch_got_before_the_table_was_fast_forwarded_to_it_stays(tmp_p
     for number in branch.ids():
         assert rows_of(table, branch.snapshot(number)) == history.rows[str(number)], number
     assert_files_are_those_that_are_named(table)
+
+
+@pytest.mark.parametrize("kind", ["keyed", "changelog files kept", "changes kept", "deleted rows"])
+def test_branches_expire_side_by_side_and_share_files(tmp_path: Path, seed: int, kind: str) -> None:
+    history = a_history(tmp_path, kind, seed)
+    for _ in range(3):
+        history.step()
+    history.settle()
+    make_branch(history.table, "b", history.table.snapshots.ids()[-1])
+    branch = history.of_branch("b")
+    gone = dict.fromkeys(("", "b"), 0)
+    for _ in range(14):
+        one = history.rng.choice((history, branch))
+        one.step()
+        if one.rng.random() < 0.5:
+            number = one.rng.choice(one.table.snapshots.ids())
+            give_tag(one.table, f"t{number}", number)
+            one.remember()
+        one.settle()
+        if one.rng.random() < 0.6:
+            gone[one.table.branch] += expire(one.table, **one.config())
+        if one.rng.random() < 0.2 and (names := one.table.tags.names()):
+            delete_tags(one.table, plan_tag_deletion(one.table, names[:1]))
+        history.check()
+        branch.check()
+    assert all(gone.values())
+    for one in (branch, history):
+        expire(one.table, num_max=1, num_min=1)
+    history.check()
+    branch.check()
+    assert found_in(history.table) == []
 
 
 def test_a_tag_keeps_its_metadata_when_changelogs_of_an_older_producer_expire(

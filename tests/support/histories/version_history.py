@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,15 @@ class History:
     def table(self) -> FileStoreTable:
         return self.writer.table
 
+    def of_branch(self, name: str) -> History:
+        """The history of a branch that was made just now."""
+        table = self.table.open_branch(name)
+        assert table is not None
+        writer = TableWriter(table, user=name)
+        history = History(writer, deepcopy(self.changes), self.rng)
+        history.remember()
+        return history
+
     def step(self) -> None:
         keyed = self.table.schema.kind.merges_by_key
         changes = self.changes.epoch(6)
@@ -111,7 +121,7 @@ class History:
         left = set(self.table.changelogs.ids()) | set(self.table.snapshots.ids())
         seen = {number: texts for number, texts in self.changes_seen.items() if number in left}
         assert changes_of_all(self.table) == seen
-        assert_files_are_those_that_are_named(self.table)
+        assert_files_are_those_that_are_named(replace(self.table, branch=""))
 
 
 def assert_files_are_those_that_are_named(table: FileStoreTable) -> None:

@@ -7,12 +7,11 @@ when some version that is left names it. Nothing is asked of the code that expir
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 
-from stream_app.filestore.versions.snapshot_manager import SnapshotManager
-from stream_app.filestore.versions.tag_manager import TagManager
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.api.paimon_table import PaimonTable
@@ -31,18 +30,22 @@ def files_on_disk(table: FileStoreTable) -> set[str]:
     return {path.name for kind in _KINDS for path in root.rglob(kind)}
 
 
+def branches_of(table: FileStoreTable) -> list[FileStoreTable]:
+    """The main branch and the others, as tables."""
+    folders = sorted(Path(table.location, "branch").glob("branch-*"))
+    names = [folder.name.removeprefix("branch-") for folder in folders]
+    return [replace(table, branch=name) for name in ("", *names)]
+
+
 def files_that_are_named(table: FileStoreTable) -> set[str]:
-    """By a snapshot, a tag, a branch or a long-lived changelog."""
+    """By a snapshot, a tag or a long-lived changelog of a branch."""
+    return set().union(*map(_files_of_branch, branches_of(table)))
+
+
+def _files_of_branch(table: FileStoreTable) -> set[str]:
     names: set[str] = set()
     scan = FileStoreScan(table)
-    snapshots = [table.snapshots.snapshot(number) for number in table.snapshots.ids()]
-    roots = sorted(Path(table.location, "branch").glob("branch-*"))
-    for root in map(str, roots):
-        manager = SnapshotManager(table.file_io, root)
-        snapshots += [manager.snapshot(number) for number in manager.ids()]
-        tagged = [tag.snapshot for tag in TagManager(table.file_io, root).tags()]
-        names |= {name for snapshot in tagged for name in _of_version(table, snapshot)}
-    for snapshot in snapshots:
+    for snapshot in map(table.snapshots.snapshot, table.snapshots.ids()):
         names |= _of_version(table, snapshot) | _of_changelog(table, snapshot)
     for tag in table.tags.tags():
         names |= _of_version(table, tag.snapshot)
@@ -61,6 +64,10 @@ def files_that_later_changelogs_drop(table: FileStoreTable) -> set[str]:
 
     That may be the oldest snapshot, which will become one.
     """
+    return set().union(*map(_later_drops, branches_of(table)))
+
+
+def _later_drops(table: FileStoreTable) -> set[str]:
     if table.options.writes_changelog or not table.changelogs.ids():
         return set()
     scan = FileStoreScan(table)
@@ -124,8 +131,8 @@ def versions(table: FileStoreTable) -> dict[str, Snapshot]:
 
 def give_tag(table: FileStoreTable, name: str, snapshot_id: int) -> None:
     """Paimon's tag without a time to live is a copy of the snapshot's file."""
-    data = Path(table.location, "snapshot", f"snapshot-{snapshot_id}").read_bytes()
-    tag = Path(table.location, "tag", f"tag-{name}")
+    data = Path(table.version_root, "snapshot", f"snapshot-{snapshot_id}").read_bytes()
+    tag = Path(table.version_root, "tag", f"tag-{name}")
     tag.parent.mkdir(exist_ok=True)
     tag.write_bytes(data)
 

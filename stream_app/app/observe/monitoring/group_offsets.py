@@ -6,7 +6,6 @@ does not delay the job.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,9 +17,9 @@ from stream_app.app.source.broker_connection import BrokerConnection
 from stream_app.app.source.first_offsets import check_client
 from stream_app.errors import StreamAppError
 from stream_app.model.job_epoch import Offsets
+from stream_app.spark.ingest.job_state import JobWarning
 from stream_app.spark.stream.running_stream import SourceProgress
 
-_LOG = logging.getLogger("stream_app")
 PAUSE_S = 1.0
 """Least seconds between two commits; a group gets the newest offsets alone."""
 PAUSE_AFTER_ERROR_S = 30.0
@@ -63,7 +62,7 @@ class GroupOffsets(JobListener):
     _ended: threading.Event = field(init=False, default_factory=threading.Event)
     _thread: threading.Thread | None = field(init=False, default=None)
     _connection: BrokerConnection | None = field(init=False, default=None)
-    _warned: str = field(init=False, default="")
+    _error: StreamAppError | None = field(init=False, default=None)
 
     def begin(self) -> None:
         """Start committing."""
@@ -76,11 +75,22 @@ class GroupOffsets(JobListener):
         self._has_more.set()
         if self._thread is not None:
             self._thread.join(LAST_WAIT_S)
+        self.log_problem()
 
     def progress(self, progress: SourceProgress) -> None:
         """Note the offsets at which an epoch ends."""
         self._newest = progress.end_offsets
         self._has_more.set()
+
+    def problem(self) -> JobWarning | None:
+        """The error of the last commit."""
+        error = self._error
+        if error is None:
+            return None
+        return JobWarning(
+            what=f"group {self.group} is behind, and the job continues: {error.what}",
+            fix=error.fix or "correct source.group-id, or leave it out",
+        )
 
     def _commit_all(self) -> None:
         with ExitStack() as connections:
@@ -103,12 +113,10 @@ class GroupOffsets(JobListener):
                 )
             self._connection.commit_group(self.group, newest)
         except StreamAppError as error:
-            if error.what != self._warned:
-                self._warned = error.what
-                _LOG.warning("group %s is behind, and the job continues: %s", self.group, error)
+            self._error = error
             connections.close()
             self._connection = None
             self._has_more.set()
             return False
-        self._committed, self._warned = newest, ""
+        self._committed, self._error = newest, None
         return True

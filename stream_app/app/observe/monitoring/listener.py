@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from stream_app.spark.ingest.held_table import HeldTable
+from stream_app.spark.ingest.job_state import JobWarning
 from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
@@ -45,6 +46,15 @@ class JobListener:
     def looked(self) -> None:
         """Called when the job has checked its query, which it does five times a second."""
 
+    def problem(self) -> JobWarning | None:
+        """What keeps the listener from its work; None: it got through the last time."""
+        return None
+
+    def log_problem(self) -> None:
+        """Log what kept an ending listener from its work; the job's state gets no more."""
+        if (problem := self.problem()) is not None:
+            _LOG.warning("%s", problem)
+
 
 @dataclass(slots=True)
 class Listeners:
@@ -57,6 +67,11 @@ class Listeners:
         """Call each; warn once of each kind of error, because `looked` may fail all the time."""
         for listener in self.listeners:
             self.guard(listener, call)
+
+    def problems(self) -> list[JobWarning]:
+        """What keeps listeners from their work now."""
+        problems = (listener.problem() for listener in self.listeners)
+        return [problem for problem in problems if problem is not None]
 
     def guard(self, watcher: Watcher, call: Callable[[Watcher], None]) -> None:
         """Call an observer; its error is caught, because the table may have the epoch already."""

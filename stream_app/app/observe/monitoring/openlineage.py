@@ -12,9 +12,8 @@ Source: OpenLineage's specification 1-2-0 and its naming of datasets.
 
 from __future__ import annotations
 
-import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -50,11 +49,11 @@ from stream_app.errors import UsageError
 from stream_app.model.job_epoch import Offsets
 from stream_app.model.options.table_options import FILE_FORMAT
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.spark.ingest.job_state import JobWarning
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.job.table_job import TableJob
 
-_LOG = logging.getLogger("stream_app")
 PAUSE_S = 60.0
 """Least seconds between two RUNNING events."""
 LAST_WAIT_S = 15.0
@@ -106,6 +105,7 @@ class LineageEvents(JobListener):
         url: such as ``http://marquez:5000``; None: as the client's variables and file say.
         namespace: of the job.
         is_batch: whether the job ends when its source is drained.
+        hide: takes the configuration's secrets out of a text.
 
     Raises:
         UsageError: on construction; the client refuses its settings.
@@ -116,12 +116,13 @@ class LineageEvents(JobListener):
     is_batch: bool
     tables: TablesOfJob
     clock: Clock
+    hide: Callable[[str], str] = str
     _client: OpenLineageClient = field(init=False)
     _thread: ThreadPoolExecutor = field(init=False)
     _sending: Future[None] | None = field(init=False, default=None)
     _sent_at: float | None = field(init=False, default=None)
     _has_news: bool = field(init=False, default=False)
-    _is_warned: bool = field(init=False, default=False)
+    _problem: str | None = field(init=False, default=None)
     _run: Run = field(init=False)
     _offsets: Offsets = field(init=False, default_factory=dict)
     _written: dict[str, WrittenTable] = field(init=False, default_factory=dict)
@@ -162,8 +163,9 @@ class LineageEvents(JobListener):
             self._submit(self._last_event(problem)).result(LAST_WAIT_S)
             self._client.close(LAST_WAIT_S)
         except Exception as unsent:
-            self._warn(unsent)
+            self._problem = str(unsent) or type(unsent).__name__
         self._thread.shutdown(wait=False, cancel_futures=True)
+        self.log_problem()
 
     def _last_event(self, problem: str | None) -> RunEvent:
         run, state = self._run, RunState.COMPLETE
@@ -209,6 +211,16 @@ class LineageEvents(JobListener):
             )
         self._submit(event)
 
+    def problem(self) -> JobWarning | None:
+        """Why the service did not take the last event."""
+        if self._problem is None:
+            return None
+        return JobWarning(
+            what="OpenLineage's service did not take an event, and the job continues: "
+            f"{self.hide(self._problem)}",
+            fix="correct stream.openlineage-url, or leave it out; the next event has what is lost",
+        )
+
     def _submit(self, event: RunEvent) -> Future[None]:
         self._sending = self._thread.submit(self._send, event)
         return self._sending
@@ -216,15 +228,9 @@ class LineageEvents(JobListener):
     def _send(self, event: RunEvent) -> None:
         try:
             self._client.emit(event)
-        except Exception as error:
-            self._warn(error)
-
-    def _warn(self, error: Exception) -> None:
-        if not self._is_warned:
-            self._is_warned = True
-            _LOG.warning(
-                "OpenLineage's service did not take an event, and the job continues: %s", error
-            )
+            self._problem = None
+        except Exception as error:  # its transports raise errors of many kinds
+            self._problem = str(error) or type(error).__name__
 
     def _event(self, state: RunState, run: Run) -> RunEvent:
         kind = "BATCH" if self.is_batch else "STREAMING"

@@ -31,6 +31,7 @@ from stream_app.app.observe.monitoring.listener import JobListener, Listeners
 from stream_app.clock import Clock
 from stream_app.http_request import opened
 from stream_app.spark.ingest.held_table import HeldTable
+from stream_app.spark.ingest.job_state import JobWarning
 from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.task_errors import readable_error
@@ -106,6 +107,7 @@ class Webhook(JobListener):
     _held: set[str] = field(init=False, default_factory=set)
     _ended: threading.Event = field(init=False, default_factory=threading.Event)
     _thread: threading.Thread | None = field(init=False, default=None)
+    _problem: str | None = field(init=False, default=None)
 
     def begin(self) -> None:
         """Start sending."""
@@ -155,6 +157,12 @@ class Webhook(JobListener):
         """Send notices of quarantined records that have become due."""
         self._notify_of_growth()
 
+    def problem(self) -> JobWarning | None:
+        """Why the receiver did not take the last notice."""
+        if self._problem is None:
+            return None
+        return JobWarning(what=self._problem, fix="correct stream.webhook-url, or leave it out")
+
     def _notify_of_growth(self, *, at_once: bool = False) -> None:
         """Send a notice of the records quarantined since the last one; two threads may call it."""
         now = self.clock.steady_seconds()
@@ -190,6 +198,7 @@ class Webhook(JobListener):
             try:
                 request = self.receiver.request(notice)
                 with opened(request, timeout_s=self.timeout_s):
+                    self._problem = None
                     return
             except HTTPError as error:
                 error.close()
@@ -200,7 +209,8 @@ class Webhook(JobListener):
             if is_refused or pause_s is None:
                 break
             self._ended.wait(pause_s)  # a job that ends does not rest between attempts
-        _LOG.warning("the webhook did not take a notice of %r: %s", notice["event"], problem)
+        self._problem = f"the webhook did not take a notice of {notice['event']!r}: {problem}"
+        _LOG.warning("%s", self._problem)
 
 
 @contextmanager

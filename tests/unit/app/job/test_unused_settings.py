@@ -9,18 +9,18 @@ from threading import Lock
 import pytest
 
 from stream_app.app.config.sync_config import OneSetting
+from stream_app.app.job.between_epochs import BetweenEpochs
 from stream_app.app.job.unused_settings import UnusedSettings
 from stream_app.spark.ingest.job_state import state_of
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.messages.database_topic import creates
 
 
-def an_unused(job: DatabaseJob, lock: Lock, expectations: tuple[str, ...] = ()) -> UnusedSettings:
+def an_unused(job: DatabaseJob, expectations: tuple[str, ...] = ()) -> UnusedSettings:
     return UnusedSettings(
         named=job.sync.named_tables(),
         idle_expectations=lambda: expectations,
         state=job.tables.state,
-        lock=lock,
     )
 
 
@@ -29,10 +29,10 @@ def test_a_table_that_no_message_belongs_to(
 ) -> None:
     names = ("order", "orders", "nothing_like_it")
     job = DatabaseJob(tmp_path, tables={f"{name}.filter": OneSetting("id > 0") for name in names})
-    unused = an_unused(job, Lock())
+    unused = an_unused(job)
     job.run(*creates("shop.orders", [1]), *creates("shop.items", [1]))
     done: list[int] = []
-    call = unused.behind(done.append)
+    call = BetweenEpochs(Lock()).behind(done.append, unused.check)
     for time in range(2):
         call(time)
     assert done == [0, 1]
@@ -50,12 +50,14 @@ def test_a_table_that_no_message_belongs_to(
 def test_while_an_epoch_is_committed_the_check_waits_for_the_next_time(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path, tables={"order.filter": OneSetting("id > 0")})
     lock = Lock()
-    unused = an_unused(job, lock)
+    unused = an_unused(job)
     job.run(*creates("shop.orders", [1]))
+    done: list[int] = []
+    call = BetweenEpochs(lock).behind(done.append, unused.check)
     with lock:
-        unused.check()
-    assert state_of(job.checkpoint).warnings == ()
-    unused.check()
+        call(0)
+    assert (done, state_of(job.checkpoint).warnings) == ([0], ())
+    call(1)
     assert len(state_of(job.checkpoint).warnings) == 1
 
 
@@ -63,13 +65,13 @@ def test_before_the_first_message_nothing_is_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     job = DatabaseJob(tmp_path, tables={"orders.filter": OneSetting("id > 0")})
-    an_unused(job, Lock()).check()
+    an_unused(job).check()
     assert caplog.records == []
 
 
 def test_an_expectation_that_judges_no_table(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path)
-    unused = an_unused(job, Lock(), ("positive-amount",))
+    unused = an_unused(job, ("positive-amount",))
     job.run(*creates("shop.orders", [1]))
     unused.check()
     [warning] = state_of(job.checkpoint).warnings

@@ -163,6 +163,23 @@ def test_a_service_that_is_away_is_told_once_and_changes_nothing(
     assert caplog.text.count("OpenLineage's service did not take an event") == 1
 
 
+def test_a_problem_lasts_until_the_service_takes_an_event(job: TableJob) -> None:
+    with http_receiver(400) as refusing:
+
+        def look(watched: WatchedJob) -> None:
+            listeners = watched.events.listeners
+            while not listeners.problems():
+                time.sleep(0.01)
+            [problem] = listeners.problems()
+            assert "OpenLineage's service did not take an event" in problem.what
+            assert "quince" not in problem.what
+            while listeners.problems():
+                watched.events.looked(True)
+                time.sleep(0.01)
+
+        run(f"{refusing.url}/quince", job, look)
+
+
 def test_the_service_may_come_from_the_client_s_variables(
     receiver: HttpReceiver, job: TableJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -128,13 +128,14 @@ def test_a_passing_warning_ends_with_its_cause(
     stays = JobWarning(what="no numbers", fix="set stream.metrics-port")
     lags = JobWarning(table="db.t", what="Iceberg's readers lag", fix="correct the cause")
     file.warn([stays])
-    file.note_passing([lags])
-    file.note_passing([lags])
+    file.note_passing("callbacks", [lags])
+    file.note_passing("callbacks", [lags])
+    file.note_passing("services", [])
     assert state_of(file.folder).warnings == (stays, lags)
     assert caplog.text.count("Iceberg's readers lag") == 1
-    file.note_passing([])
+    file.note_passing("callbacks", [])
     assert state_of(file.folder).warnings == (stays,)
-    file.note_passing([lags])
+    file.note_passing("callbacks", [lags])
     assert caplog.text.count("Iceberg's readers lag") == 2
 
 

@@ -32,8 +32,8 @@ the name in single quotes.
 
 fast-forward makes the main branch what the branch is. It deletes the main branch's snapshots and
 tags behind the one at which the branch began, for good; stop the table's writers first. What a
-deleted branch leaves are orphans (stream-app remove-orphan-files). Versions of a branch do not
-expire.
+deleted branch leaves are orphans (stream-app remove-orphan-files). Upkeep of one branch keeps what
+the others need.
 
 examples:
   stream-app create-tag warehouse/shop.db/orders before

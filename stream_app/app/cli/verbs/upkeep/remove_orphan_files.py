@@ -20,7 +20,7 @@ from stream_app.table.upkeep.orphan_files import (
     plan_orphans,
     time_of_age,
 )
-from stream_app.table.upkeep.upkeep_refusals import check_expirable
+from stream_app.table.upkeep.upkeep_refusals import check_expirable, check_is_main
 
 DESCRIPTION = "Delete orphans: files of crashes that no version names, and empty folders."
 EPILOG = """\
@@ -71,7 +71,8 @@ def run(args: argparse.Namespace) -> int:
     """Delete orphans.
 
     Raises:
-        UsageError: the age is no duration, or so short that files of a living writer could go.
+        UsageError: the table is a branch; or the age is no duration, or so short that files of a
+            living writer could go.
         UnsupportedTableError: we would not find the table's files.
         CorruptFileError: a version cannot be read completely, so its files cannot be determined.
     """
@@ -83,6 +84,7 @@ def run(args: argparse.Namespace) -> int:
             fix="give 1h or more; or stop all jobs of the table and add --no-writers",
         )
     table = named_table(args.table)
+    check_is_main(table)
     check_expirable(table)
     try:
         before_ms = time_of_age(table, age_ms)
