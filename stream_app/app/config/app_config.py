@@ -287,7 +287,7 @@ def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tupl
         if len(chosen) != 1:
             not_both = ", not both" if chosen else ""
             yield "source.topics", f"give either topics or topic-pattern{not_both}"
-    yield from _load_problems(source, given)
+    yield from _load_problems(config, given)
     for key in sorted(SET_BY_SPARK.keys() & source.kafka_options.keys()):
         yield f"source.kafka.{key}", f"cannot be set: {SET_BY_SPARK[key]}"
     applies_truncate = source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value
@@ -298,13 +298,16 @@ def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tupl
     yield from config.tables.format_problems()
 
 
-def _load_problems(source: SourceConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
+def _load_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
     """Problems of a first load from a database: (key, problem)."""
+    source = config.source
     if source.snapshot_from is None:
         for key in sorted(given):
             if key.startswith("source.snapshot-"):
                 yield key, "needs source.snapshot-from, the URL of the database"
         return
+    if config.tables.is_of_many:
+        yield _LOAD, "is for a job of one table, [table]"
     if source.kind is not SourceKind.KAFKA:
         yield _LOAD, "is for topics: they bring the changes behind the database's rows"
     if source.reader is TopicReader.SPARK:

@@ -55,7 +55,7 @@ class LoadPlan:
         return self.epochs[epoch] if 0 <= epoch < len(self.epochs) else ()
 
     def progress(self, epoch: int) -> str:
-        """Describe an epoch of the load for people."""
+        """Describe an epoch of the load for people; all begin with these words."""
         relations = ", ".join(dict.fromkeys(part.relation for part in self.parts_of(epoch)))
         return f"first load: epoch {epoch + 1} of {len(self.epochs)}, of {relations}"
 

@@ -51,6 +51,13 @@ MEANINGS = {
     'such as `{"orders": 1764230400000}` or `{"orders": {"0": 1764230400000}}`.',
     "source.group-id": "A consumer group. A new job begins at its offsets, and where it has none "
     "at `starting-offsets`. The group gets the job's offsets, for tools that watch lag.",
+    "source.snapshot-from": "JDBC URL of the database whose rows a new job reads first, without a "
+    "password: `jdbc:postgresql://db:5432/shop?user=me`, `jdbc:mysql://…` or `jdbc:mariadb://…` "
+    "([first load](first-load.md)). Then the job reads the topics, from their ends of that moment.",
+    "source.snapshot-password": "The user's password; absent: `PGPASSWORD` or `MYSQL_PWD`.",
+    "source.snapshot-table": "The table of the database, `TABLE` or `SCHEMA.TABLE`; absent: it has "
+    "the name of the job's table.",
+    "source.snapshot-rows": "Most rows that a task reads of a table at once.",
     "source.max-offsets-per-trigger": "Most records of an epoch; absent: all of the moment.",
     "source.min-partitions": "Least number of tasks that read; absent: one for each core.",
     "source.fail-on-data-loss": "Stop when the topic has dropped unread records.",

@@ -39,8 +39,11 @@ from stream_app.errors import UnsupportedTableError, WrongSourceError
 from stream_app.jdbc import POSTGRESQL, SERVERS, JdbcUrl, parse_jdbc_url
 from stream_app.model.schema.data_type import DataType
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
+from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.job_folder import Folder
 from stream_app.spark.load.database_rows import DatabaseRows
-from stream_app.spark.load.load_plan import KeyValues, LoadPart, LoadPlan
+from stream_app.spark.load.load_plan import KeyValues, LoadPart, LoadPlan, read_load
+from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger("stream_app")
@@ -114,6 +117,15 @@ class FirstLoad:
             fix="start Debezium's connector first, with snapshot.mode = no_data; the user needs "
             "the right to see it (MySQL and MariaDB: PROCESS)",
         )
+
+
+def load_progress(checkpoint: Folder) -> Iterator[str]:
+    """The epoch of a first load that a job has reached, for people; nothing if no load lasts."""
+    load, newest = read_load(checkpoint), EpochLogWriter(checkpoint).newest()
+    epoch = 0 if newest is None else newest
+    is_done = EpochLog(checkpoint, goes_back=True).is_done(epoch)
+    if load is not None and epoch + is_done < len(load.epochs):
+        yield load.progress(epoch + is_done)
 
 
 def database_of(source: SourceConfig) -> JdbcUrl:
