@@ -172,11 +172,25 @@ REFUSALS: tuple[OptionRefusal, ...] = (
 """The options that refuse a table, by key."""
 
 
+def _by_key(purpose: Purpose) -> dict[str, list[OptionRefusal]]:
+    """The refusals for a purpose, by their whole key; those about several keys have the key ""."""
+    by_key: dict[str, list[OptionRefusal]] = {"": []}
+    for refusal in REFUSALS:
+        if purpose in refusal.purposes:
+            key = "" if "*" in refusal.key or refusal.key.endswith(".") else refusal.key
+            by_key.setdefault(key, []).append(refusal)
+    return by_key
+
+
+_REFUSALS_FOR = {purpose: _by_key(purpose) for purpose in Purpose}
+
+
 def refusals(options: Mapping[str, str], purpose: Purpose) -> Iterator[tuple[str, OptionRefusal]]:
     """The keys that refuse a table for a purpose, in the table's order, each with the reason."""
+    by_key = _REFUSALS_FOR[purpose]
     for key, value in options.items():
-        for refusal in REFUSALS:
-            if purpose in refusal.purposes and refusal.is_of(key) and refusal.values.holds(value):
+        for refusal in (*by_key.get(key, ()), *by_key[""]):
+            if refusal.is_of(key) and refusal.values.holds(value):
                 yield key, refusal
 
 

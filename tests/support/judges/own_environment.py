@@ -1,4 +1,7 @@
-"""Virtual environments of judges that pin other libraries than ours: .venvs/NAME, made once."""
+"""Virtual environments of judges that pin other libraries than ours: .venvs/NAME, made once.
+
+The pip of this environment fills them, and compiles nothing: a judge imports a small part of them.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +30,10 @@ def python_of(name: str, lock_list: Path) -> Path:
 
 
 def _make(environment: Path, lock_list: Path) -> None:
-    venv.create(environment, clear=True, with_pip=True)
+    venv.create(environment, clear=True, with_pip=False)
     interpreter = environment / "bin" / "python"
-    command = [interpreter, "-m", "pip", "install", "--no-deps", "--quiet", "-r", lock_list]
+    command = [sys.executable, "-m", "pip", "--python", interpreter, "install", "--no-deps"]
+    command += ["--no-compile", "--disable-pip-version-check", "--quiet", "-r", lock_list]
     pip = subprocess.run(
         [str(part) for part in command], capture_output=True, text=True, check=False
     )
