@@ -74,22 +74,33 @@ class ImageCells:
 
     def column(self, at: int, images: int, kind: int, target: pa.DataType) -> pa.Array:
         """A column of the first images, whose cells are of this kind: an array of the type."""
-        valid, numbers = self.valid[at, :images] == VALUE, self.numbers[at, :images]
-        bits = self.bits(at, images)
         if kind in (TEXT, NUMBER_TEXT):
-            lengths = self.lengths[at, :images]
-            if bits is not None:
-                lengths = np.where(valid, lengths, 0)
-            texts = _texts(numbers, lengths, valid, bits)
+            texts = self.texts(at, images)
             return texts if kind == TEXT else texts.cast(target)
+        bits, numbers = self.bits(at, images), self.numbers[at, :images]
         if kind == TRUTH:
             truths = pa.py_buffer(np.packbits(numbers != 0, bitorder="little"))
             return pa.Array.from_buffers(target, images, [bits, truths])
-        if kind >= WIDE:
-            numbers = np.stack([numbers, np.where(valid, self.highs[at, :images], 0)], axis=1)
-        elif kind != WHOLE:
-            numbers = np.stack([numbers, numbers >> 63], axis=1)
+        if kind != WHOLE:
+            return self.decimals(at, images, target, is_wide=kind >= WIDE)
         return pa.Array.from_buffers(target, images, [bits, pa.py_buffer(numbers)])
+
+    def texts(self, at: int, images: int) -> pa.Array:
+        """A column of texts, strings that nothing has checked for UTF-8 here."""
+        valid, lengths = self.valid[at, :images] == VALUE, self.lengths[at, :images]
+        bits = self.bits(at, images)
+        if bits is not None:
+            lengths = np.where(valid, lengths, 0)
+        return _texts(self.numbers[at, :images], lengths, valid, bits)
+
+    def decimals(self, at: int, images: int, target: pa.DataType, *, is_wide: bool) -> pa.Array:
+        """A column of the unscaled numbers of decimals, whatever the precision of the type."""
+        numbers = self.numbers[at, :images]
+        highs = numbers >> 63
+        if is_wide:
+            highs = np.where(self.valid[at, :images] == VALUE, self.highs[at, :images], 0)
+        both = pa.py_buffer(np.stack([numbers, highs], axis=1))
+        return pa.Array.from_buffers(target, images, [self.bits(at, images), both])
 
 
 def _texts(places: Int64s, lengths: Int32s, valid: Bools, bits: pa.Buffer | None) -> pa.Array:

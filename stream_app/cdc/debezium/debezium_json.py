@@ -59,7 +59,7 @@ from stream_app.cdc.debezium.schema import (
 )
 from stream_app.cdc.debezium.source_survey import survey
 from stream_app.cdc.json_records.decoder import SAMPLE_ROWS, Group, ShapeDecoder
-from stream_app.cdc.json_records.decoder_choice import compiled_columns
+from stream_app.cdc.json_records.decoder_choice import compiled_forms
 from stream_app.cdc.json_records.layout_choice import LayoutChoice
 from stream_app.cdc.json_records.options import column_readings
 from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords, Index
@@ -179,11 +179,11 @@ class DebeziumJson:
         if prefix not in self._groups:
             readings = self._read_by(self._schemas.get(prefix, self._fields))
             fingerprint = hashlib.sha256(prefix).hexdigest()
-            parser = compiled_columns(self._options.decoder)
+            forms = compiled_forms(self._options.decoder)
             self._groups[prefix] = FramedGroup(
                 readings,
                 fingerprint=fingerprint,
-                compiled=None if parser is None else LayoutChoice(parser),
+                compiled=None if forms is None else LayoutChoice(forms.images),
             )
         return self._groups[prefix]
 

@@ -18,7 +18,7 @@ from stream_app.errors import UsageError
 from stream_app.model.options.option import TEXT, Option
 
 if TYPE_CHECKING:
-    from stream_app.cdc.compiled import image_columns
+    from stream_app.cdc.compiled.compiled_forms import CompiledForms
 
 DECODER = "decoder"
 AUTO, COMPILED, ARRAYS = "auto", "compiled", "arrays"
@@ -30,11 +30,11 @@ DECODER_OPTION: Option[Any] = Option(
     "NumPy and Arrow. `auto` takes machine code where the extra is installed. The rows are equal.",
     only=(AUTO, COMPILED, ARRAYS),
 )
-_MODULE = "stream_app.cdc.compiled.image_columns"
+_MODULE = "stream_app.cdc.compiled.compiled_forms"
 
 
-def compiled_columns(wanted: str) -> type[image_columns.ImageLayout] | None:
-    """The compiled parser of images; None: NumPy and Arrow parse instead.
+def compiled_forms(wanted: str) -> type[CompiledForms] | None:
+    """The compiled decoders; None: NumPy and Arrow decode instead.
 
     Args:
         wanted: value of the option `DECODER`.
@@ -44,42 +44,42 @@ def compiled_columns(wanted: str) -> type[image_columns.ImageLayout] | None:
     """
     if wanted == ARRAYS:
         return None
-    parser, problem = _imported()
-    if parser is None and wanted == COMPILED:
+    forms, problem = _imported()
+    if forms is None and wanted == COMPILED:
         raise UsageError(
             f"{DECODER} = {COMPILED}: {problem}",
             fix="install it with pip install 'stream_app[compiled]', or take decoder = auto",
         )
-    return parser
+    return forms
 
 
 def decoder_in_use(wanted: str) -> str:
     """The decoder that runs, and why not the compiled one: a part of a log line.
 
     Raises:
-        UsageError: as `compiled_columns` does.
+        UsageError: as `compiled_forms` does.
     """
-    if compiled_columns(wanted) is not None:
+    if compiled_forms(wanted) is not None:
         return f"machine code ({_imported()[1]})"
     return "arrays" if wanted == ARRAYS else f"arrays ({_imported()[1]})"
 
 
 def compile_ahead() -> None:
     """Compile or load the machine code, if there is any."""
-    parser = compiled_columns(AUTO)
-    if parser is not None:
-        parser.compile()
+    forms = compiled_forms(AUTO)
+    if forms is not None:
+        forms.compile()
 
 
 @functools.cache
-def _imported() -> tuple[type[image_columns.ImageLayout] | None, str]:
-    """The parser and Numba's version, or the reason why they are missing."""
+def _imported() -> tuple[type[CompiledForms] | None, str]:
+    """The decoders and Numba's version, or the reason why they are missing."""
     try:
         module = importlib.import_module(_MODULE)
     except ImportError as error:
         missing = f"the package {error.name} is missing" if error.name else str(error)
         return None, missing
-    return module.ImageLayout, f"Numba {version('numba')}"
+    return module.CompiledForms, f"Numba {version('numba')}"
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from stream_app.cdc.ddl_messages import DdlOf
 from stream_app.cdc.json_records.changed_columns import first_of_each
 from stream_app.cdc.json_records.compiled_messages import parse_messages
 from stream_app.cdc.json_records.decoder import Group, ShapeDecoder, ValueReads
-from stream_app.cdc.json_records.decoder_choice import ARRAYS, DECODER, compiled_columns
+from stream_app.cdc.json_records.decoder_choice import ARRAYS, DECODER, compiled_forms
 from stream_app.cdc.json_records.description import describe, versions
 from stream_app.cdc.json_records.dialect import (
     Change,
@@ -100,13 +100,13 @@ class ChangeFormat(ValueReads):
             cut=self._policy.cut,
         )
         self._group = Group(self._table.readings)
-        parser = compiled_columns(options.values.get(DECODER, ARRAYS))
+        forms = compiled_forms(options.values.get(DECODER, ARRAYS))
         decimals_of_keys = any(
             reading.holds_decimals and reading.name in dialect.key_columns
             for reading in self._table.readings
         )  # for which the parser of keys has another type
         leaves_all = decimals_of_keys or self._policy.looks_at_each
-        self._compiled = None if parser is None or leaves_all else LayoutChoice(parser)
+        self._compiled = None if forms is None or leaves_all else LayoutChoice(forms.images)
 
     @property
     def reads_keys(self) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import Bools, children_of, valid_of
+from stream_app.arrow_buffers import Bools, Int64s, children_of, valid_of
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind
 from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.changed_columns import filled_up, ops_of, rows_with, sent_nulls
@@ -107,15 +107,14 @@ class OggDialect(dialect.Dialect):
         self, messages: dialect.ParsedMessages, table: dialect.Table, kinds: Sequence[JsonKind]
     ) -> dialect.Parsed:
         """See `dialect.Dialect`."""
-        values = messages.values
         name, kind, before, after = messages.columns
         ops = ops_of(kind, _OPS)
         is_update, is_delete = ops == UPDATE, ops == DELETE
         odd = ops == 0
         odd |= ~is_delete & ~valid_of(after)
         odd |= (is_update | is_delete) & ~valid_of(before)
-        odd[rows_with(values, _MARK.encode())] = True
-        old, new = children_of(before), children_of(after)
+        odd[rows_with(messages.values, _MARK.encode())] = True
+        old = children_of(before)
         for reading, column in zip(table.readings, old, strict=True):
             if reading.is_key:
                 odd |= is_update & ~valid_of(column)
@@ -125,28 +124,26 @@ class OggDialect(dialect.Dialect):
             has_after=~is_delete,
             kinds=kinds,
             before=old,
-            after=self._whole(values, is_update & ~odd, table, old, new, odd),
+            after=self._whole(messages, is_update & ~odd, table, odd),
             suspects=odd,
             tables=(name,) if table.reads_tables else (),
         )
         return dialect.Parsed(images)
 
     def _whole(
-        self,
-        values: pa.Array,
-        updates: Bools,
-        table: dialect.Table,
-        old: list[pa.Array],
-        new: list[pa.Array],
-        odd: Bools,
+        self, messages: dialect.ParsedMessages, updates: Bools, table: dialect.Table, odd: Bools
     ) -> list[pa.Array]:
         """Complete the after-images of updates; notes updates that lack a column."""
-        lacking: Bools = np.zeros(len(values), np.bool_)
+        *_, before, after = messages.columns
+        old, new = children_of(before), children_of(after)
+        lacking: Bools = np.zeros(len(updates), np.bool_)
         for column in new:
             lacking |= ~valid_of(column)
         lacking &= updates
         if not lacking.any():
             return new
+        if messages.nulls is not None:  # where both images lack a column, others are compared
+            lacking &= _in_neither(old, new, messages.nulls)
 
         def after_of(document: Any, row: int) -> Iterator[tuple[int, Mapping[str, Any]]]:
             before, after = document["before"], document["after"]
@@ -154,8 +151,9 @@ class OggDialect(dialect.Dialect):
             yield row, after
 
         names = [reading.name for reading in table.readings]
-        nulls, unreadable = sent_nulls(values, np.flatnonzero(lacking), names, after_of)
+        sent, unreadable = sent_nulls(messages.values, np.flatnonzero(lacking), names, after_of)
         odd[unreadable] = True
+        nulls = sent if messages.nulls is None else messages.nulls["after"]
         # Only updates are filled up: elsewhere a null is a value.
         others = pa.array(~updates)
         old = [pc.if_else(others, pa.scalar(None, column.type), column) for column in old]
@@ -192,6 +190,19 @@ class OggDialect(dialect.Dialect):
                 )
             record = RecordImages("u", before, _updated(before or {}, after or {}, table))
         return dialect.Change((record,), name)
+
+
+def _in_neither(
+    old: Sequence[pa.Array], new: Sequence[pa.Array], nulls: Mapping[str, Sequence[Int64s]]
+) -> Bools:
+    """The mask of the messages of which both images lack the same column."""
+    lack_one: Bools = np.zeros(len(new[0]), np.bool_)
+    for before, after, *written in zip(old, new, nulls["before"], nulls["after"], strict=True):
+        lack_it = ~(valid_of(before) | valid_of(after))
+        for rows in written:
+            lack_it[rows] = False
+        lack_one |= lack_it
+    return lack_one
 
 
 def _updated(before: Image, after: Image, table: dialect.Table) -> Image:

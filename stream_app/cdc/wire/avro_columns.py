@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +18,49 @@ from stream_app.cdc.columns.base64_columns import reversed_bytes
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.columns.decimal_columns import decimals_from_bytes, parsed_as, plain_texts
 from stream_app.cdc.columns.time_columns import cast_isolating
+from stream_app.cdc.wire.avro_types import AvroType
 from stream_app.cdc.wire.value_cursor import AvroValues, ValueCursor
 
 _NUMBERS = frozenset({Family.INTEGER, Family.STRING, Family.DATE, Family.TIME, Family.TIMESTAMP})
 _TEXTS = frozenset({*_NUMBERS, Family.FLOAT, Family.BOOLEAN, Family.BINARY, Family.NESTED}) - {
     Family.INTEGER
 }
+
+
+class AvroLeaf(Protocol):
+    """The values of one type that is no record, in m messages."""
+
+    @property
+    def of(self) -> AvroType:
+        """Their type."""
+        ...
+
+    def numbers(self) -> pa.Array:
+        """The values of numbers, truth values or enums: int64, boolean, float or double [m]."""
+        ...
+
+    def binary(self) -> pa.Array:
+        """The bytes of texts and bytes: binary [m]."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptValues:
+    """The values of messages that are not broken; implements `AvroLeaf`."""
+
+    of: AvroType
+    walk: ValueCursor
+    values: AvroValues
+    kept: Bools
+
+    def numbers(self) -> pa.Array:
+        """See `AvroLeaf`."""
+        assert self.values.numbers is not None
+        return pa.array(self.values.numbers[self.kept[self.values.rows]])
+
+    def binary(self) -> pa.Array:
+        """See `AvroLeaf`."""
+        return self.walk.binary(self.values, self.kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +111,7 @@ def wire_column(
             if convert is None or values.of is None or values.of.kind == "null":
                 odd[places] = values.of is None or values.of.kind != "null"
             else:
-                wire = as_wire(walk, values, kept)
+                wire = as_wire(_KeptValues(values.of, walk, values, kept))
                 odd[places[~valid_of(wire)]] = True
                 column = _at(wire, places, image_count)
         columns.append(column)
@@ -89,7 +126,32 @@ def _at(values: pa.Array, places: Int64s, count: int) -> pa.Array:
     )
 
 
-AsWire = Callable[[ValueCursor, AvroValues, Bools], pa.Array]
+def leaf_column(reading: ColumnReading, leaf: AvroLeaf, present: Bools) -> WireColumn:
+    """Make the column of s images.
+
+    Args:
+        reading: one that `reads_leaf` accepts.
+        leaf: a value of each image, or null.
+        present: bool [s]; which images have a value.
+    """
+    convert = _conversion(reading, leaf.of.kind)
+    odd: Bools = np.zeros(len(present), np.bool_)
+    if convert is None:
+        kind = reading.usual_kind()
+        return WireColumn(reading, kind, pa.nulls(len(odd), _null_type(reading, kind)), odd)
+    kind, as_wire, reading, _ = convert
+    wire = as_wire(leaf)
+    if wire.null_count > len(present) - np.count_nonzero(present):
+        odd = present & ~valid_of(wire)
+    return WireColumn(reading, kind, wire, odd)
+
+
+def reads_leaf(reading: ColumnReading, of: AvroType) -> bool:
+    """Whether values of this type are read in columns."""
+    return of.kind == "null" or _conversion(reading, of.kind) is not None
+
+
+AsWire = Callable[[AvroLeaf], pa.Array]
 _Conversion = tuple[JsonKind, AsWire, ColumnReading, pa.DataType]
 
 
@@ -122,8 +184,8 @@ def _of_text(reading: ColumnReading, avro: str) -> _Conversion | None:
     if reading.family is Family.DECIMAL and reading.encoding is not Encoding.BASE64:
         wide = parsed_as(reading.arrow_type)
 
-        def decimals(walk: ValueCursor, values: AvroValues, kept: Bools) -> pa.Array:
-            return cast_isolating(as_wire(walk, values, kept), wide)
+        def decimals(leaf: AvroLeaf) -> pa.Array:
+            return cast_isolating(as_wire(leaf), wide)
 
         return JsonKind.STRING, decimals, reading, wide
     if reading.family in _TEXTS and reading.encoding is not Encoding.BASE64:
@@ -137,8 +199,8 @@ def _of_bytes(reading: ColumnReading) -> _Conversion | None:
     if reading.family is Family.BINARY and reading.encoding is not Encoding.TEXT:
         is_reversed = reading.encoding is Encoding.BASE64_LITTLE_ENDIAN
 
-        def raw(walk: ValueCursor, values: AvroValues, kept: Bools) -> pa.Array:
-            binary = walk.binary(values, kept)
+        def raw(leaf: AvroLeaf) -> pa.Array:
+            binary = leaf.binary()
             return reversed_bytes(binary) if is_reversed else binary
 
         # Not text, so nothing is to be decoded.
@@ -150,40 +212,42 @@ def _of_bytes(reading: ColumnReading) -> _Conversion | None:
         target = reading.arrow_type
         wide = parsed_as(target)
 
-        def decimals(walk: ValueCursor, values: AvroValues, kept: Bools) -> pa.Array:
-            return decimals_from_bytes(walk.binary(values, kept), scale, target)[0].cast(wide)
+        def decimals(leaf: AvroLeaf) -> pa.Array:
+            return decimals_from_bytes(leaf.binary(), scale, target)[0].cast(wide)
 
         as_number = reading.with_encoding(Encoding.NUMBER)
         return JsonKind.NUMBER, decimals, as_number, wide
     if reading.family in (Family.STRING, Family.INTEGER, Family.FLOAT):
 
-        def texts(walk: ValueCursor, values: AvroValues, kept: Bools) -> pa.Array:
-            return plain_texts(walk.binary(values, kept), scale)[0]
+        def texts(leaf: AvroLeaf) -> pa.Array:
+            return plain_texts(leaf.binary(), scale)[0]
 
         return JsonKind.STRING, texts, reading.with_encoding(Encoding.TEXT), pa.string()
     return None
 
 
 def _numbers(kind: pa.DataType) -> AsWire:
-    def as_wire(_: ValueCursor, values: AvroValues, kept: Bools) -> pa.Array:
-        assert values.numbers is not None
-        numbers = pa.array(values.numbers[kept[values.rows]])
+    def as_wire(leaf: AvroLeaf) -> pa.Array:
+        numbers = leaf.numbers()
         return numbers if numbers.type == kind else numbers.cast(kind, safe=False)
 
     return as_wire
 
 
-def _texts(walk: ValueCursor, values: AvroValues, kept: Bools) -> pa.Array:
+def _texts(leaf: AvroLeaf) -> pa.Array:
     # What is not UTF-8 becomes null.
-    return cast_isolating(walk.binary(values, kept), pa.string())
+    return cast_isolating(leaf.binary(), pa.string())
 
 
-def _symbols(_: ValueCursor, values: AvroValues, kept: Bools) -> pa.Array:
-    assert values.numbers is not None
-    assert values.of is not None
-    symbols = pa.array(values.of.symbols, pa.string())
-    chosen = values.numbers[kept[values.rows]].astype(np.int64)
+def _symbols(leaf: AvroLeaf) -> pa.Array:
+    symbols = pa.array(leaf.of.symbols, pa.string())
+    chosen = leaf.numbers().fill_null(-1).to_numpy()
     return values_at(symbols, np.where(chosen < len(symbols), np.maximum(chosen, -1), -1))
+
+
+def leaf_texts(leaf: AvroLeaf) -> pa.Array:
+    """The text of each value, null where it is none: strings [m]."""
+    return (_symbols if leaf.of.kind == "enum" else _texts)(leaf)
 
 
 def texts_of(values: AvroValues | None, walk: ValueCursor, kept: Bools) -> pa.Array:
@@ -191,5 +255,5 @@ def texts_of(values: AvroValues | None, walk: ValueCursor, kept: Bools) -> pa.Ar
     count = len(kept)
     if values is None or values.of is None or values.of.kind not in ("string", "enum"):
         return pa.nulls(count, pa.string())
-    texts = (_texts if values.of.kind == "string" else _symbols)(walk, values, kept)
+    texts = leaf_texts(_KeptValues(values.of, walk, values, kept))
     return _at(texts, values.rows[kept[values.rows]], count)

@@ -22,8 +22,7 @@ from stream_app.arrow_buffers import (
     Bools,
     Bytes,
     Int64s,
-    bytes_of,
-    offsets_of,
+    own_bytes,
     slices_of,
 )
 from stream_app.cdc.wire.avro_types import AvroType
@@ -60,8 +59,8 @@ class AvroValues:
 
 def cursor_over(messages: pa.Array, root: AvroType) -> tuple[ValueCursor, AvroValues]:
     """The values of messages in the wire format: binary [n], all of one schema."""
-    offsets = offsets_of(messages).astype(np.int64)
-    walk = ValueCursor(bytes_of(messages)[: offsets[-1]], offsets[:-1] + HEAD.size, offsets[1:])
+    data, offsets = own_bytes(messages)
+    walk = ValueCursor(data, offsets[:-1] + HEAD.size, offsets[1:])
     return walk, walk.read(root, np.arange(len(messages)))
 
 

@@ -52,8 +52,10 @@ def schema_numbers(values: pa.Array) -> Int64s:
     numbers: Int64s = np.full(len(values), -1, np.int64)
     rows = np.flatnonzero(lengths_of(values) >= HEAD.size)
     rows = rows[data[offsets[rows]] == MAGIC]
-    head = data[offsets[rows][:, None] + np.arange(1, HEAD.size)]
-    numbers[rows] = np.ascontiguousarray(head).view(">u4")[:, 0]
+    if len(rows):
+        # At each byte the number that begins there.
+        numbered = np.ndarray(len(data) - 3, ">u4", data, strides=(1,))
+        numbers[rows] = numbered[offsets[rows] + 1]
     return numbers
 
 
@@ -64,6 +66,9 @@ def by_number(numbers: Int64s) -> Iterator[tuple[int, Int64s]]:
         numbers: int64 [n].
     """
     if not len(numbers):
+        return
+    if (numbers == numbers[0]).all():
+        yield int(numbers[0]), np.arange(len(numbers))
         return
     order = np.argsort(numbers, kind="stable")
     begins = np.flatnonzero(np.diff(numbers[order], prepend=numbers[order[0]] - 1))

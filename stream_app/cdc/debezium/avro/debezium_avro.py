@@ -32,11 +32,12 @@ from stream_app.cdc.column_drift import Column, Drift, DriftKind, Sighting, drif
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.debezium.avro.avro_source import SLICE_ROWS, AvroSource
+from stream_app.cdc.debezium.avro.compiled_messages import IMAGES, AvroRead, CompiledAvro
 from stream_app.cdc.debezium.columns import OPS, ParsedImages, decode_images
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
 from stream_app.cdc.debezium.options import (
-    OPTIONS,
+    JSON_OPTIONS,
     SECTION,
     DebeziumOptions,
     has_whole_before,
@@ -46,6 +47,7 @@ from stream_app.cdc.debezium.options import (
 from stream_app.cdc.debezium.record_reader import TABLE_FIELDS
 from stream_app.cdc.debezium.records import decode_records
 from stream_app.cdc.json_records.changed_columns import ops_of
+from stream_app.cdc.json_records.decoder_choice import compiled_forms
 from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords, Index
 from stream_app.cdc.message_format import (
     Format,
@@ -71,7 +73,7 @@ from stream_app.cdc.wire.wire_format import by_number, json_of, schema_numbers
 from stream_app.model.schema.data_type import RowType
 
 _NAME = "debezium-avro"
-_OPTIONS = (*REGISTRY_OPTIONS, *OPTIONS)
+_OPTIONS = (*REGISTRY_OPTIONS, *JSON_OPTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ class _SchemaPlan:
         readings: the readings of the table's columns, as the schema describes them.
         drift: the columns by which the schema differs from the table.
         is_envelope: whether it is that of whole messages.
+        compiled: None: machine code does not read them.
     """
 
     text: str
@@ -90,6 +93,7 @@ class _SchemaPlan:
     readings: tuple[ColumnReading, ...]
     drift: Drift
     is_envelope: bool
+    compiled: CompiledAvro | None
 
 
 class DebeziumAvro(DebeziumJson):
@@ -99,6 +103,8 @@ class DebeziumAvro(DebeziumJson):
         options = _checked(registries, setup.options, setup.columns)
         super().__init__(setup, options)
         self._registry = _schemas(registries, setup.options)
+        forms = compiled_forms(options.decoder)
+        self._parser = None if forms is None else forms.avro
         self._plans: dict[int, _SchemaPlan | str] = {}
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
@@ -114,9 +120,9 @@ class DebeziumAvro(DebeziumJson):
             plan = self._plan(number)
             if isinstance(plan, _SchemaPlan):
                 outcome.schemas[str(number)] = int(present[rows[0]])
+            of_schema = values if len(rows) == len(values) else values.take(pa.array(rows))
             for at in range(0, len(rows), SLICE_ROWS):
-                some = rows[at : at + SLICE_ROWS]
-                part = values if len(some) == len(values) else values.take(pa.array(some))
+                some, part = rows[at : at + SLICE_ROWS], of_schema.slice(at, SLICE_ROWS)
                 if isinstance(plan, str):
                     outcome.refuse(dict.fromkeys(present[some].tolist(), plan))
                 else:
@@ -151,17 +157,23 @@ class DebeziumAvro(DebeziumJson):
         is_envelope = row is not None and root.field("op") is not None
         fields = dict(row.fields if row is not None and is_envelope else root.fields)
         columns = {name: connect_field(declared) for name, declared in fields.items()}
+        readings = apply_schema(
+            self._readings,
+            columns,
+            self._options.encodings,
+            writes_times=self._options.writes_times,
+        )
         return _SchemaPlan(
             text=text,
             root=root,
-            readings=apply_schema(
-                self._readings,
-                columns,
-                self._options.encodings,
-                writes_times=self._options.writes_times,
-            ),
+            readings=readings,
             drift=drift_of(self._settings.policy.columns, fields, fields),
             is_envelope=is_envelope,
+            compiled=CompiledAvro.for_schema(
+                root, readings, self._parser, reads_tables=self._settings.reads_tables
+            )
+            if is_envelope
+            else None,
         )
 
     def _decode_slice(
@@ -171,21 +183,36 @@ class DebeziumAvro(DebeziumJson):
         if not plan.is_envelope or self._settings.policy.refusal(plan.drift) is not None:
             self._one_by_one(values, index, plan, outcome)
             return
+        read = None if plan.compiled is None else plan.compiled.read(values)
+        if read is not None:
+            left = self._decode_images(read, index, plan, outcome)
+            if not left.any():
+                return
+            values, index = values.filter(pa.array(left)), index[left]
         walk, message = cursor_over(values, plan.root)
-        kept = ~walk.broken()
-        parsed, readings = self._images(message, walk, kept, plan)
-        _, rows, questions = decode_images(parsed, readings, self._settings, is_flat=False)
-        columns = self._columns(plan.drift, parsed.images.has_after, ~rows.suspects)
-        outcome.add_columnar(DecodedRecords(rows, questions, columns), index[kept])
-        odd = ~kept
-        odd[kept] = rows.suspects
-        if odd.any():
-            self._one_by_one(values.filter(pa.array(odd)), index[odd], plan, outcome)
+        read = self._images(message, walk, ~walk.broken(), plan)
+        left = self._decode_images(read, index, plan, outcome)
+        if left.any():
+            self._one_by_one(values.filter(pa.array(left)), index[left], plan, outcome)
+
+    def _decode_images(
+        self, read: AvroRead, index: Index, plan: _SchemaPlan, outcome: BatchOutcome
+    ) -> Bools:
+        """Decode the messages that were read; returns the mask of those that are left."""
+        _, rows, questions = decode_images(
+            read.images, read.readings, self._settings, is_flat=False
+        )
+        has_after = read.images.images.has_after
+        columns = self._columns(plan.drift, has_after, ~rows.suspects)
+        outcome.add_columnar(DecodedRecords(rows, questions, columns), index[read.parsed])
+        left = ~read.parsed
+        left[read.parsed] = rows.suspects
+        return left
 
     def _images(
         self, message: AvroValues, walk: ValueCursor, kept: Bools, plan: _SchemaPlan
-    ) -> tuple[ParsedImages, list[ColumnReading]]:
-        sides = [message.fields.get(name) for name in ("before", "after")]
+    ) -> AvroRead:
+        sides = [message.fields.get(name) for name in IMAGES]
         rows = [np.empty(0, np.int64) if side is None else side.rows for side in sides]
         fields: list[Mapping[str, AvroValues]] = [
             {} if side is None else side.fields for side in sides
@@ -226,7 +253,7 @@ class DebeziumAvro(DebeziumJson):
             tables=tables if self._settings.reads_tables else (),
         )
         is_whole = bools_of(pc.is_in(connector, pa.array(WHOLE_IMAGES)))
-        return ParsedImages(images, is_whole), [wire.reading for wire in wires]
+        return AvroRead(kept, ParsedImages(images, is_whole), [wire.reading for wire in wires])
 
     def _columns(self, drift: Drift, has_after: Bools, rows: Bools) -> dict[Column, Sighting]:
         """The unknown and missing columns of the records that are rows; all have the same."""
@@ -257,6 +284,8 @@ class DebeziumAvro(DebeziumJson):
         if not self.reads_keys or "key" not in messages.schema.names:
             return messages
         keys = messages.column("key").cast(pa.binary())
+        if keys.null_count == len(keys):
+            return messages
         names, name_of = [b""], np.zeros(len(keys), np.int64)
         for number, rows in by_number(schema_numbers(keys.fill_null(b""))):
             try:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import base64
-import ctypes
 import decimal
-import mmap
 import random
 import sys
 from typing import Any
@@ -14,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stream_app.arrow_buffers import Bytes
 from stream_app.cdc.columns.column_cast import cast_column
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, JsonKind
 from stream_app.cdc.columns.decimal_columns import narrowed_decimals
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.data_type import parse_columns
+from tests.unit.cdc.compiled.guarded_memory import guarded_pages
 from tests.unit.cdc.compiled.shop_messages import NUMBERS, OTHERS, TEXTS, message, mutated
 
 pytest.importorskip("numba")
@@ -253,16 +251,6 @@ def test_too_many_cells_are_declined_before_they_take_memory() -> None:
     of = layout([KINDS[0]] * 1_000)
     places = np.zeros(10_000, np.int64)
     assert of.parse(np.zeros(100, np.uint8), places, places) is None
-
-
-def guarded_pages() -> tuple[Bytes, mmap.mmap]:
-    """Three pages of memory, behind which any access ends the process."""
-    pages = mmap.mmap(-1, 4 * mmap.PAGESIZE)
-    address = ctypes.addressof(ctypes.c_char.from_buffer(pages))
-    end = 3 * mmap.PAGESIZE
-    forbid = ctypes.CDLL(None, use_errno=True).mprotect
-    assert forbid(ctypes.c_void_p(address + end), mmap.PAGESIZE, 0) == 0
-    return np.frombuffer(pages, np.uint8, end), pages
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs mprotect")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from stream_app.cdc.change_batch import DecodedBatch
+from stream_app.cdc.json_records.decoder_choice import ARRAYS, AUTO, DECODER
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.wire.wire_format import json_of
 from stream_app.errors import SourceError, UsageError, WrongSourceError
@@ -57,9 +58,10 @@ def outcome(decoded: DecodedBatch) -> dict[int, Any]:
     return outcomes
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("decoder", [AUTO, ARRAYS])
 @pytest.mark.slow
-def test_avro_means_what_its_json_means(registry: Registry, seed: int) -> None:
+def test_avro_means_what_its_json_means(registry: Registry, decoder: str, seed: int) -> None:
     rng = random.Random(seed)
     schema = envelope(*rng.sample(["tags", "score", "mood"], rng.randrange(3)))
     number = registry.add(schema)
@@ -75,7 +77,7 @@ def test_avro_means_what_its_json_means(registry: Registry, seed: int) -> None:
     columns = COLUMNS.replace("tags STRING", rng.choice(["tags STRING", "tags ARRAY<STRING>"]))
     table = setup_of(columns, keys, options, keeps)
     of_json = FORMATS["debezium-json"].make(table)
-    settings = {**options, "schema.registry.url": registry.url}
+    settings = {**options, "schema.registry.url": registry.url, DECODER: decoder}
     of_avro = FORMATS["debezium-avro"].make(setup_of(columns, keys, settings, keeps))
     plain = of_json.decode(batch([json_of(value, text) for value in values]))
     decoded = of_avro.decode(batch(values))

@@ -1,0 +1,312 @@
+"""Reads messages of one schema of Avro into Arrow columns in one pass, by machine code.
+
+Called by formats of Avro. `AvroLayout` is made once for a schema; it declines messages, which the
+caller reads in another way, and never raises. It takes schemas of records, scalars and unions of
+one type with null. Arrays, maps and other unions are left to the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.arrow_buffers import Bools, Bytes, Int64s, bytes_of, offsets_of
+from stream_app.cdc.compiled.avro_walk import (
+    BYTES,
+    DECIMAL,
+    DOUBLE,
+    END,
+    FLOAT,
+    IMAGE,
+    IMAGE_END,
+    LONG,
+    NOTHING,
+    RECORD,
+    STEP_SIZE,
+    SYMBOL,
+    TRUTH,
+    WIDE,
+    AvroPlaces,
+    AvroTables,
+    walk_messages,
+)
+from stream_app.cdc.compiled.cell_values import VALUE
+from stream_app.cdc.compiled.decimal_values import DIGITS_MAX
+from stream_app.cdc.compiled.image_cells import ImageCells
+from stream_app.cdc.wire.avro_types import AvroType
+
+_Path = tuple[str, ...]
+_BEHIND = 8
+"""Bytes behind each message that may be read."""
+_CELLS_MAX = 1 << 24
+_STEPS_MAX = 4096
+_NO_COLUMN = -1
+_TEXTS = frozenset({"string", "enum"})
+_READS = {
+    "null": NOTHING,
+    "int": LONG,
+    "long": LONG,
+    "boolean": TRUTH,
+    "float": FLOAT,
+    "double": DOUBLE,
+    "enum": SYMBOL,
+    "bytes": BYTES,
+    "string": BYTES,
+    "fixed": BYTES,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AvroColumn:
+    """The cells of one column; implements `wire.avro_columns.AvroLeaf`.
+
+    Attributes:
+        memory: where the texts lie to which the cells point.
+    """
+
+    of: AvroType
+    cells: ImageCells
+    memory: tuple[Bytes, Bytes]
+    at: int
+    count: int
+
+    @property
+    def present(self) -> Bools:
+        """Which of them have a value."""
+        present: Bools = self.cells.valid[self.at, : self.count] == VALUE
+        return present
+
+    def numbers(self) -> pa.Array:
+        """See `AvroLeaf`."""
+        bits, numbers = self.cells.bits(self.at, self.count), self.cells.numbers[self.at]
+        numbers = numbers[: self.count]
+        match self.of.kind:
+            case "boolean":
+                truths = pa.py_buffer(np.packbits(numbers != 0, bitorder="little"))
+                return pa.Array.from_buffers(pa.bool_(), self.count, [bits, truths])
+            case "float":
+                halves = pa.py_buffer(numbers.astype(np.int32))
+                return pa.Array.from_buffers(pa.float32(), self.count, [bits, halves])
+            case kind:
+                target = pa.float64() if kind == "double" else pa.int64()
+                return pa.Array.from_buffers(target, self.count, [bits, pa.py_buffer(numbers)])
+
+    def binary(self) -> pa.Array:
+        """See `AvroLeaf`."""
+        return self.cells.texts(self.at, self.count).view(pa.binary())
+
+    def decimals(self, target: pa.Decimal128Type) -> pa.Array:
+        """The numbers that are read as decimals, whatever the precision of the type."""
+        is_wide = target.precision > DIGITS_MAX
+        return self.cells.decimals(self.at, self.count, target, is_wide=is_wide)
+
+
+@dataclass(frozen=True, slots=True)
+class AvroMessages:
+    """The m messages of n that are read, and the s images in them, in their order.
+
+    Attributes:
+        parsed: bool [n].
+        images: their number s.
+        before_at, after_at: int64 [m]; the place of each message's image; -1: it has none.
+        columns: the columns [s] of the images, by name.
+        texts: the columns [m] of texts, by their path.
+    """
+
+    parsed: Bools
+    images: int
+    before_at: Int64s
+    after_at: Int64s
+    columns: Mapping[str, AvroColumn]
+    texts: Mapping[_Path, AvroColumn]
+
+
+@dataclass(frozen=True, slots=True)
+class AvroLayout:
+    """The walk over messages of one schema.
+
+    Attributes:
+        steps: int64 [k, `STEP_SIZE`].
+        columns: for each column of the images the number of its cells, and its type.
+        texts: the same by the paths of texts outside of images.
+        width: how many columns of cells there are.
+    """
+
+    steps: Int64s
+    columns: Mapping[str, tuple[int, AvroType]]
+    texts: Mapping[_Path, tuple[int, AvroType]]
+    width: int
+
+    @classmethod
+    def for_schema(
+        cls,
+        root: AvroType,
+        images: Sequence[str],
+        columns: Mapping[str, int],
+        texts: Sequence[_Path],
+    ) -> Self | None:
+        """The layout of a schema; None if it has a type that is not supported.
+
+        Args:
+            images: the root's fields that are images before and after the change.
+            columns: the columns of the images. Of those that are read as decimals the digits at
+                most, else 0.
+            texts: the paths of fields outside of images.
+        """
+        steps = _AvroSteps(columns, texts)
+        try:
+            steps.add_message(root, images)
+        except _UnsupportedError:
+            return None
+        return cls(
+            np.array(steps.steps, np.int64).reshape(-1, STEP_SIZE),
+            steps.of_columns,
+            steps.of_texts,
+            len(columns) + len(texts),
+        )
+
+    @classmethod
+    def compile(cls) -> None:
+        """Compile or load all machine code, so that the first messages need not wait for it."""
+        layout = cls.for_schema(AvroType("record"), (), {}, ())
+        assert layout is not None
+        layout.read(pa.array([b""], pa.binary()), 0)
+
+    def read(self, messages: pa.Array, head: int) -> AvroMessages | None:
+        """Read n messages; None if one pass cannot hold their cells.
+
+        Args:
+            messages: binary [n] without nulls, none shorter than the head.
+            head: bytes in front of each value.
+        """
+        count = len(messages)
+        if 2 * count * self.width > _CELLS_MAX or not count:
+            return None
+        offsets, data = offsets_of(messages).astype(np.int64), bytes_of(messages)
+        copied = int(np.searchsorted(offsets[1:], len(data) - _BEHIND, side="right"))
+        # What lies behind the last ones is not ours to read.
+        ended = np.concatenate([data[offsets[copied] : offsets[-1]], np.zeros(_BEHIND, np.uint8)])
+        starts, ends = offsets[:-1] + data.ctypes.data, offsets[1:] + data.ctypes.data
+        for places in (starts, ends):
+            places[copied:] += ended.ctypes.data - data.ctypes.data - offsets[copied]
+        cells = ImageCells.for_columns(self.width, 2 * count)
+        parsed, sides = np.empty(count, np.bool_), np.empty((2, count), np.int64)
+        images = walk_messages(
+            AvroPlaces(starts + head, ends, sides[0], sides[1], parsed),
+            AvroTables(
+                steps=self.steps.ctypes.data,
+                numbers=cells.numbers.ctypes.data,
+                highs=cells.highs.ctypes.data,
+                lengths=cells.lengths.ctypes.data,
+                valid=cells.valid.ctypes.data,
+                width=2 * count,
+            ),
+        )
+        rows = int(np.count_nonzero(parsed))
+        return AvroMessages(
+            parsed=parsed,
+            images=images,
+            before_at=sides[0, :rows],
+            after_at=sides[1, :rows],
+            columns={
+                name: AvroColumn(of, cells, (data, ended), at, images)
+                for name, (at, of) in self.columns.items()
+            },
+            texts={
+                path: AvroColumn(of, cells, (data, ended), at, rows)
+                for path, (at, of) in self.texts.items()
+            },
+        )
+
+
+class _UnsupportedError(Exception):
+    """The schema has a type that the walk does not know."""
+
+
+@dataclass(slots=True)
+class _AvroSteps:
+    """Makes the steps of a schema, and gives its fields their cells; see `AvroLayout`."""
+
+    columns: Mapping[str, int]
+    texts: Sequence[_Path]
+    steps: list[list[int]] = field(default_factory=list)
+    of_columns: dict[str, tuple[int, AvroType]] = field(default_factory=dict)
+    of_texts: dict[_Path, tuple[int, AvroType]] = field(default_factory=dict)
+
+    def add_message(self, root: AvroType, images: Sequence[str]) -> None:
+        """Add the steps of a whole message."""
+        sides: list[set[str]] = []
+        for name, declared in _fields_of(root):
+            if name not in images:
+                self._add(declared, (name,), in_image=False)
+                continue
+            null, row = _nullable(declared)
+            at = self._open(IMAGE, null, images.index(name))
+            for column, its in _fields_of(row):
+                self._add(its, (column,), in_image=True)
+            self._open(IMAGE_END)
+            self.steps[at][2] = len(self.steps)
+            sides.append(self.columns.keys() & dict(row.fields))
+        self._open(END)
+        if any(side != sides[0] for side in sides) or len(self.steps) > _STEPS_MAX:
+            raise _UnsupportedError
+
+    def _open(self, reads: int, null: int = -1, column: int = _NO_COLUMN) -> int:
+        self.steps.append([reads, null, -1, column])
+        return len(self.steps) - 1
+
+    def _add(self, declared: AvroType, path: _Path, *, in_image: bool) -> None:
+        """Add the steps of one value; recurses into the fields of records."""
+        null, of = _nullable(declared)
+        is_column = in_image and len(path) == 1 and path[0] in self.columns
+        if of.kind == "record" and not is_column:
+            at = self._open(RECORD, null)
+            for name, inner in _fields_of(of):
+                self._add(inner, (*path, name), in_image=in_image)
+            self.steps[at][2] = len(self.steps)
+            return
+        if of.kind not in _READS:
+            raise _UnsupportedError
+        column, reads = _NO_COLUMN, _READS[of.kind]
+        if is_column:
+            column = list(self.columns).index(path[0])
+            digits = self.columns[path[0]]
+            reads = (WIDE if digits > DIGITS_MAX else DECIMAL) if digits else reads
+            if self.of_columns.setdefault(path[0], (column, of))[1].kind != of.kind:
+                raise _UnsupportedError  # another one in the other image
+        elif not in_image and path in self.texts and of.kind in _TEXTS:
+            column = len(self.columns) + self.texts.index(path)
+            self.of_texts[path] = column, of
+        self.steps.append([reads, null, _argument(of), column])
+
+
+def _nullable(declared: AvroType) -> tuple[int, AvroType]:
+    """The branch of a union that is null, or -1, and the type of its values."""
+    if declared.kind != "union":
+        return -1, declared
+    kinds = [branch.kind for branch in declared.branches]
+    if len(kinds) != 2 or kinds.count("null") != 1:
+        raise _UnsupportedError
+    null = kinds.index("null")
+    return null, declared.branches[1 - null]
+
+
+def _fields_of(record: AvroType) -> Sequence[tuple[str, AvroType]]:
+    if record.kind != "record" or len(dict(record.fields)) < len(record.fields):
+        raise _UnsupportedError
+    return record.fields
+
+
+def _argument(of: AvroType) -> int:
+    """See `STEP_SIZE`."""
+    match of.kind:
+        case "fixed":
+            return of.size
+        case "enum":
+            return len(of.symbols)
+        case _:
+            return -1

@@ -1,0 +1,233 @@
+"""Walks over Avro's bytes by the steps of a schema: the loop over messages, and over their fields.
+
+Called by `avro_layout`, which makes the steps and asks for columns. One compilation serves every
+schema, because its steps are data.
+
+No read goes beyond its message: each place is compared with the message's end first. Behind every
+message are 8 more bytes, which `avro_layout` provides, so whole words may be read.
+
+Source: Apache Avro's specification, "Binary encoding".
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from stream_app.arrow_buffers import Bools, Int64s
+from stream_app.cdc.compiled.cell_values import NULL, VALUE
+from stream_app.cdc.compiled.json_tokens import DECLINED
+from stream_app.cdc.compiled.machine_code import (
+    byte_at,
+    compiled,
+    number_at,
+    put_byte,
+    put_length,
+    put_number,
+)
+
+NOTHING, LONG, TRUTH, FLOAT, DOUBLE, SYMBOL, BYTES, DECIMAL, WIDE, RECORD, IMAGE, IMAGE_END, END = (
+    range(13)
+)
+"""What a step reads: no bytes, a number of variable length, a truth value, floating point, or an
+enum's index. Others read bytes or text, a decimal of 8 or 16 bytes at most, a record, or an image.
+"""
+STEP_SIZE = 4
+"""Of a step: what it reads; the branch of its union that is null, or -1; its argument; its column.
+
+The argument is the number of an enum's symbols, or the size of a fixed, or -1. Of a record and an
+image it is the number of the step behind it. The column of an image is 0 before the change, 1 after
+it. A step without a column, -1, reads over its value.
+"""
+_STEP_BYTES = 8 * STEP_SIZE
+_HALF = 0xFFFFFFFF
+_POSITIVE = 2**63 - 1
+_NARROW_BYTES, _WIDE_BYTES = 8, 16
+
+
+class AvroPlaces(NamedTuple):
+    """The places of n messages, of which m are read.
+
+    Attributes:
+        starts, ends: int64 [n]; the addresses of each value's first byte, and behind its last.
+        before_at, after_at: int64 [m]; the places of a message's images, or -1.
+        parsed: bool [n]; else the message is declined.
+    """
+
+    starts: Int64s
+    ends: Int64s
+    before_at: Int64s
+    after_at: Int64s
+    parsed: Bools
+
+
+class AvroTables(NamedTuple):
+    """The addresses of a schema's steps, and of the cells of c columns; see `ImageTables`."""
+
+    steps: int
+    numbers: int
+    highs: int
+    lengths: int
+    valid: int
+    width: int
+
+
+@compiled
+def walk_messages(places: AvroPlaces, tables: AvroTables) -> int:
+    """Read messages into cells; returns how many images there are."""
+    image, row = 0, 0
+    for message in range(len(places.starts)):
+        span = places.starts[message], places.ends[message]
+        behind, before, after = _message(span, tables, (image, row))
+        places.parsed[message] = behind >= 0
+        if behind >= 0:
+            places.before_at[row] = before
+            places.after_at[row] = after
+            image, row = behind, row + 1
+    return image
+
+
+@compiled
+def _message(  # noqa: C901, PLR0912 - a branch for each kind of step
+    span: tuple[int, int], tables: AvroTables, cell: tuple[int, int]
+) -> tuple[int, int, int]:
+    """Read one message.
+
+    Args:
+        span: where its value begins and ends.
+        cell: the numbers of its next image, and of its own cells.
+
+    Returns:
+        The number behind its last image, or `DECLINED`; and the places of its images, or -1.
+    """
+    place, end = span
+    image, row = cell
+    number, before, after = row, -1, -1
+    step = tables.steps
+    while True:
+        reads, null = number_at(step), number_at(step + 8)
+        argument, column = number_at(step + 16), number_at(step + 24)
+        step += _STEP_BYTES
+        if null >= 0:
+            branch, place = long_at(place, end)
+            if place < 0 or branch not in (0, 1):
+                break
+            if branch == null:
+                behind = step
+                if reads in (RECORD, IMAGE):
+                    behind = tables.steps + argument * _STEP_BYTES
+                if reads != IMAGE:
+                    _forget(tables, (step - _STEP_BYTES, behind), number)
+                step = behind
+                continue
+        if reads < RECORD:
+            place = _cell(reads, (place, end, argument), tables, (column, number))
+            if place < 0 or place > end:
+                break
+        elif reads == IMAGE:
+            number, image = image, image + 1
+            before, after = (number, after) if column == 0 else (before, number)
+        elif reads == IMAGE_END:
+            number = row
+        elif reads == END:
+            return image if place == end else DECLINED, before, after
+    return DECLINED, -1, -1
+
+
+@compiled
+def _cell(  # noqa: C901, PLR0912 - a branch for each kind of value
+    reads: int, span: tuple[int, int, int], tables: AvroTables, cell: tuple[int, int]
+) -> int:
+    """Read a value into its cell, if it has one; returns the place behind it, or `DECLINED`.
+
+    Args:
+        span: where the value begins, where the message ends, and the step's argument.
+        cell: the column, or -1, and its number.
+    """
+    place, end, argument = span
+    column, number = cell
+    at, value = column * tables.width + number, 0
+    if reads == LONG:
+        value, place = long_at(place, end)
+    elif reads == BYTES:
+        length, value = _length(place, end, argument)
+        if column >= 0:
+            put_length(tables.lengths, at, length)
+        place = value + length if value >= 0 else DECLINED
+    elif reads in (DECIMAL, WIDE):
+        length, place = _length(place, end, argument)
+        if length == 0 or length > (_NARROW_BYTES if reads == DECIMAL else _WIDE_BYTES):
+            return DECLINED
+        value, high = _decimal(place, length)
+        put_number(tables.highs, at, high)
+        place += length
+    elif reads == DOUBLE:
+        value, place = number_at(place), place + 8
+    elif reads == FLOAT:
+        value, place = number_at(place) & _HALF, place + 4
+    elif reads == TRUTH:
+        value, place = byte_at(place), place + 1
+    elif reads == SYMBOL:
+        value, place = long_at(place, end)
+        if not 0 <= value < argument:
+            return DECLINED
+    if column >= 0:
+        put_byte(tables.valid, at, NULL if reads == NOTHING else VALUE)
+        put_number(tables.numbers, at, value)
+    return place
+
+
+@compiled
+def long_at(place: int, end: int) -> tuple[int, int]:
+    """A number of variable length, zigzag, and the place behind it or `DECLINED`."""
+    if place >= end:
+        return 0, DECLINED
+    byte = byte_at(place)
+    number, place, shift = byte & 0x7F, place + 1, 7
+    while byte >= 0x80:
+        if place >= end:
+            return 0, DECLINED
+        byte = byte_at(place)
+        if shift == 63 and byte > 1:  # more than 64 bits
+            return 0, DECLINED
+        number |= (byte & 0x7F) << shift
+        place, shift = place + 1, shift + 7
+    return (number >> 1 & _POSITIVE) ^ -(number & 1), place
+
+
+@compiled
+def _length(place: int, end: int, size: int) -> tuple[int, int]:
+    """The number of bytes that a value has, and where they begin or `DECLINED`.
+
+    Args:
+        size: that of a fixed; -1: it is written in front of the bytes.
+    """
+    length = size
+    if size < 0:
+        length, place = long_at(place, end)
+        if place < 0:
+            return 0, DECLINED
+    return (length, place) if 0 <= length <= end - place else (0, DECLINED)
+
+
+@compiled
+def _decimal(place: int, length: int) -> tuple[int, int]:
+    """The two halves of a big-endian number in two's complement."""
+    low = -(byte_at(place) >> 7)
+    high = low
+    for at in range(place, place + length):
+        high = high << 8 | low >> 56 & 0xFF
+        low = low << 8 | byte_at(at)
+    return low, high
+
+
+@compiled
+def _forget(tables: AvroTables, steps: tuple[int, int], number: int) -> None:
+    """Set the cells of steps to null."""
+    step, behind = steps
+    while step < behind:
+        column = number_at(step + 24)
+        if column >= 0:
+            at = column * tables.width + number
+            put_byte(tables.valid, at, NULL)
+            put_number(tables.numbers, at, 0)
+        step += _STEP_BYTES

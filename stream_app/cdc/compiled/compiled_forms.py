@@ -1,0 +1,29 @@
+"""The decoders that are compiled, by what they read; a new one is a line in each method here.
+
+Called by `decoder_choice`, through which every format comes to its decoder.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from stream_app.cdc.compiled.avro_layout import AvroLayout
+from stream_app.cdc.compiled.image_columns import ImageLayout
+
+
+class CompiledForms:
+    """The compiled decoders.
+
+    Attributes:
+        images: of images of rows as JSON.
+        avro: of messages of Avro.
+    """
+
+    images: ClassVar[type[ImageLayout]] = ImageLayout
+    avro: ClassVar[type[AvroLayout]] = AvroLayout
+
+    @classmethod
+    def compile(cls) -> None:
+        """Compile or load all machine code, so that the first messages need not wait for it."""
+        cls.images.compile()
+        cls.avro.compile()
