@@ -13,7 +13,8 @@ A small part of SQL, read by recursive descent::
     operator    = "=" | "<>" | "!=" | "<" | "<=" | ">" | ">="
     literal     = 12 | -1.5e3 | 'it''s' | TRUE | FALSE | X'00ff'
                 | DATE '2024-02-29' | TIME '12:34:56' | TIMESTAMP '2024-02-29 12:34:56.789'
-    column      = name | "name" | `name`
+    column      = name { "." name }                      a field of a ROW by its path
+    name        = word | "word" | `word`
 
 Key words in any case; names as the table spells them. A TIMESTAMP for a column with local time
 zone may end with a zone (``Z``, ``+02:00``) and is UTC without.
@@ -34,6 +35,7 @@ from stream_app.predicate.predicate import (
     Always,
     And,
     Compare,
+    InnerField,
     IsNull,
     Matches,
     Not,
@@ -49,7 +51,7 @@ _TOKEN = re.compile(
       | (?P<text>'(?:[^']|'')*')
       | (?P<quoted>`[^`]+`|"[^"]+")
       | (?P<word>[^\W\d]\w*)
-      | (?P<sign><>|!=|<=|>=|[=<>(),+-])
+      | (?P<sign><>|!=|<=|>=|[=<>(),.+-])
     """,
     re.VERBOSE,
 )
@@ -81,10 +83,12 @@ def named_columns(text: str) -> tuple[str, ...]:
     Raises:
         UsageError: the text has a sign that no condition has.
     """
+    tokens = _tokens(text)
     names = (
         token.text[1:-1] if token.kind == "quoted" else token.text
-        for token in _tokens(text)
-        if token.kind == "quoted" or (token.kind == "word" and not token.key)
+        for before, token in zip([_Token("end", "", 0), *tokens], tokens, strict=False)
+        if before.text != "."
+        and (token.kind == "quoted" or (token.kind == "word" and not token.key))
     )
     return tuple(dict.fromkeys(names))
 
@@ -253,6 +257,8 @@ class _Parser:
             raise self._expected("a column")
         if not self.judges_columns:
             self._at += 1
+            while self._accept("."):
+                self._take()
             return DataField(field_id=0, name=name, data_type=STRING)
         if name not in self.row_type.names:
             raise _error(
@@ -262,7 +268,30 @@ class _Parser:
                 fix=f"the columns are {', '.join(self.row_type.names)}",
             )
         self._at += 1
-        return self.row_type.field(name)
+        return self._inside(self.row_type.field(name))
+
+    def _inside(self, column: DataField) -> DataField:
+        """The field to which a path leads; without a path the column itself."""
+        path = [column.name]
+        while column.data_type.root is TypeRoot.ROW and self._accept("."):
+            fields, token = RowType(column.data_type.fields), self._take()
+            path.append(token.text[1:-1] if token.kind == "quoted" else token.text)
+            if path[-1] not in fields.names:
+                raise _error(
+                    self.text,
+                    token.position,
+                    unknown_name("field", path[-1], fields.names),
+                    fix=f"the fields of {'.'.join(path[:-1])} are {', '.join(fields.names)}",
+                )
+            column = fields.field(path[-1])
+        if len(path) == 1:
+            return column
+        return InnerField(
+            field_id=column.field_id,
+            name=".".join(path),
+            data_type=column.data_type,
+            path=tuple(path),
+        )
 
     def _may_be(self, column: DataField, *roots: TypeRoot) -> bool:
         return not self.judges_columns or column.data_type.root in roots

@@ -25,6 +25,13 @@ from stream_app.model.schema.data_type import FLOAT_ROOTS, DataField
 _NULL = pa.scalar(None, pa.bool_())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InnerField(DataField):
+    """A field inside of ROWs, by the names from the column to it; `name` joins them."""
+
+    path: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Compare:
     """``column sign value``; the sign is one of ``= <> < <= > >=``."""
@@ -97,7 +104,11 @@ def column_names(predicate: Predicate) -> tuple[str, ...]:
         case And(parts) | Or(parts):
             return tuple(dict.fromkeys(name for part in parts for name in column_names(part)))
         case _:
-            return (predicate.column.name,)
+            return _path(predicate.column)[:1]
+
+
+def _path(column: DataField) -> tuple[str, ...]:
+    return column.path if isinstance(column, InnerField) else (column.name,)
 
 
 def possible_values(predicate: Predicate, name: str) -> frozenset[object] | None:
@@ -116,9 +127,9 @@ def possible_values(predicate: Predicate, name: str) -> frozenset[object] | None
             return frozenset((value,))
         case OneOf(column, values) if _is(column, name):
             return frozenset(values)
-        case IsNull(column) if column.name == name:
+        case IsNull(column) if _path(column) == (name,):
             return frozenset((None,))
-        case Always(column, False) if column.name == name:
+        case Always(column, False) if _path(column) == (name,):
             return frozenset()
         case _:
             return None
@@ -126,7 +137,7 @@ def possible_values(predicate: Predicate, name: str) -> frozenset[object] | None
 
 def _is(column: DataField, name: str) -> bool:
     # Equal floats may differ in their bytes: 0.0 and -0.0.
-    return column.name == name and column.data_type.root not in FLOAT_ROOTS
+    return _path(column) == (name,) and column.data_type.root not in FLOAT_ROOTS
 
 
 def to_expression(predicate: Predicate) -> pc.Expression:
@@ -143,7 +154,7 @@ def to_expression(predicate: Predicate) -> pc.Expression:
 
 
 def _test(test: Compare | OneOf | Always | IsNull | Matches) -> pc.Expression:
-    field = pc.field(test.column.name)
+    field = pc.field(*_path(test.column))
     match test:
         case IsNull():
             return field.is_null()
@@ -177,7 +188,7 @@ def _always(field: pc.Expression, truth: bool) -> pc.Expression:
 def _one_of(column: DataField, values: Sequence[object]) -> pc.Expression:
     if column.data_type.root in FLOAT_ROOTS:
         return to_expression(Or(tuple(Compare(column, "=", value) for value in values)))
-    field = pc.field(column.name)
+    field = pc.field(*_path(column))
     scalars = [arrow_scalar(value, column.data_type) for value in values]
     members = pa.array(scalars, arrow_type(column.data_type))
     # Arrow's is_in says false of a null.
@@ -186,7 +197,7 @@ def _one_of(column: DataField, values: Sequence[object]) -> pc.Expression:
 
 def _compare_floats(column: DataField, sign: str, value: float) -> pc.Expression:
     """Compare floats as Paimon and Spark do: NaN equals itself and is greater than all others."""
-    field = pc.field(column.name)
+    field = pc.field(*_path(column))
     if not math.isnan(value):
         compared = _COMPARE[sign](field, pc.scalar(arrow_scalar(value, column.data_type)))
         return compared | pc.is_nan(field) if sign in (">", ">=") else compared

@@ -4,7 +4,8 @@ The format ``debezium-json``: change events of any Debezium connector through Ka
 JsonConverter, with and without the schema envelope, whole or flattened by ExtractNewRecordState.
 
 Messages are grouped by their schema, and `json_records.decoder` decodes each group. It numbers the
-steps: `columns` decodes records of one shape in step 2, and `records` reads the others in step 3.
+steps. In step 2 `framed_records` decodes records by their images, and `columns` those of one shape.
+In step 3 `records` reads the others.
 Where no before-image proves the row of a change, its Kafka key must (`key_proof`). A change whose
 row is not certain stops the job or is a bad record.
 
@@ -21,22 +22,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
-from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.cdc.change_batch import DecodedBatch, change_schema, present_values
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.connect_readings import apply_schema
-from stream_app.cdc.columns.json_lines import may_be_misread
-from stream_app.cdc.columns.nesting import NESTING_MAX, deep_ones
 from stream_app.cdc.ddl_messages import text_at
-from stream_app.cdc.debezium.columns import DecodeSettings, decode_columns, decode_framed
-from stream_app.cdc.debezium.compiled_records import decode_compiled
+from stream_app.cdc.debezium.columns import DecodeSettings, decode_columns
 from stream_app.cdc.debezium.description import describe, versions
+from stream_app.cdc.debezium.framed_records import FramedGroup, decode_by_images
 from stream_app.cdc.debezium.key_proof import KeyCheck, ReplicaIdentity
 from stream_app.cdc.debezium.options import (
     DECIMAL_MODE,
@@ -50,36 +47,18 @@ from stream_app.cdc.debezium.options import (
     parse_options,
 )
 from stream_app.cdc.debezium.origins import change_times, debezium_origins
-from stream_app.cdc.debezium.record_frames import KnownFrames
 from stream_app.cdc.debezium.record_reader import images_of
 from stream_app.cdc.debezium.records import decode_records
-from stream_app.cdc.debezium.schema import (
-    SCHEMAS_MAX,
-    split_envelopes,
-)
+from stream_app.cdc.debezium.schema import SCHEMAS_MAX, split_envelopes
 from stream_app.cdc.debezium.source_survey import survey
-from stream_app.cdc.json_records.decoder import SAMPLE_ROWS, Group, ShapeDecoder
+from stream_app.cdc.json_records.decoder import Group, ShapeDecoder
 from stream_app.cdc.json_records.decoder_choice import compiled_forms
 from stream_app.cdc.json_records.layout_choice import LayoutChoice
 from stream_app.cdc.json_records.options import column_readings
-from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords, Index
-from stream_app.cdc.json_records.record_shapes import RecordShape
+from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedPart, DecodedRecords, Index
 from stream_app.cdc.message_format import Format, FormatSetup, SourceReader
 from stream_app.cdc.rows.images import RowRules
 from stream_app.cdc.source_types.connect_fields import ConnectField, connect_fields
-
-
-@dataclass(slots=True)
-class FramedGroup(Group):
-    """Messages of one schema, with the frames that were seen last.
-
-    Attributes:
-        compiled: None: machine code does not run here.
-    """
-
-    fingerprint: str = ""
-    frames: KnownFrames = field(default_factory=KnownFrames)
-    compiled: LayoutChoice | None = None
 
 
 class DebeziumJson:
@@ -188,60 +167,11 @@ class DebeziumJson:
         return self._groups[prefix]
 
     def without_parse(
-        self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome
-    ) -> Bools:
-        """Decode records by their images alone, as part of step 2; see `decoder.ValueReads`."""
-        left: Bools = np.ones(len(values), np.bool_)
+        self, values: pa.Array, _index: Index, group: Group, _outcome: BatchOutcome
+    ) -> DecodedPart | None:
+        """Step 2 by the images alone; see `decoder.ValueReads`."""
         assert isinstance(group, FramedGroup)
-        if self._settings.policy.looks_at_each:
-            return left
-        decoded = None
-        if group.compiled is not None:
-            decoded = self._ahead_compiled(values, group, group.compiled)
-        if decoded is None:
-            decoded = self._ahead_framed(values, group)
-        if decoded is None:
-            return left
-        rows, records = decoded
-        left[rows] = False
-        outcome.add_columnar(records, index[rows])
-        suspects = rows[records.rows.suspects]
-        if len(suspects):
-            self.one_by_one(values.take(pa.array(suspects)), index[suspects], group, outcome)
-        return left
-
-    def _ahead_compiled(
-        self, values: pa.Array, group: FramedGroup, compiled: LayoutChoice
-    ) -> tuple[Int64s, DecodedRecords] | None:
-        tails = None
-        if group.shape is None or not group.shape.is_flat:
-            tails = group.frames.tails(values)
-        rows = np.arange(min(len(values), SAMPLE_ROWS)) if tails is None else tails.rows
-        shape = self._shape(values, rows, group)
-        return decode_compiled(values, tails, shape, self._settings, compiled)
-
-    def _ahead_framed(
-        self, values: pa.Array, group: FramedGroup
-    ) -> tuple[Int64s, DecodedRecords] | None:
-        framed = group.frames.framed(values)
-        if framed is None:
-            return None
-        shape = self._shape(values, framed.rows, group)
-        has_decimals = shape.parses_decimals()
-        misread = deep_ones(framed.images, NESTING_MAX - 1)
-        misread |= may_be_misread(framed.images, has_decimals=has_decimals)
-        if misread.any():
-            framed = framed.without(misread)
-        rows = framed.rows
-        if len(rows) == 0:
-            return None
-        part = values if len(rows) == len(values) else values.take(pa.array(rows))
-        decoded = decode_framed(part, framed, shape, self._settings)
-        return None if decoded is None else (rows, decoded)
-
-    def _shape(self, values: pa.Array, rows: Int64s, group: FramedGroup) -> RecordShape:
-        sample = values.take(pa.array(rows[:SAMPLE_ROWS]))
-        return group.shape_for(sample, self._settings.policy, images_of)
+        return decode_by_images(values, group, self._settings)
 
     def in_columns(
         self, values: pa.Array, _index: Index, group: Group, _outcome: BatchOutcome

@@ -24,7 +24,7 @@ from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread
 from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.json_records.dialect import ImagesOf
-from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords, Index
+from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedPart, DecodedRecords, Index
 from stream_app.cdc.json_records.record_shapes import RecordShape, shape_of
 
 _SLICE_ROWS_MAX = 32_768
@@ -54,18 +54,15 @@ class ValueReads(Protocol):
 
     def without_parse(
         self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome, /
-    ) -> Bools:
-        """Decode values that need no parse of whole messages; return the others.
+    ) -> DecodedPart | None:
+        """Decode the values that need no parse of whole messages; None: they are too few.
 
         Args:
             values: binary [n] without nulls: a slice.
             index: for each value the position of its message.
-
-        Returns:
-            bool [n].
+            outcome: the outcome of the batch; only looked at.
         """
-        del index, group, outcome
-        return np.ones(len(values), np.bool_)
+        ...
 
     def in_columns(
         self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome, /
@@ -112,11 +109,25 @@ class ShapeDecoder:
     def _decode_slice(
         self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome
     ) -> None:
-        left = self.reads.without_parse(values, index, group, outcome)
-        if not left.any():
-            return
-        if not left.all():
-            values, index = values.filter(pa.array(left)), index[left]
+        odd: Bools = np.zeros(len(values), np.bool_)
+        left: Bools = np.ones(len(values), np.bool_)
+        quick = None
+        if not self.policy.looks_at_each:
+            quick = self.reads.without_parse(values, index, group, outcome)  # step 2
+        if quick is not None:
+            outcome.add_columnar(quick.records, index[quick.rows])
+            odd[quick.rows[quick.records.rows.suspects]] = True
+            left[quick.rows] = False
+        if left.any():
+            part = values if left.all() else values.filter(pa.array(left))
+            odd[left] = self._decode_whole(part, index[left], group, outcome)
+        if odd.any():
+            self.reads.one_by_one(values.filter(pa.array(odd)), index[odd], group, outcome)
+
+    def _decode_whole(
+        self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome
+    ) -> Bools:
+        """Step 2 with a parse of whole messages; returns which are left for step 3."""
         alike = looks_like_object(values) & ~deep_ones(values)
         has_decimals = any(reading.holds_decimals for reading in group.readings)
         alike &= ~may_be_misread(values, has_decimals=has_decimals)
@@ -127,16 +138,14 @@ class ShapeDecoder:
             group.shape, fits = shape_of(texts, group.readings, policy, self.images_of)
             if policy.looks_at_each:
                 alike[sample] = fits
-        odd = ~alike
-        if alike.any():
-            odd = self._decode_alike(values, alike, index, group, outcome)
-        if odd.any():
-            self.reads.one_by_one(values.filter(pa.array(odd)), index[odd], group, outcome)
+        if not alike.any():
+            return ~alike
+        return self._decode_alike(values, alike, index, group, outcome)
 
     def _decode_alike(
         self, values: pa.Array, alike: Bools, index: Index, group: Group, outcome: BatchOutcome
     ) -> Bools:
-        """Step 2; returns which of the values are left for step 3."""
+        """Decode the values that look alike; returns which of all are left for step 3."""
         odd = ~alike
 
         def decode(part: pa.Array, rows: Int64s) -> bool:

@@ -47,7 +47,13 @@ from stream_app.cdc.json_records.drift_search import (
 from stream_app.cdc.json_records.layout_choice import LayoutChoice
 from stream_app.cdc.json_records.message_survey import survey
 from stream_app.cdc.json_records.options import CheckedOptions, checked_options, column_readings
-from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords, Index, RecordsResult
+from stream_app.cdc.json_records.outcome import (
+    BatchOutcome,
+    DecodedPart,
+    DecodedRecords,
+    Index,
+    RecordsResult,
+)
 from stream_app.cdc.json_records.record_shapes import RecordShape
 from stream_app.cdc.message_format import (
     Format,
@@ -105,8 +111,7 @@ class ChangeFormat(ValueReads):
             reading.holds_decimals and reading.name in dialect.key_columns
             for reading in self._table.readings
         )  # for which the parser of keys has another type
-        leaves_all = decimals_of_keys or self._policy.looks_at_each
-        self._compiled = None if forms is None or leaves_all else LayoutChoice(forms.images)
+        self._compiled = None if forms is None or decimals_of_keys else LayoutChoice(forms.images)
 
     @property
     def reads_keys(self) -> bool:
@@ -140,25 +145,20 @@ class ChangeFormat(ValueReads):
 
     def without_parse(
         self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome
-    ) -> Bools:
+    ) -> DecodedPart | None:
         """Step 2, by machine code; see `decoder.ValueReads`."""
-        left: Bools = np.ones(len(values), np.bool_)
         if self._compiled is None:
-            return left
+            return None
         shape = group.shape_for(values, self._policy, self._dialect.images_of)
         fields = self._dialect.fields(self._table, shape.kinds)
         taken = parse_messages(values, shape, fields, self._compiled)
         if taken is None:
-            return left
+            return None
         rows = taken.rows
-        left[rows] = False
         part = values if len(rows) == len(values) else values.take(pa.array(rows))
         keys = self._keys(outcome.messages, index[rows])
         messages = ParsedMessages(part, keys, taken.columns, taken.nulls)
-        records = self._records(messages, shape, taken.drift)
-        outcome.add_columnar(records, index[rows])
-        left[rows[records.rows.suspects]] = True
-        return left
+        return DecodedPart(rows, self._records(messages, shape, taken.drift))
 
     def in_columns(
         self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome

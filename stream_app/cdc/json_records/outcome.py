@@ -49,6 +49,19 @@ class DecodedRecords:
     columns: Mapping[Column, Sighting]
 
 
+@dataclass(frozen=True, slots=True)
+class DecodedPart:
+    """The results of some of n values.
+
+    Attributes:
+        rows: int64 [m]; the positions of these values, ascending.
+        records: what they give.
+    """
+
+    rows: Int64s
+    records: DecodedRecords
+
+
 @dataclass(slots=True)
 class RecordsResult:
     """The results of records that were read one by one, each with its position.

@@ -155,12 +155,6 @@ class DataFileReader:
         for then, now in zip(stored, self.columns, strict=True):
             if then is None or can_be_read_as(then.data_type, now.data_type):
                 continue
-            if now.data_type.is_nested:
-                raise UnsupportedTableError(
-                    f"a file holds column {now.name!r} as {then.data_type.as_nullable()}, and it "
-                    f"is {now.data_type.as_nullable()}: no change inside a column is followed",
-                    fix="compact the table fully with the engine that changed the column",
-                )
             raise UnsupportedTableError(
                 f"a file holds column {now.name!r} as {then.data_type.as_nullable()}, which "
                 f"Paimon does not turn into {now.data_type.as_nullable()}",

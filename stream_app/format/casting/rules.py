@@ -26,6 +26,7 @@ from stream_app.model.schema.data_type import (
     DataType,
     TypeRoot,
 )
+from stream_app.model.schema.type_members import members
 
 Cast = Callable[[pa.Array, DataType, DataType], pa.Array]
 """Values [n] of the stored type's Arrow type → values [n] of the wanted one's; nulls stay.
@@ -91,7 +92,21 @@ def cast_rule(stored: DataType, wanted: DataType) -> Cast | None:
 
 def can_be_read_as(stored: DataType, wanted: DataType) -> bool:
     """Whether files that hold a column as `stored` can be read as `wanted`."""
-    return stored.fits_into(wanted, by_ids=True) or cast_rule(stored, wanted) is not None
+    if stored.fits_into(wanted, by_ids=True) or cast_rule(stored, wanted) is not None:
+        return True
+    then = {member.field_id: member.data_type for member in members(stored)}
+    return (
+        stored.is_nested
+        and stored.root is wanted.root
+        and all(_can_be_member(then.get(now.field_id), now.data_type) for now in members(wanted))
+    )
+
+
+def _can_be_member(stored: DataType | None, wanted: DataType) -> bool:
+    """Whether a value inside of a nested one can be read as another; None: files lack it."""
+    if stored is None:
+        return wanted.nullable
+    return can_be_read_as(stored, wanted) and (wanted.nullable or not stored.nullable)
 
 
 def read_as(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
@@ -104,8 +119,41 @@ def read_as(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
         # Nested nullability may differ, which is part of Arrow's types.
         return values.cast(arrow_type(wanted)) if wanted.is_nested else values
     rule = cast_rule(stored, wanted)
-    assert rule is not None, "it was asked before"
-    return rule(values, stored, wanted)
+    if rule is not None:
+        return rule(values, stored, wanted)
+    assert stored.is_nested, "it was asked before"
+    return _rebuilt(values, stored, wanted)
+
+
+def _rebuilt(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
+    """Nested values with the members of another type, which their ids find; others are null."""
+    kind = arrow_type(wanted)
+    values = values.take(pa.array(range(len(values)), pa.int64()))  # begins at its buffers' begin
+    if wanted.root is TypeRoot.ROW:
+        inside = values.flatten()
+    elif wanted.root is TypeRoot.MAP:
+        inside = [values.items, values.keys]
+    else:
+        inside = [values.values]
+    then = {
+        member.field_id: (member.data_type, column)
+        for member, column in zip(members(stored), inside, strict=True)
+    }
+    length = len(values if wanted.root is TypeRoot.ROW else inside[0])
+    made = []
+    for now in members(wanted):
+        if now.field_id in then:
+            data_type, column = then[now.field_id]
+            made.append(read_as(column, data_type, now.data_type).cast(arrow_type(now.data_type)))
+        else:
+            made.append(pa.nulls(length, arrow_type(now.data_type)))
+    if wanted.root is TypeRoot.ROW:
+        return pa.StructArray.from_arrays(made, fields=list(kind), mask=values.is_null())
+    if wanted.root is TypeRoot.MAP:
+        made = [pa.StructArray.from_arrays(made[::-1], fields=[kind.key_field, kind.item_field])]
+    return pa.Array.from_buffers(
+        kind, len(values), values.buffers()[:2], values.null_count, children=made
+    )
 
 
 def default_value(text: str, data_type: DataType) -> pa.Array:

@@ -15,6 +15,7 @@ from stream_app.model.schema.data_type import (
     DataType,
     TypeRoot,
 )
+from stream_app.model.schema.type_members import members
 
 _INTEGER_DIGITS = {
     TypeRoot.TINYINT: 3,
@@ -27,10 +28,17 @@ _EXACT_DIGITS = {TypeRoot.FLOAT: 7, TypeRoot.DOUBLE: 15}
 """Decimal digits of an integer that a floating point number holds exactly."""
 
 
-def keeps_values(stored: DataType, wanted: DataType) -> bool:
-    """Whether each value of the `stored` type is one of the `wanted` type."""
-    if stored.fits_into(wanted):
+def keeps_values(stored: DataType, wanted: DataType, *, by_ids: bool = False) -> bool:
+    """Whether each value of the `stored` type is one of the `wanted` type.
+
+    Args:
+        by_ids: fields of ROWs are known by their ids, and one of them may be dropped. Else they are
+            known by their names, and all must be there.
+    """
+    if stored.fits_into(wanted, by_ids=by_ids):
         return True
+    if stored.is_nested:
+        return stored.root is wanted.root and _keeps_members(stored, wanted, by_ids=by_ids)
     if stored.root in _INTEGER_DIGITS:
         return _holds_integer(_INTEGER_DIGITS[stored.root], wanted)
     if stored.root is TypeRoot.DECIMAL and wanted.root is TypeRoot.DECIMAL:
@@ -43,6 +51,21 @@ def keeps_values(stored: DataType, wanted: DataType) -> bool:
     if stored.root in TIMESTAMP_ROOTS:
         return wanted.root is stored.root and wanted.precision >= stored.precision
     return stored.root is TypeRoot.FLOAT and wanted.root is TypeRoot.DOUBLE
+
+
+def _keeps_members(stored: DataType, wanted: DataType, *, by_ids: bool) -> bool:
+    now = {member.field_id if by_ids else member.name: member for member in members(wanted)}
+    names = {member.field_id if by_ids else member.name for member in members(stored)}
+    for member in members(stored):
+        there = now.get(member.field_id if by_ids else member.name)
+        if there is None and not by_ids:
+            return False
+        if there is not None and not (
+            keeps_values(member.data_type, there.data_type, by_ids=by_ids)
+            and (there.data_type.nullable or not member.data_type.nullable)
+        ):
+            return False
+    return all(member.data_type.nullable for name, member in now.items() if name not in names)
 
 
 def _holds_integer(digits: int, wanted: DataType) -> bool:

@@ -289,7 +289,7 @@ def schema_conflict(ours: TableSchema, newest: TableSchema) -> str | None:
     of_today = {column.field_id: column for column in newest.fields}
     for column in ours.fields:
         now = of_today.get(column.field_id, column)
-        if not keeps_values(column.data_type, now.data_type):
+        if not keeps_values(column.data_type, now.data_type, by_ids=True):
             was, is_now = (column_type.data_type.as_nullable() for column_type in (column, now))
             return f"column {now.name!r} was {was} and is {is_now}"
     return None

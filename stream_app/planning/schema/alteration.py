@@ -15,6 +15,7 @@ from stream_app.model.file_index.indexed_columns import (
     without_indexes_of,
 )
 from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.iceberg_options import METADATA_ICEBERG_STORAGE
 from stream_app.model.options.option import is_on, is_true
 from stream_app.model.options.table_options import BUCKET_KEY
 from stream_app.model.schema.data_type import (
@@ -30,6 +31,7 @@ from stream_app.model.schema.data_type import (
 )
 from stream_app.model.schema.iceberg_schema import iceberg_change_problem
 from stream_app.model.schema.table_schema import TableSchema, schema_problems
+from stream_app.model.schema.type_members import changeable_members, with_members
 from stream_app.planning.schema import schema_changes
 from stream_app.planning.schema.option_changes import (
     renamed_in_options,
@@ -41,6 +43,17 @@ _NO_EXPLICIT_CASTS = "disable-explicit-type-casting"
 _OTHER_COLUMN = "add a column of the new type"
 _NO_NOT_NULL = "alter-column-null-to-not-null.disabled"
 _BEFORE_PARTITION = "add-column-before-partition"
+_RULES = frozenset((_NO_EXPLICIT_CASTS, _NO_NOT_NULL, METADATA_ICEBERG_STORAGE.key))
+"""The options that hold for changes inside of columns as well."""
+_INSIDE_OTHERS = (schema_changes.ChangeType, schema_changes.ChangeNullability)
+_INSIDE_ROWS = (
+    *_INSIDE_OTHERS,
+    schema_changes.AddColumn,
+    schema_changes.RenameColumn,
+    schema_changes.DropColumn,
+    schema_changes.SetColumnComment,
+)
+"""What may change inside of a ROW, and of an ARRAY or a MAP; as in Paimon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +137,9 @@ class _Altering:
         Raises:
             UsageError: it is not possible.
         """
+        if isinstance(change, schema_changes.FieldChange) and self._is_inside(change.name):
+            self._apply_inside(change)
+            return
         match change:
             case schema_changes.SetOption(key, value):
                 problem = set_problem(self.options, key, value, has_snapshots=self._has_snapshots)
@@ -153,6 +169,35 @@ class _Altering:
             case schema_changes.DropPrimaryKey():
                 self._refuse("rows have the key already" if self._has_snapshots else None)
                 self.primary_keys = ()
+
+    def _is_inside(self, name: str) -> bool:
+        """Whether a name is a path into a nested column, such as ``items.element.price``."""
+        columns = {column.name: column.data_type for column in self.fields}
+        first, dot, _ = name.partition(".")
+        return bool(name not in columns and dot and first in columns and columns[first].is_nested)
+
+    def _apply_inside(self, change: schema_changes.FieldChange) -> None:
+        """Apply a change to the members of a nested column; keys and their options name none."""
+        first, _, path = change.name.partition(".")
+        column = self._column(first)
+        rules = {key: value for key, value in self.options.items() if key in _RULES}
+        schema = replace(
+            self._old,
+            fields=RowType(changeable_members(column.data_type)),
+            highest_field_id=self.highest_field_id,
+            partition_keys=(),
+            primary_keys=(),
+            options=rules,
+        )
+        inside = _Altering(schema, self._casting, self._has_snapshots)
+        kinds = _INSIDE_ROWS if column.data_type.root is TypeRoot.ROW else _INSIDE_OTHERS
+        if not (inside._is_inside(path) or isinstance(change, kinds)):
+            kind = column.data_type.root.value
+            raise _refused(f"Paimon makes no such change of {change.name!r}, inside of type {kind}")
+        inside.apply(replace(change, name=path))
+        self.highest_field_id = inside.highest_field_id
+        changed = with_members(column.data_type, inside.fields)
+        self._replace_column(first, replace(column, data_type=changed))
 
     def _refuse(self, problem: str | None) -> None:
         if problem is not None:
@@ -227,7 +272,7 @@ class _Altering:
         if was.is_nested or wanted.is_nested:
             raise _refused(
                 f"the column {name!r} is {was}: a type that is nested stays as it is",
-                fix=_OTHER_COLUMN,
+                fix=f"change what is inside by its path, such as {name}.field; or {_OTHER_COLUMN}",
             )
         is_explicit = not is_on(self.options, _NO_EXPLICIT_CASTS)
         allowed = is_explicit or is_implicit_cast(was, wanted)

@@ -1,6 +1,6 @@
 """Defines the changes between two schemas, and describes their differences.
 
-Source: Paimon `schema/SchemaChange.java`, without those of nested columns.
+Source: Paimon `schema/SchemaChange.java`.
 """
 
 from __future__ import annotations
@@ -122,11 +122,8 @@ class DropPrimaryKey:
     """Make an empty table one without a key."""
 
 
-SchemaChange = (
-    SetOption
-    | UnsetOption
-    | SetTableComment
-    | AddColumn
+FieldChange = (
+    AddColumn
     | RenameColumn
     | DropColumn
     | ChangeType
@@ -134,8 +131,9 @@ SchemaChange = (
     | SetColumnComment
     | SetColumnDefault
     | MoveColumn
-    | DropPrimaryKey
 )
+"""A change of a column, or inside of one: then its name is a path, as ``items.element.price``."""
+SchemaChange = SetOption | UnsetOption | SetTableComment | FieldChange | DropPrimaryKey
 
 
 def schema_differences(old: TableSchema, new: TableSchema) -> Iterator[str]:

@@ -1,9 +1,8 @@
 """Coordinates the compactions of a table without keys and buckets: joins small files.
 
 `table.job.table_state` owns it, on the driver. Several tasks may run in one partition, each on its
-own files, and writes never wait for them. Planning reads manifests, so it runs in a thread beside
-the job: `append_planner` belongs to that thread while it runs. Everything else belongs to the
-caller's thread. `FailedAppendTasks` decides which failed tasks run again, and when.
+own files, and writes never wait for them. `append_rounds` plans tasks beside the job; the rest
+belongs to the caller's thread. `FailedAppendTasks` decides which failed tasks run again, and when.
 
 Source: Paimon `append/AppendCompactCoordinator.java`,
 `flink/source/AppendBypassCoordinateOperator.java`.
@@ -15,11 +14,10 @@ import logging
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from threading import Thread
 from typing import Any
 
 from stream_app.clock import Clock, SystemClock
-from stream_app.errors import CorruptFileError, UnsupportedTableError
+from stream_app.errors import CorruptFileError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.mergetree.compact.compact_manager import write_only_error
 from stream_app.model.bucket_change import BucketChange
@@ -28,11 +26,11 @@ from stream_app.model.compact_request import CompactRequest
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.compact.append_compaction import Task
-from stream_app.table.compact.append_planner import AppendCompactPlanner, AppendPlan
+from stream_app.table.compact.append_rounds import AppendRounds
 from stream_app.table.compact.append_task import append_request
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.compactions import FullBounds
-from stream_app.table.compact.failures import FAILURES_MAX, CompactionFailures, DroppedCompactions
+from stream_app.table.compact.failures import CompactionFailures, DroppedCompactions
 from stream_app.table.compact.metrics import (
     CompactionMetrics,
     CompactionUnderWay,
@@ -63,35 +61,26 @@ class _Running:
         return self.request.partition, self.request.bucket
 
 
-@dataclass(slots=True)
 class AppendCompactCoordinator:
     """Plans tasks, and keeps the running ones under the name of their first file.
 
     Implements `Compactions`.
     """
 
-    table: FileStoreTable
-    executor: CompactExecutor
-    age_clock: Clock = field(default_factory=SystemClock)
-    failures: FailedAppendTasks = field(init=False)
-    dropped: DroppedCompactions = field(init=False, default_factory=DroppedCompactions)
-    back_pressure: BackPressure = field(init=False)
-    _planner: AppendCompactPlanner = field(init=False)
-    _planning: Future[AppendPlan] | None = field(init=False, default=None)
-    _is_due: bool = field(init=False, default=True)
-    _starts_anew: bool = field(init=False, default=False)
-    _running: dict[str, _Running] = field(init=False, default_factory=dict)
-    _plan_failures: int = field(init=False, default=0)
-    _partitions: frozenset[bytes] | None = field(init=False, default=None)
-    _last: int | None = field(init=False, default=None)
-    _changed_at: int = field(init=False, default=0)
-
-    def __post_init__(self) -> None:
-        self._planner = AppendCompactPlanner(self.table)
-        self.failures = FailedAppendTasks(CompactionFailures(self.table.clock))
+    def __init__(
+        self, table: FileStoreTable, executor: CompactExecutor, age_clock: Clock | None = None
+    ) -> None:
+        self.table = table
+        self.executor = executor
+        self.age_clock = age_clock or SystemClock()
+        self.failures = FailedAppendTasks(CompactionFailures(table.clock))
+        self.dropped = DroppedCompactions()
         # More files make reads slower, not wrong: without sorted runs no write ever waits.
-        self.back_pressure = BackPressure(self.table.paths, {}, self.failures.of_buckets)
-        self._is_due = not self.table.options[WRITE_ONLY]
+        self.back_pressure = BackPressure(table.paths, {}, self.failures.of_buckets)
+        self.rounds = AppendRounds(table)
+        self._running: dict[str, _Running] = {}
+        self._partitions: frozenset[bytes] | None = None
+        self._changed_at = 0
 
     def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
         """Do nothing: the planner finds files by itself."""
@@ -107,8 +96,8 @@ class AppendCompactCoordinator:
         """Compact in these partitions only."""
         if self._partitions != frozenset(partitions):
             # The restriction drops tasks that were planned for other partitions.
-            self._partitions, self._starts_anew = frozenset(partitions), True
-            self._plan_again()
+            self._partitions = frozenset(partitions)
+            self.rounds.ask(starts_anew=True)
 
     def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
         """Forget partitions that another writer changed: running tasks may not fit any more."""
@@ -116,43 +105,44 @@ class AppendCompactCoordinator:
         self._changed_at = snapshot.snapshot_id if snapshot else 0
         for running in self._running.values():
             running.is_overtaken |= running.bucket in changed
-        self._plan_again()
+        self.rounds.ask()
 
     def known_buckets(self) -> set[BucketId]:
         """Buckets with running tasks."""
         return {running.bucket for running in self._running.values()}
 
     def add_new_files(self, changes: Iterable[BucketChange]) -> None:
-        """Do nothing: the planner finds added files in the snapshot."""
+        """Plan again: the planner finds added files in the snapshot."""
         if any(change.added for change in changes):
-            self._plan_again()
+            self.rounds.ask()
 
     def trigger(self, *, rests: bool = False) -> int:  # noqa: ARG002 - no row waits
         """Start the planned tasks, and plan again when there are new snapshots."""
-        if self._last is not None:  # snapshots behind the end of a full compaction are due
-            self._last = None
-            self._plan_again()
+        self.rounds.read_until(None)
         return self._trigger()
 
     def _trigger(self) -> int:
         begun = self._take_plan()
         pending = len(self._running) < PENDING_TASKS_MAX
-        is_due = self._is_due or bool(self.failures.ready())
-        if self._planning is None and pending and is_due:
-            self._begin_planning()
+        is_due = self.rounds.is_due or bool(self.failures.ready())
+        if self.rounds.running is None and pending and is_due:
+            units = [running.request.unit for running in self._running.values()]
+            taken = {file.file_name for unit in units for file in unit.files}
+            again = self.failures.take_ready()
+            self.rounds.begin(taken | self.failures.names(), again)
         return begun
 
     def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
         """Trigger compactions as `trigger` does, up to a snapshot: there are no levels to fill."""
         if self.table.options[WRITE_ONLY]:
             raise write_only_error()
-        self._last = bounds.last_snapshot
+        self.rounds.read_until(bounds.last_snapshot)
         self._trigger()
         return set()
 
     def is_idle(self) -> bool:
         """Whether no task runs, is planned, or waits for its commit."""
-        return self._planning is None and not self._running
+        return self.rounds.running is None and not self._running
 
     def unfinished(self) -> Sequence[CompactionUnderWay]:
         """The tasks that wait for a thread or run. Any thread may call it."""
@@ -184,7 +174,7 @@ class AppendCompactCoordinator:
     def wait_for_any(self, timeout_s: float | None = None) -> None:
         """Return when a task or the planning ends; at once when neither runs."""
         futures: list[Future[Any]] = [running.future for running in self._running.values()]
-        futures += [] if self._planning is None else [self._planning]
+        futures += [] if self.rounds.running is None else [self.rounds.running]
         if futures and not any(future.done() for future in futures):
             self.table.clock.wait_for_any(futures, timeout_s)
 
@@ -213,7 +203,7 @@ class AppendCompactCoordinator:
             del self._running[_name(compaction.change)]
             self.failures.of_buckets.forget(compaction.bucket)
             self.dropped.forget(compaction.bucket)
-        self._plan_again()
+        self.rounds.ask()
 
     def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
         """Note that the results may or may not have been committed: their files must stay."""
@@ -235,33 +225,7 @@ class AppendCompactCoordinator:
             self.dropped.note(compaction.bucket, self.table.paths.bucket(*compaction.bucket), why)
             if not running.is_in_doubt:
                 self.table.discard([compaction.change])
-        self._starts_anew = True
-        self._plan_again()
-
-    def _plan_again(self) -> None:
-        self._is_due = not self.table.options[WRITE_ONLY]
-
-    def _begin_planning(self) -> None:
-        units = [running.request.unit for running in self._running.values()]
-        taken = {file.file_name for unit in units for file in unit.files}
-        again = self.failures.take_ready()
-        taken |= self.failures.names()
-        starts_anew, self._starts_anew = self._starts_anew, False
-        if starts_anew:
-            again = []  # the planner finds them like any others
-        self._is_due = False
-        planning, last = Future[AppendPlan](), self._last
-
-        def plan() -> None:
-            try:
-                planning.set_result(
-                    self._planner.plan(taken=taken, again=again, starts_anew=starts_anew, last=last)
-                )
-            except BaseException as error:
-                planning.set_exception(error)
-
-        self._planning = planning
-        Thread(target=plan, name="compaction-planner", daemon=True).start()
+        self.rounds.ask(starts_anew=True)
 
     def _take_plan(self) -> int:
         """Hand the planned tasks to the executor when the plan is ready.
@@ -269,34 +233,21 @@ class AppendCompactCoordinator:
         Raises:
             UnsupportedTableError: the table has a file that cannot be compacted.
         """
-        if self._planning is None or not self._planning.done():
+        plan = self.rounds.take_plan()
+        if plan is None:
             return 0
-        planning, self._planning = self._planning, None
-        error = planning.exception()
-        if isinstance(error, UnsupportedTableError):
-            raise error
-        if error is not None:
-            # Most likely its snapshot expired during the read; the next commit finds a newer one.
-            _LOG.error("compactions of %s could not be planned: %s", self.table.location, error)
-            self._starts_anew = True
-            self._plan_failures += 1
-            self._is_due = self._plan_failures < FAILURES_MAX
-            return 0
-        self._plan_failures = 0
-        plan = planning.result()
         tasks = [
             (partition, files)
             for partition, files in plan.tasks
             if self._partitions is None or partition in self._partitions
         ]
+        # Another writer may have compacted these files after the planner read them.
+        is_overtaken = plan.seen < self._changed_at
         for partition, files in tasks:
             request = append_request(partition, 0, files, "small files")
-            # Another writer may have compacted these files after the planner read them.
-            is_overtaken = plan.seen < self._changed_at
             future = self.executor.submit(request)
             since = self.age_clock.steady_seconds()
             self._running[files[0].file_name] = _Running(request, future, since, is_overtaken)
-        self._is_due |= plan.has_more
         return len(tasks)
 
 

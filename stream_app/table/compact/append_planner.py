@@ -1,6 +1,6 @@
 """Finds small files of a table without keys and buckets, and decides which are joined.
 
-`append_coordinator` owns it, and runs it in a thread of its own. A table may have a million files,
+`append_rounds` owns it, and runs it in a thread of its own. A table may have a million files,
 and reading their manifests must not hold the job back. The first round reads the newest snapshot, a
 manifest at a time. Later rounds read the changes of each snapshot after it.
 

@@ -33,7 +33,7 @@ def rows(case: Case) -> str:
 
 def _array(values: list[object], field: DataField) -> pa.Array:
     kind = arrow_type(field.data_type)
-    if pa.types.is_boolean(kind) or pa.types.is_string(kind):
+    if pa.types.is_boolean(kind) or pa.types.is_string(kind) or pa.types.is_nested(kind):
         return pa.array(values, kind)
     if pa.types.is_time(kind):
         return pa.array([v and datetime.time.fromisoformat(str(v)) for v in values], kind)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 import threading
 import uuid
 from concurrent.futures import Future
@@ -11,10 +13,14 @@ from typing import Any
 
 import pytest
 
+from stream_app.app.cli.arguments.compact import add_compact_arguments, compaction_settings
 from stream_app.app.job.compact_job import _Compaction
 from stream_app.app.tables.compaction_settings import CompactionSettings
+from stream_app.errors import SchemaMismatchError, UnsupportedTableError, UsageError
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.compact_request import CompactRequest
+from stream_app.model.options.compaction_options import WRITE_ONLY
+from stream_app.model.options.expire_options import SNAPSHOT_NUM_RETAINED_MAX
 from stream_app.model.schema.data_type import parse_data_type
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.planning.schema.schema_changes import AddColumn
@@ -188,23 +194,44 @@ def test_lost_conflicts_of_long_ago(tmp_path: Path) -> None:
     assert asked == [{1}] * 8
 
 
-def test_set_is_checked_as_the_options_of_a_table_are(tmp_path: Path) -> None:
-    """Beside the table's own: it keeps 10 snapshots at least, and says alone which rows expire."""
-    import argparse
-
-    from stream_app.app.cli.arguments.compact import add_compact_arguments, compaction_settings
-    from stream_app.errors import SchemaMismatchError, UnsupportedTableError
-
-    table = a_table(tmp_path, write_only="true")
-    TableWriter(table).write(rows(0))
+def opened(table: FileStoreTable, *words: str) -> FileStoreTable:
+    """The table that `stream-app compact` opens."""
     parser = argparse.ArgumentParser()
     add_compact_arguments(parser)
-    args = parser.parse_args([table.location, "--set", "snapshot.num-retained.max=3"])
+    return compaction_settings(parser.parse_args([table.location, *words]), None).table
+
+
+def test_set_is_checked_as_the_options_of_a_table_are(tmp_path: Path) -> None:
+    """Beside the table's own: it keeps 10 snapshots at least, and says alone which rows expire."""
+    table = a_table(tmp_path, write_only="true")
+    TableWriter(table).write(rows(0))
     with pytest.raises(UnsupportedTableError, match=r"is above snapshot\.num-retained\.max, 3"):
-        compaction_settings(args, None)
-    args = parser.parse_args([table.location, "--set", "record-level.expire-time=1d"])
+        opened(table, "--set", "snapshot.num-retained.max=3")
     with pytest.raises(SchemaMismatchError, match="is its default in the table, 1d is configured"):
-        compaction_settings(args, None)
+        opened(table, "--set", "record-level.expire-time=1d")
+    with pytest.raises(UsageError, match="'upsert-key' = 'k' is not supported"):
+        opened(table, "--set", "upsert-key=k")
+
+
+def test_options_in_the_table_are_checked_together_with_those_of_a_compaction(
+    tmp_path: Path,
+) -> None:
+    """An option that we would break refuses the table; a contradiction may be mended by --set."""
+    table = a_table(tmp_path, write_only="true")
+    file = Path(table.location, "schema", "schema-0")
+    schema = json.loads(file.read_text())
+    del schema["stream_app.digest"]  # as another engine writes it
+    schema["options"]["snapshot.num-retained.max"] = "3"
+    file.write_text(json.dumps(schema))
+    with pytest.raises(UnsupportedTableError, match=r"is above snapshot\.num-retained\.max, 3"):
+        opened(table)
+    mended = opened(table, "--set", "snapshot.num-retained.max=20")
+    assert mended.options[SNAPSHOT_NUM_RETAINED_MAX] == 20
+    assert not mended.options[WRITE_ONLY]
+    schema["options"]["upsert-key"] = "k"
+    file.write_text(json.dumps(schema))
+    with pytest.raises(UnsupportedTableError, match="upsert-key = k"):
+        opened(table, "--set", "snapshot.num-retained.max=20")
 
 
 def test_a_write_only_job_that_is_started_anew_for_each_epoch_has_a_bound(tmp_path: Path) -> None:

@@ -78,6 +78,28 @@ def test_a_comment_and_a_dropped_not_null_inside_of_a_column_end_no_job(tmp_path
     sound_report(open_table(job.table.location))
 
 
+def test_an_alter_inside_of_a_column_is_adopted_at_the_next_epoch(tmp_path: Path) -> None:
+    columns = "k INT, r ARRAY<ROW<a INT, b STRING>>, m MAP<STRING, INT>"
+    job = a_job(tmp_path, columns, rules=None, num_sorted_run__compaction_trigger=2)
+    batch = job.started()
+    job.run(batch, plain({"k": 1, "r": [{"a": 1, "b": "x"}, None], "m": {"p": 1}}))
+    inside = "r.element"
+    alter(job, "--rename-column", f"{inside}.a=c", "--change-type", f"{inside}.c BIGINT")
+    alter(job, "--add-column", f"{inside}.d INT", "--change-type", "m.value BIGINT")
+    alter(job, "--drop-column", f"{inside}.b")
+    job.run(batch, plain({"k": 2, "r": [{"c": 2**40, "d": 3}], "m": {"q": 2**40}}))
+    job.run(batch, plain({"k": 3, "r": None, "m": None}))
+    batch.drain()
+    rows = [
+        {"k": 1, "r": [{"c": 1, "d": None}, None], "m": [("p", 1)]},
+        {"k": 2, "r": [{"c": 2**40, "d": 3}], "m": [("q", 2**40)]},
+        {"k": 3, "r": None, "m": None},
+    ]
+    assert read_rows(open_table(job.table.location)) == rows
+    assert any(each.commit_kind.value == "COMPACT" for each in _snapshots(job))
+    sound_report(open_table(job.table.location))
+
+
 def test_an_alter_that_changes_the_kind_of_table_ends_the_job(tmp_path: Path) -> None:
     job = a_job(tmp_path, "k INT, v STRING, ts INT", rules=None)
     batch = job.started()

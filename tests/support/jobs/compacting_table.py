@@ -27,6 +27,6 @@ def wait_for_plan(commit: StreamTableCommit) -> None:
     coordinator = commit.coordinator
     assert isinstance(coordinator, AppendCompactCoordinator)
     deadline = time.monotonic() + 120
-    while coordinator._planning is not None and not coordinator._planning.done():
+    while (running := coordinator.rounds.running) is not None and not running.done():
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -17,7 +17,7 @@ from stream_app.model.options.core_options import option_problems
 from stream_app.model.options.option import parse_duration_ms
 from stream_app.predicate.parser import parse_predicate
 from stream_app.table.compact.compacted_buckets import CompactionChoice, parse_partition
-from stream_app.table.opening import open_for_writing
+from stream_app.table.opening import open_for_altering, with_configuration
 
 
 def add_compact_arguments(parser: argparse.ArgumentParser) -> None:
@@ -98,7 +98,7 @@ def compaction_settings(args: argparse.Namespace, config: AppConfig | None) -> C
     Raises:
         UsageError: an argument is wrong.
         TableNotFoundError: there is no such table.
-        UnsupportedTableError: we cannot write it.
+        UnsupportedTableError: we cannot write it, or its options and these contradict each other.
     """
     if args.full and args.follow:
         raise UsageError(
@@ -118,8 +118,7 @@ def compaction_settings(args: argparse.Namespace, config: AppConfig | None) -> C
     else:
         table = table_of_job(args.table, config.tables, str(args.conf))
         spark = {**config.spark, **spark}
-    table = open_for_writing(table)
-    table = open_for_writing(table.with_options({**options, "write-only": "false"}))
+    table = with_configuration(open_for_altering(table), {**options, "write-only": "false"})
     choice = CompactionChoice(
         partitions=tuple(map(parse_partition, args.partition)),
         where=None if args.where is None else parse_predicate(args.where, table.schema.fields),

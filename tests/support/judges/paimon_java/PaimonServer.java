@@ -272,16 +272,20 @@ public final class PaimonServer {
         List<SchemaChange> changes = new ArrayList<>();
         for (JsonNode change : request.get("changes")) {
             String name = change.get(1).asText();
+            String[] path = name.split("\\.");
             switch (change.get(0).asText()) {
                 case "add":
                     changes.add(
                             SchemaChange.addColumn(
-                                    name, DataTypeJsonParser.parseDataType(change.get(2))));
+                                    path,
+                                    DataTypeJsonParser.parseDataType(change.get(2)),
+                                    null,
+                                    null));
                     break;
                 case "type":
                     changes.add(
                             SchemaChange.updateColumnType(
-                                    name, DataTypeJsonParser.parseDataType(change.get(2))));
+                                    path, DataTypeJsonParser.parseDataType(change.get(2)), false));
                     break;
                 case "default":
                     changes.add(
@@ -292,10 +296,10 @@ public final class PaimonServer {
                     changes.add(SchemaChange.setOption(name, change.get(2).asText()));
                     break;
                 case "rename":
-                    changes.add(SchemaChange.renameColumn(name, change.get(2).asText()));
+                    changes.add(SchemaChange.renameColumn(path, change.get(2).asText()));
                     break;
                 case "drop":
-                    changes.add(SchemaChange.dropColumn(name));
+                    changes.add(SchemaChange.dropColumn(path));
                     break;
                 default:
                     throw new IllegalArgumentException("unknown change " + change);

@@ -1,13 +1,14 @@
-"""Debezium records → rows, their images parsed by machine code.
+"""Debezium records → rows by their images alone, without a parse of whole messages.
 
-A way of `debezium_json` beside `columns`, and faster: hardly a byte is looked at twice. It takes
-records with a known tail, and flattened ones. Messages that the machine code
-declines stay for the other ways.
+The quickest way of `debezium_json`, which tries it first. Records with a known frame
+(`record_frames`) have their images parsed: by machine code, which takes flattened records too, or
+in columns. Messages that are declined here stay for `columns` and `records`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,21 +18,24 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Int64s, bytes_of, offsets_of
 from stream_app.cdc.column_drift import Column, ColumnPolicy, Sighting, add_sighting
 from stream_app.cdc.columns.column_reading import JsonKind
+from stream_app.cdc.columns.json_lines import may_be_misread
+from stream_app.cdc.columns.nesting import NESTING_MAX, deep_ones
 from stream_app.cdc.debezium.columns import (
     DecodeSettings,
     ParsedImages,
+    decode_framed,
     decode_images,
     flat_fields,
     flat_images,
 )
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
-from stream_app.cdc.debezium.record_frames import FramedTails, texts_of
+from stream_app.cdc.debezium.record_frames import FramedTails, KnownFrames, texts_of
 from stream_app.cdc.debezium.record_reader import TABLE_FIELDS, images_of
-from stream_app.cdc.json_records.decoder import SAMPLE_ROWS
+from stream_app.cdc.json_records.decoder import SAMPLE_ROWS, Group
 from stream_app.cdc.json_records.dialect import DocumentImages
 from stream_app.cdc.json_records.layout_choice import LayoutChoice, objects_in
 from stream_app.cdc.json_records.message_fields import text_reading
-from stream_app.cdc.json_records.outcome import DecodedRecords
+from stream_app.cdc.json_records.outcome import DecodedPart, DecodedRecords
 from stream_app.cdc.json_records.record_shapes import RecordShape
 from stream_app.cdc.rows.images import StackedImages
 from stream_app.cdc.rows.row_assembly import lacks_image
@@ -40,25 +44,63 @@ if TYPE_CHECKING:
     from stream_app.cdc.compiled.image_columns import ImageLayout
 
 
-def decode_compiled(
-    values: pa.Array,
-    tails: FramedTails | None,
-    shape: RecordShape,
-    settings: DecodeSettings,
-    choice: LayoutChoice,
-) -> tuple[Int64s, DecodedRecords] | None:
-    """Decode the values that machine code takes.
+@dataclass(slots=True)
+class FramedGroup(Group):
+    """Messages of one schema, with the frames that were seen last.
 
-    Args:
-        tails: None: too few records have a known tail.
-
-    Returns:
-        The positions of these values, and what they give. None: it takes too few, or none of
-        this shape.
+    Attributes:
+        compiled: None: machine code does not run here.
     """
-    if not shape.is_flat and tails is None:
+
+    fingerprint: str = ""
+    frames: KnownFrames = field(default_factory=KnownFrames)
+    compiled: LayoutChoice | None = None
+
+    def shape_at(self, values: pa.Array, rows: Int64s, policy: ColumnPolicy) -> RecordShape:
+        """The shape; learnt from the first of the values in these rows, if there is none."""
+        return self.shape_for(values.take(pa.array(rows[:SAMPLE_ROWS])), policy, images_of)
+
+
+def decode_by_images(
+    values: pa.Array, group: FramedGroup, settings: DecodeSettings
+) -> DecodedPart | None:
+    """Decode the values that have a known frame; None: they are too few, or of another shape."""
+    part = None
+    if group.compiled is not None:
+        part = _by_machine_code(values, group, group.compiled, settings)
+    return part or _in_columns(values, group, settings)
+
+
+def _in_columns(
+    values: pa.Array, group: FramedGroup, settings: DecodeSettings
+) -> DecodedPart | None:
+    framed = group.frames.framed(values)
+    if framed is None:
         return None
+    shape = group.shape_at(values, framed.rows, settings.policy)
+    misread = deep_ones(framed.images, NESTING_MAX - 1)
+    misread |= may_be_misread(framed.images, has_decimals=shape.parses_decimals())
+    if misread.any():
+        framed = framed.without(misread)
+    rows = framed.rows
+    if len(rows) == 0:
+        return None
+    part = values if len(rows) == len(values) else values.take(pa.array(rows))
+    decoded = decode_framed(part, framed, shape, settings)
+    return None if decoded is None else DecodedPart(rows, decoded)
+
+
+def _by_machine_code(
+    values: pa.Array, group: FramedGroup, choice: LayoutChoice, settings: DecodeSettings
+) -> DecodedPart | None:
+    """Decode the values that machine code takes; what stands before a known tail may be odd."""
+    tails = None
+    if group.shape is None or not group.shape.is_flat:
+        tails = group.frames.tails(values)
     rows = np.arange(len(values)) if tails is None else tails.rows
+    shape = group.shape_at(values, rows, settings.policy)
+    if tails is None and not shape.is_flat:
+        return None
     layout = choice.layout_of(
         shape, partial(_layout_of, values, rows[:SAMPLE_ROWS], shape, settings, choice.parser)
     )
@@ -108,7 +150,7 @@ def _decoded(
     layout: tuple[RecordShape, ImageLayout],
     settings: DecodeSettings,
     choice: LayoutChoice,
-) -> tuple[Int64s, DecodedRecords] | None:
+) -> DecodedPart | None:
     shape, of_images = layout
     starts = offsets_of(values)[tails.rows].astype(np.int64)
     heads = of_images.parse(bytes_of(values), starts, tails.lasts)
@@ -132,9 +174,8 @@ def _decoded(
         else (),
     )
     whole = np.array([frame.source["connector"] in WHOLE_IMAGES for frame in tails.frames])
-    return rows, _records(
-        values, (rows, heads.drift[kept]), ParsedImages(images, whole[codes]), shape, settings
-    )
+    parsed = ParsedImages(images, whole[codes])
+    return DecodedPart(rows, _records(values, (rows, heads.drift[kept]), parsed, shape, settings))
 
 
 def _decoded_rows(
@@ -142,7 +183,7 @@ def _decoded_rows(
     layout: tuple[RecordShape, ImageLayout],
     settings: DecodeSettings,
     choice: LayoutChoice,
-) -> tuple[Int64s, DecodedRecords] | None:
+) -> DecodedPart | None:
     """Decode flattened records as `_decoded` does others."""
     shape, of_rows = layout
     parsed = of_rows.parse_rows(bytes_of(values), offsets_of(values).astype(np.int64))
@@ -156,7 +197,7 @@ def _decoded_rows(
     images = flat_images(part, parsed.columns[:count], extra, shape, settings)
     # A delete's image is that before the change, which may lack columns.
     numbers = np.where(images.images.has_before, parsed.drift[rows] * 3, parsed.drift[rows])
-    return rows, _records(values, (rows, numbers), images, shape, settings)
+    return DecodedPart(rows, _records(values, (rows, numbers), images, shape, settings))
 
 
 def _records(

@@ -1,0 +1,40 @@
+"""Gives the members of a nested type: fields of a ROW, elements of an ARRAY, values, keys of a MAP.
+
+So what holds inside of a ROW also holds inside of the others: reading by ids, widening, changes.
+The names are those of paths into columns, as in Paimon's `schema/SchemaChange.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from stream_app.model.schema.data_type import DataField, DataType, TypeRoot
+
+_ELEMENT, _KEY = -1, -2
+"""Ids of members without a field: below those of fields."""
+
+
+def members(data_type: DataType) -> tuple[DataField, ...]:
+    """What is right inside of a type, a MAP's values before its keys; empty for scalar types."""
+    if data_type.element is None:
+        return data_type.fields
+    is_map = data_type.key is not None
+    element = _member(_ELEMENT, "value" if is_map else "element", data_type.element)
+    return (element,) if data_type.key is None else (element, _member(_KEY, "key", data_type.key))
+
+
+def changeable_members(data_type: DataType) -> tuple[DataField, ...]:
+    """The members but keys."""
+    return members(data_type)[:1] if data_type.root is TypeRoot.MAP else members(data_type)
+
+
+def with_members(data_type: DataType, changed: Sequence[DataField]) -> DataType:
+    """The same type with other members but keys."""
+    if data_type.root is TypeRoot.ROW:
+        return replace(data_type, fields=tuple(changed))
+    return replace(data_type, element=changed[0].data_type)
+
+
+def _member(field_id: int, name: str, data_type: DataType) -> DataField:
+    return DataField(field_id=field_id, name=name, data_type=data_type)
