@@ -31,12 +31,7 @@ from stream_app.catalog.catalog_options import (
 from stream_app.catalog.file_system_catalog import FileSystemCatalog
 from stream_app.catalog.hive.hive_catalog import HiveCatalog
 from stream_app.catalog.hive.hive_lock import HiveLock
-from stream_app.catalog.hive.hive_site import (
-    addresses,
-    check_supported,
-    timeout_ms,
-    with_hive_site,
-)
+from stream_app.catalog.hive.hive_site import addresses, check_supported, timeout_ms, with_hive_site
 from stream_app.catalog.hive.hive_table import HiveLayout
 from stream_app.catalog.hive.metastore_client import MetastoreClient
 from stream_app.catalog.jdbc.connections import Connections

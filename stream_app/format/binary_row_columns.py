@@ -24,12 +24,7 @@ from stream_app.format.binary_row import (
     has_long_form,
     header_bytes,
 )
-from stream_app.model.schema.data_type import (
-    BINARY_ROOTS,
-    STRING_ROOTS,
-    DataType,
-    TypeRoot,
-)
+from stream_app.model.schema.data_type import BINARY_ROOTS, STRING_ROOTS, DataType, TypeRoot
 
 Words = npt.NDArray[np.uint64]
 """64-bit words, little-endian: one for each row, [n], or of all rows, [words]."""

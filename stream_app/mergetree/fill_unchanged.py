@@ -14,13 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.mergetree.key_value_batch import (
-    Indices,
-    KeyValueLayout,
-    Mask,
-    is_retract,
-    rows_at,
-)
+from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask, is_retract, rows_at
 from stream_app.mergetree.lookup.key_lookup import RowsOfKeys
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.model.schema.table_schema import VALUE_KIND

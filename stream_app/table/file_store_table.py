@@ -50,11 +50,7 @@ from stream_app.model.options.table_options import (
 )
 from stream_app.model.options.tag_options import TAG_CREATE_SUCCESS_FILE
 from stream_app.model.schema.data_type import RowType
-from stream_app.model.schema.table_schema import (
-    SEQUENCE_NUMBER,
-    VALUE_KIND,
-    TableSchema,
-)
+from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND, TableSchema
 from stream_app.model.schema.tables_own_options import option_differences, with_configured
 from stream_app.model.table_kind import KindTraits
 from stream_app.planning.commit.snapshot_ordering import prefix_of_own_numbers

@@ -18,6 +18,7 @@ from typing import Any
 from stream_app.table.api.paimon_table import open_table
 from tests.support.engines.fast_jvm import fast_jvm
 from tests.support.jobs.ingest_process import IngestProcess, write_conf
+from tests.support.jobs.ingest_server import IngestServer
 from tests.support.judges.normal_rows import Row, normal_rows
 from tests.support.judges.paimon_java import PaimonJava
 from tests.testbed.comparison import Read, column_differences, differences, replayed
@@ -66,11 +67,21 @@ class DatabaseProof:
             for workload in self.workloads.values():
                 workload.step()
 
-    def drain(self) -> None:
-        """Let the job take all that is left, and end."""
+    def drain(self, server: IngestServer | None = None) -> None:
+        """Let the job take all that is left, and end.
+
+        Args:
+            server: runs it where a JVM runs already; None: the job is a process of its own.
+        """
         for database, workload in self.workloads.items():
             workload.finish()
             database.wait_until_sent(self.testbed.connect)
+        if server is not None:
+            done = server.run(
+                self.job.conf, "stream.trigger=availableNow", events=self.job.events_file
+            )
+            assert done.code == 0, done.output
+            return
         self.job.start("--set", "stream.trigger=availableNow")
         assert self.job.finish(_DRAIN_SECONDS) == 0, self.job.log()
 

@@ -29,12 +29,7 @@ from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.cdc.source_tables import of_each_origin
 from stream_app.cdc.steps.lowered_decode import Describe, LoweredDescription
 from stream_app.clock import Clock
-from stream_app.errors import (
-    NoAccessError,
-    StreamAppError,
-    TableNotFoundError,
-    UsageError,
-)
+from stream_app.errors import NoAccessError, StreamAppError, TableNotFoundError, UsageError
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.renames.source_renames import NO_RENAMES, SourceRenames
 from stream_app.model.schema.data_type import DataField, RowType
@@ -58,10 +53,7 @@ from stream_app.spark.ingest.held_table import is_temporary
 from stream_app.spark.ingest.job_state import JobStateFile, JobWarning
 from stream_app.spark.ingest.table_feed import ArrivedTables, TableFeed
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import (
-    open_for_altering,
-    with_configuration,
-)
+from stream_app.table.opening import open_for_altering, with_configuration
 from stream_app.table.schema.alter import alter_table
 
 _LOG = logging.getLogger("stream_app")

@@ -42,7 +42,6 @@ _BUSY = (429, 503)
 _SUCCESS = range(200, 300)
 MISSING, EXISTS = 404, 409
 """Statuses that are answers: what is asked for is not there; what is to be made is there."""
-_BAD_REQUEST, _NO_LOGIN, _FORBIDDEN, _NOT_IMPLEMENTED = 400, 401, 403, 501
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,37 +204,41 @@ def _seconds(retry_after: str | None) -> int:
     return int(retry_after or 0) if is_number else 0
 
 
+_REFUSALS: dict[int, tuple[type[StreamAppError], str, str]] = {
+    400: (
+        UsageError,
+        "calls the request wrong",
+        "correct what it names: a column, an option, or a name of a database or table",
+    ),
+    401: (
+        NoAccessError,
+        "refuses the login",
+        "check 'token' of the catalog, or ask its administrator for another",
+    ),
+    403: (
+        NoAccessError,
+        "gives this user no right to do that",
+        "let the catalog's administrator grant it",
+    ),
+    501: (
+        UnsupportedTableError,
+        "does not implement this",
+        "ask the catalog's administrator for a server that implements Paimon's REST API",
+    ),
+}
+"""By HTTP status: the class of the error, what the catalog does, and the fix."""
+
+
 def _refusal(status: int, body: bytes, where: str) -> StreamAppError:
-    reason = _reason(body)
-    if status == _NO_LOGIN:
-        return NoAccessError(
-            f"the catalog refuses the login{reason}",
-            where=where,
-            fix="check 'token' of the catalog, or ask its administrator for another",
-        )
-    if status == _FORBIDDEN:
-        return NoAccessError(
-            f"the catalog gives this user no right to do that{reason}",
-            where=where,
-            fix="let the catalog's administrator grant it",
-        )
-    if status == _BAD_REQUEST:
-        return UsageError(
-            f"the catalog calls the request wrong{reason}",
-            where=where,
-            fix="correct what it names: a column, an option, or a name of a database or table",
-        )
-    if status == _NOT_IMPLEMENTED:
-        return UnsupportedTableError(
-            f"the catalog does not implement this{reason}",
-            where=where,
-            fix="ask the catalog's administrator for a server that implements Paimon's REST API",
-        )
-    return StorageError(
-        f"the catalog answers HTTP {status}{reason}",
-        where=where,
-        fix="see the log of the catalog's server, and that 'uri' of the catalog is right",
+    kind, what, fix = _REFUSALS.get(
+        status,
+        (
+            StorageError,
+            f"answers HTTP {status}",
+            "see the log of the catalog's server, and that 'uri' of the catalog is right",
+        ),
     )
+    return kind(f"the catalog {what}{_reason(body)}", where=where, fix=fix)
 
 
 def _reason(body: bytes) -> str:

@@ -13,14 +13,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import (
-    Bools,
-    any_of,
-    bools_of,
-    null_where,
-    own_bytes,
-    valid_of,
-)
+from stream_app.arrow_buffers import Bools, any_of, bools_of, null_where, own_bytes, valid_of
 from stream_app.cdc.columns.base64_columns import (
     decode_base64,
     decode_hex,

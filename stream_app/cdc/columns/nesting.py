@@ -12,14 +12,7 @@ import re
 import numpy as np
 import pyarrow as pa
 
-from stream_app.arrow_buffers import (
-    Bools,
-    Int32s,
-    Int64s,
-    bytes_of,
-    lengths_of,
-    offsets_of,
-)
+from stream_app.arrow_buffers import Bools, Int32s, Int64s, bytes_of, lengths_of, offsets_of
 
 NESTING_MAX = 128
 """Levels of a message; MongoDB's documents have 100. A reader may call itself at each level."""

@@ -10,13 +10,7 @@ from __future__ import annotations
 from stream_app.cdc.compiled.cell_values import ImageTables
 from stream_app.cdc.compiled.json_bytes import QUOTE, SPACE
 from stream_app.cdc.compiled.json_tokens import DECLINED, blank_end, name_end
-from stream_app.cdc.compiled.machine_code import (
-    byte_at,
-    compiled,
-    number_at,
-    put_number,
-    word_at,
-)
+from stream_app.cdc.compiled.machine_code import byte_at, compiled, number_at, put_number, word_at
 
 UNKNOWN = -1
 """The column of a name that the table does not have."""

@@ -18,13 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import (
-    Bools,
-    Int64s,
-    bools_of,
-    children_of,
-    valid_of,
-)
+from stream_app.arrow_buffers import Bools, Int64s, bools_of, children_of, valid_of
 from stream_app.cdc.column_drift import Column, ColumnPolicy, Sighting
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.columns.json_lines import parse_objects
@@ -57,12 +51,7 @@ from stream_app.cdc.json_records.drift_search import (
 from stream_app.cdc.json_records.outcome import DecodedRecords
 from stream_app.cdc.json_records.record_shapes import RecordShape
 from stream_app.cdc.rows.images import ImageRows, Images, RowRules, StackedImages, rows_of
-from stream_app.cdc.rows.row_assembly import (
-    CREATE,
-    DELETE,
-    Ops,
-    lacks_image,
-)
+from stream_app.cdc.rows.row_assembly import CREATE, DELETE, Ops, lacks_image
 
 _ENVELOPE_OP = "op"
 OPS = {letter: ord(letter) for letter in ROW_OPS}

@@ -9,14 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stream_app.arrow_buffers import (
-    Bools,
-    Bytes,
-    Int64s,
-    bytes_of,
-    offsets_of,
-    slices_of,
-)
+from stream_app.arrow_buffers import Bools, Bytes, Int64s, bytes_of, offsets_of, slices_of
 from stream_app.cdc.columns.byte_patterns import ByteWords, places_of_word
 
 _START, _MIDDLE, _NULL = b'{"before":', b',"after":', b"null"

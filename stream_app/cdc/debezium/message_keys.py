@@ -17,14 +17,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import (
-    Bools,
-    bools_of,
-    bytes_of,
-    lengths_of,
-    offsets_of,
-    valid_of,
-)
+from stream_app.arrow_buffers import Bools, bools_of, bytes_of, lengths_of, offsets_of, valid_of
 
 Codes = npt.NDArray[np.int32]
 Fields = frozenset[str] | None

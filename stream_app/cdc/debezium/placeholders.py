@@ -19,13 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import (
-    Bools,
-    bools_of,
-    lengths_of,
-    null_where,
-    valid_of,
-)
+from stream_app.arrow_buffers import Bools, bools_of, lengths_of, null_where, valid_of
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family
 from stream_app.cdc.rows.images import StackedImages
 from stream_app.cdc.rows.row_assembly import UPDATE

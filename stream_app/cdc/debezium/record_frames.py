@@ -27,14 +27,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from stream_app.arrow_buffers import (
-    Bools,
-    Bytes,
-    Int64s,
-    bytes_of,
-    offsets_of,
-    slices_of,
-)
+from stream_app.arrow_buffers import Bools, Bytes, Int64s, bytes_of, offsets_of, slices_of
 from stream_app.cdc.columns.byte_patterns import BytePattern, byte_pattern
 from stream_app.cdc.columns.nesting import nests_too_deeply
 from stream_app.cdc.debezium.image_heads import HEAD_MIN, ImageHeads, find_heads

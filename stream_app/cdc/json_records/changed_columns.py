@@ -14,14 +14,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import (
-    Bools,
-    Bytes,
-    Int64s,
-    own_bytes,
-    slices_of,
-    valid_of,
-)
+from stream_app.arrow_buffers import Bools, Bytes, Int64s, own_bytes, slices_of, valid_of
 from stream_app.cdc.columns.byte_patterns import places_of_word
 from stream_app.cdc.rows.row_assembly import Ops
 

@@ -39,11 +39,7 @@ from stream_app.cdc.json_records.dialect import (
     Truncate,
     read_message,
 )
-from stream_app.cdc.json_records.drift_search import (
-    drift_by_numbers,
-    drift_in,
-    searched_messages,
-)
+from stream_app.cdc.json_records.drift_search import drift_by_numbers, drift_in, searched_messages
 from stream_app.cdc.json_records.layout_choice import LayoutChoice
 from stream_app.cdc.json_records.message_survey import survey
 from stream_app.cdc.json_records.options import CheckedOptions, checked_options, column_readings

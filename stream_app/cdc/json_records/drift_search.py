@@ -24,13 +24,7 @@ import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
-from stream_app.arrow_buffers import (
-    Bools,
-    Bytes,
-    Int64s,
-    own_bytes,
-    valid_of,
-)
+from stream_app.arrow_buffers import Bools, Bytes, Int64s, own_bytes, valid_of
 from stream_app.cdc.column_drift import NO_DRIFT, Column, Drift, Sighting, add_sighting
 from stream_app.cdc.columns.byte_patterns import words_like
 from stream_app.cdc.json_records.dialect import ImagesOf, Parsed

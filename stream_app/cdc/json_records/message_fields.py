@@ -11,12 +11,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from stream_app.cdc.columns.column_reading import (
-    ColumnReading,
-    Encoding,
-    JsonKind,
-    row_fields,
-)
+from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, JsonKind, row_fields
 from stream_app.model.schema.data_type import STRING
 
 

@@ -36,11 +36,7 @@ from stream_app.cdc.json_records.dialect import (
 from stream_app.cdc.json_records.dialect_format import DialectFormat
 from stream_app.cdc.json_records.documents import image_of, load_document
 from stream_app.cdc.json_records.message_fields import ParsedFields
-from stream_app.cdc.json_records.options import (
-    COLUMN_OPTIONS,
-    ENCODING_OPTION,
-    texts_and_numbers,
-)
+from stream_app.cdc.json_records.options import COLUMN_OPTIONS, ENCODING_OPTION, texts_and_numbers
 from stream_app.cdc.plain.key_options import KEY_COLUMNS, KEY_COLUMNS_OPTION, check_key_columns
 from stream_app.cdc.rows.images import Images
 from stream_app.cdc.rows.record_images import NULL_CELL, Image, RecordImages, UnreadableRecordError

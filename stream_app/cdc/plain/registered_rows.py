@@ -21,14 +21,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Int64s, valid_of
 from stream_app.cdc.change_batch import DecodedBatch, change_schema, present_values
-from stream_app.cdc.column_drift import (
-    NO_DRIFT,
-    Column,
-    ColumnPolicy,
-    Drift,
-    Sighting,
-    drift_of,
-)
+from stream_app.cdc.column_drift import NO_DRIFT, Column, ColumnPolicy, Drift, Sighting, drift_of
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding
 from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.json_records.dialect import Change

@@ -13,13 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import (
-    Bools,
-    Int64s,
-    bools_of,
-    null_where,
-    valid_of,
-)
+from stream_app.arrow_buffers import Bools, Int64s, bools_of, null_where, valid_of
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.unchanged_values import SEPARATOR, UNCHANGED

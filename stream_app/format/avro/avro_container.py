@@ -138,30 +138,60 @@ def write_records(
     Raises:
         ValueError, TypeError: a record does not fit the schema.
     """
-    codec_name = _CODEC_NAMES[codec]
-    schema_text = orjson.dumps(_without_marks(schema))
-    # The marker between blocks only has to be unlike the data; a digest makes equal files equal.
-    sync = hashlib.blake2b(schema_text, digest_size=_SYNC_BYTES).digest()
-    sink, block = io.BytesIO(), io.BytesIO()
-    digest, count = _digest_of(schema_text), 0
-    for index, record in enumerate(records):
-        fastavro.schemaless_writer(block, schema, record)
-        count += 1
-        if block.tell() >= _BLOCK_BYTES or index == len(records) - 1:
-            digest.update(block.getvalue())
-            data = _COMPRESS[codec_name](block.getvalue())
-            fastavro.schemaless_writer(sink, _BLOCK, {"count": count, "data": data, "sync": sync})
-            block = io.BytesIO()
-            count = 0
-    meta = {
-        "avro.schema": schema_text,
-        "avro.codec": codec_name.encode(),
-        **{key: text.encode() for key, text in (properties or {}).items()},
-        _DIGEST: digest.hexdigest().encode(),
-    }
-    header = io.BytesIO()
-    fastavro.schemaless_writer(header, _HEADER, {"magic": _MAGIC, "meta": meta, "sync": sync})
-    return header.getvalue() + sink.getvalue()
+    container = AvroContainer(schema, codec)
+    digest, blocks = _digest_of(container.schema_text), []
+    for content, block in container.blocks(records):
+        digest.update(content)
+        blocks.append(block)
+    header = container.header({**(properties or {}), _DIGEST: digest.hexdigest()})
+    return b"".join((header, *blocks))
+
+
+class AvroContainer:
+    """Frames records as the parts of a container file.
+
+    Args:
+        schema: as `fastavro.parse_schema` returns it.
+        codec: as `write_records`.
+    """
+
+    def __init__(self, schema: Any, codec: str) -> None:
+        self.schema_text = orjson.dumps(_without_marks(schema))
+        self._schema, self._codec = schema, _CODEC_NAMES[codec]
+        # The marker between blocks only has to be unlike the data; a digest makes equal files
+        # equal.
+        self._sync = hashlib.blake2b(self.schema_text, digest_size=_SYNC_BYTES).digest()
+
+    def header(self, properties: Mapping[str, str]) -> bytes:
+        """The beginning of the file, with further metadata."""
+        meta = {
+            "avro.schema": self.schema_text,
+            "avro.codec": self._codec.encode(),
+            **{key: text.encode() for key, text in properties.items()},
+        }
+        header = io.BytesIO()
+        content = {"magic": _MAGIC, "meta": meta, "sync": self._sync}
+        fastavro.schemaless_writer(header, _HEADER, content)
+        return header.getvalue()
+
+    def blocks(self, records: Sequence[dict[str, Any]]) -> Iterator[tuple[bytes, bytes]]:
+        """The bytes of records, and the blocks of the file that hold them.
+
+        Raises:
+            ValueError, TypeError: a record does not fit the schema.
+        """
+        block, count = io.BytesIO(), 0
+        for index, record in enumerate(records):
+            fastavro.schemaless_writer(block, self._schema, record)
+            count += 1
+            if block.tell() >= _BLOCK_BYTES or index == len(records) - 1:
+                content, framed = block.getvalue(), io.BytesIO()
+                data = _COMPRESS[self._codec](content)
+                fastavro.schemaless_writer(
+                    framed, _BLOCK, {"count": count, "data": data, "sync": self._sync}
+                )
+                yield content, framed.getvalue()
+                block, count = io.BytesIO(), 0
 
 
 def _digest_of(schema_text: bytes) -> hashlib.blake2b:

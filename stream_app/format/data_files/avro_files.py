@@ -1,4 +1,8 @@
-"""Reads Avro data files, row by row; stream_app does not write Avro.
+"""Reads and writes Avro data files, row by row.
+
+Paimon's Java names the logical types of timestamps the other way round, and so does this module:
+a ``timestamp`` has no zone. It reads values by its own types, and takes branch 0 of a union for
+null.
 
 Source: Paimon `format/avro/AvroFileFormat.java`, `AvroSchemaConverter.java`.
 """
@@ -8,25 +12,147 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 
-from stream_app.errors import UnsupportedTableError
-from stream_app.format.avro.avro_container import record_blocks
-from stream_app.format.data_files.data_file_format import DataFileRead, DataFileSink, Source
+from stream_app.format.avro.avro_container import AvroContainer, record_blocks
+from stream_app.format.column_stats import GatheredStats
+from stream_app.format.data_files.data_file_format import DataFileRead, Source
 from stream_app.format.key_value_parquet import batch_pieces, damaged_file_error, printable_error
 from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.table_options import FILE_COMPRESSION
+
+_CODECS = {
+    "zstd": "zstd",
+    "none": "null",
+    "uncompressed": "null",
+    "gzip": "deflate",
+    "snappy": "snappy",
+}
+_RECORD = "org.apache.paimon.avro.generated.record"
+_ROWS = 8_192
+"""Rows that are Python objects at a time."""
+
+
+class AvroSink:
+    """Implements `DataFileSink`."""
+
+    def __init__(self, sink: Source, schema: pa.Schema, options: CoreOptions) -> None:
+        stored = fastavro.parse_schema(_record(schema, _RECORD))
+        self._container = AvroContainer(stored, _CODECS[options[FILE_COMPRESSION].lower()])
+        self._sink, self._stats = sink, GatheredStats(schema)
+        self._numbers = pa.schema([field.with_type(_numbers(field.type)) for field in schema])
+        sink.write(self._container.header({}))
+
+    def write(self, rows: pa.Table) -> None:
+        """See `DataFileSink.write`."""
+        self._stats.add(rows)
+        for batch in rows.cast(self._numbers).to_batches(max_chunksize=_ROWS):
+            columns = [_stored_cells(column) for column in batch.columns]
+            names = batch.schema.names
+            records = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+            for _, block in self._container.blocks(records):
+                self._sink.write(block)
+
+    def close(self) -> None:
+        """See `DataFileSink.close`."""
+
+    def statistics(self) -> GatheredStats:
+        """See `DataFileSink.statistics`."""
+        return self._stats
+
+
+def _record(fields: Sequence[pa.Field], name: str) -> dict[str, Any]:
+    members = []
+    for field in fields:
+        stored = _avro_type(field.type, f"{name}_{field.name}", nullable=field.nullable)
+        default = {"default": None} if field.nullable else {}
+        members.append({"name": field.name, "type": stored, **default})
+    return {"type": "record", "name": name, "fields": members}
+
+
+def _avro_type(kind: pa.DataType, name: str, *, nullable: bool) -> Any:
+    """The type that Java gives a column; `name` distinguishes records of a file."""
+    stored: Any
+    if pa.types.is_struct(kind):
+        stored = _record(list(kind), name)
+    elif pa.types.is_map(kind):
+        item = kind.item_field
+        if pa.types.is_string(kind.key_type):
+            values = _avro_type(item.type, name, nullable=item.nullable)
+            stored = {"type": "map", "values": values}
+        else:
+            pair = _record([kind.key_field.with_name("key"), item.with_name("value")], name)
+            stored = {"type": "array", "logicalType": "map", "items": pair}
+    elif pa.types.is_list(kind):
+        value = kind.value_field
+        stored = {"type": "array", "items": _avro_type(value.type, name, nullable=value.nullable)}
+    elif pa.types.is_decimal(kind):
+        measure = {"precision": kind.precision, "scale": kind.scale}
+        stored = {"type": "bytes", "logicalType": "decimal", **measure}
+    elif pa.types.is_timestamp(kind):
+        zone, unit = "local-" if kind.tz else "", "millis" if kind.unit == "ms" else "micros"
+        stored = {"type": "long", "logicalType": f"{zone}timestamp-{unit}"}
+    else:
+        stored = _SCALARS[str(kind)]
+    return ["null", stored] if nullable else stored
+
+
+_SCALARS: dict[str, Any] = {
+    **dict.fromkeys(("int8", "int16", "int32"), "int"),
+    "int64": "long", "bool": "boolean", "float": "float", "double": "double", "string": "string",
+    "binary": "bytes", "date32[day]": {"type": "int", "logicalType": "date"},
+    "time32[ms]": {"type": "int", "logicalType": "time-millis"},
+}  # fmt: skip
+
+
+def _numbers(kind: pa.DataType) -> pa.DataType:
+    """The type of what is written: times are numbers, because Python's have too small a range."""
+    if pa.types.is_timestamp(kind):
+        return pa.int64()
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        return pa.int32()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_numbers(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        key, item = kind.key_field, kind.item_field
+        return pa.map_(key.with_type(_numbers(key.type)), item.with_type(_numbers(item.type)))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_numbers(kind.value_type)))
+    return kind
+
+
+def _stored_cells(column: pa.Array) -> list[Any]:
+    values: list[Any] = column.to_pylist()
+    return [_stored(value, column.type) for value in values] if _has_map(column.type) else values
+
+
+def _has_map(kind: pa.DataType) -> bool:
+    inside = [kind.field(place).type for place in range(kind.num_fields)]
+    return pa.types.is_map(kind) or any(map(_has_map, inside))
+
+
+def _stored(value: Any, kind: pa.DataType) -> Any:
+    if value is None or not _has_map(kind):
+        return value
+    if pa.types.is_struct(kind):
+        return {field.name: _stored(value[field.name], field.type) for field in kind}
+    if pa.types.is_map(kind):
+        pairs = [
+            (_stored(key, kind.key_type), _stored(item, kind.item_type)) for key, item in value
+        ]
+        if pa.types.is_string(kind.key_type):
+            return dict(pairs)
+        return [{"key": key, "value": item} for key, item in pairs]
+    return [_stored(item, kind.value_type) for item in value]
 
 
 class AvroFiles:
     """Implements `DataFileFormat`."""
 
-    def open_sink(self, sink: Source, schema: pa.Schema, options: CoreOptions) -> DataFileSink:
+    def open_sink(self, sink: Source, schema: pa.Schema, options: CoreOptions) -> AvroSink:
         """See `DataFileFormat.open_sink`."""
-        del sink, schema, options
-        raise UnsupportedTableError(
-            "stream_app does not write data files of Avro",
-            fix="write Parquet beside them: stream-app alter TABLE --set file.format=parquet",
-        )
+        return AvroSink(sink, schema, options)
 
     def placed_batches(
         self, source: Source, wanted: DataFileRead

@@ -41,11 +41,7 @@ from stream_app.model.options.compaction_options import (
     WRITE_ONLY_STOP_TRIGGER,
 )
 from stream_app.model.options.option import Option, Value, declared_options, is_on, parse_integer
-from stream_app.model.options.option_support import (
-    Purpose,
-    is_left_by_engine,
-    refusals,
-)
+from stream_app.model.options.option_support import Purpose, is_left_by_engine, refusals
 from stream_app.model.options.paimon_option_keys import (
     CORE_KEYS,
     FIELD_KEYS,

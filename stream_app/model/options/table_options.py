@@ -137,7 +137,7 @@ SEQUENCE_SNAPSHOT_ORDERING = Option(
     "Of two rows of a key, that of the later snapshot is the newer one, so that several writers "
     "may write the table; needs write-only = true, and another job that compacts.",
 )
-_FORMATS = ("parquet", "orc")
+_FORMATS = ("parquet", "orc", "avro")
 _CODECS = ("zstd", "none", "uncompressed", "gzip", "lz4", "snappy")
 FILE_FORMAT = Option("file.format", CHOICE, "parquet", "Format of new data files.", only=_FORMATS)
 FILE_FORMAT_PER_LEVEL = Option(

@@ -11,10 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.near_names import unknown_name
-from stream_app.model.options.core_options import (
-    CoreOptions,
-    column_option_problems,
-)
+from stream_app.model.options.core_options import CoreOptions, column_option_problems
 from stream_app.model.options.option import is_on
 from stream_app.model.options.table_options import (
     AGGREGATION_REMOVE_RECORD_ON_DELETE,

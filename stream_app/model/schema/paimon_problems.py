@@ -10,6 +10,7 @@ Source: Paimon `schema/SchemaValidation.java`, `CoreOptions.java#startupMode`,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -31,6 +32,9 @@ from stream_app.model.options.option import is_on
 from stream_app.model.options.scan_options import SCAN_MODE, STREAMING_READ_OVERWRITE
 from stream_app.model.options.table_options import (
     BUCKET_KEY,
+    FILE_COMPRESSION,
+    FILE_FORMAT,
+    FILE_FORMAT_PER_LEVEL,
     IGNORE_DELETE,
     PRIMARY_KEY_NULLABLE,
     ROWKIND_FIELD,
@@ -268,6 +272,7 @@ def _lookup_problems(
 
 _INT64_DIGITS = 6
 """Fractional digits of a timestamp that Parquet stores as INT64; finer ones are INT96."""
+_AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NO_KEYS = FLOAT_ROOTS | BINARY_ROOTS
 """Java compares bytes by identity: each would be a key of its own."""
 
@@ -313,6 +318,37 @@ def nested_problems(
         if column.name in nested and column.default_value is not None
     ]
     return problems
+
+
+def avro_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
+    """What data files of Avro cannot hold, in words."""
+    if all(
+        "avro" not in options.get(option.key, "") for option in (FILE_FORMAT, FILE_FORMAT_PER_LEVEL)
+    ):
+        return  # another check tells of unknown formats
+    core = CoreOptions(options)
+    levels = [core, *(core.at_level(level) for level in core[FILE_FORMAT_PER_LEVEL])]
+    of_avro = [of_level for of_level in levels if of_level[FILE_FORMAT] == "avro"]
+    if not of_avro:
+        return
+    if any(of_level[FILE_COMPRESSION] == "lz4" for of_level in of_avro):
+        yield f"Avro has no codec lz4: set {FILE_COMPRESSION.key} to zstd"
+    for column in columns:
+        if any(map(_is_fine, column.data_type.scalars())):
+            yield (
+                f"column {column.name!r} is {column.data_type}: a time in files of Avro can have "
+                f"{_INT64_DIGITS} fractional digits at most"
+            )
+        fields = [column.name, *_field_names(column.data_type)]
+        for name in (name for name in fields if not _AVRO_NAME.fullmatch(name)):
+            yield f"{name!r} is no name of a field in Avro: use letters, digits and _"
+
+
+def _field_names(data_type: DataType) -> Iterator[str]:
+    for field in data_type.fields:
+        yield field.name
+    for inner in data_type.inner:
+        yield from _field_names(inner)
 
 
 def _inner_problems(data_type: DataType) -> Iterator[str]:

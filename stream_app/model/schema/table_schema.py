@@ -29,7 +29,12 @@ from stream_app.model.schema.data_type import (
 from stream_app.model.schema.iceberg_schema import iceberg_problems
 from stream_app.model.schema.merge_problems import merge_problems
 from stream_app.model.schema.merge_rules import MergeRules, merge_rules
-from stream_app.model.schema.paimon_problems import index_problems, nested_problems, paimon_problems
+from stream_app.model.schema.paimon_problems import (
+    avro_problems,
+    index_problems,
+    nested_problems,
+    paimon_problems,
+)
 from stream_app.model.schema.undone_rows import RefusedRows, refused_rows
 from stream_app.model.table_kind import KindTraits, is_writable, kind_traits
 
@@ -227,6 +232,7 @@ def existing_problems(
         *paimon_problems(columns, primary_keys, partition_keys, options),
         *merge_problems(columns, primary_keys, options),
         *nested_problems(columns, primary_keys, partition_keys, options),
+        *avro_problems(columns, options),
         *index_problems(primary_keys, partition_keys, options),
         *iceberg_problems(columns, primary_keys, options),
     ]

@@ -20,12 +20,7 @@ from stream_app.model.options.table_options import IGNORE_DELETE, IGNORE_UPDATE_
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
 from stream_app.model.schema.data_type import RowType
-from stream_app.model.schema.merge_rules import (
-    LAST_NON_NULL,
-    LAST_VALUE,
-    MergeRules,
-    merge_rules,
-)
+from stream_app.model.schema.merge_rules import LAST_NON_NULL, LAST_VALUE, MergeRules, merge_rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

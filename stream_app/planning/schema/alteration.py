@@ -10,10 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from stream_app.errors import UsageError
-from stream_app.model.file_index.indexed_columns import (
-    renamed_in_index_options,
-    without_indexes_of,
-)
+from stream_app.model.file_index.indexed_columns import renamed_in_index_options, without_indexes_of
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.iceberg_options import METADATA_ICEBERG_STORAGE
 from stream_app.model.options.option import is_on, is_true
@@ -33,11 +30,7 @@ from stream_app.model.schema.iceberg_schema import iceberg_change_problem
 from stream_app.model.schema.table_schema import TableSchema, schema_problems
 from stream_app.model.schema.type_members import changeable_members, with_members
 from stream_app.planning.schema import schema_changes
-from stream_app.planning.schema.option_changes import (
-    renamed_in_options,
-    set_problem,
-    unset_problem,
-)
+from stream_app.planning.schema.option_changes import renamed_in_options, set_problem, unset_problem
 
 _NO_EXPLICIT_CASTS = "disable-explicit-type-casting"
 _OTHER_COLUMN = "add a column of the new type"

@@ -43,11 +43,7 @@ from stream_app.table.commit.commit_changes import (
 from stream_app.table.commit.commit_conflicts import CommitConflicts
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.late_snapshot import check_in_line, is_still_there, is_there
-from stream_app.table.commit.metadata_files import (
-    CommitFiles,
-    NewestManifests,
-    compacted_index,
-)
+from stream_app.table.commit.metadata_files import CommitFiles, NewestManifests, compacted_index
 from stream_app.table.commit.next_snapshot import PlannedSnapshot, next_snapshot
 from stream_app.table.commit.recorded_epochs import epochs_as_of, with_epochs
 from stream_app.table.commit.recorded_sums import with_proof, with_row_sums

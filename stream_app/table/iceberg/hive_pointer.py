@@ -17,12 +17,7 @@ from dataclasses import dataclass
 
 from stream_app.catalog.catalog_options import HIVE_CONF_DIR
 from stream_app.catalog.hive.hive_lock import HiveLock
-from stream_app.catalog.hive.hive_site import (
-    addresses,
-    check_supported,
-    timeout_ms,
-    with_hive_site,
-)
+from stream_app.catalog.hive.hive_site import addresses, check_supported, timeout_ms, with_hive_site
 from stream_app.catalog.hive.hive_table import (
     DatabaseField,
     SerdeField,
@@ -60,12 +55,7 @@ from stream_app.model.options.iceberg_options import (
     METADATA_ICEBERG_URI,
 )
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.iceberg.pointer import (
-    LOCATION,
-    PointedTable,
-    PointedVersion,
-    name_in_catalog,
-)
+from stream_app.table.iceberg.pointer import LOCATION, PointedTable, PointedVersion, name_in_catalog
 
 _URIS = "hive.metastore.uris"
 _LIMIT = {"hive.metastore.client.socket.timeout": "30s"}

@@ -22,11 +22,7 @@ from typing import Any
 
 import orjson
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import (
-    CommitFailedException,
-    NoSuchTableError,
-    TableAlreadyExistsError,
-)
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
@@ -50,9 +46,7 @@ from stream_app.errors import StreamAppError
 from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
 from stream_app.format.iceberg.metadata_json import encode_metadata
 from stream_app.model.iceberg.metadata import IcebergMetadata, IcebergSnapshot
-from stream_app.model.options.iceberg_options import (
-    METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX,
-)
+from stream_app.model.options.iceberg_options import METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.catalog_numbers import CatalogAheadError, LeastNumbers
 from stream_app.table.iceberg.pointer import another_table, name_in_catalog

@@ -24,11 +24,7 @@ from stream_app.model.iceberg.metadata import (
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.iceberg.kept_history import operation
-from stream_app.planning.iceberg.visible_files import (
-    IcebergLevels,
-    VisibleChanges,
-    visible_changes,
-)
+from stream_app.planning.iceberg.visible_files import IcebergLevels, VisibleChanges, visible_changes
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.manifest_writer import ManifestWriter
 from stream_app.table.versions.file_store_scan import FileStoreScan

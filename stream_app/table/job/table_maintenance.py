@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import partial
 
 from stream_app.errors import StreamAppError
 from stream_app.model.options.compaction_options import WRITE_ONLY
@@ -26,10 +27,14 @@ from stream_app.model.options.expire_options import (
     SNAPSHOT_EXPIRE_EXECUTION_MODE,
 )
 from stream_app.model.options.scan_options import CONSUMER_EXPIRATION_TIME
-from stream_app.planning.upkeep.expire_range import expire_config
+from stream_app.planning.upkeep.expire_range import ExpireConfig, expire_config
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
-from stream_app.table.upkeep.expire_partitions import ExpirePartitions, partition_retention
+from stream_app.table.upkeep.expire_partitions import (
+    ExpirePartitions,
+    PartitionRetention,
+    partition_retention,
+)
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots, Expiry, SnapshotExpiry
 from stream_app.table.upkeep.tag_upkeep import TagUpkeep
 from stream_app.table.upkeep.tags import tag_rules
@@ -123,40 +128,19 @@ class TableMaintenance:
 
     def _all_tasks(self) -> list[UpkeepTask]:
         """The tasks; the committing one is first, tags and consumers precede what they protect."""
-        config = expire_config(self._table.options)
-        tag_rules(self._table)
-        interval_s = self._table.options[PARTITION_EXPIRATION_CHECK_INTERVAL] / 1000
-        retention = partition_retention(self._table.options)
-        snapshots, changelogs = ExpireSnapshots(self._table), ExpireChangelogs(self._table)
-
-        def expire_partitions() -> Iterator[MaintenanceMetrics]:
-            if retention is None or not self._table.schema.partition_keys:
-                return
-            expire = ExpirePartitions(self._table, retention)
-            for done in expire.execute(expire.plan()):
-                names = ", ".join(self._table.paths.partition(p.partition) for p in done.partitions)
-                count, number = len(done.partitions), done.snapshot.snapshot_id
-                _LOG.info("snapshot %d drops %d partitions: %s", number, count, names)
-                yield MaintenanceMetrics(partitions_expired=count)
-
-        def expire_snapshots() -> Iterator[MaintenanceMetrics]:
-            expiry = snapshots.plan(config)
-            snapshots.execute(expiry)
-            if expiry.announcement is not None:
-                yield _expired("snapshots", expiry)
-
-        def expire_changelogs() -> Iterator[MaintenanceMetrics]:
-            expiry = changelogs.plan(config)
-            changelogs.execute(expiry)
-            if expiry.numbers:
-                yield _expired("changelogs", expiry)
-
+        table, options = self._table, self._table.options
+        config = expire_config(options)
+        tag_rules(table)
+        interval_s = options[PARTITION_EXPIRATION_CHECK_INTERVAL] / 1000
+        partitions = partial(_expire_partitions, table, partition_retention(options))
+        snapshots = partial(_expire_snapshots, ExpireSnapshots(table), config)
+        changelogs = partial(_expire_changelogs, ExpireChangelogs(table), config)
         return [
-            UpkeepTask("dropping old partitions", expire_partitions, interval_s),
+            UpkeepTask("dropping old partitions", partitions, interval_s),
             UpkeepTask("giving and deleting tags", self._keep_tags),
             UpkeepTask("forgetting old consumers", self._expire_consumers),
-            UpkeepTask("expiring snapshots", expire_snapshots),
-            UpkeepTask("expiring changelogs", expire_changelogs),
+            UpkeepTask("expiring snapshots", snapshots),
+            UpkeepTask("expiring changelogs", changelogs),
         ]
 
     def after_commit(self) -> None:
@@ -280,6 +264,37 @@ class TableMaintenance:
             text = "the consumer %s is forgotten: it has read nothing for too long"
             _LOG.warning(text, consumer.consumer_id)
         yield MaintenanceMetrics()
+
+
+def _expire_partitions(
+    table: FileStoreTable, retention: PartitionRetention | None
+) -> Iterator[MaintenanceMetrics]:
+    if retention is None or not table.schema.partition_keys:
+        return
+    expire = ExpirePartitions(table, retention)
+    for done in expire.execute(expire.plan()):
+        names = ", ".join(table.paths.partition(p.partition) for p in done.partitions)
+        count, number = len(done.partitions), done.snapshot.snapshot_id
+        _LOG.info("snapshot %d drops %d partitions: %s", number, count, names)
+        yield MaintenanceMetrics(partitions_expired=count)
+
+
+def _expire_snapshots(
+    snapshots: ExpireSnapshots, config: ExpireConfig
+) -> Iterator[MaintenanceMetrics]:
+    expiry = snapshots.plan(config)
+    snapshots.execute(expiry)
+    if expiry.announcement is not None:
+        yield _expired("snapshots", expiry)
+
+
+def _expire_changelogs(
+    changelogs: ExpireChangelogs, config: ExpireConfig
+) -> Iterator[MaintenanceMetrics]:
+    expiry = changelogs.plan(config)
+    changelogs.execute(expiry)
+    if expiry.numbers:
+        yield _expired("changelogs", expiry)
 
 
 def _expired(what: str, expiry: Expiry) -> MaintenanceMetrics:

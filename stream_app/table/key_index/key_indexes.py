@@ -48,11 +48,7 @@ from stream_app.table.key_index.key_layer import (
     merged_layer,
     places_of_keys,
 )
-from stream_app.table.key_index.share_files import (
-    PlaceNumbers,
-    ShareFiles,
-    locked_folder,
-)
+from stream_app.table.key_index.share_files import PlaceNumbers, ShareFiles, locked_folder
 from stream_app.table.key_index.table_keys import PlacedFile, TableKeys
 from stream_app.table.map_in_threads import map_in_threads
 from stream_app.table.versions.deletion_vectors import deletion_vectors

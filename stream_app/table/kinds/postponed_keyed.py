@@ -10,11 +10,7 @@ from dataclasses import replace
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.keyed import KEYED_KIND
 from stream_app.table.versions.index_manifests import IndexBasis
-from stream_app.table.write.postponed_rows import (
-    PostponedShares,
-    PostponedWrite,
-    postponed_writer,
-)
+from stream_app.table.write.postponed_rows import PostponedShares, PostponedWrite, postponed_writer
 
 
 def _postponed_write(

@@ -33,11 +33,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.model.tag import Tag
 from stream_app.planning.commit.live_entries import live_entries
 from stream_app.planning.upkeep.tag_creation import SnapshotTime, TagRules, tag_periods
-from stream_app.planning.upkeep.unused_files import (
-    FileKey,
-    nearest_numbers,
-    unprotected_entries,
-)
+from stream_app.planning.upkeep.unused_files import FileKey, nearest_numbers, unprotected_entries
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.announcements import is_announced, is_rolled_back
 from stream_app.table.upkeep.file_deletion import (

@@ -17,18 +17,23 @@ from tests.testbed.testbed import Testbed, addresses
 from tests.testbed.tutorial import CONF, LANGUAGES, Tutorial
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
-KILLS = 2
+KILLS = 1
+"""`./run.sh proof` kills for as long as one likes, and `test_kill` at several moments."""
 STEPS = 60
 
 
 def test_every_table_equals_its_source(
-    tmp_path: Path, testbed: Testbed, paimon_java: PaimonJava, seed: int
+    tmp_path: Path,
+    testbed: Testbed,
+    ingest_server: IngestServer,
+    paimon_java: PaimonJava,
+    seed: int,
 ) -> None:
     """Twelve tables of PostgreSQL and of MariaDB, with ALTERs of all kinds; types and values."""
     with database_proof(tmp_path, testbed, seed, name="whole", alters=True) as proof:
         for _ in range(KILLS):
             proof.work_and_kill(STEPS)
-        proof.drain()
+        proof.drain(ingest_server)
         problems = proof.problems(paimon_java)
         print("\n".join(proof.story()))
     assert problems == [], "\n".join(problems)

@@ -13,6 +13,7 @@ from stream_app.app.cli.main import main
 from stream_app.app.ops.check.sum_sides import sum_sides
 from stream_app.model.finding import FindingKind
 from stream_app.table.opening import open_table
+from tests.support.jobs.ingest_server import IngestServer
 from tests.support.tables.small_table import Change, SmallTable, small_table
 from tests.testbed.database_proof import database_proof
 from tests.testbed.servers.mariadb import PASSWORD
@@ -132,7 +133,7 @@ def test_mariadb_hashes_every_kind_but_floats_alike(
 
 @pytest.mark.spark
 def test_tables_of_a_job_are_equal_to_their_databases(
-    tmp_path: Path, testbed: Testbed, seed: int
+    tmp_path: Path, testbed: Testbed, ingest_server: IngestServer, seed: int
 ) -> None:
     """Twelve tables of each database, whose changes Debezium has sent."""
     urls = (
@@ -142,7 +143,7 @@ def test_tables_of_a_job_are_equal_to_their_databases(
     left_out: dict[str, list[str]] = {}
     with database_proof(tmp_path, testbed, seed, name="sums") as proof:
         proof.work(STEPS)
-        proof.drain()
+        proof.drain(ingest_server)
         for url, (database, workload) in zip(urls, proof.workloads.items(), strict=True):
             for source in workload.tables:
                 table = open_table(str(proof.location(database, source.name)))

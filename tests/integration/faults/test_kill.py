@@ -18,7 +18,7 @@ from tests.support.jobs.ingest_process import IngestProcess, write_conf
 from tests.support.jobs.ingest_server import IngestServer
 from tests.support.judges.paimon_java import PaimonJava
 
-MOMENTS = ("at any time", "at a snapshot", "at a snapshot", "after an epoch", "at the start")
+MOMENTS = ("at a snapshot", "at any time", "after an epoch", "at the start")
 """When a run is killed; the runs take turns. `./run.sh soak` kills for as long as one likes."""
 PARTITIONS = 3
 CHANGES_PER_RUN = 800

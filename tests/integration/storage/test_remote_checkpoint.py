@@ -93,8 +93,8 @@ def test_a_job_that_is_killed_beside_a_remote_checkpoint(
         ahead = _newest(files, place) + random.randrange(1, 4)
         job.wait_for(partial(_is_at, files, place, ahead))
         job.kill()
-    job.start("--set", "stream.trigger=availableNow")
-    assert job.finish() == 0, job.log()
+    rest = ingest_server.run(conf, "stream.trigger=availableNow")
+    assert rest.code == 0, rest.output
 
     table = open_table(place.table, file_io_options=place.options)
     rows = {row["id"]: row["v"] for row in read_rows(table)}

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ import pytest
 import stream_app
 from stream_app.app.cli.main import main
 from tests.support.jobs.ingest_process import job_conf
+from tests.support.jobs.ingest_server import IngestServer
 
 pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.slow]
 
@@ -30,17 +29,16 @@ def add_file(folder: Path, start: int, changes: list[tuple[int, str]]) -> None:
     whole.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
 
-def ingest(folder: Path, checkpoint: str, code: int = 0, **table: str) -> str:
+def ingest(server: IngestServer, folder: Path, checkpoint: str, code: int = 0, **table: str) -> str:
     conf = job_conf(
         folder,
         source={"kind": "files", "path": str(folder / "in")},
         table=table,
         stream={"checkpoint": str(folder / checkpoint)},
     )
-    command = [sys.executable, "-P", "-m", "stream_app", "ingest", "--conf", str(conf)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    done = server.run(conf)
+    assert done.code == code, done.output
+    return done.output
 
 
 def rows(table: str) -> dict[int, str]:
@@ -48,20 +46,24 @@ def rows(table: str) -> dict[int, str]:
     return {row["id"]: row["v"] for row in read}
 
 
-def test_a_job_writes_a_branch_and_leaves_the_main_one(tmp_path: Path) -> None:
+def test_a_job_writes_a_branch_and_leaves_the_main_one(
+    tmp_path: Path, ingest_server: IngestServer
+) -> None:
     table = str(tmp_path / "warehouse" / "db.db" / "t")
     add_file(tmp_path, 0, [(key, "main") for key in range(5)])
-    ingest(tmp_path, "checkpoint")
+    ingest(ingest_server, tmp_path, "checkpoint")
     before = dict.fromkeys(range(5), "main")
     assert rows(table) == before
     assert main(["create-tag", table, "begin"]) == 0
     assert main(["branch", "create", table, "side", "--tag", "begin"]) == 0
 
     add_file(tmp_path, 5, [(key, "side") for key in range(3)])
-    ingest(tmp_path, "of_branch", branch="side")
+    ingest(ingest_server, tmp_path, "of_branch", branch="side")
     side = {**before, **dict.fromkeys(range(3), "side")}
     assert rows(table) == before
     assert rows(f"{table}$branch_side") == side
-    assert "the checkpoint belongs to the table" in ingest(tmp_path, "of_branch", code=2)
+    assert "the checkpoint belongs to the table" in ingest(
+        ingest_server, tmp_path, "of_branch", code=2
+    )
     assert main(["branch", "fast-forward", table, "side"]) == 0
     assert rows(table) == side

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 import stream_app
-from stream_app.app.cli.main import main
-from stream_app.errors import UnsupportedTableError
+from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.model.schema.data_type import DataType, parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
-from stream_app.table.opening import create_or_open, open_for_writing, open_table
+from stream_app.table.opening import create_or_open, open_table
 from tests.support.interop.compacted_tables import compact_whole
 from tests.support.interop.nested_rows import EVERY_TYPE, Rows
 from tests.support.jobs.table_writer import TableWriter, by_content
 from tests.support.judges.normal_rows import normal_rows
 from tests.support.judges.paimon_java import PaimonJava
+from tests.support.judges.pypaimon_reader import PyPaimonReader
 from tests.support.tables.small_table import TIME_MS, SteppingClock
 from tests.support.tables.sound_table import sound_report
 
@@ -97,24 +97,65 @@ def test_a_condition_on_char_in_orc_of_java(paimon_java: PaimonJava, tmp_path: P
     assert table.read(where="c = 'a  '").read_all().to_pylist() == []
 
 
-def test_all_types_in_avro_of_java(paimon_java: PaimonJava, tmp_path: Path, seed: int) -> None:
-    schema, path = schema_of(), tmp_path / "db.db" / "t"
-    create_or_open(str(path), schema, SteppingClock())
-    paimon_java.alter(path, ("option", "file.format", "avro"))
+def test_all_types_in_avro_of_both_writers(
+    paimon_java: PaimonJava, pypaimon: PyPaimonReader, tmp_path: Path, seed: int
+) -> None:
+    schema, path = schema_of(**{"file.format": "avro"}), tmp_path / "db.db" / "t"
+    table = create_or_open(str(path), schema, SteppingClock())
     changes = Rows(schema, ("+I",), random.Random(f"{seed} avro"))
-    for step in range(3):
-        paimon_java.write(path, changes.epoch(25), identifier=step)
+    writer = TableWriter(table)
+    for step in range(4):
+        if step % 2:
+            paimon_java.write(path, changes.epoch(25), identifier=100 + step)
+        else:
+            writer.write(changes.epoch(25))
+        assert_same_rows(paimon_java, path)
+    compact_whole(open_table(str(path)).with_options({"write-only": "false"}))
+    assert {Path(file["file_name"]).suffix for file in paimon_java.files(path)} == {".avro"}
     assert_same_rows(paimon_java, path)
-    with pytest.raises(UnsupportedTableError, match=r"file\.format = avro"):
-        open_for_writing(open_table(str(path)))
-    assert (
-        main(["alter", str(path), "--set", "file.format=parquet", "--set", "write-only=false"]) == 0
-    )
-    TableWriter(open_table(str(path))).write(changes.epoch(5))
-    assert_same_rows(paimon_java, path)
+    sound_report(open_table(str(path)))
+
+
+@pytest.mark.parametrize("codec", ["zstd", "none", "gzip", "snappy"])
+def test_levels_in_avro_and_its_codecs(
+    paimon_java: PaimonJava, pypaimon: PyPaimonReader, tmp_path: Path, codec: str
+) -> None:
+    path, columns = tmp_path / "db.db" / "t", "k INT, v STRING, d DECIMAL(9, 2), t TIMESTAMP(6)"
+    options = {"bucket": "1", "file.format.per.level": "0:avro", "file.compression": codec}
+    schema = new_table_schema(
+        columns=parse_columns(columns), primary_keys=("k",), partition_keys=(),
+        options=options, time_millis=TIME_MS,
+    )  # fmt: skip
+    table = create_or_open(str(path), schema, SteppingClock())
+    changes = Rows(schema, ("+I",), random.Random(codec))
+    writer = TableWriter(table)
+    for _ in range(2):
+        writer.write(changes.epoch(9))
     compact_whole(open_table(str(path)))
-    assert {Path(file["file_name"]).suffix for file in paimon_java.files(path)} == {".parquet"}
+    TableWriter(open_table(str(path)), user="second").write(changes.epoch(9))
+    suffixes = {Path(file["file_name"]).suffix for file in paimon_java.files(path)}
+    assert suffixes == {".avro", ".parquet"}
     assert_same_rows(paimon_java, path)
+    ours = normal_rows(stream_app.open_table(str(path)).read().read_all())
+    assert by_content(normal_rows(pypaimon.read(path))) == by_content(ours)
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "problem"),
+    [
+        ("k INT, t TIMESTAMP(9)", {}, "6 fractional digits"),
+        ("k INT, `a b` INT", {}, "no name of a field in Avro"),
+        ("k INT", {"file.compression": "lz4"}, "no codec lz4"),
+    ],
+)
+def test_what_avro_does_not_hold_is_refused_at_start(
+    columns: str, options: dict[str, str], problem: str
+) -> None:
+    with pytest.raises(UsageError, match=problem):
+        new_table_schema(
+            columns=parse_columns(columns), primary_keys=("k",), partition_keys=(),
+            options={"bucket": "1", "file.format": "avro", **options}, time_millis=TIME_MS,
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Shanghai"])

@@ -129,11 +129,11 @@ LAYOUTS = {
     "rows as ORC, no key": Layout({"file.format": "orc"}, has_key=False),
     "rows as ORC, vectors": Layout({"file.format": "orc", "deletion-vectors.enabled": "true"}),
     "rows as ORC, changelog": Layout({"file.format": "orc", **INPUT}),
-    "rows as Avro": Layout({"file.format": "avro"}, unwritten="file.format"),
+    "rows as Avro": Layout({"file.format": "avro"}),
+    "rows as Avro, no key": Layout({"file.format": "avro"}, has_key=False),
+    "rows as Avro, changelog": Layout({"file.format": "avro", **INPUT}),
     "formats by level": Layout({"file.format.per.level": "0:orc,5:parquet"}),
-    "formats by level, Avro": Layout(
-        {"file.format.per.level": "0:avro"}, unwritten="file.format.per.level"
-    ),
+    "formats by level, Avro": Layout({"file.format.per.level": "0:avro"}),
     "clustered": Layout(
         {
             "pk-clustering-override": "true",

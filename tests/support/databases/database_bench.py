@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import itertools
 import json
-import subprocess
-import sys
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from stream_app.app.cli.main import main
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.table.opening import open_table
 from tests.support.brokers.kafka_broker import new_topic, produce
@@ -87,11 +88,11 @@ class DatabaseBench:
         return [json.loads(line) for line in lines]
 
     def tool(self, *words: str) -> str:
-        """What a verb of the command line prints when it finds no trouble."""
-        command = [sys.executable, "-m", "stream_app", *words]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        """What a verb of the command line prints, in this process, when it finds no trouble."""
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            code = main(words)
+        assert code == 0, printed.getvalue()
+        return printed.getvalue()
 
     def quarantine(self, name: str = "") -> list[str]:
         files = sorted((self.folder / "quarantine" / name).glob("*.jsonl"))

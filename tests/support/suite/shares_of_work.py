@@ -32,5 +32,5 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FilesAn
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One process more than there are cores: tests of jobs wait for a third of their time."""
-    return min(_PROCESSES_MAX, (os.cpu_count() or 1) + 1)
+    """Two processes more than there are cores: three left two cores idle for a quarter."""
+    return min(_PROCESSES_MAX, (os.cpu_count() or 1) + 2)

@@ -1,1 +1,1 @@
-"""Rows and changes as `read` and `changelog` print them."""
+"""Rows and changes as `read` and `changelog` print them, and the screen of `top`."""

@@ -30,13 +30,7 @@ from stream_app.app.ops.check.sum_sides import sum_sides
 from stream_app.app.source.bootstrap_servers import bootstrap_servers
 from stream_app.app.tables.job_catalog import job_place, open_job_table
 from stream_app.app.text.progress import ProgressLine
-from stream_app.errors import (
-    FAILED,
-    NOT_COMPARED,
-    CorruptFileError,
-    StreamAppError,
-    UsageError,
-)
+from stream_app.errors import FAILED, NOT_COMPARED, CorruptFileError, StreamAppError, UsageError
 from stream_app.fileio.file_io_registry import is_same_location
 from stream_app.local_disk import scratch_folder
 from stream_app.model.finding import Finding, FindingKind

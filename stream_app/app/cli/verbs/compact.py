@@ -10,10 +10,7 @@ import argparse
 import shutil
 import sys
 
-from stream_app.app.cli.arguments.compact import (
-    add_compact_arguments,
-    compaction_settings,
-)
+from stream_app.app.cli.arguments.compact import add_compact_arguments, compaction_settings
 from stream_app.app.cli.arguments.configuration import configuration_of
 from stream_app.app.job.sorted_compaction import planned_sorting
 from stream_app.app.launch.spark_log import become_spark

@@ -10,7 +10,14 @@ from dataclasses import replace
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from stream_app.app.cli.top.screen import ListView, detail_of, keys_of, screen, summary, table_list
+from stream_app.app.cli.output.screen import (
+    ListView,
+    detail_of,
+    keys_of,
+    screen,
+    summary,
+    table_list,
+)
 from stream_app.app.cli.verbs.web import add_site, site_of
 from stream_app.app.ops.inspect.job_status import TableStatus
 from stream_app.app.web.site import Site

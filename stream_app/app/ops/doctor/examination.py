@@ -54,11 +54,7 @@ from stream_app.spark.ingest.checkpoint_owner import DATABASE, check_owner
 from stream_app.spark.ingest.epoch_log import LOST_FIX
 from stream_app.spark.ingest.job_state import state_of
 from stream_app.spark.job_folder import Folder
-from stream_app.table.opening import (
-    check_fits,
-    open_for_altering,
-    with_configuration,
-)
+from stream_app.table.opening import check_fits, open_for_altering, with_configuration
 
 _START = "start the job, and read its log"
 

@@ -32,11 +32,7 @@ from stream_app.cdc.steps.lowered_decode import Describe, LoweredDescription
 from stream_app.errors import StreamAppError, TableNotFoundError
 from stream_app.model.schema.origin import Origin
 from stream_app.model.schema.source_table import SourceTable
-from stream_app.planning.sync.column_remarks import (
-    TableRemark,
-    remarks_of_existing,
-    remarks_of_new,
-)
+from stream_app.planning.sync.column_remarks import TableRemark, remarks_of_existing, remarks_of_new
 from stream_app.planning.sync.partition_roots import PUBLISH_FIX, partition_roots, root_warning
 from stream_app.spark.ingest.job_state import state_of
 from stream_app.spark.job_folder import Folder

@@ -22,11 +22,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import (
-    Bools,
-    Int64s,
-    bools_of,
-)
+from stream_app.arrow_buffers import Bools, Int64s, bools_of
 from stream_app.cdc.change_batch import DecodedBatch, present_values
 from stream_app.cdc.column_drift import Column, Drift, DriftKind, Sighting, drift_of
 from stream_app.cdc.columns.column_reading import ColumnReading
@@ -49,12 +45,7 @@ from stream_app.cdc.debezium.records import decode_records
 from stream_app.cdc.json_records.changed_columns import ops_of
 from stream_app.cdc.json_records.decoder_choice import compiled_forms
 from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords, Index
-from stream_app.cdc.message_format import (
-    Format,
-    FormatSetup,
-    SourceReader,
-    SourceSurvey,
-)
+from stream_app.cdc.message_format import Format, FormatSetup, SourceReader, SourceSurvey
 from stream_app.cdc.rows.images import StackedImages
 from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.rows.row_assembly import lacks_image

@@ -19,15 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import (
-    Bools,
-    Bytes,
-    Int64s,
-    bytes_of,
-    offsets_of,
-    own_bytes,
-    valid_of,
-)
+from stream_app.arrow_buffers import Bools, Bytes, Int64s, bytes_of, offsets_of, own_bytes, valid_of
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.debezium.bson.extended_json import converted
 from stream_app.cdc.debezium.bson.typed_values import TypedColumn, typed_value, unusual_documents

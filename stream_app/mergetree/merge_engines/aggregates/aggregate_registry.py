@@ -32,9 +32,7 @@ from stream_app.mergetree.merge_engines.aggregates.limited_elements import merge
 from stream_app.mergetree.merge_engines.aggregates.steps import ANY_COLUMN, Folded, Steps
 from stream_app.mergetree.merge_engines.aggregates.sums import product_of_values, sum_values
 from stream_app.mergetree.merge_engines.aggregates.texts import joined_texts
-from stream_app.mergetree.merge_engines.aggregates.unions import (
-    union_of,
-)
+from stream_app.mergetree.merge_engines.aggregates.unions import union_of
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
 Aggregate = Callable[[pa.Array, Steps, ColumnAggregate], Folded]

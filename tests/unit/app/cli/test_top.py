@@ -14,7 +14,15 @@ import pytest
 from rich.console import Console
 
 from stream_app.app.cli.main import main
-from stream_app.app.cli.top.screen import DOWN, PAGE_DOWN, PAGE_UP, UP, ListView, detail_of, screen
+from stream_app.app.cli.output.screen import (
+    DOWN,
+    PAGE_DOWN,
+    PAGE_UP,
+    UP,
+    ListView,
+    detail_of,
+    screen,
+)
 from stream_app.app.ops.inspect.job_status import HELD, READY, TableStatus
 from stream_app.app.web.site import WarehouseSite
 from stream_app.clock import SystemClock

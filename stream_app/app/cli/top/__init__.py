@@ -1,1 +1,0 @@
-"""Shows tables live in a terminal: the screen, and the keys that change it."""
