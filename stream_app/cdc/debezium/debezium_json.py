@@ -51,6 +51,7 @@ from stream_app.cdc.debezium.record_reader import images_of
 from stream_app.cdc.debezium.records import decode_records
 from stream_app.cdc.debezium.schema import SCHEMAS_MAX, split_envelopes
 from stream_app.cdc.debezium.source_survey import survey
+from stream_app.cdc.debezium.transactions import debezium_transactions
 from stream_app.cdc.json_records.decoder import Group, ShapeDecoder
 from stream_app.cdc.json_records.decoder_choice import compiled_forms
 from stream_app.cdc.json_records.layout_choice import LayoutChoice
@@ -202,6 +203,7 @@ def _reader(options: Mapping[str, str]) -> SourceReader:
         versions=versions,
         change_times=change_times,
         ddl_of=partial(text_at, database="databaseName", text="ddl"),
+        transactions=debezium_transactions,
     )
 
 
@@ -216,6 +218,7 @@ DEBEZIUM_JSON = Format(
     make=DebeziumJson,
     survey=survey,
     reader=_reader,
+    has_transactions=True,
     has_whole_before=has_whole_before,
     signs=(
         frozenset({"op", "after"}),

@@ -105,13 +105,16 @@ ROWS = "ARRAY<ROW<a INT NOT NULL, b STRING>>"
         ("ARRAY<ROW<a INT, b STRING>>", True),
         ("ARRAY<ROW<a INT NOT NULL, b STRING NOT NULL>>", False),
         ("ARRAY<ROW<a INT NOT NULL, b STRING> NOT NULL>", False),
-        ("ARRAY<ROW<a BIGINT NOT NULL, b STRING>>", False),
+        ("ARRAY<ROW<a BIGINT NOT NULL, b STRING>>", True),
+        ("ARRAY<ROW<a SMALLINT NOT NULL, b STRING>>", False),
+        ("ARRAY<ROW<a INT NOT NULL, b STRING, c INT>>", True),
+        ("ARRAY<ROW<a INT NOT NULL, b STRING, c INT NOT NULL>>", False),
         ("ARRAY<ROW<a INT NOT NULL, c STRING>>", False),
         ("ARRAY<ROW<a INT NOT NULL>>", False),
         ("MAP<INT, ROW<a INT NOT NULL, b STRING>>", False),
     ],
 )
-def test_a_nested_type_keeps_its_values_where_only_null_is_new(wanted: str, keeps: bool) -> None:
+def test_a_nested_type_keeps_its_values_where_its_members_do(wanted: str, keeps: bool) -> None:
     stored = parse_data_type(ROWS)
     assert keeps_values(stored, parse_data_type(wanted)) is keeps
     assert keeps_values(stored, stored.numbered(count(7)))

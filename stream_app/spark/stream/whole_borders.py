@@ -1,0 +1,216 @@
+"""Ends epochs where no transaction of the source crosses the end.
+
+Implements `topic_stream.Borders`. The driver reads the messages that the next epoch may have, and
+keeps the facts of their transactions. It cuts before the first one that is not whole
+(docs/adr/0043-an-epoch-ends-between-transactions.md). A message is read here once, however long it
+waits for its epoch.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from stream_app.arrow_buffers import int64s_of
+from stream_app.cdc.transactions import MessageTransactions
+from stream_app.clock import Clock
+from stream_app.errors import SourceError, StoppedError, WrongSourceError
+from stream_app.kafka.next_offsets import next_end
+from stream_app.kafka.offset_ranges import KafkaPartition, OffsetRange, ranges_between
+from stream_app.kafka.range_reader import RangeReader, ReaderSettings
+from stream_app.kafka.transaction_window import TransactionWindow
+from stream_app.kafka.window_cut import Doubt, WholeCut, cut_window
+from stream_app.model.database.database_snapshot import SourcePosition
+from stream_app.model.job_epoch import Offsets
+from stream_app.spark.stream.border_log import Border, BorderLog
+
+_LOG = logging.getLogger("stream_app")
+MESSAGES_MAX = 500_000
+"""Messages of an epoch without a limit of its own: the driver keeps facts of each."""
+PATIENCE_S = 60.0
+"""Seconds that the job waits for the rest of a transaction, once it has read all messages."""
+_TORN = Doubt(
+    "an epoch of this run ended within transactions of the source, because the rest did not come",
+    "see the log for the tables: does the job read the topic of transactions, and do transforms "
+    "of the connector drop changes? Then start the job again",
+)
+_OF_TRANSACTIONS = ".transaction"
+"""The end of the name that Debezium gives to its topic of transactions."""
+_LEAVES_AFTER_S = 2.0
+_AHEAD = 16
+
+
+@dataclass(slots=True, kw_only=True)
+class WholeBorders:
+    """Implements `topic_stream.Borders`; for one thread.
+
+    Attributes:
+        settings: of the native reader.
+        transactions_of: the format's reading of transactions.
+        look: asks the brokers for the topics' newest offsets.
+        limit: messages of an epoch; it has twice as many at most, unless a transaction has more.
+        patience_s: see `PATIENCE_S`; None: the job never goes on without the rest.
+    """
+
+    settings: ReaderSettings
+    transactions_of: Callable[[pa.RecordBatch], MessageTransactions]
+    log: BorderLog
+    look: Callable[[], Offsets]
+    clock: Clock
+    limit: int = MESSAGES_MAX
+    patience_s: float | None = PATIENCE_S
+    _window: TransactionWindow = field(init=False, default_factory=TransactionWindow)
+    _newest: Mapping[str, SourcePosition] | None = field(init=False, default=None)
+    _untopical: set[str] = field(init=False, default_factory=set)
+    _is_torn: bool = field(init=False, default=False)
+    _noted: int = field(init=False, default=-1)
+    _waits_since: float | None = field(init=False, default=None)
+    _reader: RangeReader | None = field(init=False, default=None)
+
+    def end(
+        self, epoch: int, begin: Offsets, newest: Offsets, stopping: Callable[[], bool]
+    ) -> Offsets:
+        """See `Borders.end`."""
+        if self._newest is None:
+            last = (self.log.border(epoch - 1) if epoch else None) or Border()
+            self._newest = last.newest
+            if last.is_settled:
+                self._window.settle(_by_partition(begin))
+        self._window.begin_at(_by_partition(begin))
+        limit = self.limit
+        while True:
+            target = next_end(begin, newest, limit)
+            self._read_to(begin, target, stopping)
+            cut = self._cut(newest)
+            end = _cut_back(target, begin, cut.ends)
+            messages = sum(planned.size for planned in ranges_between(begin, end))
+            if messages >= self.limit // 2 or target == newest:
+                break
+            limit *= 2  # a transaction is large, or its partitions are read at different paces
+        if not messages:
+            return self._without_rest(epoch, begin, target, cut)
+        if messages > 2 * self.limit:
+            _LOG.warning(
+                "epoch %d has %d messages, and not %d: a transaction of the source is that large",
+                epoch, messages, self.limit,
+            )  # fmt: skip
+        self._waits_since = None
+        self._note(epoch, cut)
+        return end
+
+    def _cut(self, newest: Offsets) -> WholeCut:
+        ends, known = _by_partition(newest), self._newest or {}
+        cut = cut_window(self._window, ends, known)
+        if cut.untopical <= self._untopical:
+            return cut
+        # A table's topic may be younger than the known offsets, but not younger than the marker.
+        self._untopical |= cut.untopical
+        return cut_window(self._window, ends, known, self.look().keys())
+
+    def close(self) -> None:
+        """See `Borders.close`."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def _without_rest(self, epoch: int, begin: Offsets, target: Offsets, cut: WholeCut) -> Offsets:
+        """The end when nothing is whole: the begin for a while, then all that there is."""
+        now = self.clock.steady_seconds()
+        has_topic = any(topic.endswith(_OF_TRANSACTIONS) for topic in target)
+        # Without a later transaction that is whole, the connector itself has not sent the rest.
+        if not cut.open or (has_topic and not cut.is_overtaken):
+            self._waits_since = None
+        elif self._waits_since is None:
+            self._waits_since = now
+            _LOG.info("the next epoch waits for transactions: %s", "; ".join(cut.open))
+        waited = 0.0 if self._waits_since is None else now - self._waits_since
+        if self.patience_s is None or waited < self.patience_s or self._waits_since is None:
+            if self._noted < epoch:
+                self._note(epoch, cut)
+            return begin
+        self._waits_since, self._is_torn = None, True
+        _LOG.warning(
+            "epoch %d ends within transactions, after %.0f s: %s",
+            epoch, waited, "; ".join(cut.open),
+        )  # fmt: skip
+        self._note(epoch, replace(cut, newest={}))
+        return target
+
+    def _note(self, epoch: int, cut: WholeCut) -> None:
+        known = dict(self._newest or {})
+        for source, position in cut.newest.items():
+            if source not in known or known[source].time_ms <= position.time_ms:
+                known[source] = position
+        self._newest, self._noted = known, epoch
+        is_settled = self._window.settled.issuperset(self._window.partitions)
+        self.log.note(
+            epoch,
+            Border(
+                newest=known,
+                advances=bool(cut.newest),
+                is_settled=is_settled and not self._is_torn,
+                doubt=_TORN if self._is_torn else cut.doubt,
+            ),
+        )
+
+    def _read_to(self, begin: Offsets, target: Offsets, stopping: Callable[[], bool]) -> None:
+        """Add the messages up to some offsets to the window."""
+        until = self.clock.steady_seconds() + self.settings.timeout_s
+        while True:
+            reached = self._window.reached
+            ranges = [
+                replace(planned, begin=max(planned.begin, reached.get(_place(planned), 0)))
+                for planned in ranges_between(begin, target)
+                if reached.get(_place(planned), 0) < planned.end
+            ]
+            try:
+                self._read(ranges, stopping)
+                return
+            except WrongSourceError:
+                raise
+            except SourceError:
+                if self.clock.steady_seconds() > until:
+                    raise
+
+    def _read(self, ranges: list[OffsetRange], stopping: Callable[[], bool]) -> None:
+        if self._reader is None:
+            self._reader = RangeReader(
+                replace(self.settings, ahead=_AHEAD, leaves_after_s=_LEAVES_AFTER_S), self.clock
+            )
+        with closing(self._reader.read(ranges)) as batches:
+            for batch in batches:
+                if stopping():
+                    raise StoppedError("the job is stopping")
+                place = (batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py())
+                offsets = int64s_of(batch.column("offset"))
+                self._window.add(place, offsets, self.transactions_of(batch))
+                self._window.reached[place] = int(offsets[-1]) + 1
+        for planned in ranges:
+            self._window.reached[_place(planned)] = planned.end
+
+
+def _place(planned: OffsetRange) -> KafkaPartition:
+    return planned.topic, planned.partition
+
+
+def _by_partition(offsets: Offsets) -> dict[KafkaPartition, int]:
+    return {
+        (topic, int(partition)): at
+        for topic, partitions in offsets.items()
+        for partition, at in partitions.items()
+    }
+
+
+def _cut_back(target: Offsets, begin: Offsets, ends: Mapping[KafkaPartition, int]) -> Offsets:
+    """The target, cut to the ends. A new partition of which nothing is taken is left out."""
+    cut: dict[str, dict[str, int]] = {}
+    for topic, partitions in target.items():
+        for partition, at in partitions.items():
+            end = min(at, ends.get((topic, int(partition)), at))
+            if end or partition in begin.get(topic, {}):
+                cut.setdefault(topic, {})[partition] = end
+    return cut
