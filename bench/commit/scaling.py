@@ -175,7 +175,7 @@ def plan_bytes(table: FileStoreTable) -> int:
         keep_update_before=True,
     )
     one = TablePlan(table=table, message_format=message_format("debezium-json", setup))
-    return len(pickle.dumps(EpochPlan(tables=(one,), shape=EpochShape(tasks=1))))
+    return len(pickle.dumps(EpochPlan(tables={0: one}, shape=EpochShape(tasks=1))))
 
 
 def built(folder: Path, buckets: int, files: int) -> FileStoreTable:

@@ -75,7 +75,7 @@ def _parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def pieces(plan: EpochPlan) -> dict[str, Epoch]:
-    decode_format = plan.table(0).message_format
+    decode_format = plan.tables[0].message_format
 
     def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield _counted(sum(decode_format.decode(batch).changes.rows.num_rows for batch in batches))
@@ -121,7 +121,7 @@ def measure(
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
         table = create_or_open(fresh_folder(Path(folder), "table"), schema)
         part = TablePlan(table=table, message_format=shop_format(schema))
-        plan = EpochPlan(tables=(part,), shape=EpochShape(tasks=CORES))
+        plan = EpochPlan(tables={0: part}, shape=EpochShape(tasks=CORES))
         chosen = {name: piece for name, piece in pieces(plan).items() if not only or name in only}
         file = Path(folder) / "messages.parquet"
         size = write_messages(file, messages)

@@ -3,44 +3,81 @@
     python -m bench.jobs.start [--runs N]
 
 Seconds of the clock, and of the processor of the job and all below it until then. Each start has a
-table and a checkpoint of its own; the broker runs before. Goals: 5 s, and 4 s of the processor.
+table and a checkpoint of its own; the broker runs before. Goals: 5 s, and 4 s of the processor. It
+prints how much of the processor each part of the job had, in the median of the starts.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.goal import Goal
 from bench.jobs.ingest import run_apart, write_conf
+from bench.jobs.timeline import group, process_tree
 from bench.process_time import ProcessorMeter
 from bench.shop.shop_topic import write_messages
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 
 EPOCH = 1_000
+_TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 GOAL_S, PROCESSOR_GOAL_S = 5.0, 4.0
 
 
-def goals(folder: Path, runs: int) -> Iterator[Goal]:
+@dataclass(frozen=True)
+class Start:
+    """Seconds of one start, to the first commit.
+
+    Attributes:
+        parts: of `processor_s`, what each part of the job has used; processes that have ended count
+            for the process that waited for them.
+    """
+
+    clock_s: float
+    processor_s: float
+    parts: Mapping[str, float]
+
+
+def goals(starts: Sequence[Start]) -> Iterator[Goal]:
     """Medians of some starts."""
-    file = folder / "first.parquet"
-    write_messages(file, EPOCH)
-    with EmbeddedBroker(folder / "start-kafka") as broker:
-        run_apart("fill", broker, folder, "start-fill", EPOCH, {"messages": str(file)})
-        starts = [_start(broker, folder / f"start-{run}") for run in range(runs)]
-    clock, processor = map(statistics.median, zip(*starts, strict=True))
+    clock = statistics.median(start.clock_s for start in starts)
+    processor = statistics.median(start.processor_s for start in starts)
     yield Goal("from the command to the first commit, s", clock, GOAL_S)
     yield Goal("processor until the first commit, s", processor, PROCESSOR_GOAL_S)
 
 
-def _start(broker: EmbeddedBroker, folder: Path) -> tuple[float, float]:
+def lines(starts: Sequence[Start]) -> Iterator[str]:
+    """The table of parts, the largest first."""
+    names = {name for start in starts for name in start.parts}
+    medians = {
+        name: statistics.median(start.parts.get(name, 0.0) for start in starts) for name in names
+    }
+    yield "| part | s of the processor |\n| --- | ---: |"
+    for name, seconds in sorted(medians.items(), key=lambda part: -part[1]):
+        yield f"| {name} | {seconds:.2f} |"
+
+
+def measured(folder: Path, runs: int) -> list[Start]:
+    """Some starts, one after another."""
+    file = folder / "first.parquet"
+    write_messages(file, EPOCH)
+    with EmbeddedBroker(folder / "start-kafka") as broker:
+        run_apart("fill", broker, folder, "start-fill", EPOCH, {"messages": str(file)})
+        return [_start(broker, folder / f"start-{run}") for run in range(runs)]
+
+
+def _start(broker: EmbeddedBroker, folder: Path) -> Start:
     folder.mkdir()
     conf = write_conf({"bootstrap": broker.bootstrap, "folder": str(folder), "epoch": EPOCH})
     events = folder / "events.jsonl"
@@ -60,9 +97,38 @@ def _start(broker: EmbeddedBroker, folder: Path) -> tuple[float, float]:
                 lines = events.read_text().splitlines() if events.exists() else []
                 for line in lines:
                     if line.endswith("}") and (event := json.loads(line))["event"] == "epoch":
-                        return event["time_ms"] / 1000 - began, meter.seconds()
+                        clock_s = event["time_ms"] / 1000 - began
+                        return Start(clock_s, meter.seconds(), _parts(process.pid))
         finally:
             process.terminate()
+
+
+def _parts(job: int) -> dict[str, float]:
+    """Seconds of each part so far. The command becomes the JVM, which starts all the others."""
+    parts: dict[str, float] = defaultdict(float)
+    for process in process_tree(job):
+        folder = Path(f"/proc/{process}")
+        with contextlib.suppress(OSError):  # it has just ended
+            *_, children_user, children_system = _times(folder / "stat")
+            words = (folder / "cmdline").read_text()
+            is_driver = "ingest.py" in words
+            name = "driver" if is_driver else "Python workers"
+            if process != job:
+                parts[name] += sum(_times(folder / "stat"))
+                continue
+            parts["commands before the JVM"] += children_user + children_system
+            for thread in (folder / "task").iterdir():
+                own = "commands before the JVM"
+                if thread.name != str(job):
+                    own = group("JVM", (thread / "comm").read_text().strip())
+                parts[own] += sum(_times(thread / "stat")[:2])
+    return parts
+
+
+def _times(stat: Path) -> list[float]:
+    """Seconds of a process or thread: its own and those of ended children, user and system."""
+    after_name = stat.read_text().rpartition(")")[2].split()
+    return [int(ticks) / _TICKS_A_SECOND for ticks in after_name[11:15]]
 
 
 def main() -> None:
@@ -70,8 +136,11 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
-        for goal in goals(Path(folder), args.runs):
-            print(goal.line())
+        starts = measured(Path(folder), args.runs)
+    for goal in goals(starts):
+        print(goal.line())
+    for line in lines(starts):
+        print(line)
 
 
 if __name__ == "__main__":

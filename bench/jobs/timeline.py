@@ -156,6 +156,13 @@ def group(process: str, thread: str) -> str:
     return "JVM: others"
 
 
+def process_tree(process: int) -> Iterator[int]:
+    """A process and all below it."""
+    yield process
+    for child in _children(process):
+        yield from process_tree(child)
+
+
 def _children(process: int) -> list[int]:
     children = []
     for thread in _threads(process):

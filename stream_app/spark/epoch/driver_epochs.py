@@ -83,12 +83,12 @@ class DriverEpochs:
 
         def write(ready: EpochPlan) -> EpochOutput:
             try:
-                return output_of(ready, list(write_in_task(blocks, _as_in_task(ready))))
+                return output_of(list(write_in_task(blocks, _as_in_task(ready))))
             except Exception as error:
                 _log_repeated(epoch, error)
                 return self.of_spark.route(epoch, messages, plan).write(ready)
 
-        return RoutedEpoch(read, write)
+        return RoutedEpoch(read, write, {block.table for block in blocks})
 
     def between(self, begin: Offsets, end: Offsets) -> Sequence[OffsetRange]:
         """See `EpochRunner.between`."""

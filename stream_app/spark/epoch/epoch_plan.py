@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, cast
@@ -94,20 +95,20 @@ class TablePlan:
         return bucket_assigner(self.table, self.basis)
 
 
-Shelf = tuple[bytes | None, ...]
-"""Packed tables that are compressed together."""
+Shelf = tuple[tuple[int, bytes], ...]
+"""Packed tables that are compressed together, each behind its index."""
 
 
 @lru_cache(_SHELVES_PACKED)
 def _compressed(shelf: Shelf) -> bytes:
     """Compress a shelf; the driver does so once for all epochs with the same tables."""
-    return zlib.compress(pickle.dumps(shelf), 1)
+    return zlib.compress(pickle.dumps(dict(shelf)))
 
 
 @lru_cache(_SHELVES_KEPT)
-def _unpacked_shelf(compressed: bytes) -> Shelf:
+def _unpacked_shelf(compressed: bytes) -> Mapping[int, bytes]:
     """Unpack a shelf; a worker caches the newest."""
-    shelf: Shelf = pickle.loads(zlib.decompress(compressed))
+    shelf: Mapping[int, bytes] = pickle.loads(zlib.decompress(compressed))
     return shelf
 
 
@@ -119,51 +120,59 @@ def _unpacked_table(packed: bytes) -> tuple[FileStoreTable, MessageFormat]:
 
 
 class _OfEpoch(NamedTuple):
-    """The part of a packed plan that belongs to one epoch, by table; most have the defaults."""
+    """The part of a packed plan that belongs to one epoch, by table; most have the defaults.
 
+    Attributes:
+        file_io: the first table's file system.
+        file_ios: those of tables that have another one.
+    """
+
+    next_sequence_numbers: Mapping[int, int]
+    file_io: Any
     file_ios: Mapping[int, Any]
-    next_sequence_numbers: Sequence[int]
     first_offsets: Mapping[int, Mapping[KafkaPartition, int]]
     bases: Mapping[int, IndexBasis]
 
 
-def _of_epoch(plans: Sequence[TablePlan | None]) -> _OfEpoch:
-    file_ios: dict[int, Any] = {}
-    file_io: Any = None
-    taking_part = [(index, plan) for index, plan in enumerate(plans) if plan is not None]
-    for index, plan in taking_part:
-        # Equal ones become one object, which pickle writes once.
-        file_io = file_io if plan.table.file_io == file_io else plan.table.file_io
-        file_ios[index] = file_io
+def _of_epoch(plans: Mapping[int, TablePlan]) -> _OfEpoch:
+    file_io = next((plan.table.file_io for plan in plans.values()), None)
     return _OfEpoch(
-        file_ios=file_ios,
-        next_sequence_numbers=[plan.next_sequence_number if plan else 0 for plan in plans],
-        first_offsets={at: plan.first_offsets for at, plan in taking_part if plan.first_offsets},
-        bases={at: plan.basis for at, plan in taking_part if plan.basis != NO_INDEX},
+        next_sequence_numbers={at: plan.next_sequence_number for at, plan in plans.items()},
+        file_io=file_io,
+        file_ios={
+            at: plan.table.file_io for at, plan in plans.items() if plan.table.file_io != file_io
+        },
+        first_offsets={at: plan.first_offsets for at, plan in plans.items() if plan.first_offsets},
+        bases={at: plan.basis for at, plan in plans.items() if plan.basis != NO_INDEX},
     )
 
 
-class _PackedPlans(Sequence[TablePlan | None]):
+class _PackedPlans(Mapping[int, TablePlan]):
     """The plans of an epoch in a task; a table's plan is unpacked when its first block comes."""
 
-    def __init__(self, shelves: Sequence[bytes], of_epoch: _OfEpoch) -> None:
+    def __init__(self, shelves: Mapping[int, bytes], of_epoch: _OfEpoch) -> None:
         self._shelves, self._of_epoch = shelves, of_epoch
         self._plans: dict[int, TablePlan] = {}
 
     def __len__(self) -> int:
         return len(self._of_epoch.next_sequence_numbers)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._of_epoch.next_sequence_numbers)
+
+    def __contains__(self, index: object) -> bool:
+        return index in self._of_epoch.next_sequence_numbers
+
+    def __getitem__(self, index: int) -> TablePlan:
         if index not in self._plans:
-            packed = _unpacked_shelf(self._shelves[index // _SHELF])[index % _SHELF]
-            if packed is None:
-                return None
-            table, message_format = _unpacked_table(packed)
             of_epoch = self._of_epoch
+            next_sequence_number = of_epoch.next_sequence_numbers[index]
+            packed = _unpacked_shelf(self._shelves[index // _SHELF])[index]
+            table, message_format = _unpacked_table(packed)
             self._plans[index] = TablePlan(
-                table=with_files(table, of_epoch.file_ios[index]),
+                table=with_files(table, of_epoch.file_ios.get(index, of_epoch.file_io)),
                 message_format=message_format,
-                next_sequence_number=of_epoch.next_sequence_numbers[index],
+                next_sequence_number=next_sequence_number,
                 first_offsets=of_epoch.first_offsets.get(index, {}),
                 basis=of_epoch.bases.get(index, NO_INDEX),
             )
@@ -245,38 +254,35 @@ class EpochPlan:
     all epochs, and a task unpacks only the tables of its messages.
 
     Attributes:
-        tables: by the index that blocks carry; None for a table that takes no part, whose messages
-            are skipped.
+        tables: by the index that blocks carry; the messages of other tables are skipped.
     """
 
-    tables: Sequence[TablePlan | None]
+    tables: Mapping[int, TablePlan]
     shape: EpochShape
 
     def __reduce__(self) -> Any:
-        packed = [plan and plan.packed() for plan in self.tables]
-        shelves = [
-            _compressed(tuple(packed[first : first + _SHELF]))
-            for first in range(0, len(packed), _SHELF)
-        ]
+        packed = ((index, plan.packed()) for index, plan in self.tables.items())
+        shelves = {
+            number: _compressed(tuple(shelf))
+            for number, shelf in itertools.groupby(packed, key=lambda table: table[0] // _SHELF)
+        }
         return _unpacked, (shelves, _of_epoch(self.tables), self.shape)
 
-    def table(self, index: int) -> TablePlan:
-        """The plan of a table that takes part in the epoch."""
-        plan = self.tables[index]
-        assert plan is not None, "blocks are made for tables that take part"
-        return plan
+    def to_write(self, tables: Mapping[int, TablePlan]) -> EpochPlan:
+        """The plan by which blocks of some tables are written; nothing is left to be split."""
+        return EpochPlan(tables=tables, shape=self.shape.with_splitter(AllToOneTable()))
 
     @property
     def indexes_all_keys(self) -> bool:
         """Whether a table finds older rows in any partition, by an index on executors' disks."""
-        kinds = {plan.table.kind for plan in self.tables if plan is not None}
+        kinds = {plan.table.kind for plan in self.tables.values()}
         return any(kind.crosses_partitions or kind.looks_up_partition for kind in kinds)
 
     @property
-    def bases(self) -> Sequence[IndexBasis | None]:
+    def bases(self) -> Mapping[int, IndexBasis]:
         """The key index of each table."""
-        return [None if table is None else table.basis for table in self.tables]
+        return {index: plan.basis for index, plan in self.tables.items()}
 
 
-def _unpacked(shelves: Sequence[bytes], of_epoch: _OfEpoch, shape: EpochShape) -> EpochPlan:
+def _unpacked(shelves: Mapping[int, bytes], of_epoch: _OfEpoch, shape: EpochShape) -> EpochPlan:
     return EpochPlan(tables=_PackedPlans(shelves, of_epoch), shape=shape)

@@ -6,7 +6,8 @@ Implemented by `range_epochs` and `frame_epochs` (Spark jobs), and by tests (in 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -57,13 +58,13 @@ class EpochOutput:
     """The tasks' output.
 
     Attributes:
-        tables: in the order of the plan.
+        tables: by the index that the plan has; those for which the epoch has nothing are missing.
         newcomers: some messages of tables that the job does not have yet; `MESSAGE_SCHEMA`.
         unreadable: messages that cannot be assigned to a table; `BAD_RECORD_SCHEMA`.
         statements: messages that may carry statements of the source; `MESSAGE_SCHEMA`.
     """
 
-    tables: Sequence[TableOutput]
+    tables: Mapping[int, TableOutput]
     newcomers: pa.Table
     unreadable: pa.Table
     statements: pa.Table
@@ -71,7 +72,8 @@ class EpochOutput:
     @property
     def slowest(self) -> TaskSeconds:
         """The task before the shuffle that lasted longest."""
-        return max((table.counts.slowest for table in self.tables), default=TaskSeconds())
+        slowest = (table.counts.slowest for table in self.tables.values())
+        return max(slowest, default=TaskSeconds())
 
 
 Writing = Callable[[EpochPlan], EpochOutput]
@@ -88,10 +90,12 @@ class RoutedEpoch:
     Attributes:
         messages: number of messages read, if the runner knows.
         write: writes the blocks.
+        tables: indexes of those that have blocks; None: the runner does not know.
     """
 
     messages: int
     write: Writing
+    tables: Set[int] | None = None
 
 
 class EpochRunner(Protocol[Messages]):
@@ -117,13 +121,13 @@ class EpochRunner(Protocol[Messages]):
         ...
 
 
-def output_of(plan: EpochPlan, results: Iterable[TaskResult]) -> EpochOutput:
+def output_of(results: Iterable[TaskResult]) -> EpochOutput:
     """The output of all tasks.
 
     Args:
         results: the results of all writing tasks, in any order.
     """
-    outputs = [TableOutput() for _ in range(len(plan.tables))]
+    outputs = defaultdict[int, TableOutput](TableOutput)
     newcomers: list[pa.RecordBatch] = []
     unreadable: list[pa.RecordBatch] = []
     statements: list[pa.RecordBatch] = []

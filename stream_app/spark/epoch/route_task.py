@@ -57,7 +57,7 @@ def route_in_task(
                     yield _block_of(BlockKind.BAD_RECORDS, UNREADABLE, where, part)
                 elif table == STATEMENTS:
                     yield _block_of(BlockKind.STATEMENTS, STATEMENTS, where, part)
-                elif plan.tables[table] is not None:
+                elif table in plan.tables:
                     yield from router.decode(table, where, part, sources)
     yield from router.finish()
 
@@ -123,7 +123,7 @@ class _Router:
         self, table: int, where: KafkaPartition, messages: pa.RecordBatch
     ) -> pa.RecordBatch:
         """The messages at or after the TRUNCATE that begins the table's epoch."""
-        begin = self._plan.table(table).first_offsets.get(where)
+        begin = self._plan.tables[table].first_offsets.get(where)
         if begin is None:
             return messages
         before = int(np.searchsorted(messages.column("offset").to_numpy(), begin))
@@ -156,7 +156,7 @@ class _Router:
         first, last = offsets[0].as_py(), offsets[-1].as_py()
         gathered = self._gathered.get((table, where))
         assert gathered is None or first >= gathered.last_offset, "a task reads in order of offsets"
-        plan = self._plan.table(table)
+        plan = self._plan.tables[table]
         if gathered is None:
             needed = plan.assigner().buckets * _WORTHWHILE_BLOCK_BYTES
             self._enough_bytes = max(self._enough_bytes, needed)
@@ -209,7 +209,7 @@ class _Router:
         self._enough_bytes = max(self._enough_bytes, blocks * _WORTHWHILE_BLOCK_BYTES)
 
     def _blocks(self, table: int, where: KafkaPartition, gathered: _Gathered) -> Iterator[Block]:
-        assigner = self._plan.table(table).assigner()
+        assigner = self._plan.tables[table].assigner()
         rows = concat_rows(gathered.rows)
         gathered.rows.clear()
         kind = BlockKind.INCOMPLETE_CHANGES if is_incomplete(rows) else BlockKind.CHANGES

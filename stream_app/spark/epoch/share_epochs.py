@@ -4,8 +4,9 @@ Spark schedules, shuffles and repeats tasks. A block travels as a pair of its pl
 and Spark compiles no code for it. The tasks before the shuffle are a job of their own, so they can
 run while the epoch before is written and committed.
 
-That job ends behind the shuffle, at a partition that no block belongs to: each reading task puts
-its count of messages there. A second job on the other partitions finds the shuffle done.
+That job ends behind the shuffle, at a partition that no block belongs to. Each reading task puts
+its count of messages there, and which tables have blocks. A second job on the other partitions
+finds the shuffle done.
 
 `range_epochs` reads ranges of Kafka's offsets so, and `spark.load.load_epochs` rows of a database.
 """
@@ -29,8 +30,8 @@ from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_in_ta
 
 Share = TypeVar("Share")
 Pair = tuple[tuple[Any, ...], tuple[int, Any]]
-"""A pair in the shuffle: a block's task and place, with its kind and bytes; or a count of
-messages."""
+"""A pair in the shuffle: a block's task and place, with its kind and bytes. The last partition has
+counts of messages, each with the tables that have blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +51,16 @@ class ShareEpochs(Generic[Share]):
         context.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
         context.setJobDescription(f"epoch {epoch}: read, decode, route")
         if not shares:
-            return RoutedEpoch(0, lambda plan: output_of(plan, ()))
+            return RoutedEpoch(0, lambda _: output_of(()), frozenset())
         routed = self._routed(shares, plan)
-        read = self._count(routed, plan.shape.tasks)
+        read, tables = self._count(routed, plan.shape.tasks)
 
         def write(plan: EpochPlan) -> EpochOutput:
             context.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
             context.setJobDescription(f"epoch {epoch}: write")
-            return output_of(plan, self._written(routed, plan))
+            return output_of(self._written(routed, plan))
 
-        return RoutedEpoch(read, write)
+        return RoutedEpoch(read, write, tables)
 
     def warm_up(self, shares: Sequence[Share], plan: EpochPlan) -> None:
         """Run an epoch of shares without messages, which starts the workers and their readers."""
@@ -70,21 +71,24 @@ class ShareEpochs(Generic[Share]):
     def _routed(self, shares: Sequence[Share], plan: EpochPlan) -> RDD[Pair]:
         """The blocks of the shares, read by tasks and shuffled to the writing tasks.
 
-        The last partition, which belongs to no writing task, receives the counts.
+        The last partition, which belongs to no writing task, receives the counts and the tables.
         """
         read, tasks = self.read, plan.shape.tasks
 
         def route(planned: Iterable[Share]) -> Iterator[Pair]:
             counts: list[int] = []
-            yield from _pairs(route_in_task(_counted(read(planned), counts), plan), tasks)
-            yield (tasks,), (sum(counts), None)
+            with_blocks = set[int]()
+            blocks = route_in_task(_counted(read(planned), counts), plan)
+            yield from _pairs(blocks, tasks, with_blocks)
+            yield (tasks,), (sum(counts), with_blocks)
 
         routed = self.spark.sparkContext.parallelize(shares, len(shares)).mapPartitions(route)
         return routed.partitionBy(tasks + 1, _task)
 
-    def _count(self, routed: RDD[Pair], behind_tasks: int) -> int:
-        """Run the tasks before the shuffle, and return how many messages they read."""
-        return sum(self.spark.sparkContext.runJob(routed, _counts, [behind_tasks]))
+    def _count(self, routed: RDD[Pair], behind_tasks: int) -> tuple[int, set[int]]:
+        """Run the tasks before the shuffle; return how many messages they read, of which tables."""
+        counts = self.spark.sparkContext.runJob(routed, _counts, [behind_tasks])
+        return sum(read for read, _ in counts), set[int]().union(*(tables for _, tables in counts))
 
     def _written(self, routed: RDD[Pair], plan: EpochPlan) -> Iterable[TaskResult]:
         """Write each task's blocks in their order."""
@@ -106,13 +110,15 @@ def _counted(messages: Iterable[pa.RecordBatch], counts: list[int]) -> Iterator[
         yield batch
 
 
-def _counts(pairs: Iterable[Pair]) -> Iterator[int]:
-    return (count for _, (count, _) in pairs)
+def _counts(pairs: Iterable[Pair]) -> Iterator[tuple[int, set[int]]]:
+    return (counts for _, counts in pairs)
 
 
-def _pairs(blocks: Iterable[Block], tasks: int) -> Iterator[Pair]:
+def _pairs(blocks: Iterable[Block], tasks: int, with_blocks: set[int]) -> Iterator[Pair]:
+    """The pairs of blocks; adds their tables to `with_blocks`."""
     dealer = BlockDealer(tasks)
     for block in blocks:
+        with_blocks.add(block.table)
         yield (dealer.task(block), *block.place), (int(block.kind), block.data.to_pybytes())
 
 

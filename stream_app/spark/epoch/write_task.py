@@ -60,7 +60,7 @@ def write_in_task(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[Task
             if index in (NEWCOMERS, UNREADABLE, STATEMENTS):
                 yield from (_passed_on(block) for block in of_table)
                 continue
-            if plan.tables[index] is None:
+            if index not in plan.tables:
                 continue  # the table has failed since its blocks were made
             writing = stack.enter_context(_TableWriting(index, plan))
             yield from writing.write_changes(of_table)
@@ -79,7 +79,7 @@ class _TableWriting:
     def __init__(self, index: int, plan: EpochPlan) -> None:
         self._index = index
         self._isolates = plan.shape.isolates
-        of_table = plan.table(index)
+        of_table = plan.tables[index]
         # Rows before a TRUNCATE must not serve as older rows; the newest snapshot still has them.
         self._table = replace(of_table.table, is_emptied=bool(of_table.first_offsets))
         self._first = of_table.next_sequence_number

@@ -89,7 +89,7 @@ class EpochCommitter(Generic[Messages]):
             self._pending = self._committer.submit(self._finish, decoded)
             if not self.rounds.runner.overlaps:
                 self.settle()
-            return decoded.read
+            return decoded.routed.messages
         except StoppedError as error:
             raise RuntimeError(error.what) from None
         except BaseException as error:

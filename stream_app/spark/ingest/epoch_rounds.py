@@ -23,7 +23,7 @@ from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.schema.origin import Origin
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, TablePlan
-from stream_app.spark.epoch.epoch_runner import EpochOutput, EpochRunner, Messages
+from stream_app.spark.epoch.epoch_runner import EpochOutput, EpochRunner, Messages, TableOutput
 from stream_app.spark.epoch.epoch_seconds import epoch_seconds
 from stream_app.spark.ingest.epoch_tables import EpochTables
 from stream_app.spark.ingest.round_commits import (
@@ -131,8 +131,7 @@ class EpochRounds(Generic[Messages]):
         return DecodedEpoch(
             source=source,
             plan=plan,
-            write=routed.write,
-            read=routed.messages,
+            routed=routed,
             route_s=self.clock.steady_seconds() - began,
             began_ms=began_ms,
         )
@@ -179,7 +178,7 @@ class EpochRounds(Generic[Messages]):
         decoded, began = epoch.decoded, self.clock.steady_seconds()
         plan, others = self._ready(epoch)
         waited = self.clock.steady_seconds()
-        output = decoded.write(plan)
+        output = decoded.routed.write(plan)
         if self.read_statements is not None and output.statements.num_rows:
             self.read_statements(output.statements.sort_by(SOURCE_ORDER))
         times = epoch_seconds(
@@ -189,10 +188,10 @@ class EpochRounds(Generic[Messages]):
             writing_s=self.clock.steady_seconds() - waited,
         )
         results = []
-        for feed, part, of_table in zip(self.tables.feeds, plan.tables, output.tables, strict=True):
+        for index, part in plan.tables.items():
+            feed, of_table = self.tables.feeds[index], output.tables.get(index, TableOutput())
             feed.job.table.add_store_requests(of_table.counts.requests)
-            if part is not None:
-                results.append(TableResult(feed, part, of_table))
+            results.append(TableResult(feed, part, of_table))
         commits = RoundCommits(
             decoded=decoded,
             times=times,
@@ -239,7 +238,7 @@ class EpochRounds(Generic[Messages]):
         waiting = self.tables.held.by_name.keys() - {name}
         splitter = self.newcomers.splitter(self.tables.feeds, frozenset(waiting))
         decoded = self.decode(source, [], shape=self.shape.with_splitter(splitter))
-        arrived = decoded.write(decoded.plan).newcomers
+        arrived = decoded.routed.write(decoded.plan).newcomers
         if arrived.num_rows:
             self._open_created(self.newcomers.feeds(arrived, holds=True), self.newcomers)
         return bool(arrived.num_rows)
@@ -260,13 +259,13 @@ class EpochRounds(Generic[Messages]):
         Args:
             first_offsets: table's name → see `TablePlan.first_offsets`.
         """
-        plans = (
-            self._plan_of(feed, first_offsets.get(feed.name, {}))
-            if names is None or feed.name in names
-            else None
-            for feed in self.tables.feeds
-        )
-        return EpochPlan(tables=tuple(plans), shape=shape or self.shape)
+        plans = {
+            index: plan
+            for index, feed in enumerate(self.tables.feeds)
+            if (names is None or feed.name in names)
+            and (plan := self._plan_of(feed, first_offsets.get(feed.name, {})))
+        }
+        return EpochPlan(tables=plans, shape=shape or self.shape)
 
     def _plan_of(
         self, feed: TableFeed, first_offsets: Mapping[KafkaPartition, int]
@@ -281,18 +280,20 @@ class EpochRounds(Generic[Messages]):
 
     def _ready(self, epoch: _Unfinished[Messages]) -> tuple[EpochPlan, list[TableFeed]]:
         """The plan of the tables that can be written, and the tables whose blocks do not fit."""
-        planned, wanted = epoch.decoded.plan, {feed.name for feed in epoch.lacking}
-        reserve = epoch.rounds * _RESERVE
-        parts: list[TablePlan | None] = []
-        others: list[TableFeed] = []
+        decoded, wanted = epoch.decoded, {feed.name for feed in epoch.lacking}
+        parts, others = dict[int, TablePlan](), list[TableFeed]()
         for index, feed in enumerate(self.tables.feeds):
-            routed = planned.tables[index] if index < len(planned.tables) else None
-            part = self._part(feed, reserve) if feed.name in wanted else None
-            if part is not None and (routed is None or _is_outdated(routed, part, feed)):
-                others.append(feed)
-                part = None
-            parts.append(part and routed and part.of_routed(routed))
-        return EpochPlan(tables=tuple(parts), shape=planned.shape), others
+            if feed.name not in wanted:
+                continue
+            if not self.tables.snapshots_each_epoch and decoded.is_idle(index):
+                epoch.complete.append(feed)  # without a plan
+            elif (part := self._part(feed, epoch.rounds * _RESERVE)) is not None:
+                routed = decoded.plan.tables.get(index)
+                if routed is None or _is_outdated(routed, part, feed):
+                    others.append(feed)
+                else:
+                    parts[index] = part.of_routed(routed)
+        return decoded.plan.to_write(parts), others
 
     def _part(self, feed: TableFeed, reserve: int) -> TablePlan | None:
         """The table's part of the plan, once the table takes rows; None: it has failed."""

@@ -221,11 +221,19 @@ def _document(state: JobState) -> dict[str, Any]:
         "newest": state.newest,
         "held": {name: asdict(waiting) for name, waiting in state.held.items()},
         "source_tables": state.source_tables,
-        "origins": [{**asdict(at), "name": name} for at, name in sorted(state.origins.items())],
-        "refused": [{**asdict(at), "reason": why} for at, why in sorted(state.refused.items())],
+        "origins": _of_origins(state.origins, "name"),
+        "refused": _of_origins(state.refused, "reason"),
         "renames": state.renames.document(),
         "warnings": [asdict(warning) for warning in state.warnings],
     }
+
+
+def _of_origins(texts: Mapping[Origin, str], name: str) -> list[dict[str, str]]:
+    """A document for each source table, in order; a job of many writes them with each epoch."""
+    return [
+        {"database": at.database, "schema": at.schema, "table": at.table, name: text}
+        for at, text in sorted(texts.items())
+    ]
 
 
 def _parsed(folder: Folder, document: Any) -> JobState:

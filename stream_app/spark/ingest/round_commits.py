@@ -26,7 +26,7 @@ from stream_app.model.snapshot import (
 )
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_plan import EpochPlan, TablePlan
-from stream_app.spark.epoch.epoch_runner import Messages, TableOutput, Writing
+from stream_app.spark.epoch.epoch_runner import Messages, RoutedEpoch, TableOutput
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.epoch_tables import COMMIT_THREADS, EpochTables
 from stream_app.spark.ingest.quarantine_writer import Quarantined
@@ -73,16 +73,14 @@ class DecodedEpoch(Generic[Messages]):
     Attributes:
         source: the epoch as it came.
         plan: the plan of the tables that its blocks are for.
-        write: writes its blocks.
-        read: number of messages, if the runner knows.
+        routed: its blocks.
         route_s: seconds of reading, decoding and routing.
         began_ms: when reading began, in ms since 1970, UTC.
     """
 
     source: SourceEpoch[Messages]
     plan: EpochPlan
-    write: Writing
-    read: int
+    routed: RoutedEpoch
     route_s: float
     began_ms: int
 
@@ -95,6 +93,11 @@ class DecodedEpoch(Generic[Messages]):
     def source_end(self) -> str:
         """See `SourceEpoch.source_end`."""
         return self.source.source_end
+
+    def is_idle(self, table: int) -> bool:
+        """Whether a table took part, and the epoch has nothing for it."""
+        with_blocks = self.routed.tables
+        return with_blocks is not None and table not in with_blocks and table in self.plan.tables
 
 
 @dataclass(slots=True, kw_only=True)

@@ -10,7 +10,7 @@ The rows are no messages of a topic: no offset and no source table of theirs is 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -74,16 +74,16 @@ class LoadEpochs:
         if not parts:
             return self.topics.route(epoch, messages, plan)
         _LOG.info("%s", self.load.progress(epoch))
-        formats = [None if one is None else self.format_of(one.table) for one in plan.tables]
-        planned = _of_load(plan, parts, formats)
         shares = list(enumerate(parts))
-        routed = ShareEpochs(self.spark, self.rows().read).route(epoch, shares, planned)
+        loader = ShareEpochs(self.spark, self.rows().read)
+        routed = loader.route(epoch, shares, self._of_load(plan, parts))
 
         def write(ready: EpochPlan) -> EpochOutput:
-            output = routed.write(_of_load(ready, parts, formats))
-            return replace(output, tables=[_as_rows(table) for table in output.tables])
+            output = routed.write(replace(ready, tables=self._with_formats(ready)))
+            tables = {index: _as_rows(table) for index, table in output.tables.items()}
+            return replace(output, tables=tables)
 
-        return RoutedEpoch(routed.messages, write)
+        return RoutedEpoch(routed.messages, write, routed.tables)
 
     def between(self, begin: Offsets, end: Offsets) -> Sequence[OffsetRange]:
         """See `EpochRunner.between`."""
@@ -97,21 +97,18 @@ class LoadEpochs:
         """See `DriverEpochs.close`."""
         self.topics.close()
 
+    def _of_load(self, plan: EpochPlan, parts: Sequence[LoadPart]) -> EpochPlan:
+        """The plan that decodes the rows of these parts."""
+        places = {one.table.location: index for index, one in plan.tables.items()}
+        splitter = RelationSplitter({part.relation: places[part.table] for part in parts})
+        shape = plan.shape.with_splitter(splitter)
+        return EpochPlan(tables=self._with_formats(plan), shape=shape)
 
-def _of_load(
-    plan: EpochPlan, parts: Sequence[LoadPart], formats: Sequence[MessageFormat | None]
-) -> EpochPlan:
-    """The plan that decodes the rows of these parts."""
-    places = {one.table.location: at for at, one in enumerate(plan.tables) if one is not None}
-    splitter = RelationSplitter({part.relation: places[part.table] for part in parts})
-    tables = [_with_format(*pair) for pair in zip(plan.tables, formats, strict=True)]
-    return EpochPlan(tables=tables, shape=plan.shape.with_splitter(splitter))
-
-
-def _with_format(plan: TablePlan | None, decode: MessageFormat | None) -> TablePlan | None:
-    if plan is None or decode is None:
-        return plan
-    return replace(plan, message_format=decode, packs=[])
+    def _with_formats(self, plan: EpochPlan) -> Mapping[int, TablePlan]:
+        return {
+            index: replace(one, message_format=self.format_of(one.table), packs=[])
+            for index, one in plan.tables.items()
+        }
 
 
 def _as_rows(output: TableOutput) -> TableOutput:

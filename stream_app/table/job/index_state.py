@@ -108,7 +108,8 @@ class BucketCountState(IndexState):
     @property
     def basis(self) -> IndexBasis:
         """See `IndexState.basis`."""
-        return IndexBasis(bucket_counts=self.constraints.bucket_counts)
+        counts = self.constraints.bucket_counts
+        return IndexBasis(bucket_counts=counts) if counts else NO_INDEX
 
     @property
     def is_needed(self) -> bool:

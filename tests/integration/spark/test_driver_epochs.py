@@ -64,7 +64,7 @@ def a_table(folder: Path) -> SmallTable:
 
 def plan_of(made: SmallTable) -> EpochPlan:
     plan = a_plan(made.table.schema)
-    return replace(plan, tables=(replace(plan.table(0), table=made.table),))
+    return replace(plan, tables={0: replace(plan.tables[0], table=made.table)})
 
 
 def jobs_of(spark: SparkSession) -> int:
@@ -101,7 +101,7 @@ def test_the_driver_and_sparks_tasks_write_the_same(
         runner.close()
         assert read == CHANGES + 1
         assert (jobs == 0) == (most > CHANGES)
-        [table] = output.tables
+        [table] = output.tables.values()
         assert [batch.num_rows for batch in table.bad] == [1]
         assert table.counts.messages == CHANGES + 1
         seen.append(rows_of(made, output))

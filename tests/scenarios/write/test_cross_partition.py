@@ -91,7 +91,7 @@ def test_rows_that_another_writer_moves_meanwhile_are_written_anew(
     other = CrossPartitionJob(job.table, user="other")
     epoch, work = job.send(change(0, "a", "c", 3), change(1, "a", None)), batch.rounds
     decoded = work.decode(SourceEpoch(epoch, job.parts(epoch), "the end"), work.tables.feeds)
-    write, plans = decoded.write, list[Any]()
+    write, plans = decoded.routed.write, list[Any]()
 
     def overtaken(plan: Any) -> Any:
         output = write(plan)
@@ -100,7 +100,7 @@ def test_rows_that_another_writer_moves_meanwhile_are_written_anew(
         plans.append(plan)
         return output
 
-    object.__setattr__(decoded, "write", overtaken)
+    decoded = replace(decoded, routed=replace(decoded.routed, write=overtaken))
     work.finish(decoded, work.tables.feeds)
     assert rows_of(job) == {0: ("c", 3), 2: ("b", 2), 3: ("b", 2)}
     check_chain(job.table)

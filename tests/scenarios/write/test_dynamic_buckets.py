@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -160,7 +161,7 @@ def test_keys_of_another_writer_are_seen_before_the_rows_are_committed(tmp_path:
     work.finish(decoded(work, tables, 0), work.tables.feeds)
     routed = decoded(work, tables, 1)
     other = TableWriter(tables.tables[0], CompactInCaller, user="other")
-    write = routed.write
+    write = routed.routed.write
     writes: list[Any] = []
 
     def overtaken(plan: Any) -> Any:
@@ -170,7 +171,7 @@ def test_keys_of_another_writer_are_seen_before_the_rows_are_committed(tmp_path:
         writes.append(plan)
         return output
 
-    object.__setattr__(routed, "write", overtaken)
+    routed = replace(routed, routed=replace(routed.routed, write=overtaken))
     work.finish(routed, work.tables.feeds)
     assert runner.routed == {0: 1, 1: 2}
     tables.sent.append({"a": orders(200, v="theirs"), "b": []})

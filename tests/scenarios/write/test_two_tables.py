@@ -106,13 +106,13 @@ def test_the_schema_of_each_epoch_is_the_one_that_its_table_has_then(tmp_path: P
     run(batch, tables, 0)
     tables.send([{"k": 1, "v": "x"}], [{"day": "d", "n": 1}])
     run(batch, tables, 1)
-    first, second = (runner.plans[epoch].table(0) for epoch in (0, 1))
+    first, second = (runner.plans[epoch].tables[0] for epoch in (0, 1))
     assert first.next_sequence_number == 0 < second.next_sequence_number
     assert first.message_format is second.message_format
     job = batch.tables.feeds[0].job
     job.table = job.table.with_options({"ignore-update-before": "true"})
-    assert batch.rounds.plan().table(0).table.schema.options["ignore-update-before"] == "true"
-    assert batch.rounds.plan().table(0).message_format is not first.message_format
+    assert batch.rounds.plan().tables[0].table.schema.options["ignore-update-before"] == "true"
+    assert batch.rounds.plan().tables[0].message_format is not first.message_format
 
 
 def test_an_epoch_that_one_table_has_is_finished_for_the_other(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_an_epoch_that_one_table_has_is_finished_for_the_other(tmp_path: Path) -
     runner = EpochHere()
     batch = tables.started(runner)
     run(batch, tables, 1)
-    assert runner.plans[1].tables[0] is None
+    assert 0 not in runner.plans[1].tables
     assert [reports(batch, at)[0].skipped for at in (0, 1)] == [True, False]
     assert [reports(batch, at)[0].counts.messages for at in (0, 1)] == [0, 1]
     assert (orders.snapshots.latest_id(), events.snapshots.latest_id()) == (2, 2)

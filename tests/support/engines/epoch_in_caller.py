@@ -43,9 +43,10 @@ class EpochHere:
         def write(plan: EpochPlan) -> EpochOutput:
             self.plans[epoch] = plan
             written = (row for each in tasks.values() for row in _written(each, plan))
-            return output_of(plan, written)
+            return output_of(written)
 
-        return RoutedEpoch(sum(part.num_rows for part in messages), write)
+        tables = {block.table for blocks in tasks.values() for block in blocks}
+        return RoutedEpoch(sum(part.num_rows for part in messages), write, tables)
 
     def between(self, begin: Offsets, end: Offsets) -> Parts:
         def is_wanted(row: dict[str, Any]) -> bool:

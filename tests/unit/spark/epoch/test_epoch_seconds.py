@@ -34,7 +34,7 @@ class SlowFormat:
 
 def test_a_task_tells_reading_from_decoding() -> None:
     clock, plan = StandingClock(), a_plan()
-    of_table = plan.table(0)
+    of_table = plan.tables[0]
     slow = replace(of_table, message_format=SlowFormat(of_table.message_format, clock))
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -44,7 +44,7 @@ def test_a_task_tells_reading_from_decoding() -> None:
         clock.sleep(5)  # the end of the ranges may lie behind messages that do not come
 
     counted = []
-    for block in route_in_task(batches(), EpochPlan(tables=(slow,), shape=plan.shape), clock):
+    for block in route_in_task(batches(), EpochPlan(tables={0: slow}, shape=plan.shape), clock):
         clock.sleep(1000)  # what takes the blocks is neither
         if block.kind == BlockKind.COUNTS:
             counted.append(counts_of(block.data.to_pybytes()))

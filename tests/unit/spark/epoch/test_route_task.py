@@ -29,7 +29,7 @@ from stream_app.spark.epoch.blocks import (
     task_addresses,
 )
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd, counts_of
-from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, MessagePart, TablePlan
+from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, MessagePart
 from stream_app.spark.epoch.route_task import route_in_task
 from stream_app.table.versions.index_manifests import NO_INDEX
 from tests.support.engines.routed_messages import (
@@ -45,46 +45,44 @@ from tests.support.tables.small_table import StandingClock
 
 
 def schema_of(plan: EpochPlan) -> TableSchema:
-    return plan.table(0).table.schema
+    return plan.tables[0].table.schema
 
 
 def test_a_worker_keeps_tables_unpacked_for_later_epochs() -> None:
     plan = a_plan()
-    later = EpochPlan(tables=(plan.table(0).of_next_epoch(7, NO_INDEX),), shape=plan.shape)
-    first, second = (pickle.loads(pickle.dumps(each)).table(0) for each in (plan, later))
+    later = EpochPlan(tables={0: plan.tables[0].of_next_epoch(7, NO_INDEX)}, shape=plan.shape)
+    first, second = (pickle.loads(pickle.dumps(each)).tables[0] for each in (plan, later))
     assert second.message_format is first.message_format
     assert second.next_sequence_number == 7
-    assert second.table == plan.table(0).table, "with its file system"
+    assert second.table == plan.tables[0].table, "with its file system"
 
 
 def test_a_plan_of_many_tables_is_small() -> None:
-    plans: list[TablePlan | None] = [table_plan() for _ in range(1000)]
-    plans[130] = None
+    plans = {index: table_plan() for index in range(1000) if index != 130}
     one, many = (
-        EpochPlan(tables=tables, shape=EpochShape(tasks=1)) for tables in (plans[:1], tuple(plans))
+        EpochPlan(tables=tables, shape=EpochShape(tasks=1)) for tables in ({0: plans[0]}, plans)
     )
     data = pickle.dumps(many)
     assert len(data) < len(pickle.dumps(one)) + 999 * 60
     shipped = pickle.loads(data)
-    assert len(shipped.tables) == 1000
-    assert [shipped.tables[at] is None for at in (129, 130, 131)] == [False, True, False]
-    assert shipped.table(999).table == many.table(999).table
+    assert shipped.tables.keys() == plans.keys()
+    assert shipped.tables[999].table == plans[999].table
 
 
 def test_tables_of_one_file_system_count_their_requests_apart() -> None:
     plan = table_plan()
-    tables = [
-        replace(
+    tables = {
+        index: replace(
             plan,
             table=replace(
                 plan.table, file_io=counting_file_io(plan.table.file_io, StoreRequests())
             ),
         )
-        for _ in range(2)
-    ]
+        for index in range(2)
+    }
     sent = EpochPlan(tables=tables, shape=EpochShape(tasks=1))
     shipped = pickle.loads(pickle.dumps(sent))
-    first, second = (shipped.table(at).table for at in range(2))
+    first, second = (shipped.tables[at].table for at in range(2))
     assert first.file_io == second.file_io
     first.add_store_requests({"get": 1})
     assert (first.store_requests(), second.store_requests()) == ({"get": 1}, {})
@@ -308,7 +306,8 @@ class ByOffset:
 
 def test_tables_of_one_bucket_are_spread_over_tasks() -> None:
     part = table_plan(a_schema(keys=("k",), partition_keys=(), buckets=1))
-    plan = EpochPlan(tables=(part,) * 6, shape=EpochShape(tasks=6, splitter=ByOffset(6)))
+    shape = EpochShape(tasks=6, splitter=ByOffset(6))
+    plan = EpochPlan(tables=dict.fromkeys(range(6), part), shape=shape)
     blocks = blocks_of(plan, [batch_of(a_message(offset) for offset in range(60))])
     changes = [block for block in blocks if block["kind"] == BlockKind.CHANGES]
     assert [(block["table"], block["rows"]) for block in changes] == [(n, 10) for n in range(6)]
@@ -317,7 +316,7 @@ def test_tables_of_one_bucket_are_spread_over_tasks() -> None:
 
 def test_messages_of_a_table_that_takes_no_part_are_left_out() -> None:
     part = table_plan()
-    plan = EpochPlan(tables=(part, None, part), shape=EpochShape(tasks=2, splitter=ByOffset(3)))
+    plan = EpochPlan(tables={0: part, 2: part}, shape=EpochShape(tasks=2, splitter=ByOffset(3)))
     blocks = blocks_of(plan, [batch_of(a_message(offset) for offset in range(9))])
     counts = {
         block["table"]: counts_of(block["block"])
