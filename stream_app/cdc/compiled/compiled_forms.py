@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from stream_app.cdc.compiled.avro_layout import AvroLayout
+from stream_app.cdc.compiled.document_layout import DocumentLayout
 from stream_app.cdc.compiled.image_columns import ImageLayout
 
 
@@ -17,13 +18,16 @@ class CompiledForms:
     Attributes:
         images: of images of rows as JSON.
         avro: of messages of Avro.
+        documents: of messages with documents of MongoDB.
     """
 
     images: ClassVar[type[ImageLayout]] = ImageLayout
     avro: ClassVar[type[AvroLayout]] = AvroLayout
+    documents: ClassVar[type[DocumentLayout]] = DocumentLayout
 
     @classmethod
     def compile(cls) -> None:
         """Compile or load all machine code, so that the first messages need not wait for it."""
         cls.images.compile()
         cls.avro.compile()
+        cls.documents.compile()

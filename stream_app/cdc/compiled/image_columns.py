@@ -17,7 +17,6 @@ from types import MappingProxyType
 from typing import ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Bytes, Int64s
@@ -46,13 +45,11 @@ from stream_app.cdc.compiled.image_parser import (
     parse_heads,
     parse_rows,
 )
+from stream_app.cdc.compiled.layout_memory import PackedNames, ended_messages, plain_names
 
 TAIL_MIN = 16
 """Bytes of a tail at least: the parser reads so far beyond a head."""
 _CELLS_MAX = 1 << 24
-_SEARCHED = 1 << 16
-_WORD = 8
-_END = np.frombuffer(b'",' + bytes(30), np.uint8)
 _NONE: Mapping[str, ImageLayout] = MappingProxyType({})
 _PLAIN = {pa.int64(): WHOLE, pa.bool_(): TRUTH, pa.string(): TEXT}
 
@@ -106,10 +103,7 @@ class ImageLayout:
         is_partial: images in messages may lack columns, which is no drift.
     """
 
-    words: npt.NDArray[np.uint64]
-    starts: Int64s
-    lengths: Int64s
-    masks: npt.NDArray[np.uint64]
+    packed: PackedNames
     columns: Int64s
     kinds: Int64s
     scales: Int64s
@@ -152,18 +146,11 @@ class ImageLayout:
         scales = [reading.data_type.scale for reading in readings]
         columns = [*(reading.name for reading in readings), *objects, *lists]
         places = {name: at for at, name in enumerate(columns)}
-        names = [name for name in dict.fromkeys([*order, *places]) if _is_plain(name)]
+        names = plain_names([*order, *places])
         if not names:
             return None
-        texts = [f'"{name}":'.encode() for name in names]
-        padded = [text + bytes(-len(text) % _WORD) for text in texts]
-        lengths = np.array([len(text) for text in texts], np.int64)
-        in_last = (lengths - 1) % _WORD + 1
         return cls(
-            words=np.frombuffer(b"".join(padded), "<u8"),
-            starts=np.cumsum([0, *(len(text) // _WORD for text in padded)]).astype(np.int64),
-            lengths=lengths,
-            masks=np.array([(1 << (8 * int(size))) - 1 for size in in_last], np.uint64),
+            packed=PackedNames.of(names),
             columns=np.array([places.get(name, UNKNOWN) for name in names], np.int64),
             kinds=np.array([kind for kind, _ in all_parsed], np.int64),
             scales=np.array([*scales, *[0] * len(inner)], np.int64),
@@ -185,10 +172,7 @@ class ImageLayout:
         text = b'{"before":null,"after":{}' + bytes(TAIL_MIN)
         empty: Int64s = np.zeros(0, np.int64)
         of_texts = cls(
-            words=np.zeros(0, np.uint64),
-            starts=empty,
-            lengths=empty,
-            masks=np.zeros(0, np.uint64),
+            packed=PackedNames.of([]),
             columns=empty,
             kinds=np.full(1, TEXT, np.int64),
             scales=np.zeros(1, np.int64),
@@ -256,17 +240,13 @@ class ImageLayout:
         columns = [len(one.kinds) for one in layouts]
         if sum(map(operator.mul, columns, widths)) > _CELLS_MAX:
             return None
-        copied = _unended(data, offsets)
-        ended = np.concatenate([data[offsets[copied] : offsets[-1]], _END])
-        starts, ends = offsets[:-1] + data.ctypes.data, offsets[1:] + data.ctypes.data
-        for places in (starts, ends):
-            places[copied:] += ended.ctypes.data - data.ctypes.data - offsets[copied]
+        ended = ended_messages(data, offsets)
         cells = list(map(ImageCells.for_columns, columns, widths))
         of_message, *of_inner = map(ImageLayout._tables, layouts, cells)
         inner, list_rows = np.array(of_inner, np.int64), np.zeros((2, len(self.lists)), np.int64)
         drift, parsed = np.zeros(count, np.int64), np.empty(count, np.bool_)
         images = parse_rows(
-            RowPlaces(starts, ends, drift, parsed),
+            RowPlaces(ended.starts, ended.ends, drift, parsed),
             of_message,
             InnerTables(
                 inner.ctypes.data,
@@ -294,10 +274,10 @@ class ImageLayout:
 
     def _tables(self, cells: ImageCells) -> ImageTables:
         return ImageTables(
-            words=self.words.ctypes.data,
-            starts=self.starts.ctypes.data,
-            lengths=self.lengths.ctypes.data,
-            masks=self.masks.ctypes.data,
+            words=self.packed.words.ctypes.data,
+            starts=self.packed.starts.ctypes.data,
+            lengths=self.packed.lengths.ctypes.data,
+            masks=self.packed.masks.ctypes.data,
             columns=self.columns.ctypes.data,
             kinds=self.kinds.ctypes.data,
             scales=self.scales.ctypes.data,
@@ -310,21 +290,6 @@ class ImageLayout:
             column_count=len(self.kinds),
             width=cells.numbers.shape[1],
         )
-
-
-def _unended(data: Bytes, offsets: Int64s) -> int:
-    """The first message after which no quote ends an unterminated text."""
-    first = max(int(offsets[-1]) - _SEARCHED, int(offsets[0]))
-    last = max(int(offsets[-1]) - len(_END), first)
-    quote = data[first:last].tobytes().rfind(b',"')
-    if quote < 0:
-        return 0
-    return max(int(np.searchsorted(offsets, first + quote + 1, side="right")) - 1, 0)
-
-
-def _is_plain(name: str) -> bool:
-    """Whether JSON writes the name without escapes; the parser declines other names."""
-    return not any(letter in '"\\' or letter < " " for letter in name)
 
 
 def _kind_of(

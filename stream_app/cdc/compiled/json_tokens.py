@@ -64,6 +64,17 @@ _FOUR_BYTES = np.uint64(0xFFFFFFFF)
 
 
 @compiled
+def odd_bytes(word: np.uint64) -> np.uint64:
+    """The upper bit of each byte that ends, or may end, a run of plain letters in a string.
+
+    They are quotes, backslashes, control characters and bytes beyond ASCII. The lowest bit is sure.
+    """
+    quotes, backslashes = word ^ _QUOTES, word ^ _BACKSLASHES
+    odd = ((quotes - _ONES) & ~quotes) | ((backslashes - _ONES) & ~backslashes)
+    return (odd | ((word - _BLANKS) & ~word) | word) & _HIGH
+
+
+@compiled
 def string_end(place: int) -> tuple[int, int]:
     """The place of the quote that ends a string, and how many bytes fewer it has without escapes.
 
@@ -73,9 +84,7 @@ def string_end(place: int) -> tuple[int, int]:
     escaped = 0
     while True:
         word = word_at(place)
-        quotes, backslashes = word ^ _QUOTES, word ^ _BACKSLASHES
-        odd = ((quotes - _ONES) & ~quotes) | ((backslashes - _ONES) & ~backslashes)
-        odd = (odd | ((word - _BLANKS) & ~word) | word) & _HIGH
+        odd = odd_bytes(word)
         if odd == 0:
             place += 8
             continue

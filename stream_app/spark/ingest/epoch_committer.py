@@ -21,7 +21,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic
 
@@ -50,19 +50,13 @@ class EpochCommitter(Generic[Messages]):
         epoch_at_work: the newest epoch in progress; None: there is none.
     """
 
-    def __init__(
-        self,
-        rounds: EpochRounds[Messages],
-        on_committed: Callable[[int], None] = lambda _: None,
-    ) -> None:
-        """Start; `on_committed` gets each epoch under the lock, when the tables have it."""
+    def __init__(self, rounds: EpochRounds[Messages]) -> None:
         self.rounds = rounds
         self.tables = rounds.tables
         self.epoch_log = rounds.tables.epoch_log
         self.lock = threading.Lock()
         self.failure: BaseException | None = None
         self.epoch_at_work: int | None = None
-        self._on_committed = on_committed
         self._catch_up = CatchUp(rounds)
         self._committer = ThreadPoolExecutor(1, thread_name_prefix="commit")
         self._pending: Future[None] | None = None
@@ -264,7 +258,6 @@ class EpochCommitter(Generic[Messages]):
             self.tables.finish(self.rounds.finish(decoded, lacking, self.rounds.newcomers))
         self._is_amid_epoch = False
         self._catch_up.run()
-        self._on_committed(decoded.epoch)
         if self.epoch_log.goes_back:
             self._committed = end
 

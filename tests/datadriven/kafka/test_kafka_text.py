@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
 import pytest
 
-from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.cdc.debezium.transactions import debezium_transactions
 from stream_app.errors import WrongSourceError
 from stream_app.kafka.client_options import READING_OPTIONS, client_options
 from stream_app.kafka.next_offsets import first_offsets, next_end, offsets_text, vanished_partitions
@@ -24,9 +19,6 @@ from stream_app.kafka.offset_ranges import (
     shared_out,
 )
 from stream_app.kafka.security_options import JaasError, read_jaas
-from stream_app.kafka.transaction_window import TransactionWindow
-from stream_app.kafka.window_cut import cut_window
-from stream_app.model.database.database_snapshot import SourcePosition
 from stream_app.model.job_epoch import Offsets
 from tests.support.suite.datadriven import Case, files, run_file
 
@@ -108,59 +100,6 @@ def epoch(case: Case) -> str:
     return "\n".join([*lines, offsets_text(end), *map(_short, ranges_between(begin, end))])
 
 
-def cut(case: Case) -> str:
-    """Lines PLACE MESSAGE…; arguments unread=PLACE, known=TIME of the newest transaction before."""
-    window, newest = TransactionWindow(), dict[tuple[str, int], int]()
-    for line in case.input_lines:
-        place, *words = line.split()
-        topic, _, partition = place.partition("/")
-        messages = [_message(topic, word) for word in words]
-        offsets = np.arange(len(messages))
-        window.add((topic, int(partition)), offsets, debezium_transactions(_batch(messages)))
-        window.reached[topic, int(partition)] = len(messages)
-        newest[topic, int(partition)] = len(messages) + (place == case.args.get("unread"))
-    before = {"s": SourcePosition("0", int(case.args["known"]))} if "known" in case.args else {}
-    window.begin_at(dict.fromkeys(newest, 0))
-    whole = cut_window(window, newest, before)
-    lines = [f"{topic}/{partition} {end}" for (topic, partition), end in whole.ends.items()]
-    lines += [f"{name} at {at.transaction}" for name, at in sorted(whole.newest.items())]
-    lines += [f"open: {one}" for one in whole.open]
-    lines += ["a whole one waits behind"] * whole.is_overtaken
-    lines += [f"no topic of {table}" for table in sorted(whole.untopical)]
-    if whole.doubt is not None:
-        lines.append(f"doubt: {whole.doubt.what}{whole.doubt.fix and '; '}{whole.doubt.fix}")
-    return "\n".join(lines)
-
-
-def _message(topic: str, word: str) -> bytes:
-    source = {"name": topic.partition(".")[0], "table": topic.rpartition(".")[2]}
-    match word[0]:
-        case "-":
-            return b"{}"
-        case "r" | "u":
-            return json.dumps({"op": word, "source": source, "transaction": None}).encode()
-        case "b":
-            return json.dumps({"status": "BEGIN", "id": word[1:]}).encode()
-        case "e":
-            number, _, promised = word[1:].partition(":")
-            counts, _, time = promised.partition("@")
-            tables = [count.split("=") for count in counts.split(",")]
-            collections = [
-                {"data_collection": table, "event_count": int(count)} for table, count in tables
-            ]
-            marker = {"status": "END", "id": number, "ts_ms": int(time or 1)}
-            return json.dumps({**marker, "data_collections": collections}).encode()
-        case _:
-            number, _, order = word.partition(".")
-            block = {"id": number, "total_order": int(order)}
-            return json.dumps({"op": "u", "source": source, "transaction": block}).encode()
-
-
-def _batch(values: list[bytes]) -> pa.RecordBatch:
-    rows = [{"value": value} for value in values]
-    return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
-
-
 def _columns(case: Case) -> tuple[Offsets, Offsets]:
     both_ends: tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]] = ({}, {})
     for line in case.input_lines:
@@ -187,7 +126,7 @@ def _short(each: OffsetRange) -> str:
 
 COMMANDS = {
     command.__name__: command
-    for command in (options, jaas, join, share, behind, pieces, first, epoch, cut)
+    for command in (options, jaas, join, share, behind, pieces, first, epoch)
 }
 
 

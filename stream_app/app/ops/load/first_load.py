@@ -6,7 +6,7 @@
 4. Cut each table into parts of some rows, by ranges of its key. Remember the parts.
 
 The job then records the ends of its topics, and reads the parts as its first epochs. It goes on
-with the topics from there (docs/adr/0044-a-first-load-is-the-first-epochs.md).
+with the topics from there (docs/adr/0043-a-first-load-is-the-first-epochs.md).
 """
 
 from __future__ import annotations

@@ -19,12 +19,13 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import bools_of, children_of, valid_of
 from stream_app.cdc.change_batch import DecodedBatch, present_values
 from stream_app.cdc.columns.column_reading import Encoding, Family, family_of
+from stream_app.cdc.debezium.bson.compiled_documents import CompiledDocuments
 from stream_app.cdc.debezium.bson.plain_messages import CHANGES, plain_messages
 from stream_app.cdc.debezium.bson.typed_values import TypedColumn
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
 from stream_app.cdc.debezium.options import (
     DECIMAL_MODE,
-    OPTIONS,
+    JSON_OPTIONS,
     SECTION,
     DebeziumOptions,
     default_encoding,
@@ -32,6 +33,7 @@ from stream_app.cdc.debezium.options import (
     parse_options,
 )
 from stream_app.cdc.debezium.schema import split_messages
+from stream_app.cdc.json_records.decoder_choice import compiled_forms
 from stream_app.cdc.json_records.options import COLUMN_ENCODING
 from stream_app.cdc.json_records.origins import FieldsRead, OriginAndTime, OriginFields
 from stream_app.cdc.message_format import Format, FormatSetup, SourceReader, SourceSurvey
@@ -44,7 +46,9 @@ from stream_app.model.schema.source_table import SourceTable
 _NAME = "debezium-bson"
 
 
-_OPTIONS = tuple(option for option in OPTIONS if option.key not in (DECIMAL_MODE, REPLACES_NULLS))
+_OPTIONS = tuple(
+    option for option in JSON_OPTIONS if option.key not in (DECIMAL_MODE, REPLACES_NULLS)
+)
 
 
 def check(options: Mapping[str, str], columns: RowType) -> DebeziumOptions:
@@ -87,6 +91,10 @@ class DebeziumBson(DebeziumJson):
         options = check(setup.options, setup.columns)
         super().__init__(setup, options)
         self._typed = typed_columns(setup.options, setup.columns, options)
+        forms = compiled_forms(options.decoder)
+        self._compiled = None
+        if forms is not None:
+            self._compiled = CompiledDocuments(forms.documents, self._typed)
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode every message for itself; see `MessageFormat.decode`.
@@ -94,7 +102,7 @@ class DebeziumBson(DebeziumJson):
         Raises:
             WrongSourceError: as `DebeziumJson.decode`.
         """
-        plain = plain_messages(messages, self._typed)
+        plain = plain_messages(messages, self._typed, self._compiled)
         rewritten = plain.put_into(messages)
         outcome = self._outcome(messages)
         outcome.refuse(plain.unreadable)

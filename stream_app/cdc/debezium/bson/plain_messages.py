@@ -33,6 +33,7 @@ from stream_app.arrow_buffers import (
 )
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves, parse_objects
 from stream_app.cdc.columns.nesting import deep_ones
+from stream_app.cdc.debezium.bson.compiled_documents import CompiledDocuments
 from stream_app.cdc.debezium.bson.plain_documents import (
     NO_COLUMNS,
     plain_document,
@@ -87,12 +88,15 @@ class PlainMessages:
 
 
 def plain_messages(
-    messages: pa.RecordBatch, columns: Mapping[str, TypedColumn] = NO_COLUMNS
+    messages: pa.RecordBatch,
+    columns: Mapping[str, TypedColumn] = NO_COLUMNS,
+    compiled: CompiledDocuments | None = None,
 ) -> PlainMessages:
     """Rewrite messages of `MESSAGE_SCHEMA`; the key may be left out.
 
     Args:
         columns: those of the table that are no STRING, by name.
+        compiled: machine code, which rewrites usual messages.
     """
     count = messages.num_rows
     keys = messages.column("key") if "key" in messages.schema.names else pa.nulls(count)
@@ -100,6 +104,14 @@ def plain_messages(
     rewriter = _MessageRewriter(keys, columns)
     for group in split_messages(messages):
         payloads, index = group.payloads, group.index
+        if compiled is not None:
+            texts, done = compiled.rewrite(payloads)
+            rewriter.parts.append(
+                (index[done], pa.chunked_array(texts, pa.binary()).combine_chunks())
+            )
+            if done.all():
+                continue
+            payloads, index = payloads.filter(pa.array(~done)), index[~done]
         usual = looks_like_object(payloads) & ~deep_ones(payloads)
         rewriter.rewrite(payloads.filter(pa.array(usual)), index[usual])
         rewriter.one_by_one(payloads.filter(pa.array(~usual)), index[~usual])

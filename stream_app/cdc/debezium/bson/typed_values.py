@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import base64
 import datetime
+import enum
 import json
 import re
 from collections.abc import Mapping
@@ -42,9 +43,30 @@ from stream_app.model.schema.data_type import BINARY_ROOTS, DataType, TypeRoot
 _SHOWN_MAX = 80
 _ESCAPED_NAME = r'\\.[^"]*"\s*:'
 """A name with a backslash in it, or a text that looks like one."""
-_NUMBER = r'-?[0-9]|\{\s*"\$number(?:Int|Long)"'
-_MOMENT = r'\{\s*"\$date"\s*:\s*-?[0-9]'
 
+
+class UsualValue(enum.StrEnum):
+    """The form of a value that may be rewritten together with those of other documents."""
+
+    NULL = "null"
+    TRUTH = "truth"
+    TEXT = "text"
+    NUMBER = "number"
+    MOMENT = "moment"
+    LIST = "list"
+
+
+_PATTERNS: Mapping[UsualValue, str] = {
+    UsualValue.NULL: "null",
+    UsualValue.TRUTH: "true|false",
+    UsualValue.TEXT: '"',
+    UsualValue.NUMBER: r'-?[0-9]|\{\s*"\$number(?:Int|Long)"',
+    UsualValue.MOMENT: r'\{\s*"\$date"\s*:\s*-?[0-9]',
+    UsualValue.LIST: r'\[[^\[\]{"]*\]',
+}
+_NULL = frozenset({UsualValue.NULL})
+_TEXT_OR_NULL = _NULL | {UsualValue.TEXT}
+_SCALARS = _TEXT_OR_NULL | {UsualValue.TRUTH, UsualValue.NUMBER}
 
 _NUMBERS = frozenset({MongoKind.TEXT, MongoKind.NUMBER, MongoKind.BOOLEAN, MongoKind.MOMENT})
 _ALLOWED: Mapping[Family, frozenset[MongoKind]] = {
@@ -86,35 +108,37 @@ class TypedColumn:
         is_asked = self.is_chosen and _IF_CHOSEN.get(family) is kind
         return kind is MongoKind.NULL or kind in _ALLOWED[family] or is_asked
 
-    def usual(self) -> str | None:
-        """A pattern of the values that may be rewritten together; None: all may.
+    def usual(self) -> frozenset[UsualValue] | None:
+        """The values that may be rewritten together; None: all may.
 
         A text stays as it is in either way.
         """
-        family = family_of(self.data_type)
+        family, number = family_of(self.data_type), frozenset[UsualValue]()
+        if self.is_chosen:
+            number = frozenset({UsualValue.NUMBER})
         is_millis = self.encoding is Encoding.EPOCH_MILLIS
         match family:
             case Family.STRING:
                 return None
             case Family.BOOLEAN:
-                return rf'null|true|false|"|{_NUMBER}'
+                return _SCALARS
             case Family.INTEGER | Family.FLOAT | Family.DECIMAL:
-                return rf'null|true|false|"|{_NUMBER}|{_MOMENT}'
+                return _SCALARS | {UsualValue.MOMENT}
             case Family.DATE | Family.TIMESTAMP if is_millis:
-                return rf'null|"|{_MOMENT}' + (rf"|{_NUMBER}" if self.is_chosen else "")
+                return _TEXT_OR_NULL | {UsualValue.MOMENT} | number
             case Family.DATE | Family.TIME | Family.TIMESTAMP:
-                return 'null|"' + (rf"|{_NUMBER}" if self.is_chosen else "")
+                return _TEXT_OR_NULL | number
             case Family.BINARY:
-                return 'null|"' if self.is_chosen else "null"
-            case Family.NESTED if all(
-                family_of(scalar) is Family.STRING for scalar in self.data_type.scalars()
-            ):
-                return None
+                return _TEXT_OR_NULL if self.is_chosen else _NULL
             case Family.NESTED:
-                return r'null|\[[^\[\]{"]*\]' if not self._holds_bytes() else "null"
+                return self._usual_nested()
 
-    def _holds_bytes(self) -> bool:
-        return any(scalar.root in BINARY_ROOTS for scalar in self.data_type.scalars())
+    def _usual_nested(self) -> frozenset[UsualValue] | None:
+        scalars = self.data_type.scalars()
+        if all(family_of(scalar) is Family.STRING for scalar in scalars):
+            return None
+        holds_bytes = any(scalar.root in BINARY_ROOTS for scalar in scalars)
+        return _NULL if holds_bytes else _NULL | {UsualValue.LIST}
 
 
 def unusual_documents(texts: pa.Array, columns: Mapping[str, TypedColumn]) -> Bools:
@@ -124,12 +148,16 @@ def unusual_documents(texts: pa.Array, columns: Mapping[str, TypedColumn]) -> Bo
         texts: strings [n] of extended JSON; null is never unusual.
     """
     unusual: Bools = np.zeros(len(texts), np.bool_)
-    patterns = {name: usual for name, column in columns.items() if (usual := column.usual())}
+    patterns = {
+        name: "|".join(_PATTERNS[one] for one in sorted(usual))
+        for name, column in columns.items()
+        if (usual := column.usual()) is not None
+    }
     if not patterns:
         return unusual
-    for name, usual in patterns.items():
+    for name, pattern in patterns.items():
         quoted = json.dumps(name, ensure_ascii=False)
-        value = rf"[{{,]\s*{re.escape(quoted)}\s*:\s*(?:{usual})"
+        value = rf"[{{,]\s*{re.escape(quoted)}\s*:\s*(?:{pattern})"
         fits = bools_of(pc.match_substring_regex(texts, value))
         unusual |= bools_of(pc.match_substring(texts, quoted)) & ~fits
     return unusual | bools_of(pc.match_substring_regex(texts, _ESCAPED_NAME))

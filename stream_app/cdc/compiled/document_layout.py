@@ -1,0 +1,134 @@
+"""Rewrites messages of MongoDB as messages of a relational table, by machine code.
+
+Called by `debezium-bson` before other ways. What it gives means what those give; it declines
+messages, which they read, and never raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.arrow_buffers import Bools, Int64s, bytes_of, offsets_of
+from stream_app.cdc.compiled.cell_values import ImageTables
+from stream_app.cdc.compiled.column_names import UNKNOWN
+from stream_app.cdc.compiled.document_rewriter import (
+    PIECES,
+    Memory,
+    RewrittenPlaces,
+    rewrite_messages,
+)
+from stream_app.cdc.compiled.document_values import (
+    IDS,
+    MOMENTS,
+    NULLS,
+    NUMBERS,
+    TEXTS,
+    TRUTHS,
+)
+from stream_app.cdc.compiled.layout_memory import PackedNames, ended_messages, plain_names
+
+_MORE = 128
+"""Bytes that a message may gain: the names of its fields, and words that are copied beyond."""
+_OUT_MAX = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentLayout:
+    """The documents of a table.
+
+    Attributes:
+        columns: int64 [e]; for each name its place among the typed columns, or `UNKNOWN`.
+        kinds: int64 [c]; a bit for each form of values that a typed column takes.
+    """
+
+    names: PackedNames
+    columns: Int64s
+    kinds: Int64s
+    FORMS: ClassVar[Mapping[str, int]] = {
+        "null": NULLS,
+        "truth": TRUTHS,
+        "text": TEXTS,
+        "number": NUMBERS,
+        "moment": MOMENTS,
+        "id": IDS,
+    }
+    """The forms of values by name; others are declined."""
+
+    @classmethod
+    def for_columns(cls, forms: Mapping[str, Collection[str]], order: Sequence[str]) -> Self | None:
+        """The layout of a table; None: there is no name that machine code finds.
+
+        Args:
+            forms: by the names of the columns in which not every value has a meaning, those of
+                `FORMS` that have one.
+            order: names of a document, as they stand in it.
+        """
+        names = plain_names([*order, *forms])
+        if not names or len(plain_names(forms)) < len(forms):
+            return None
+        places = {name: at for at, name in enumerate(forms)}
+        return cls(
+            PackedNames.of(names),
+            np.array([places.get(name, UNKNOWN) for name in names], np.int64),
+            np.array(
+                [sum(1 << cls.FORMS[one] for one in some) for some in forms.values()], np.int64
+            ),
+        )
+
+    @classmethod
+    def compile(cls) -> None:
+        """Compile or load all machine code, so that the first messages need not wait for it."""
+        layout = cls.for_columns({}, ["name"])
+        assert layout is not None
+        layout.rewrite(pa.array([b"{}"], pa.binary()))
+
+    def rewrite(self, messages: pa.Array) -> tuple[pa.Array, Bools] | None:
+        """The rewritten messages, binary [m], and which of n these are; None: there are too many.
+
+        Args:
+            messages: binary [n] without nulls.
+        """
+        offsets = offsets_of(messages).astype(np.int64)
+        count, size = len(messages), int(offsets[-1] - offsets[0]) + _MORE * (len(messages) + 1)
+        if not count or size > _OUT_MAX:
+            return None
+        ended = ended_messages(bytes_of(messages), offsets)
+        out = np.empty(size, np.uint8)
+        scratch = np.empty(int(np.diff(offsets).max()) + _MORE, np.uint8)
+        pieces = np.frombuffer(PIECES, np.uint8)
+        seen = np.zeros(max(len(self.kinds), 1), np.int64)
+        lengths, done = np.zeros(count, np.int64), np.empty(count, np.bool_)
+        rows = rewrite_messages(
+            RewrittenPlaces(ended.starts, ended.ends, lengths, done),
+            self._tables(seen),
+            Memory(out.ctypes.data, scratch.ctypes.data, pieces.ctypes.data),
+        )
+        bounds = np.zeros(rows + 1, np.int32)
+        np.cumsum(lengths[:rows], out=bounds[1:])
+        buffers = [None, pa.py_buffer(bounds), pa.py_buffer(out)]
+        return pa.Array.from_buffers(pa.binary(), rows, buffers), done
+
+    def _tables(self, seen: Int64s) -> ImageTables:
+        """The tables of names alone: documents have no cells."""
+        return ImageTables(
+            words=self.names.words.ctypes.data,
+            starts=self.names.starts.ctypes.data,
+            lengths=self.names.lengths.ctypes.data,
+            masks=self.names.masks.ctypes.data,
+            columns=self.columns.ctypes.data,
+            kinds=self.kinds.ctypes.data,
+            scales=0,
+            numbers=0,
+            highs=0,
+            text_lengths=0,
+            valid=0,
+            seen=seen.ctypes.data,
+            name_count=len(self.columns),
+            column_count=len(self.kinds),
+            width=0,
+        )

@@ -1,0 +1,334 @@
+"""Rewrites messages with documents as texts to messages with objects: the loop over messages.
+
+Called by `document_layout`. A document is a string of JSON that contains JSON. Its escapes are
+taken away first, then its fields are written one after the other. Objects such as
+``{"$oid": "…"}`` become their values.
+
+A message is declined at the first byte that is not usual. Nothing is written for it then.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from stream_app.arrow_buffers import Bools, Int64s
+from stream_app.cdc.compiled.cell_values import ImageTables, put_character
+from stream_app.cdc.compiled.column_names import column_of
+from stream_app.cdc.compiled.document_values import copied, value_of
+from stream_app.cdc.compiled.json_bytes import (
+    ASCII_END,
+    BACKSLASH,
+    COMMA,
+    NULL_BEGIN,
+    OBJECT_BEGIN,
+    OBJECT_END,
+    QUOTE,
+    SPACE,
+)
+from stream_app.cdc.compiled.json_tokens import (
+    DECLINED,
+    blank_end,
+    character_at,
+    character_end,
+    digits_end,
+    name_end,
+    odd_bytes,
+    value_end,
+    word_end,
+)
+from stream_app.cdc.compiled.machine_code import (
+    byte_at,
+    compiled,
+    low_zero_bytes,
+    number_at,
+    put_byte,
+    put_number,
+    word_at,
+    word_of,
+)
+
+PIECES = (
+    b'{"before":,"after":,"source":{"connector":,"ts_ms":,"db":,"table":},"op":"_"}null' + bytes(8)
+)
+_BEFORE, _AFTER, _CONNECTOR, _TIME = (0, 10), (10, 9), (19, 23), (42, 9)
+_DATABASE, _TABLE, _OP, _END, _NULL = (51, 6), (57, 9), (66, 8), (75, 2), (77, 4)
+"""Where each piece of a rewritten message begins, and its bytes."""
+_DIGITS_MAX = 18
+_DOLLAR = ord("$")
+_CREATE, _READ, _UPDATE, _DELETE = b"crud"
+
+_BEFORE_NAME, _AFTER_NAME = word_of(b'"before"'), word_of(b'"after":')
+_SOURCE_NAME, _OP_NAME = word_of(b'"source"'), word_of(b'"op":\0\0\0')
+_CONNECTOR_NAME, _COLLECTION_NAME = word_of(b'"connect'), word_of(b'"collect')
+_OR_END, _ION_END = word_of(b'or":\0\0\0\0'), word_of(b'ion":\0\0\0')
+_DB_NAME, _TIME_NAME = word_of(b'"db":\0\0\0'), word_of(b'"ts_ms":')
+_FOUR, _FIVE = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFFFF)
+
+
+class RewrittenPlaces(NamedTuple):
+    """The places of n messages, of which m are rewritten.
+
+    Attributes:
+        starts, ends: int64 [n]; the addresses of their first byte, and behind their last.
+        lengths: int64 [m]; bytes of each rewritten message.
+        done: bool [n]; else the message is declined.
+    """
+
+    starts: Int64s
+    ends: Int64s
+    lengths: Int64s
+    done: Bools
+
+
+class Memory(NamedTuple):
+    """Addresses: where messages are written, where a text loses its escapes, and `PIECES`."""
+
+    out: int
+    scratch: int
+    pieces: int
+
+
+@compiled
+def rewrite_messages(places: RewrittenPlaces, tables: ImageTables, memory: Memory) -> int:
+    """Rewrite messages; a quote without backslash must follow the last one, to end any text.
+
+    Returns:
+        How many are rewritten.
+    """
+    out, row = memory.out, 0
+    for message in range(len(places.starts)):
+        span = places.starts[message], places.ends[message]
+        behind = _message(span, tables, memory, (out, 2 * message + 1))
+        places.done[message] = behind >= 0
+        if behind >= 0:
+            places.lengths[row] = behind - out
+            out, row = behind, row + 1
+    return row
+
+
+@compiled
+def _message(  # noqa: C901, PLR0912 - a branch for each field
+    span: tuple[int, int], tables: ImageTables, memory: Memory, target: tuple[int, int]
+) -> int:
+    """Rewrite one message; returns the place behind what is written, or `DECLINED`."""
+    place, last = span
+    out, stamp = target
+    has_before, images, op = False, 0, 0
+    source = DECLINED, 0, 0, 0, 0, 0, 0, 0, 0
+    if last - place < 2 or byte_at(place) != OBJECT_BEGIN:
+        return DECLINED
+    while True:
+        place = blank_end(place + 1, last)
+        behind, name = name_end(place), word_at(place)
+        if behind < 0 or behind >= last:
+            return DECLINED
+        size, place = behind - place, blank_end(behind, last)
+        if size == 9 and name == _BEFORE_NAME and images == 0:
+            has_before, images = byte_at(place) == QUOTE, 1
+            out = _piece(out, memory, _BEFORE)
+            place, out = _image((place, last), tables, memory, (out, stamp))
+        elif size == 8 and name == _AFTER_NAME and images < 2:
+            if images == 0:
+                out = _piece(_piece(out, memory, _BEFORE), memory, _NULL)
+            images, out = 2, _piece(out, memory, _AFTER)
+            place, out = _image((place, last), tables, memory, (out, stamp + 1))
+        elif size == 9 and name == _SOURCE_NAME and source[0] < 0:
+            source = _source(place, last)
+            place = source[0]
+        elif size == 5 and name & _FIVE == _OP_NAME and op == 0:
+            op, place = _op(place)
+        else:
+            is_again = size == 9 and name in (_BEFORE_NAME, _SOURCE_NAME)
+            is_again |= (size == 8 and name == _AFTER_NAME) or (
+                size == 5 and name & _FIVE == _OP_NAME
+            )
+            place = DECLINED if is_again else value_end(place, last)
+        if place < 0 or place >= last:
+            return DECLINED
+        place = blank_end(place, last)
+        if byte_at(place) != COMMA:
+            break
+    is_whole = byte_at(place) == OBJECT_END and blank_end(place + 1, last) == last
+    if not is_whole or images == 0 or source[0] < 0 or op == 0:
+        return DECLINED
+    if op == _DELETE and not has_before:  # the key has its columns
+        return DECLINED
+    if images == 1:
+        out = _piece(_piece(out, memory, _AFTER), memory, _NULL)
+    return _written(out, source, op, memory)
+
+
+@compiled
+def _op(place: int) -> tuple[int, int]:
+    """The letter of an op that changes a row, and the place behind its text or `DECLINED`."""
+    op = byte_at(place + 1)
+    if byte_at(place) != QUOTE or byte_at(place + 2) != QUOTE:
+        return 0, DECLINED
+    return op, place + 3 if op in (_CREATE, _READ, _UPDATE, _DELETE) else DECLINED
+
+
+@compiled
+def _written(
+    out: int,
+    source: tuple[int, int, int, int, int, int, int, int, int],
+    op: int,
+    memory: Memory,
+) -> int:
+    """Write what follows the images."""
+    out = _token(_piece(out, memory, _CONNECTOR), memory, source[1], source[2])
+    out = _token(_piece(out, memory, _TIME), memory, source[3], source[4])
+    out = _token(_piece(out, memory, _DATABASE), memory, source[5], source[6])
+    out = _token(_piece(out, memory, _TABLE), memory, source[7], source[8])
+    out = _piece(out, memory, _OP)
+    put_byte(out, 0, op)
+    return _piece(out + 1, memory, _END)
+
+
+@compiled
+def _piece(out: int, memory: Memory, piece: tuple[int, int]) -> int:
+    return copied(out, memory.pieces + piece[0], piece[1])
+
+
+@compiled
+def _token(out: int, memory: Memory, place: int, length: int) -> int:
+    return copied(out, place, length) if length else _piece(out, memory, _NULL)
+
+
+@compiled
+def _source(  # noqa: C901, PLR0912 - a branch for each field
+    place: int, last: int
+) -> tuple[int, int, int, int, int, int, int, int, int]:
+    """The place behind the object, or `DECLINED`; and places and lengths of its wanted values.
+
+    They are connector, time, database and collection. A length of 0 means null.
+    """
+    connector = time = database = table = 0
+    of_connector = of_time = of_database = of_table = 0
+    if byte_at(place) != OBJECT_BEGIN:
+        return DECLINED, 0, 0, 0, 0, 0, 0, 0, 0
+    while True:
+        place = blank_end(place + 1, last)
+        name, behind, rest = word_at(place), name_end(place), word_at(place + 8)
+        if behind < 0 or behind >= last:
+            break
+        size, begin = behind - place, blank_end(behind, last)
+        place = value_end(begin, last)
+        if place < 0 or place >= last:
+            break
+        is_text, is_null = byte_at(begin) == QUOTE, byte_at(begin) == NULL_BEGIN
+        length = 0 if is_null else place - begin
+        if size == 12 and name == _CONNECTOR_NAME and rest & _FOUR == _OR_END:
+            if connector or not (is_text or is_null):
+                break
+            connector, of_connector = begin, length
+        elif size == 13 and name == _COLLECTION_NAME and rest & _FIVE == _ION_END:
+            if table or not (is_text or is_null):
+                break
+            table, of_table = begin, length
+        elif size == 5 and name & _FIVE == _DB_NAME:
+            if database or not (is_text or is_null):
+                break
+            database, of_database = begin, length
+        elif size == 8 and name == _TIME_NAME:
+            if time or length > _DIGITS_MAX or not (is_null or digits_end(begin) == place):
+                break
+            time, of_time = begin, length
+        place = blank_end(place, last)
+        if byte_at(place) == OBJECT_END:
+            return (
+                place + 1,
+                connector, of_connector,
+                time, of_time,
+                database, of_database,
+                table, of_table,
+            )  # fmt: skip
+        if byte_at(place) != COMMA:
+            break
+    return DECLINED, 0, 0, 0, 0, 0, 0, 0, 0
+
+
+@compiled
+def _image(
+    span: tuple[int, int], tables: ImageTables, memory: Memory, target: tuple[int, int]
+) -> tuple[int, int]:
+    """Rewrite an image; returns the place behind it, or `DECLINED`, and that behind the output."""
+    place, last = span
+    out, stamp = target
+    if byte_at(place) == NULL_BEGIN:
+        return word_end(place), _piece(out, memory, _NULL)
+    if byte_at(place) != QUOTE:
+        return DECLINED, out
+    place, end = _unescaped(place + 1, last, memory.scratch)
+    if place < 0:
+        return DECLINED, out
+    put_number(end, 0, 0)  # where no text goes on
+    put_number(end, 1, 0)
+    out = _document((memory.scratch, end), tables, (out, stamp))
+    return (place, out) if out > 0 else (DECLINED, out)
+
+
+@compiled
+def _unescaped(place: int, last: int, out: int) -> tuple[int, int]:
+    """Write a string without its escapes; returns the place behind its quote, or `DECLINED`."""
+    while place < last:
+        word = word_at(place)
+        put_number(out, 0, number_at(place))
+        odd = odd_bytes(word)
+        if odd == 0:
+            place, out = place + 8, out + 8
+            continue
+        count = low_zero_bytes(odd)
+        place, out = place + count, out + count
+        byte = byte_at(place)
+        if byte == QUOTE:
+            return place + 1, out
+        if byte == BACKSLASH:
+            code, place = character_at(place)
+            if code < 0:
+                return DECLINED, out
+            out += put_character(out, 0, code)
+        elif byte < ASCII_END:  # a control character
+            return DECLINED, out
+        else:
+            behind = character_end(place)
+            if behind < 0:
+                return DECLINED, out
+            put_number(out, 0, number_at(place))
+            place, out = behind, out + behind - place
+    return DECLINED, out
+
+
+@compiled
+def _document(span: tuple[int, int], tables: ImageTables, target: tuple[int, int]) -> int:
+    """Rewrite a document; returns the place behind what is written, or `DECLINED`."""
+    place, end = span
+    out, stamp = target
+    expected, steps = 0, end - place + 8 * tables.name_count
+    if byte_at(place) != OBJECT_BEGIN:
+        return DECLINED
+    byte = byte_at(place)
+    while True:
+        put_byte(out, 0, byte)
+        place = blank_end(place + 1, end)
+        if byte_at(place + 1) == _DOLLAR:
+            return DECLINED
+        behind, column, expected, steps = column_of(place, (end, steps, expected), tables, stamp)
+        if behind < 0:
+            return DECLINED
+        stop = behind
+        while byte_at(stop - 1) <= SPACE:
+            stop -= 1
+        out = copied(out + 1, place, stop - place)
+        place, out, form = value_of(behind, end, out)
+        if place < 0:
+            return DECLINED
+        if column >= 0 and not number_at(tables.kinds + 8 * column) >> form & 1:
+            return DECLINED
+        place = blank_end(place, end)
+        byte = byte_at(place)
+        if byte != COMMA:
+            break
+    put_byte(out, 0, byte)
+    return out + 1 if byte == OBJECT_END and place + 1 == end else DECLINED

@@ -1,0 +1,117 @@
+"""Writes the values of MongoDB's documents as plain JSON; a part of `document_rewriter`.
+
+Each function takes the place of a value and that of the output. It declines what is not usual.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stream_app.cdc.compiled.json_bytes import (
+    MINUS,
+    NINE,
+    NULL_BEGIN,
+    OBJECT_BEGIN,
+    OBJECT_END,
+    QUOTE,
+    ZERO,
+)
+from stream_app.cdc.compiled.json_tokens import (
+    DECLINED,
+    blank_end,
+    digits_end,
+    name_end,
+    number_end,
+    string_end,
+    word_end,
+)
+from stream_app.cdc.compiled.machine_code import (
+    byte_at,
+    compiled,
+    number_at,
+    put_byte,
+    put_number,
+    word_at,
+    word_of,
+)
+
+NULLS, TRUTHS, TEXTS, NUMBERS, MOMENTS, IDS = range(6)
+"""The forms of a document's values; the kind of a column is the mask of those that it takes."""
+_ID_NAME, _DATE_NAME = word_of(b'"$oid":\0'), word_of(b'"$date":')
+_NUMBER_NAME = word_of(b'"$number')
+_LONG_END, _INT_END = word_of(b'Long":\0\0'), word_of(b'Int":\0\0\0')
+_FIVE, _SIX = np.uint64(0xFFFFFFFFFF), np.uint64(0xFFFFFFFFFFFF)
+_SEVEN = np.uint64(0xFFFFFFFFFFFFFF)
+
+
+@compiled
+def copied(out: int, place: int, length: int) -> int:
+    """Copy bytes in words; up to 7 more are read and written."""
+    for shift in range(0, length, 8):
+        put_number(out + shift, 0, number_at(place + shift))
+    return out + length
+
+
+@compiled
+def value_of(place: int, end: int, out: int) -> tuple[int, int, int]:
+    """Write a value; returns the place behind it, or `DECLINED`, that behind the output, its form.
+
+    A number with a fraction becomes a text, which keeps its digits.
+    """
+    byte = byte_at(place)
+    if byte == OBJECT_BEGIN:
+        return _typed(place, end, out)
+    if byte == QUOTE:
+        behind, _ = string_end(place + 1)
+        behind, form = behind + 1 if behind > 0 else DECLINED, TEXTS
+    elif byte == MINUS or ZERO <= byte <= NINE:
+        behind, form = number_end(place), NUMBERS
+        if behind > 0 and digits_end(place + 1) != behind:
+            put_byte(out, 0, QUOTE)
+            out = copied(out + 1, place, behind - place)
+            put_byte(out, 0, QUOTE)
+            return behind, out + 1, form
+    else:
+        behind, form = word_end(place), NULLS if byte == NULL_BEGIN else TRUTHS
+    if behind < 0:
+        return DECLINED, out, form
+    return behind, copied(out, place, behind - place), form
+
+
+@compiled
+def _typed(place: int, end: int, out: int) -> tuple[int, int, int]:
+    """Write the value of an object with one name, which tells its type; as `value_of`."""
+    place = blank_end(place + 1, end)
+    name, behind, rest = word_at(place), name_end(place), word_at(place + 8)
+    if behind < 0:
+        return DECLINED, out, 0
+    size, begin, quoted = behind - place, blank_end(behind, end), 0
+    if size == 7 and name & _SEVEN == _ID_NAME and byte_at(begin) == QUOTE:
+        stop, _ = string_end(begin + 1)
+        stop, form = stop + 1 if stop > 0 else DECLINED, IDS
+    elif size == 8 and name == _DATE_NAME:
+        stop, form = _whole_end(begin), MOMENTS
+    elif (
+        name == _NUMBER_NAME
+        and byte_at(begin) == QUOTE
+        and ((size == 14 and rest & _SIX == _LONG_END) or (size == 13 and rest & _FIVE == _INT_END))
+    ):
+        begin, quoted = begin + 1, 1
+        stop, form = _whole_end(begin), NUMBERS
+    else:
+        return DECLINED, out, 0
+    if stop < 0 or (quoted and byte_at(stop) != QUOTE):
+        return DECLINED, out, form
+    behind = blank_end(stop + quoted, end)
+    if byte_at(behind) != OBJECT_END:
+        return DECLINED, out, form
+    return behind + 1, copied(out, begin, stop - begin), form
+
+
+@compiled
+def _whole_end(place: int) -> int:
+    """The place behind a whole number without useless digits, or `DECLINED`."""
+    begin = place + 1 if byte_at(place) == MINUS else place
+    end = digits_end(begin)
+    is_longer = byte_at(begin) == ZERO and (end > begin + 1 or begin > place)
+    return DECLINED if end == begin or is_longer else end

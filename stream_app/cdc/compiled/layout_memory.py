@@ -1,0 +1,87 @@
+"""What layouts give to machine code: names packed in words, and the addresses of messages.
+
+The last messages are copied, so that something ends any text. A parser looks for the quote that
+ends a text, and finds one in a later message at the latest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from stream_app.arrow_buffers import Bytes, Int64s
+
+_WORD = 8
+_SEARCHED = 1 << 16
+_END = np.frombuffer(b'",' + bytes(30), np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class PackedNames:
+    """Names with their quotes and colon; attributes as in `cell_values.ImageTables`."""
+
+    words: npt.NDArray[np.uint64]
+    starts: Int64s
+    lengths: Int64s
+    masks: npt.NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> Self:
+        """Pack names that `plain_names` gives."""
+        texts = [f'"{name}":'.encode() for name in names]
+        padded = [text + bytes(-len(text) % _WORD) for text in texts]
+        lengths = np.array([len(text) for text in texts], np.int64)
+        in_last = (lengths - 1) % _WORD + 1
+        return cls(
+            np.frombuffer(b"".join(padded), "<u8"),
+            np.cumsum([0, *(len(text) // _WORD for text in padded)]).astype(np.int64),
+            lengths,
+            np.array([(1 << (8 * int(size))) - 1 for size in in_last], np.uint64),
+        )
+
+
+def plain_names(names: Iterable[str]) -> list[str]:
+    """The different names that JSON writes without escapes; the parser declines others."""
+    return [name for name in dict.fromkeys(names) if _is_plain(name)]
+
+
+def _is_plain(name: str) -> bool:
+    return not any(letter in '"\\' or letter < " " for letter in name)
+
+
+@dataclass(frozen=True, slots=True)
+class EndedMessages:
+    """n messages.
+
+    Attributes:
+        starts, ends: int64 [n]; the addresses of their first byte, and behind their last.
+        copied: the bytes of the last ones, to be kept as long as the addresses.
+    """
+
+    starts: Int64s
+    ends: Int64s
+    copied: Bytes
+
+
+def ended_messages(data: Bytes, offsets: Int64s) -> EndedMessages:
+    """The messages at these offsets, int64 [n + 1], in the data."""
+    first = _unended(data, offsets)
+    copied = np.concatenate([data[offsets[first] : offsets[-1]], _END])
+    starts, ends = offsets[:-1] + data.ctypes.data, offsets[1:] + data.ctypes.data
+    for places in (starts, ends):
+        places[first:] += copied.ctypes.data - data.ctypes.data - offsets[first]
+    return EndedMessages(starts, ends, copied)
+
+
+def _unended(data: Bytes, offsets: Int64s) -> int:
+    """The first message after which no quote ends an unterminated text."""
+    first = max(int(offsets[-1]) - _SEARCHED, int(offsets[0]))
+    last = max(int(offsets[-1]) - len(_END), first)
+    quote = data[first:last].tobytes().rfind(b',"')
+    if quote < 0:
+        return 0
+    return max(int(np.searchsorted(offsets, first + quote + 1, side="right")) - 1, 0)

@@ -1,0 +1,72 @@
+"""Messages of MongoDB → messages of a relational table, by machine code.
+
+Called by `plain_messages` before other ways, which rewrite the messages that machine code declines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.arrow_buffers import Bools
+from stream_app.cdc.debezium.bson.typed_values import TypedColumn
+from stream_app.cdc.json_records.decoder import SAMPLE_ROWS
+from stream_app.cdc.json_records.layout_choice import objects_in
+
+if TYPE_CHECKING:
+    from stream_app.cdc.compiled.document_layout import DocumentLayout
+
+_IMAGES = ("after", "before")
+_SLICE_ROWS = 32_768
+
+
+@dataclass(slots=True)
+class CompiledDocuments:
+    """The layout of a table's documents, in the order of those that were seen first.
+
+    Attributes:
+        columns: those of the table that are no STRING, by name.
+    """
+
+    parser: type[DocumentLayout]
+    columns: Mapping[str, TypedColumn]
+    _layout: DocumentLayout | None = field(default=None, init=False)
+
+    def rewrite(self, values: pa.Array) -> tuple[list[pa.Array], Bools]:
+        """Rewrite the values that machine code takes, binary without nulls.
+
+        Returns:
+            These in parts, and which of the n values they are: bool [n].
+        """
+        if self._layout is None:
+            order = _names_in(values.slice(0, SAMPLE_ROWS).to_pylist())
+            self._layout = self.parser.for_columns(self._forms(), order) if order else None
+        parts, masks = [], []
+        for at in range(0, len(values), _SLICE_ROWS):
+            some = values.slice(at, _SLICE_ROWS)
+            rewritten = None if self._layout is None else self._layout.rewrite(some)
+            texts, done = rewritten or (pa.array([], pa.binary()), np.zeros(len(some), np.bool_))
+            parts.append(texts)
+            masks.append(done)
+        return parts, np.concatenate([np.zeros(0, np.bool_), *masks])
+
+    def _forms(self) -> dict[str, Sequence[str]]:
+        usual = {name: column.usual() for name, column in self.columns.items()}
+        return {
+            name: sorted(one.value for one in some if one.value in self.parser.FORMS)
+            for name, some in usual.items()
+            if some is not None
+        }
+
+
+def _names_in(values: Sequence[bytes]) -> list[str]:
+    """The names in the documents of messages, in their order."""
+    documents = objects_in(values)
+    documents += [one["payload"] for one in documents if isinstance(one.get("payload"), dict)]
+    texts = [one.get(name) for one in documents for name in _IMAGES]
+    images = objects_in([text.encode() for text in texts if isinstance(text, str)])
+    return list(dict.fromkeys(name for image in images for name in image))

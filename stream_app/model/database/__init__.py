@@ -1,1 +1,0 @@
-"""A whole database at one transaction of its source."""
