@@ -20,6 +20,8 @@ from stream_app.cdc.column_drift import (
     TYPE_MAPPING,
     ColumnPolicy,
     DriftReaction,
+    alias_problems,
+    parse_aliases,
 )
 from stream_app.cdc.columns.column_reading import (
     ENCODINGS,
@@ -29,7 +31,6 @@ from stream_app.cdc.columns.column_reading import (
     family_of,
 )
 from stream_app.cdc.message_format import FormatSetup
-from stream_app.cdc.steps.column_aliases import alias_problems, parse_aliases
 from stream_app.errors import UsageError
 from stream_app.model.near_names import did_you_mean
 from stream_app.model.options.option import TEXT, Option, OptionKind
