@@ -32,7 +32,6 @@ from stream_app.cdc.json_records.options import (
     COLUMN_OPTIONS,
     ENCODING_OPTION,
     TRUNCATE_OPTION,
-    choice,
     texts_and_numbers,
 )
 from stream_app.cdc.json_records.origins import (
@@ -45,6 +44,7 @@ from stream_app.cdc.rows.images import Images
 from stream_app.cdc.rows.record_images import NULL_CELL, Image, RecordImages
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE, READ, UPDATE
 from stream_app.cdc.source_tables import table_name
+from stream_app.model.options.option import choice
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable
 
