@@ -1,6 +1,6 @@
 """Rewrites files of a table without keys into fewer ones, in a task, in the order of their rows.
 
-Called by `table.kinds.table_kind_registry`.
+Called by `table.kinds.append`.
 
 Source: Paimon `append/AppendCompactTask.java`,
 `operation/BaseAppendFileStoreWrite.java#compactRewrite`.
