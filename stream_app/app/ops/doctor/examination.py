@@ -36,7 +36,7 @@ from stream_app.app.ops.doctor.table_examination import (
 )
 from stream_app.app.ops.inspect.job_status import JobStatus
 from stream_app.app.source.preflight import RECREATED_FIX, recreated_topics
-from stream_app.app.tables.damaged_checkpoint import empty_files
+from stream_app.app.ops.doctor.damaged_checkpoint import empty_files
 from stream_app.app.tables.job_catalog import job_catalog, open_job_table
 from stream_app.app.tables.job_folders import checkpoint_of, probe_local
 from stream_app.app.tables.job_table import changes_that_fail, wanted_schema
