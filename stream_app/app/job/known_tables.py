@@ -16,7 +16,11 @@ from stream_app.app.config.single_table import SingleTable
 from stream_app.app.config.whole_database import WholeDatabase
 from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.first_messages import first_messages, in_one_table
-from stream_app.app.tables.first_message_checks import check_first_messages, first_remarks, warn_of_first_messages
+from stream_app.app.tables.first_message_checks import (
+    check_first_messages,
+    first_remarks,
+    warn_of_first_messages,
+)
 from stream_app.app.tables.format_setup import format_setup
 from stream_app.app.tables.job_table import column_warnings, job_table, wanted_schema
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA

@@ -8,9 +8,7 @@ messages show facts beyond the schema of a source table. Other formats show none
 
 from __future__ import annotations
 
-import itertools
 import logging
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,20 +18,18 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.whole_database import WholeDatabase
 from stream_app.app.source.first_messages import warn_of
 from stream_app.app.tables.database_tables import database_table_schema
 from stream_app.app.tables.format_setup import format_setup
-from stream_app.cdc.change_batch import MESSAGE_SCHEMA, TableTraits
+from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.column_drift import INEXACT
 from stream_app.cdc.message_format import FormatSetup, Notice, SourceReader, SourceSurvey
 from stream_app.cdc.source_tables import of_each_origin
 from stream_app.clock import Clock
-from stream_app.errors import StreamAppError, UsageError
-from stream_app.kafka.offset_ranges import OffsetRange, PartitionOffsets
-from stream_app.message_format_registry import format_named, is_read_by, likely_format
+from stream_app.errors import UsageError
+from stream_app.message_format_registry import format_named
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
 from stream_app.model.schema.origin import Origin
