@@ -48,7 +48,7 @@ from stream_app.fileio.file_io_registry import can_open, file_io_of, is_local
 from stream_app.fileio.store_time import store_now_ms
 from stream_app.kafka.offset_ranges import lost_ranges
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.options.table_options import WRITE_BUFFER_SIZE
+from stream_app.model.options.write_options import WRITE_BUFFER_SIZE
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.spark.ingest.checkpoint_owner import DATABASE, check_owner
 from stream_app.spark.ingest.epoch_log import LOST_FIX
