@@ -19,7 +19,6 @@ from stream_app.model.options import (
     bucket_options,
     compaction_options,
     expire_options,
-    file_index_options,
     file_options,
     iceberg_options,
     merge_options,
@@ -64,7 +63,7 @@ from stream_app.model.table_kind import is_writable
 
 _DECLARING = (
     *(bucket_options, merge_options, file_options, write_options, compaction_options),
-    *(scan_options, expire_options, tag_options, file_index_options, iceberg_options),
+    *(scan_options, expire_options, tag_options, iceberg_options),
 )
 OPTIONS: dict[str, Option[Any]] = {
     key: option for module in _DECLARING for key, option in declared_options(vars(module)).items()

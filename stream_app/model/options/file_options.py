@@ -1,4 +1,4 @@
-"""The table options of files: formats, codecs, statistics, deletion vectors, names, manifests.
+"""The table options of files: formats, codecs, statistics, indexes, names, manifests.
 
 Keys and defaults are Paimon's (1.4, `CoreOptions.java`).
 """
@@ -77,6 +77,15 @@ DELETION_VECTOR_INDEX_FILE_TARGET_SIZE = Option(
     SIZE,
     2 * MB,
     "Size at which a writer begins a new file of deletion vectors, in tables without buckets.",
+)
+FILE_INDEX_IN_MANIFEST_THRESHOLD = Option(
+    "file-index.in-manifest-threshold",
+    SIZE,
+    500,
+    "Size beyond which the index of a data file is a file beside it, and not in the manifest.",
+)
+FILE_INDEX_READ_ENABLED = Option(
+    "file-index.read.enabled", BOOLEAN, True, "Readers ask file indexes, to skip files."
 )
 TARGET_FILE_SIZE = Option(
     "target-file-size",
