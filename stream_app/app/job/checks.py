@@ -17,10 +17,10 @@ from stream_app.app.config.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.job.known_tables import known_tables
+from stream_app.app.ops.doctor.damaged_checkpoint import check_whole
 from stream_app.app.source.broker_connection import TopicInfo, uncheckable_settings
 from stream_app.app.source.kafka_reader import native_reader
 from stream_app.app.source.preflight import RECREATED_FIX, check_topics, recreated_topics
-from stream_app.app.tables.damaged_checkpoint import check_whole
 from stream_app.app.tables.job_folders import check_writable, make_local
 from stream_app.cdc.json_records.decoder_choice import AUTO, DECODER, DECODER_OPTION, decoder_in_use
 from stream_app.clock import Clock

@@ -22,7 +22,7 @@ from stream_app.cdc.message_format import FormatSetup
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.message_format_registry import format_named
 from stream_app.model.merge_engine import OlderRowRule, traits_of
-from stream_app.model.options.table_options import (
+from stream_app.model.options.merge_options import (
     IGNORE_DELETE,
     PRIMARY_KEY_NULLABLE,
     ROWKIND_FIELD,

@@ -39,7 +39,7 @@ from stream_app.message_format_registry import (
     origins_in,
     source_reader,
 )
-from stream_app.model.options.table_options import IGNORE_DELETE
+from stream_app.model.options.merge_options import IGNORE_DELETE
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import And, column_names, to_expression

@@ -31,12 +31,12 @@ from stream_app.format.row_hash.row_texts import PlacedColumn
 from stream_app.model.checksum.summed_rows import why_unsummed
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.options.option import Option
-from stream_app.model.options.table_options import (
+from stream_app.model.options.file_options import (
     CHANGELOG_FILE_PREFIX,
     DATA_FILE_PREFIX,
     FILE_FORMAT,
 )
+from stream_app.model.options.option import Option
 from stream_app.model.schema.table_schema import TableSchema
 
 

@@ -30,13 +30,13 @@ from stream_app.format.row_hash.row_texts import PlacedColumn
 from stream_app.model.checksum.row_sum import NO_CHANGES, ChangeSum
 from stream_app.model.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta, FileSource
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.options.indexed_columns import IndexedColumn
-from stream_app.model.options.table_options import (
+from stream_app.model.options.file_options import (
     DATA_FILE_THIN_MODE,
     FILE_FORMAT,
     METADATA_STATS_MODE,
-    WRITE_BUFFER_SIZE,
 )
+from stream_app.model.options.indexed_columns import IndexedColumn
+from stream_app.model.options.write_options import WRITE_BUFFER_SIZE
 from stream_app.model.schema.data_type import FLOAT_ROOTS
 from stream_app.model.schema.table_schema import (
     KEY_PREFIX,
