@@ -1,7 +1,7 @@
 """Classifies the reasons of bad records into a few kinds, which can be counted by name.
 
-A reason is a sentence for people, with names and values in it. Its words give its kind; `cdc` and
-the wrappers of message formats in `spark` choose them. Tests compare the reasons with this list.
+A reason is a sentence for people, with names and values in it. Its words give its kind; The
+decoders and the steps of `cdc` choose them. Tests compare the reasons with this list.
 """
 
 from __future__ import annotations
@@ -38,6 +38,10 @@ _PATTERNS = tuple((kind, re.compile(pattern)) for kind, pattern in _KINDS)
 
 REASON_KINDS: tuple[str, ...] = (*(kind for kind, _ in _KINDS), OTHER)
 """All that `reason_kind` gives."""
+
+
+class UnreadableRecordError(ValueError):
+    """The reason why a record cannot be read, for the quarantine."""
 
 
 def reason_kind(reason: str) -> str:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
-from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.schema_registry_port import (
     NOT_FRAMED,
     URL,
@@ -60,7 +60,7 @@ _lock = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class SchemaRegistry:
-    """Implements `schemas.Schemas`.
+    """Implements `cdc.schema_registry_port.Schemas`.
 
     Attributes:
         urls: the addresses of servers with the same schemas; asked in turn until one answers.
@@ -81,7 +81,7 @@ class SchemaRegistry:
     clock: Clock = field(default_factory=SystemClock, compare=False)
 
     def schema(self, number: int) -> Registered:
-        """See `schemas.Schemas.schema`."""
+        """See `Schemas.schema`."""
         if number < 0:
             raise UnreadableRecordError(NOT_FRAMED)
         key = (self, number)

@@ -6,6 +6,20 @@
    those are isolated.
 3. Other records are read one by one; that reading is final.
 
+Step 2 has three ways, each of which leaves to the next what it declines::
+
+    machine code ──slice──► frames ──slice──► parse of whole messages ──► step 3
+         └──messages──────────┴──messages───────────▲
+
+* Machine code declines a slice where Numba is missing, where the shape has no layout, or where it
+  takes less than half of the messages. Then it rests for some slices.
+* Frames are Debezium's alone. They decline a slice of flattened records, one with few known frames,
+  and one whose images do not parse as the shape.
+* Both decline messages that they might misread. Neither is asked where each record must be examined
+  (`ColumnPolicy.looks_at_each`).
+* The parse of whole messages leaves those that do not look alike to step 3. Records of any way with
+  a value that does not fit go there too.
+
 The formats that `ValueReads` stands for name the steps by these numbers.
 """
 
@@ -52,7 +66,7 @@ class Group:
 class ValueReads(Protocol):
     """A format's ways of reading values, in columns and one by one."""
 
-    def without_parse(
+    def quick_part(
         self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome, /
     ) -> DecodedPart | None:
         """Decode the values that need no parse of whole messages; None: they are too few.
@@ -113,7 +127,7 @@ class ShapeDecoder:
         left: Bools = np.ones(len(values), np.bool_)
         quick = None
         if not self.policy.looks_at_each:
-            quick = self.reads.without_parse(values, index, group, outcome)  # step 2
+            quick = self.reads.quick_part(values, index, group, outcome)  # step 2
         if quick is not None:
             outcome.add_columnar(quick.records, index[quick.rows])
             odd[quick.rows[quick.records.rows.suspects]] = True

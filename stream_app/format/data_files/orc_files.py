@@ -19,14 +19,14 @@ from pyarrow import orc
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.column_stats import GatheredStats
 from stream_app.format.data_files.data_file_format import DataFileRead, Source
-from stream_app.format.key_value_parquet import (
+from stream_app.format.data_files.file_batches import (
     COMPLAINTS,
     batch_pieces,
     damaged_file_error,
     printable_error,
 )
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.options.table_options import FILE_COMPRESSION
+from stream_app.model.options.file_options import FILE_COMPRESSION
 from stream_app.model.schema.data_type import DataField, DataType, TypeRoot
 
 _STRIPE_BYTES = 64 << 20

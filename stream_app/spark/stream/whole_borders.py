@@ -2,7 +2,7 @@
 
 Implements `topic_stream.Borders`. The driver reads the messages that the next epoch may have, and
 keeps the facts of their transactions. It cuts before the first one that is not whole
-(docs/adr/0043-an-epoch-ends-between-transactions.md). A message is read here once, however long it
+(docs/adr/0044-an-epoch-ends-between-transactions.md). A message is read here once, however long it
 waits for its epoch.
 """
 

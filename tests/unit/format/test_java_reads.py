@@ -20,13 +20,13 @@ from stream_app.format.avro.manifest_avro import (
 from stream_app.format.binary_row import serialize_arrow_row, serialize_row
 from stream_app.format.bucket_hash import bucket_of
 from stream_app.format.column_stats import FooterStats, key_stats, value_stats
-from stream_app.format.key_value_parquet import parquet_writer
+from stream_app.format.data_files.parquet_writer import parquet_writer
 from stream_app.format.partition_path import partition_path
 from stream_app.format.schema_json import decode_schema, encode_schema
 from stream_app.format.snapshot_json import encode_snapshot
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
-from stream_app.model.options.table_options import MANIFEST_COMPRESSION
+from stream_app.model.options.file_options import MANIFEST_COMPRESSION
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.snapshot import CommitKind, Snapshot
