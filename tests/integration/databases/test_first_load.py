@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -69,7 +74,9 @@ def write(database: SourceDatabase, kinds: dict[str, Kind], random: Random, k: i
     database.execute(f"insert into t values ({marks})", values)
 
 
-def change(database: SourceDatabase, kinds: dict[str, Kind], random: Random, k: int) -> None:
+def change(
+    database: SourceDatabase, kinds: dict[str, Kind], random: Random, k: int, new: int = 0
+) -> None:
     """A row is replaced, one deleted, one inserted, and one gets another key."""
     assignments = ", ".join(f"{name} = %s" for name in kinds)
     database.execute(
@@ -77,7 +84,27 @@ def change(database: SourceDatabase, kinds: dict[str, Kind], random: Random, k: 
     )
     database.execute(f"delete from t where k = {k + 1}")
     database.execute(f"update t set a = 'zzz' where k = {k + 2}")
-    write(database, kinds, random, 1000 + k)
+    write(database, kinds, random, 1000 + (new or k))
+
+
+@contextmanager
+def changing(database: SourceDatabase, kinds: dict[str, Kind], random: Random) -> Iterator[None]:
+    """Change random rows until the block ends."""
+    stopped = threading.Event()
+
+    def change_on() -> None:
+        for new in itertools.count(ROWS):
+            change(database, kinds, random, random.randrange(ROWS), new)
+            if stopped.wait(0.02):
+                return
+
+    with ThreadPoolExecutor(1) as pool:
+        writer = pool.submit(change_on)
+        try:
+            yield
+        finally:
+            stopped.set()
+        writer.result()
 
 
 def conf_of(
@@ -138,17 +165,17 @@ def test_postgres_rows_while_they_change_and_the_job_is_killed(
         database.wait_until_sent(testbed.connect)
         conf = conf_of(tmp_path, testbed, database, url)
         job = IngestProcess(conf, tmp_path)
-        job.start()
-        job.wait_for(lambda events: any(event["event"] == "epoch" for event in events))
-        job.kill()
-        epochs = len(json.loads((tmp_path / "checkpoint" / FILE).read_bytes())["epochs"])
-        assert len(list((tmp_path / "checkpoint" / "offsets").glob("[0-9]*"))) < epochs
-        for k in (10, 60, 110, 160):
-            change(database, kinds, random, k)
+        with changing(database, kinds, random):
+            job.start()
+            job.wait_for(lambda events: any(event["event"] == "epoch" for event in events))
+            job.kill()
+            epochs = len(json.loads((tmp_path / "checkpoint" / FILE).read_bytes())["epochs"])
+            assert len(list((tmp_path / "checkpoint" / "offsets").glob("[0-9]*"))) < epochs
+            done = ingest_server.run(conf)
+            assert f"first load: epoch {epochs} of {epochs}" in done.output
         database.wait_until_sent(testbed.connect)
         done = ingest_server.run(conf)
         assert done.code == 0, done.output
-        assert f"first load: epoch {epochs} of {epochs}" in done.output
         assert is_equal_to_source(tmp_path, database, url)
 
 
