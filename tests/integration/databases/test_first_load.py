@@ -225,7 +225,7 @@ def test_what_the_database_hides_or_writes_in_its_own_way(testbed: Testbed) -> N
             database.execute("alter table t enable row level security")
             database.execute("create policy one on t using (k = 1)")
             with pytest.raises(SourceError, match="row-level security"):
-                values_of(replace(url, user="load_reader"), {"k": "int"})
+                values_of(replace(url, user="load_reader"), {"k": "integer"})
         finally:
             database.execute("drop owned by load_reader")
             database.execute("drop role load_reader")
