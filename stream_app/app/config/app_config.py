@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from stream_app.app.config.expectations_config import ExpectationsConfig, of_one_expectation
-from stream_app.app.config.job_tables import JobTables
 from stream_app.app.config.secrets import HIDDEN, Secrets, is_secret
 from stream_app.app.config.settings import read_settings, secret_texts, written_key
 from stream_app.app.config.single_table import SingleTable
+from stream_app.app.config.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import NonInsertRecords, StreamConfig, with_limit
 from stream_app.app.config.sync_config import OneSetting, SyncConfig, of_one_table
@@ -61,7 +61,7 @@ class AppConfig:
         secrets: texts that no output may show.
     """
 
-    tables: JobTables
+    tables: SingleTableOrDatabase
     stream: StreamConfig
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)
     secrets: Secrets = field(default_factory=Secrets, repr=False, compare=False)
@@ -114,7 +114,7 @@ _SECTIONS = {
     "expectations": ExpectationsConfig,
     "stream": StreamConfig,
 }
-_TABLES: Mapping[str, type[JobTables]] = {
+_TABLES: Mapping[str, type[SingleTableOrDatabase]] = {
     SingleTable.section_name: SingleTable,
     WholeDatabase.section_name: WholeDatabase,
 }

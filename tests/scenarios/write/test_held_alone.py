@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from stream_app.cdc.computed.change_filter import FilterStep, KnownColumns
-from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.pipeline import Pipeline, StepPlace
 from stream_app.errors import CommitError, UsageError
 from stream_app.model.schema.data_type import parse_data_type
@@ -106,9 +105,8 @@ def filtered(batch: EpochCommitter[Parts]) -> None:
     feed = batch.tables.feeds[1]
     unfiltered = feed.format_of
 
-    def format_of(table: FileStoreTable) -> MessageFormat:
+    def format_of(table: FileStoreTable) -> Pipeline:
         decode = unfiltered(table)
-        assert isinstance(decode, Pipeline)
         predicate = parse_predicate("n >= 0", table.schema.fields)
         step = FilterStep(
             condition=to_expression(predicate), merges_by_key=False, known=KnownColumns.IMAGES
