@@ -37,7 +37,8 @@ from bench.shop.shop_changes import (
 )
 from stream_app.format.arrow_schema import key_value_file_schema
 from stream_app.format.binary_row import serialize_row
-from stream_app.format.key_value_parquet import parquet_writer, placed_batches
+from stream_app.format.data_files.parquet_reader import placed_batches
+from stream_app.format.data_files.parquet_writer import parquet_writer
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.compact_request import CompactRequest, CompactUnit

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.format.key_value_parquet import parquet_writer
+from stream_app.format.data_files.parquet_writer import parquet_writer
 from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
 from stream_app.mergetree.merge_tree_writer import MergeTreeWriter

@@ -20,7 +20,7 @@ from stream_app.app.config.secrets import HIDDEN, Secrets, is_secret
 from stream_app.app.config.settings import read_settings, secret_texts, written_key
 from stream_app.app.config.single_table import SingleTable
 from stream_app.app.config.single_table_or_database import SingleTableOrDatabase
-from stream_app.app.config.source_config import SourceConfig, SourceKind
+from stream_app.app.config.source_config import SourceConfig, SourceKind, TopicReader
 from stream_app.app.config.stream_config import NonInsertRecords, StreamConfig, with_limit
 from stream_app.app.config.sync_config import OneSetting, SyncConfig, of_one_table
 from stream_app.app.config.table_config import TableConfig
@@ -125,6 +125,7 @@ KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
     **{name: keys_of(section) for name, section in _SECTIONS.items()},
     **{name: {} for name in FREE_SECTIONS},
 }
+_LOAD = "source.snapshot-from"
 _STARTS = (
     "source.starting-offsets",
     "source.starting-timestamp",
@@ -286,6 +287,7 @@ def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tupl
         if len(chosen) != 1:
             not_both = ", not both" if chosen else ""
             yield "source.topics", f"give either topics or topic-pattern{not_both}"
+    yield from _load_problems(config, given)
     for key in sorted(SET_BY_SPARK.keys() & source.kafka_options.keys()):
         yield f"source.kafka.{key}", f"cannot be set: {SET_BY_SPARK[key]}"
     applies_truncate = source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value
@@ -294,6 +296,25 @@ def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tupl
         yield key, "'apply' deletes the rows of all shards: it needs merge-shards = false"
     yield from _format_problems(source, given)
     yield from config.tables.format_problems()
+
+
+def _load_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Problems of a first load from a database: (key, problem)."""
+    source = config.source
+    if source.snapshot_from is None:
+        for key in sorted(given):
+            if key.startswith("source.snapshot-"):
+                yield key, "needs source.snapshot-from, the URL of the database"
+        return
+    if config.tables.is_of_many:
+        yield _LOAD, "is for a job of one table, [table]"
+    if source.kind is not SourceKind.KAFKA:
+        yield _LOAD, "is for topics: they bring the changes behind the database's rows"
+    if source.reader is TopicReader.SPARK:
+        yield _LOAD, "needs source.reader = native"
+    for key in _STARTS:
+        if key in given:
+            yield key, f"is of no use beside {_LOAD}: the topics are read from their ends of then"
 
 
 def _catalog_problems(tables: TablesOfJob) -> Iterator[tuple[str, str]]:

@@ -38,6 +38,10 @@ class SourceConfig:
         starting_timestamp: instead, milliseconds since 1970 of the first messages.
         starting_offsets_by_timestamp: instead, the times of topics or of their partitions.
         group_id: a consumer group whose offsets a new job begins at, and that gets its own.
+        snapshot_from: URL of the database whose rows a new job reads first; None: it reads topics.
+        snapshot_password: of the user in that URL; None: as the driver's variable says.
+        snapshot_table: the table there; None: it has the name of the job's table.
+        snapshot_rows: most rows of a part of a table that a task reads.
         max_offsets_per_trigger: most records of an epoch; None: all available ones.
         min_partitions: least number of tasks that read; None: the number of cores.
         reader: None: the native one if it can.
@@ -60,6 +64,10 @@ class SourceConfig:
     starting_timestamp: int | None = values.key(values.timestamp, None)
     starting_offsets_by_timestamp: values.TopicTimes | None = values.key(values.topic_times, None)
     group_id: str | None = values.key(values.text, None)
+    snapshot_from: str | None = values.key(values.database_address, None)
+    snapshot_password: str | None = values.key(values.text, None, is_secret=True)
+    snapshot_table: str | None = values.key(values.text, None)
+    snapshot_rows: int = values.key(values.integer(1), 250_000)
     max_offsets_per_trigger: int | None = values.key(values.integer(1), None)
     min_partitions: int | None = values.key(values.integer(1), None)
     fail_on_data_loss: bool = values.key(values.boolean, True)
@@ -73,7 +81,8 @@ class SourceConfig:
     @property
     def begins_at_oldest(self) -> bool:
         """Whether a new job reads the topics from their first messages on."""
-        return self.starting_offsets == "earliest" and not (self.begins_at_times or self.group_id)
+        begins_elsewhere = self.begins_at_times or self.group_id or self.snapshot_from
+        return self.starting_offsets == "earliest" and not begins_elsewhere
 
     @property
     def begins_at_times(self) -> bool:

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
+from stream_app.jdbc import SERVERS, parse_jdbc_url
 from stream_app.model.options.option import parse_boolean, parse_retention_ms
 from stream_app.model.schema.data_type import RowType, parse_columns, split_outside_brackets
 
@@ -231,6 +232,18 @@ def web_address(*words: str) -> Callable[[Setting], str]:
         return value
 
     return convert
+
+
+def database_address(setting: Setting) -> str:
+    """A JDBC URL without a password, because command lines show it."""
+    value = text(setting)
+    try:
+        url = parse_jdbc_url(value, "it", SERVERS)
+    except UsageError as error:
+        raise WrongValueError(f"{error.what}: {error.fix}") from None
+    if url.password:
+        raise WrongValueError("must have no password: give it in source.snapshot-password")
+    return value
 
 
 def identifier(setting: Setting) -> str:

@@ -21,6 +21,7 @@ from stream_app.app.job.between_epochs import BetweenEpochs
 from stream_app.app.job.checks import CheckedJob, JobChecks
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.job_session import JobSession
+from stream_app.app.job.loading import load_of
 from stream_app.app.job.rounds import job_rounds
 from stream_app.app.job.run_outcome import check_none_held, check_not_all_bad
 from stream_app.app.job.stream import JobStream, NativeReading, SparkReading, reading_of
@@ -102,8 +103,9 @@ class _IngestJob:
         try:
             self.watched.metrics.jvm.attach(self.spark)
             folder = self.checked.state_file.folder
+            load = load_of(self.tables, self.checked, self.clock, self._tasks)
             reading = reading_of(
-                self.tables.source, self.checked.reader, self.spark, folder, driver_messages
+                self.tables.source, self.checked.reader, self.spark, folder, driver_messages, load
             )
             epoch_log = EpochLog(folder, goes_back=reading.goes_back)
             rounds = job_rounds(self.checked, feeds, reading.runner, epoch_log, self.clock)
@@ -122,6 +124,10 @@ class _IngestJob:
         table = self.checked.table
         options = CoreOptions(self.tables.section.options) if table is None else table.options
         return options[COMPACTION_MAX_PARALLELISM]
+
+    @property
+    def _tasks(self) -> int:
+        return self.spark.sparkContext.defaultParallelism
 
     def _feeds(self, compactions: SparkCompactions) -> JobFeeds:
         return JobFeeds(

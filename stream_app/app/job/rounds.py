@@ -22,12 +22,13 @@ from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
 from stream_app.spark.ingest.epoch_tables import HoldingTables, StoppingTables
 from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.load.load_epochs import LoadEpochs
 
 
 def job_rounds(
     checked: CheckedJob,
     feeds: JobFeeds,
-    runner: FrameEpochs | DriverEpochs,
+    runner: FrameEpochs | DriverEpochs | LoadEpochs,
     epoch_log: EpochLog,
     clock: Clock,
 ) -> EpochRounds[Any]:

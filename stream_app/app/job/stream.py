@@ -15,15 +15,18 @@ from pyspark.sql import SparkSession
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.tables_of_job import TablesOfJob
+from stream_app.app.job.loading import JobLoad
 from stream_app.app.source.first_offsets import first_offsets_of
 from stream_app.app.tables.job_folders import spark_location
 from stream_app.clock import Clock
+from stream_app.errors import UsageError
 from stream_app.kafka.cluster_offsets import ClusterOffsets
 from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
 from stream_app.spark.epoch.frame_epochs import FrameEpochs
 from stream_app.spark.epoch.range_epochs import RangeEpochs
 from stream_app.spark.job_folder import Folder
+from stream_app.spark.load.load_epochs import LoadEpochs
 from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
 from stream_app.spark.stream.json_lines_source import JsonLinesSource
 from stream_app.spark.stream.kafka_source import KafkaSource
@@ -72,11 +75,13 @@ class NativeReading:
 
     Attributes:
         client: options of the native reader's client.
+        loads: the number of epochs of a first load.
     """
 
     source: KafkaSource
-    runner: DriverEpochs
+    runner: DriverEpochs | LoadEpochs
     client: Mapping[str, str] = field(repr=False)
+    loads: int = 0
 
     goes_back: ClassVar[bool] = True
 
@@ -90,6 +95,7 @@ class NativeReading:
                 limit=topics.max_offsets_per_trigger,
                 fails_on_loss=topics.fail_on_data_loss,
                 trigger_s=trigger_s,
+                loads=self.loads,
             ),
             source=ClusterOffsets(self.client, topics=topics.topics, pattern=topics.topic_pattern),
             epoch_log=committer.epoch_log,
@@ -107,14 +113,17 @@ def reading_of(
     spark: SparkSession,
     checkpoint: Folder,
     driver_messages: int,
+    load: JobLoad | None = None,
 ) -> SparkReading | NativeReading:
     """The way in which a job reads its source.
 
     Args:
         reader: settings of the native reader; None: Spark reads.
         driver_messages: see `DriverEpochs.most_messages`.
+        load: a first load from a database, whose epochs come first.
 
     Raises:
+        UsageError: there is a first load, and only Spark can read the topics.
         SourceError: a new job begins by time or by group, and the broker does not answer.
     """
     if config.kind is SourceKind.FILES:
@@ -123,11 +132,20 @@ def reading_of(
         )
         return SparkReading(files, FrameEpochs(spark))
     source = _topics_of(config, checkpoint)
+    if reader is None and load is not None:
+        raise UsageError(
+            "a first load needs the native reader, which cannot read these topics",
+            where="source.kafka",
+            fix="leave out source.snapshot-from, and let Debezium's own first read bring the rows",
+        )
     if reader is None:
         return SparkReading(source, FrameEpochs(spark, source.read_between))
     readers = config.min_partitions or spark.sparkContext.defaultParallelism
     runner = DriverEpochs(RangeEpochs(spark, reader, readers), driver_messages)
-    return NativeReading(source, runner, dict(reader.client))
+    client = dict(reader.client)
+    if load is None:
+        return NativeReading(source, runner, client)
+    return NativeReading(source, load.before(runner), client, load.epochs)
 
 
 def _topics_of(config: SourceConfig, checkpoint: Folder) -> KafkaSource:

@@ -43,7 +43,7 @@ from stream_app.app.web.table_parts import (
     trait_texts,
 )
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.planning.read.stream_step import stream_start
+from stream_app.planning.read.stream_start import stream_start
 from stream_app.table.api.paimon_table import first_rows
 from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable

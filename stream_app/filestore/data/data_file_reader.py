@@ -24,8 +24,8 @@ from stream_app.format.casting.arrays import CastError
 from stream_app.format.casting.rules import can_be_read_as, read_as
 from stream_app.format.data_files.data_file_format import DataFileRead, RowGroups
 from stream_app.format.data_files.data_file_registry import DATA_FILE_FORMATS, format_of_file
+from stream_app.format.data_files.file_batches import conformed_batch
 from stream_app.format.deletion_vector import live_rows
-from stream_app.format.key_value_parquet import conformed_batch
 from stream_app.mergetree.file_access import KeyValueFileReader
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.schema.data_type import DataField, RowType

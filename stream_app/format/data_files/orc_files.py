@@ -19,7 +19,7 @@ from pyarrow import orc
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.column_stats import GatheredStats
 from stream_app.format.data_files.data_file_format import DataFileRead, Source
-from stream_app.format.key_value_parquet import (
+from stream_app.format.data_files.file_batches import (
     COMPLAINTS,
     batch_pieces,
     damaged_file_error,

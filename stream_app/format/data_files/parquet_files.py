@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 
 from stream_app.format.column_stats import FooterStats
 from stream_app.format.data_files.data_file_format import DataFileRead, Source
-from stream_app.format.key_value_parquet import check_footer, parquet_writer, placed_batches
+from stream_app.format.data_files.parquet_reader import check_footer, placed_batches
+from stream_app.format.data_files.parquet_writer import parquet_writer
 from stream_app.model.options.core_options import CoreOptions
 
 

@@ -1,10 +1,10 @@
-"""Decides where a streaming read begins, and how far one step of it goes.
+"""Decides how far one step of a streaming read goes, and which files of a snapshot it reads.
 
 A position lies between two splits of the stream, so that a step can end within a snapshot that is
 larger than the limits. Splits come in the same order each time they are planned.
 
 Source: Paimon `spark/sources/PaimonSourceOffset.scala`, `StreamHelper.scala`,
-`spark/sources/PaimonReadLimits.scala`, `CoreOptions.java#startupMode`.
+`spark/sources/PaimonReadLimits.scala`.
 """
 
 from __future__ import annotations
@@ -15,118 +15,8 @@ from dataclasses import dataclass
 
 from stream_app.errors import UsageError
 from stream_app.model.data_split import StreamSplit
-from stream_app.model.near_names import unknown_name
 from stream_app.model.options.changelog_producer import ProducerTraits
-from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.options.scan_options import SCAN_MODE, SCAN_SNAPSHOT_ID
 from stream_app.model.snapshot import CommitKind, Snapshot
-
-
-class StartMode(enum.Enum):
-    """The first data of a stream (``scan.mode``); changes follow in every mode.
-
-    LATEST_FULL: all rows of the latest snapshot.
-    LATEST: nothing.
-    COMPACTED_FULL: all rows of the newest COMPACT snapshot; of the latest one without any. With
-        ``full-compaction.delta-commits`` only full compactions count.
-    FROM_TIMESTAMP: nothing; the first snapshot that is not older than the time is the first one
-        whose changes are read.
-    FROM_SNAPSHOT: nothing; this snapshot is the first one whose changes are read.
-    FROM_SNAPSHOT_FULL: all rows of this snapshot.
-
-    A snapshot that has expired stands for the earliest one that is left.
-    """
-
-    LATEST_FULL = "latest-full"
-    LATEST = "latest"
-    COMPACTED_FULL = "compacted-full"
-    FROM_TIMESTAMP = "from-timestamp"
-    FROM_SNAPSHOT = "from-snapshot"
-    FROM_SNAPSHOT_FULL = "from-snapshot-full"
-
-
-_BY_SNAPSHOT = (StartMode.FROM_SNAPSHOT, StartMode.FROM_SNAPSHOT_FULL)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamStart:
-    """A start mode with its parameters.
-
-    Attributes:
-        snapshot_id: the snapshot of from-snapshot and from-snapshot-full.
-        timestamp_millis: the time of from-timestamp, in milliseconds since 1970 in UTC.
-    """
-
-    mode: StartMode
-    snapshot_id: int | None = None
-    timestamp_millis: int | None = None
-
-    def __post_init__(self) -> None:
-        needs = (
-            ("a snapshot", "scan.snapshot-id", self.snapshot_id, self.mode in _BY_SNAPSHOT),
-            (
-                "a time",
-                "scan.timestamp-millis or scan.timestamp",
-                self.timestamp_millis,
-                self.mode is StartMode.FROM_TIMESTAMP,
-            ),
-        )
-        for what, key, given, is_needed in needs:
-            if is_needed and given is None:
-                raise UsageError(f"start mode {self.mode.value} needs {what}", fix=f"give {key}")
-            if given is not None and not is_needed:
-                raise UsageError(
-                    f"start mode {self.mode.value} takes no {what.removeprefix('a ')}",
-                    fix=f"leave out {key}, or take another mode",
-                )
-
-
-def stream_start(
-    mode: str, *, snapshot_id: int | None = None, timestamp_millis: int | None = None
-) -> StreamStart:
-    """The start of a mode by name; the other options decide ``default``.
-
-    Raises:
-        UsageError: there is no such mode for a streaming read; or it does not fit what is given.
-    """
-    if mode == "default":
-        chosen = StartMode.LATEST_FULL
-        if timestamp_millis is not None:
-            chosen = StartMode.FROM_TIMESTAMP
-        elif snapshot_id is not None:
-            chosen = StartMode.FROM_SNAPSHOT
-        return StreamStart(mode=chosen, snapshot_id=snapshot_id, timestamp_millis=timestamp_millis)
-    names = [mode.value for mode in StartMode]
-    name = "latest-full" if mode == "full" else mode
-    if name not in names:
-        raise UsageError(
-            unknown_name("start mode", mode, names),
-            fix=f"use one of {', '.join(names)}; Paimon's other modes are for batch reads",
-        )
-    return StreamStart(
-        mode=StartMode(name), snapshot_id=snapshot_id, timestamp_millis=timestamp_millis
-    )
-
-
-def start_of_options(options: CoreOptions, timestamp_millis: int | None) -> StreamStart:
-    """The start that a table's options ask for (``scan.mode``, ``scan.snapshot-id``).
-
-    Options that the mode does not need are ignored, as in Paimon.
-
-    Args:
-        timestamp_millis: ``scan.timestamp-millis``, or what ``scan.timestamp`` means.
-
-    Raises:
-        UsageError: as `stream_start`.
-    """
-    mode, snapshot_id = options[SCAN_MODE], options[SCAN_SNAPSHOT_ID]
-    if mode == "default" and timestamp_millis is not None:
-        snapshot_id = None
-    elif mode != "default":
-        by_snapshot = mode in [mode.value for mode in _BY_SNAPSHOT]
-        snapshot_id = snapshot_id if by_snapshot else None
-        timestamp_millis = timestamp_millis if mode == StartMode.FROM_TIMESTAMP.value else None
-    return stream_start(mode, snapshot_id=snapshot_id, timestamp_millis=timestamp_millis)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

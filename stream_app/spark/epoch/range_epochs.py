@@ -1,38 +1,23 @@
-"""Runs an epoch of offset ranges as a Spark job without SQL: read, decode, shuffle, write.
-
-Spark schedules, shuffles and repeats tasks. A block travels as a pair of its place and its bytes,
-and Spark compiles no code for it. The tasks before the shuffle are a job of their own, so they can
-run while the epoch before is written and committed.
-
-That job ends behind the shuffle, at a partition that no block belongs to. Each reading task puts
-its count of messages there, and which tables have blocks. A second job on the other partitions
-finds the shuffle done.
-"""
+"""Runs an epoch of Kafka's offset ranges by `share_epochs`: a task reads a share of the ranges."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar
 
 import pyarrow as pa
-from pyspark import RDD
 from pyspark.sql import SparkSession
 
 from stream_app.kafka.offset_ranges import OffsetRange, cut_ranges, ranges_between, shared_out
 from stream_app.kafka.range_reader import ReaderSettings, kept_reader
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.epoch.blocks import Block, BlockDealer
 from stream_app.spark.epoch.epoch_plan import EpochPlan
-from stream_app.spark.epoch.epoch_runner import EpochOutput, RoutedEpoch, output_of
-from stream_app.spark.epoch.frame_epochs import INGEST_POOL
-from stream_app.spark.epoch.route_task import route_in_task
-from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_in_task
+from stream_app.spark.epoch.epoch_runner import RoutedEpoch
+from stream_app.spark.epoch.share_epochs import ShareEpochs
 
-Pair = tuple[tuple[Any, ...], tuple[int, Any]]
-"""A pair in the shuffle: a block's task and place, with its kind and bytes. The last partition has
-counts of messages, each with the tables that have blocks."""
 Ranges = Sequence[OffsetRange]
 
 
@@ -51,22 +36,9 @@ class RangeEpochs:
     overlaps: ClassVar[bool] = True
 
     def route(self, epoch: int, messages: Ranges, plan: EpochPlan) -> RoutedEpoch:
-        """See `EpochRunner.route`; the blocks wait in the files of Spark's shuffle."""
-        context = self.spark.sparkContext
-        context.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
-        context.setJobDescription(f"epoch {epoch}: read, decode, route")
+        """See `EpochRunner.route`."""
         shares = shared_out(cut_ranges(messages, self.readers), self.readers)
-        if not shares:
-            return RoutedEpoch(0, lambda _: output_of(()), frozenset())
-        routed = self._routed(shares, plan)
-        read, tables = self._count(routed, plan.shape.tasks)
-
-        def write(plan: EpochPlan) -> EpochOutput:
-            context.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
-            context.setJobDescription(f"epoch {epoch}: write")
-            return output_of(self._written(routed, plan))
-
-        return RoutedEpoch(read, write, tables)
+        return self._epochs.route(epoch, shares, plan)
 
     def between(self, begin: Offsets, end: Offsets) -> Ranges:
         """See `EpochRunner.between`."""
@@ -74,73 +46,12 @@ class RangeEpochs:
 
     def warm_up(self, plan: EpochPlan) -> None:
         """Run an epoch without messages, which starts the workers and connects their readers."""
-        routed = self._routed([[]] * self.readers, plan)
-        self._count(routed, plan.shape.tasks)
-        self._written(routed, plan)
+        self._epochs.warm_up([[]] * self.readers, plan)
 
-    def _routed(self, shares: Sequence[Ranges], plan: EpochPlan) -> RDD[Pair]:
-        """The blocks of the ranges, read in shares by tasks and shuffled to the writing tasks.
-
-        The last partition, which belongs to no writing task, receives the counts and the tables.
-        """
-        settings, tasks = self.settings, plan.shape.tasks
-
-        def route(planned: Iterable[Ranges]) -> Iterator[Pair]:
-            messages = kept_reader(settings).read(list(itertools.chain.from_iterable(planned)))
-            counts: list[int] = []
-            with_blocks = set[int]()
-            yield from _pairs(route_in_task(_counted(messages, counts), plan), tasks, with_blocks)
-            yield (tasks,), (sum(counts), with_blocks)
-
-        routed = self.spark.sparkContext.parallelize(shares, len(shares)).mapPartitions(route)
-        return routed.partitionBy(tasks + 1, _task)
-
-    def _count(self, routed: RDD[Pair], behind_tasks: int) -> tuple[int, set[int]]:
-        """Run the tasks before the shuffle; return how many messages they read, of which tables."""
-        counts = self.spark.sparkContext.runJob(routed, _counts, [behind_tasks])
-        return sum(read for read, _ in counts), set[int]().union(*(tables for _, tables in counts))
-
-    def _written(self, routed: RDD[Pair], plan: EpochPlan) -> Iterable[TaskResult]:
-        """Write each task's blocks in their order."""
-
-        def write(pairs: Iterable[Pair]) -> Iterator[TaskResult]:
-            return write_in_task(map(_task_block, pairs), plan)
-
-        tasks = plan.shape.tasks
-        # This partitions by the same function, so Spark shuffles nothing again.
-        dealt = routed.repartitionAndSortWithinPartitions(
-            tasks + 1, partitionFunc=_task, keyfunc=_order
-        )
-        return self.spark.sparkContext.runJob(dealt, write, list(range(tasks)))
+    @property
+    def _epochs(self) -> ShareEpochs[Ranges]:
+        return ShareEpochs(self.spark, partial(_messages_of, self.settings))
 
 
-def _counted(messages: Iterable[pa.RecordBatch], counts: list[int]) -> Iterator[pa.RecordBatch]:
-    for batch in messages:
-        counts.append(batch.num_rows)
-        yield batch
-
-
-def _counts(pairs: Iterable[Pair]) -> Iterator[tuple[int, set[int]]]:
-    return (counts for _, counts in pairs)
-
-
-def _pairs(blocks: Iterable[Block], tasks: int, with_blocks: set[int]) -> Iterator[Pair]:
-    """The pairs of blocks; adds their tables to `with_blocks`."""
-    dealer = BlockDealer(tasks)
-    for block in blocks:
-        with_blocks.add(block.table)
-        yield (dealer.task(block), *block.place), (int(block.kind), block.data.to_pybytes())
-
-
-def _task(key: tuple[Any, ...]) -> int:
-    task: int = key[0]
-    return task
-
-
-def _order(key: tuple[Any, ...]) -> Any:
-    return key
-
-
-def _task_block(pair: Pair) -> TaskBlock:
-    (_, table, partition, bucket, *_), (kind, data) = pair
-    return TaskBlock(table, kind, partition, bucket, pa.py_buffer(data))
+def _messages_of(settings: ReaderSettings, shares: Iterable[Ranges]) -> Iterator[pa.RecordBatch]:
+    return kept_reader(settings).read(list(itertools.chain.from_iterable(shares)))

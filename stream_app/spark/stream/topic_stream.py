@@ -94,12 +94,14 @@ class EpochRules:
         fails_on_loss: whether deleted offsets are an error; otherwise the stream logs a line.
         trigger_s: time between the starts of two epochs; None: the stream ends at the newest
             offsets of its start.
+        loads: number of epochs before the first message; a first load's rows fill them.
     """
 
     starting_offsets: str = "earliest"
     limit: int | None = None
     fails_on_loss: bool = True
     trigger_s: float | None = None
+    loads: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -174,6 +176,10 @@ class TopicStream:
         epoch, begin = self._next(newest)
         is_idle = True
         while not self._stopping.is_set():
+            if epoch < self.rules.loads:
+                epoch = self._load(epoch, begin, newest)
+                newest = self.source.offsets_at(OffsetEnd.NEWEST)
+                continue
             began = self.clock.steady_seconds()
             newest = self._without_loss(begin, newest)
             end = next_end(self._with_new(begin, newest), newest, self.rules.limit)
@@ -190,6 +196,12 @@ class TopicStream:
                 newest = self.source.offsets_at(OffsetEnd.NEWEST)
             elif is_idle or end == newest:
                 return
+
+    def _load(self, epoch: int, begin: Offsets, newest: Offsets) -> int:
+        """An epoch of a first load, at whose end the topics are read from the same offsets."""
+        self.writer.begin(epoch, begin, self.clock.now_ms())
+        self._give(epoch, begin, begin, newest)
+        return epoch + 1
 
     def _next(self, newest: Offsets) -> tuple[int, Offsets]:
         """The next epoch and its begin; an epoch that an earlier run left open comes first."""

@@ -20,7 +20,7 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.data_split import DataSplit
 from stream_app.model.options.scan_options import CONSUMER_ID, CONSUMER_IGNORE_PROGRESS
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.read.stream_step import stream_start
+from stream_app.planning.read.stream_start import stream_start
 from stream_app.table.api.changeable_table import ChangeableTable
 from stream_app.table.api.read_arguments import chosen_columns, reading_threads
 from stream_app.table.file_store_table import FileStoreTable

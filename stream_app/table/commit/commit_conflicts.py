@@ -1,7 +1,7 @@
 """Checks a commit against the table before its snapshot is made, and names the conflicting commit.
 
 Used by file_store_commit when other writers have committed since the commit's decisions were made.
-The rules are in `planning.commit.conflict_detection` and `planning.commit.index_changes`.
+The rules are in `conflict_detection`, `schema_conflicts` and `index_changes` of `planning.commit`.
 
 Source: Paimon `operation/commit/ConflictDetection.java`, `operation/commit/CommitScanner.java`.
 """
@@ -14,15 +14,10 @@ from dataclasses import dataclass, field
 from stream_app.errors import CommitConflictError, CorruptFileError
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.planning.commit.conflict_detection import (
-    SnapshotDelta,
-    conflicts,
-    explanation,
-    schema_conflict,
-    schema_origin,
-)
+from stream_app.planning.commit.conflict_detection import SnapshotDelta, conflicts, explanation
 from stream_app.planning.commit.index_changes import index_conflict
 from stream_app.planning.commit.live_entries import live_entries
+from stream_app.planning.commit.schema_conflicts import schema_conflict, schema_origin
 from stream_app.table.commit.commit_changes import CommitChanges
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan

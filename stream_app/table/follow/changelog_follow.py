@@ -21,7 +21,8 @@ import pyarrow as pa
 from stream_app.errors import UsageError
 from stream_app.model.data_split import StreamContent
 from stream_app.model.options.scan_options import CONSUMER_EXPIRATION_TIME
-from stream_app.planning.read.stream_step import StepLimits, StreamPosition, StreamStart, StreamStep
+from stream_app.planning.read.stream_start import StreamStart
+from stream_app.planning.read.stream_step import StepLimits, StreamPosition, StreamStep
 from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.followed_snapshot import (

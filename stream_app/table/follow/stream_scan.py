@@ -35,17 +35,15 @@ from stream_app.model.options.scan_options import (
 )
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from stream_app.planning.buckets.postponed_order import in_order
+from stream_app.planning.read.stream_start import StartMode, StreamStart, start_of_options
 from stream_app.planning.read.stream_step import (
     AdmittedSplits,
     FollowUp,
-    StartMode,
     StepLimits,
     StreamPosition,
-    StreamStart,
     StreamStep,
     follow_up,
     least_full_level,
-    start_of_options,
 )
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.followed_snapshot import (

@@ -18,7 +18,7 @@ from stream_app.model.job_epoch import Offsets
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.schema.tables_own_options import with_configured
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.commit.conflict_detection import adoption_conflict
+from stream_app.planning.commit.schema_conflicts import adoption_conflict
 from stream_app.planning.compact.waiting_rows import unseen_by, waiting_text
 from stream_app.planning.schema.schema_changes import schema_differences
 from stream_app.table.commit.commit_callbacks import CallbackProblem, CommitCallbacks

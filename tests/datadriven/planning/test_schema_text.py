@@ -21,7 +21,7 @@ from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, parse_ma
 from stream_app.model.schema.source_table import SourceColumn, SourceTable
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.schema.tables_own_options import option_differences, with_configured
-from stream_app.planning.commit.conflict_detection import adoption_conflict
+from stream_app.planning.commit.schema_conflicts import adoption_conflict
 from stream_app.planning.schema.alteration import Casting, altered_schema
 from stream_app.planning.schema.evolution import evolution, merge_types
 from stream_app.planning.schema.option_changes import way_out

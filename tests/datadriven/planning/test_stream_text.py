@@ -13,12 +13,12 @@ from stream_app.model.options.changelog_producer import producer_traits
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.scan_options import SCAN_TIMESTAMP_MILLIS
 from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.planning.read.stream_start import start_of_options
 from stream_app.planning.read.stream_step import (
     AdmittedSplits,
     StepLimits,
     follow_up,
     least_full_level,
-    start_of_options,
 )
 from tests.support.suite.datadriven import Case, run_file
 from tests.support.tables.lsm_files import a_file

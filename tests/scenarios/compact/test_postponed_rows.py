@@ -9,7 +9,7 @@ import pytest
 
 from stream_app.model.bucket_id import POSTPONED
 from stream_app.model.snapshot import CommitKind
-from stream_app.planning.read.stream_step import stream_start
+from stream_app.planning.read.stream_start import stream_start
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.stream_read import StreamRead

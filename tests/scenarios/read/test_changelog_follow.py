@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.errors import CheckpointError, UsageError
-from stream_app.planning.read.stream_step import stream_start
+from stream_app.planning.read.stream_start import stream_start
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.follow.changelog_follow import (
     ChangelogBatch,

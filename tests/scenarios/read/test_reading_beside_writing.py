@@ -24,7 +24,7 @@ from stream_app.errors import CorruptFileError, UsageError
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import CommitKind
-from stream_app.planning.read.stream_step import StreamStart, stream_start
+from stream_app.planning.read.stream_start import StreamStart, stream_start
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import (

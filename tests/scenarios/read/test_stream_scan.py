@@ -9,13 +9,8 @@ import pytest
 
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.model.data_split import StreamSplit
-from stream_app.planning.read.stream_step import (
-    StartMode,
-    StepLimits,
-    StreamPosition,
-    StreamStart,
-    stream_start,
-)
+from stream_app.planning.read.stream_start import StartMode, StreamStart, stream_start
+from stream_app.planning.read.stream_step import StepLimits, StreamPosition
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.follow.stream_scan import StreamScan, start_of_table

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from stream_app.errors import UsageError
-from stream_app.planning.read.stream_step import StartMode, StreamStart
+from stream_app.planning.read.stream_start import StartMode, StreamStart
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import ChangelogFollow, Following, changelog_batches
 from stream_app.table.follow.stream_read import StreamRead

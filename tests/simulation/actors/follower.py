@@ -15,7 +15,8 @@ from typing import Any
 
 from stream_app.errors import CheckpointError, CorruptFileError, UsageError
 from stream_app.model.options.scan_options import CONSUMER_EXPIRATION_TIME, SCAN_MODE
-from stream_app.planning.read.stream_step import StartMode, StreamStart, StreamStep
+from stream_app.planning.read.stream_start import StartMode, StreamStart
+from stream_app.planning.read.stream_step import StreamStep
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import ChangelogFollow, Following
 from stream_app.table.follow.followed_snapshot import earliest_changes

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from stream_app.format.key_value_parquet import placed_batches
+from stream_app.format.data_files.parquet_reader import placed_batches
 
 
 def read_batches(

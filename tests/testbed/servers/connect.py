@@ -60,6 +60,11 @@ class Connect:
             self.close()
             raise
 
+    @property
+    def pid(self) -> int:
+        """The worker's process id."""
+        return self._process.pid
+
     def add(self, name: str, config: Mapping[str, str]) -> None:
         """Start a connector, and wait until its task runs."""
         usual = {

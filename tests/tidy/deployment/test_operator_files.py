@@ -37,6 +37,10 @@ def test_the_example_is_right_and_shows_every_key(tmp_path: Path) -> None:
         "topic-pattern",
         "starting-timestamp",
         "starting-offsets-by-timestamp",
+        "snapshot-from",  # instead of starting-offsets, and the others only beside it
+        "snapshot-password",
+        "snapshot-table",
+        "snapshot-rows",
         "share",  # of a database's tables: the other example shows it
     }
     named = set(re.findall(r'^(?:# )?debezium\."([\w.-]+)" = ', text, flags=re.MULTILINE))

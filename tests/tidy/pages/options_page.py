@@ -40,8 +40,7 @@ MEANINGS = {
     "source.kind": "`kafka`, or `files`: a folder of `*.jsonl`, a line a message.",
     "source.bootstrap-servers": "`HOST:PORT` of brokers, comma separated.",
     "source.topics": "Topics to read.",
-    "source.topic-pattern": "Instead of `topics`: a regular expression that must "
-    "match a topic's whole name.",
+    "source.topic-pattern": "Instead of `topics`: a regular expression for whole names.",
     "source.format": "Format of the messages.",
     "source.starting-offsets": "`earliest`, `latest`, or JSON such as "
     '`{"orders": {"0": 23, "1": -2}}` (-2 earliest, -1 latest). Only for a new checkpoint.',
@@ -51,11 +50,14 @@ MEANINGS = {
     'such as `{"orders": 1764230400000}` or `{"orders": {"0": 1764230400000}}`.',
     "source.group-id": "A consumer group. A new job begins at its offsets, and where it has none "
     "at `starting-offsets`. The group gets the job's offsets, for tools that watch lag.",
+    "source.snapshot-from": "JDBC URL of a database whose rows come [first](first-load.md).",
+    "source.snapshot-password": "The user's password; absent: `PGPASSWORD` or `MYSQL_PWD`.",
+    "source.snapshot-table": "`TABLE` or `SCHEMA.TABLE` there; absent: as the table is named.",
+    "source.snapshot-rows": "Most rows that a task reads at once.",
     "source.max-offsets-per-trigger": "Most records of an epoch; absent: all of the moment.",
     "source.min-partitions": "Least number of tasks that read; absent: one for each core.",
     "source.fail-on-data-loss": "Stop when the topic has dropped unread records.",
-    "source.reader": "`native` reads by librdkafka, `spark` by Spark's own source; absent: the "
-    "native one if it supports `source.kafka`.",
+    "source.reader": "`native`: librdkafka, `spark`: Spark's; absent: native where it can.",
     "source.merge-shards": "`true`: several tables of the source are shards of this table, and "
     "its primary key is unique across them. Otherwise records of a second table go to "
     "quarantine, and many of them stop the job.",
@@ -65,13 +67,11 @@ MEANINGS = {
         for section in dict.fromkeys(each.section for each in FORMATS.values())
     },
     "source.path": "With `files`: the folder.",
-    "source.max-files-per-trigger": "With `files`: most files of an epoch; absent: all of the "
-    "moment.",
+    "source.max-files-per-trigger": "With `files`: most files of an epoch; absent: all.",
     "table.warehouse": "Folder of all databases; the table is `WAREHOUSE/DATABASE.db/NAME`.",
     "table.database": "The table's database.",
     "table.name": "The table's name.",
-    "table.branch": "A branch of the table to write, which `stream-app branch create` has made; "
-    "absent: the main branch.",
+    "table.branch": "A branch to write, made by `stream-app branch create`; absent: the main one.",
     "table.columns": "`name TYPE [NOT NULL]`, comma separated, as in SQL; also "
     "[nested types](schemas.md#nested-columns).",
     "table.primary-keys": "Columns that identify a row; they become NOT NULL. Absent: an append "

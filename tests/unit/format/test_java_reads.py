@@ -20,7 +20,7 @@ from stream_app.format.avro.manifest_avro import (
 from stream_app.format.binary_row import serialize_arrow_row, serialize_row
 from stream_app.format.bucket_hash import bucket_of
 from stream_app.format.column_stats import FooterStats, key_stats, value_stats
-from stream_app.format.key_value_parquet import parquet_writer
+from stream_app.format.data_files.parquet_writer import parquet_writer
 from stream_app.format.partition_path import partition_path
 from stream_app.format.schema_json import decode_schema, encode_schema
 from stream_app.format.snapshot_json import encode_snapshot

@@ -23,7 +23,8 @@ from stream_app.format.avro.manifest_avro import (
 from stream_app.format.binary_row import deserialize_row, serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of
 from stream_app.format.column_stats import FooterStats, key_stats, value_stats
-from stream_app.format.key_value_parquet import conformed_batch, parquet_writer
+from stream_app.format.data_files.file_batches import conformed_batch
+from stream_app.format.data_files.parquet_writer import parquet_writer
 from stream_app.format.partition_path import partition_path
 from stream_app.format.schema_json import decode_schema, encode_schema
 from stream_app.format.snapshot_json import decode_snapshot, encode_snapshot

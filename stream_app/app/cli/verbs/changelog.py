@@ -17,7 +17,7 @@ from stream_app.app.cli.output.row_output import with_constant, write_jsonl, wri
 from stream_app.app.cli.verbs.read import columns_of
 from stream_app.app.source.kafka_output import KafkaOutput
 from stream_app.errors import UsageError
-from stream_app.planning.read.stream_step import StartMode, StreamStart, stream_start
+from stream_app.planning.read.stream_start import StartMode, StreamStart, stream_start
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import (
     ChangelogBatch,

@@ -32,6 +32,8 @@ EPILOG = (
     "examples:\n"
     "  stream-app ingest --conf conf/orders.toml\n"
     "  stream-app ingest --conf conf/orders.toml --set stream.trigger=availableNow\n"
+    "  stream-app ingest --conf conf/orders.toml --snapshot-from "
+    "'jdbc:postgresql://db:5432/shop?user=me'\n"
     "  stream-app ingest --conf conf/orders.toml --print   "
     "# the spark-submit command, to run it elsewhere"
 )
@@ -43,6 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--print", action="store_true", help="print the spark-submit command instead of running it"
     )
+    parser.add_argument(
+        "--snapshot-from",
+        metavar="URL",
+        help="read the rows of a database first, jdbc:postgresql://… or jdbc:mysql://…: sets "
+        "source.snapshot-from",
+    )
 
 
 def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come back
@@ -51,6 +59,8 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
     Raises:
         UsageError: the configuration is wrong.
     """
+    if args.snapshot_from is not None:
+        args.set.append(f"source.snapshot-from={args.snapshot_from}")
     config = load_config(args.conf, args.set, os.environ)
     check_spark(installed_spark_version())
     command = ingest_command(config, args)

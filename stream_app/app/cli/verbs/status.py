@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Iterator
 
 import orjson
 
@@ -20,12 +21,14 @@ from stream_app.app.ops.inspect.job_status import (
     TableStatus,
     in_short,
 )
+from stream_app.app.ops.load.first_load import load_progress
 from stream_app.app.source.preflight import source_ends
 from stream_app.app.tables.job_folders import checkpoint_of, not_begun
 from stream_app.app.text.listing import Listing
 from stream_app.clock import SystemClock
 from stream_app.errors import FAILED
 from stream_app.spark.ingest.job_state import read_state
+from stream_app.spark.job_folder import Folder
 
 _TROUBLES = (HELD, MISSING, UNREADABLE, REFUSED)
 
@@ -91,10 +94,8 @@ def run(args: argparse.Namespace) -> int:
         rows = [row for row in rows if row.table == args.table]
     whole = Listing(TableStatus, rows)
     shown = Listing(TableStatus, [in_short(row) for row in rows])
-    if not is_there:
-        print(not_begun(config.stream.checkpoint), file=sys.stderr)
-    elif not rows:
-        print("the job has met no table yet", file=sys.stderr)
+    for line in _remarks(config.stream.checkpoint, checkpoint, is_empty=not rows):
+        print(line, file=sys.stderr)
     if config.tables.share is not None and not args.json:
         print(f"{config.tables.name}: tables of other shares are other jobs'")
     for line in whole.json_lines() if args.json else shown.lines():
@@ -106,3 +107,12 @@ def run(args: argparse.Namespace) -> int:
         if row.reason is not None:
             print(f"\n{row.reason}")
     return FAILED if not is_there or any(row.state in _TROUBLES for row in rows) else 0
+
+
+def _remarks(location: str, checkpoint: Folder, *, is_empty: bool) -> Iterator[str]:
+    """What is to say of the job beside its tables."""
+    if read_state(checkpoint) is None:
+        yield not_begun(location)
+    elif is_empty:
+        yield "the job has met no table yet"
+    yield from load_progress(checkpoint)

@@ -42,12 +42,7 @@ class DatabaseSums:
     @property
     def label(self) -> str:
         """The table, and the position of the database's log."""
-        position = "an unknown position"
-        for query in self._dialect.positions:
-            with suppress(SourceError):  # another kind of server, or one that refuses this user
-                [(position,)] = self._ask(query)
-                break
-        return f"{self.url} {self.relation}, at {position}"
+        return f"{self.url} {self.relation}, at {log_position(self.url)}"
 
     def total(self) -> RowSum | None:
         """None: only a statement tells it."""
@@ -92,11 +87,10 @@ def database_sums(
     """
     dialect = dialect_of(url.driver)
     with opened_database(url) as connection:
-        owner, name, types = source_types(connection, url, relation)
-        enums = {row[0] for row in _answers(connection, dialect.enums)} if dialect.enums else set()
+        owner, name, kinds = source_kinds(connection, url, relation)
     columns = {}
     for position, field in enumerate(schema.fields):
-        kind = "enum" if types.get(field.name) in enums else types.get(field.name)
+        kind = kinds.get(field.name)
         text = None if kind is None else dialect.value_text(field.name, kind, field.data_type)
         if text is None:
             left_out.append(f"{field.name} ({kind or 'not there'})")
@@ -117,6 +111,28 @@ def database_sums(
         columns=tuple(columns),
         hashes=hashes,
     )
+
+
+def source_kinds(connection: Any, url: JdbcUrl, table: str) -> tuple[str, str, Mapping[str, str]]:
+    """As `source_types`, and ``enum`` stands for each enum of PostgreSQL.
+
+    Raises:
+        UsageError: there is no such table.
+    """
+    owner, name, types = source_types(connection, url, table)
+    query = dialect_of(url.driver).enums
+    enums = {row[0] for row in _answers(connection, query)} if query else set()
+    return owner, name, {at: "enum" if kind in enums else kind for at, kind in types.items()}
+
+
+def log_position(url: JdbcUrl) -> str:
+    """The newest position of a database's log, for people."""
+    for query in dialect_of(url.driver).positions:
+        # Another kind of server, or one that refuses this user.
+        with suppress(SourceError), opened_database(url) as connection:
+            [(position,)] = _answers(connection, query)
+            return str(position)
+    return "an unknown position"
 
 
 def _answers(connection: Any, query: str, settings: Iterable[str] = ()) -> list[Any]:

@@ -23,7 +23,7 @@ from stream_app.model.schema.data_type import (
 
 _PIECES_MAX = 50
 """PostgreSQL takes 100 arguments in a call."""
-_TEXT, _BYTES, _INTEGER = TypeRoot.VARCHAR, TypeRoot.VARBINARY, TypeRoot.BIGINT
+TEXT, BYTES, INTEGER = TypeRoot.VARCHAR, TypeRoot.VARBINARY, TypeRoot.BIGINT
 
 Expressions = Mapping[tuple[TypeRoot, str], str]
 """The text of a value, by the table's family of types and the database's type.
@@ -70,12 +70,7 @@ class SumDialect:
 
     def value_text(self, column: str, source_type: str, data_type: DataType) -> str | None:
         """The expression of a column's text; None: the database cannot make it."""
-        if data_type.root in TIMESTAMP_ROOTS and data_type.precision > MICROSECONDS:
-            return None
-        kind = parse_type_text(source_type).name.lower()
-        for word in (" unsigned", " zerofill"):
-            kind = kind.replace(word, "")
-        expression = self.expressions.get((_family(data_type), kind))
+        expression = expression_of(self.expressions, source_type, data_type)
         if expression is None:
             return None
         return expression.format(c=self.name(column), zeros="0" * data_type.scale)
@@ -99,6 +94,21 @@ class SumDialect:
         return f"select k, r from ({hashes}) h where substr(g, 1, 3) in ({digits})"
 
 
+def expression_of(expressions: Expressions, source_type: str, data_type: DataType) -> str | None:
+    """The expression for a column of these types; None: there is none."""
+    if data_type.root in TIMESTAMP_ROOTS and data_type.precision > MICROSECONDS:
+        return None
+    return expressions.get((_family(data_type), kind_name(source_type)))
+
+
+def kind_name(source_type: str) -> str:
+    """A type of a database without its lengths, in lower case."""
+    kind = parse_type_text(source_type).name.lower()
+    for word in (" unsigned", " zerofill"):
+        kind = kind.replace(word, "")
+    return kind
+
+
 def dialect_of(driver: Driver) -> SumDialect:
     """The dialect of a database."""
     return _POSTGRES if driver is POSTGRESQL else _MYSQL
@@ -106,9 +116,9 @@ def dialect_of(driver: Driver) -> SumDialect:
 
 def _family(data_type: DataType) -> TypeRoot:
     for roots, family in (
-        (INTEGER_ROOTS, _INTEGER),
-        (STRING_ROOTS, _TEXT),
-        (BINARY_ROOTS, _BYTES),
+        (INTEGER_ROOTS, INTEGER),
+        (STRING_ROOTS, TEXT),
+        (BINARY_ROOTS, BYTES),
         (TIMESTAMP_ROOTS, TypeRoot.TIMESTAMP),
     ):
         if data_type.root in roots:
@@ -128,44 +138,45 @@ def _mysql_row(columns: Sequence[SummedColumn]) -> str:
     return "concat({}, '')".format(", ".join(f"ifnull({text}, '')" for text in texts))
 
 
-def _all(root: TypeRoot, kinds: Iterable[str], expression: str) -> Expressions:
+def of_kinds(root: TypeRoot, kinds: Iterable[str], expression: str) -> Expressions:
+    """The same expression for several types of the database."""
     return {(root, kind): expression for kind in kinds}
 
 
-_POSTGRES_MICROS = "round(extract(epoch from {c}) * 1000000)::bigint::text"
+POSTGRES_MICROS = "round(extract(epoch from {c}) * 1000000)::bigint::text"
 _POSTGRES_TEXT = "octet_length(convert_to({c}::text, 'UTF8')) || ':' || {c}::text"
 _POSTGRES_PADDED = (  # a cast would cut the padding off
     "case when {c} is not null then "
     "octet_length(convert_to(format('%s', {c}), 'UTF8')) || ':' || format('%s', {c}) end"
 )
-_POSTGRES_TIMES = ("time without time zone", "time")
+POSTGRES_TIMES = ("time without time zone", "time")
 _POSTGRES = SumDialect(
     quote='"',
     expressions={
         (TypeRoot.BOOLEAN, "boolean"): "{c}::int::text",
         (TypeRoot.BOOLEAN, "bit"): "{c}::text",
-        **_all(_INTEGER, ("smallint", "integer", "bigint", "oid"), "{c}::text"),
-        **_all(_INTEGER, _POSTGRES_TIMES, _POSTGRES_MICROS),
+        **of_kinds(INTEGER, ("smallint", "integer", "bigint", "oid"), "{c}::text"),
+        **of_kinds(INTEGER, POSTGRES_TIMES, POSTGRES_MICROS),
         (TypeRoot.DECIMAL, "numeric"): "round({c} * 1{zeros}::numeric)::text",
         (TypeRoot.FLOAT, "real"): "encode(float4send({c}), 'hex')",
         (TypeRoot.DOUBLE, "double precision"): "encode(float8send({c}), 'hex')",
-        **_all(
-            _TEXT,
+        **of_kinds(
+            TEXT,
             ("text", "character varying", "uuid", "json", "jsonb", "citext", "enum"),
             _POSTGRES_TEXT,
         ),
-        (_TEXT, "character"): _POSTGRES_PADDED,
-        (_BYTES, "bytea"): "encode({c}, 'hex')",
+        (TEXT, "character"): _POSTGRES_PADDED,
+        (BYTES, "bytea"): "encode({c}, 'hex')",
         (TypeRoot.DATE, "date"): "({c} - date '1970-01-01')::text",
-        **_all(
+        **of_kinds(
             TypeRoot.TIME,
-            _POSTGRES_TIMES,
+            POSTGRES_TIMES,
             "trunc(extract(epoch from {c}) * 1000)::bigint::text",
         ),
-        **_all(
+        **of_kinds(
             TypeRoot.TIMESTAMP,
             ("timestamp without time zone", "timestamp with time zone"),
-            _POSTGRES_MICROS,
+            POSTGRES_MICROS,
         ),
     },
     row=_postgres_row,
@@ -174,7 +185,7 @@ _POSTGRES = SumDialect(
     positions=("select pg_current_wal_lsn()::text", "select pg_last_wal_replay_lsn()::text"),
     enums="select format_type(oid, null) from pg_type where typtype = 'e'",
 )
-_MYSQL_MICROS = (
+MYSQL_MICROS = (
     "if({c} < '00:00:00', -1, 1) * "
     "((hour({c}) * 3600 + minute({c}) * 60 + second({c})) * 1000000 + microsecond({c}))"
 )
@@ -182,35 +193,35 @@ _MYSQL_TEXT = "concat(octet_length(convert({c} using utf8mb4)), ':', convert({c}
 _MYSQL = SumDialect(
     quote="`",
     expressions={
-        **_all(
+        **of_kinds(
             TypeRoot.BOOLEAN,
             ("tinyint", "bit", "boolean"),
             "case when {c} <> 0 then '1' when {c} = 0 then '0' end",
         ),
-        **_all(
-            _INTEGER,
+        **of_kinds(
+            INTEGER,
             ("tinyint", "smallint", "mediumint", "int", "bigint", "year"),
             "cast({c} as char)",
         ),
-        (_INTEGER, "time"): f"cast({_MYSQL_MICROS} as char)",
-        **_all(
+        (INTEGER, "time"): f"cast({MYSQL_MICROS} as char)",
+        **of_kinds(
             TypeRoot.DECIMAL,
             ("decimal", "bigint"),
             "cast(cast({c} * 1{zeros} as decimal(65, 0)) as char)",
         ),
-        **_all(
-            _TEXT,
+        **of_kinds(
+            TEXT,
             ("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"),
             _MYSQL_TEXT,
         ),
-        **_all(
-            _BYTES,
+        **of_kinds(
+            BYTES,
             ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"),
             "lower(hex({c}))",
         ),
         (TypeRoot.DATE, "date"): "cast(datediff({c}, '1970-01-01') as char)",
-        (TypeRoot.TIME, "time"): f"cast(({_MYSQL_MICROS}) div 1000 as char)",
-        **_all(
+        (TypeRoot.TIME, "time"): f"cast(({MYSQL_MICROS}) div 1000 as char)",
+        **of_kinds(
             TypeRoot.TIMESTAMP,
             ("datetime", "timestamp"),
             "cast(timestampdiff(microsecond, '1970-01-01', {c}) as char)",

@@ -8,7 +8,7 @@ import pytest
 
 from stream_app.app.cli.verbs.changelog import check_start, start_of
 from stream_app.errors import UsageError
-from stream_app.planning.read.stream_step import StartMode, StreamStart
+from stream_app.planning.read.stream_start import StartMode, StreamStart
 from tests.support.tables.small_table import small_table
 
 

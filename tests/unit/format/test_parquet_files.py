@@ -12,12 +12,9 @@ import pytest
 from stream_app.errors import CorruptFileError
 from stream_app.format.arrow_schema import arrow_schema, key_value_file_schema
 from stream_app.format.column_stats import FooterStats, value_stats
-from stream_app.format.key_value_parquet import (
-    BATCH_BYTES,
-    check_footer,
-    conformed_batch,
-    parquet_writer,
-)
+from stream_app.format.data_files.file_batches import BATCH_BYTES, conformed_batch
+from stream_app.format.data_files.parquet_reader import check_footer
+from stream_app.format.data_files.parquet_writer import parquet_writer
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema

@@ -1,0 +1,228 @@
+"""Writes the SQL by which a database makes messages of its rows, for PostgreSQL, MariaDB and MySQL.
+
+Pure. A message is one of Debezium's first read (op r) in the settings of `LOAD_OPTIONS`. So a value
+becomes what Debezium's would. A column whose types have no expression here cannot be loaded.
+
+Source: Debezium documentation, "Data type mappings" of the PostgreSQL, MySQL and MariaDB
+connectors, for `decimal.handling.mode` = string, `time.precision.mode` = microseconds and
+`binary.handling.mode` = hex.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from stream_app.app.ops.check.sql_texts import (
+    BYTES,
+    INTEGER,
+    MYSQL_MICROS,
+    POSTGRES_MICROS,
+    POSTGRES_TIMES,
+    TEXT,
+    Expressions,
+    dialect_of,
+    expression_of,
+    kind_name,
+    of_kinds,
+)
+from stream_app.jdbc import POSTGRESQL, Driver
+from stream_app.model.schema.data_type import DataType, TypeRoot
+from stream_app.spark.load.database_rows import RowQuery
+
+LOAD_FORMAT = "debezium-json"
+LOAD_OPTIONS: Mapping[str, str] = {
+    "decimal.handling.mode": "string",
+    "time.precision.mode": "microseconds",
+    "binary.handling.mode": "hex",
+}
+"""The settings of a connector that would write the messages as the database does here."""
+_POSTGRES: Expressions = {
+    (TypeRoot.BOOLEAN, "boolean"): "{c}",
+    **of_kinds(INTEGER, ("smallint", "integer", "bigint", "oid"), "{c}"),
+    **of_kinds(INTEGER, POSTGRES_TIMES, POSTGRES_MICROS.removesuffix("::text")),
+    (TypeRoot.DECIMAL, "numeric"): "{c}::text",
+    (TypeRoot.FLOAT, "real"): "{c}",
+    (TypeRoot.DOUBLE, "double precision"): "{c}",
+    **of_kinds(TEXT, ("text", "character varying", "character", "citext"), "{c}"),
+    **of_kinds(TEXT, ("uuid", "json", "jsonb", "enum"), "{c}::text"),
+    (BYTES, "bytea"): "encode({c}, 'hex')",
+    (TypeRoot.DATE, "date"): "({c} - date '1970-01-01')",
+    **of_kinds(TypeRoot.TIME, POSTGRES_TIMES, POSTGRES_MICROS.removesuffix("::text")),
+    **of_kinds(
+        TypeRoot.TIMESTAMP,
+        ("timestamp without time zone", "timestamp with time zone"),
+        POSTGRES_MICROS.removesuffix("::text"),
+    ),
+}
+"""The value of a column for PostgreSQL's own JSON."""
+_QUOTED = "json_quote(convert({c} using utf8mb4))"
+_MYSQL: Expressions = {
+    **of_kinds(TypeRoot.BOOLEAN, ("tinyint", "boolean", "bit"), "if({c} <> 0, 1, 0)"),
+    **of_kinds(INTEGER, ("tinyint", "smallint", "mediumint", "int", "bigint", "year"), "{c}"),
+    (INTEGER, "time"): MYSQL_MICROS,
+    **of_kinds(TypeRoot.DECIMAL, ("decimal", "bigint"), "concat('\"', {c}, '\"')"),
+    # FLOAT alone would be written with six digits.
+    (TypeRoot.FLOAT, "float"): "({c} + 0e0)",
+    (TypeRoot.DOUBLE, "double"): "{c}",
+    **of_kinds(TEXT, ("char", "varchar", "tinytext", "text", "mediumtext", "longtext"), _QUOTED),
+    **of_kinds(TEXT, ("enum", "set"), _QUOTED),
+    **of_kinds(
+        BYTES,
+        ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"),
+        "concat('\"', hex({c}), '\"')",
+    ),
+    (TypeRoot.DATE, "date"): "datediff({c}, '1970-01-01')",
+    (TypeRoot.TIME, "time"): MYSQL_MICROS,
+    **of_kinds(
+        TypeRoot.TIMESTAMP,
+        ("datetime", "timestamp"),
+        "timestampdiff(microsecond, '1970-01-01', {c})",
+    ),
+}
+"""The JSON text of a column."""
+_TABLE, _ROW = "stream_app_table", "stream_app_row"
+_ORDERED_NUMBERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
+_ORDERED_TEXTS = ("decimal", "char", "varchar", "date", "datetime", "timestamp")
+"""Types of MySQL that a literal is compared with in the order of the index; no enum is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedRelation:
+    """A table of a database that is loaded.
+
+    Attributes:
+        schema: of PostgreSQL; the database of MySQL.
+        kinds: the type of each column, as the database spells it.
+        columns: the loaded columns, with the types that their values get.
+        keys: the columns of its primary key; none: it cannot be cut into parts.
+    """
+
+    driver: Driver
+    database: str
+    schema: str
+    name: str
+    kinds: Mapping[str, str]
+    columns: Mapping[str, DataType]
+    keys: Sequence[str]
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+    @property
+    def unloadable(self) -> Sequence[str]:
+        """The columns whose values the database cannot write as Debezium would."""
+        return [
+            f"{name} ({self.kinds[name]} as {data_type})"
+            for name, data_type in self.columns.items()
+            if expression_of(self._expressions, self.kinds[name], data_type) is None
+        ]
+
+    def row_query(self, now_ms: int) -> RowQuery:
+        """The query of its rows as messages.
+
+        Args:
+            now_ms: the time that the messages name.
+        """
+        message = self._postgres_message if self.driver is POSTGRESQL else self._mysql_message
+        relation = f"{self._sql_name} {_TABLE}"
+        if self.driver is POSTGRESQL:
+            values = self._values().items()
+            row = ", ".join(f"{value} as {self._quoted(name)}" for name, value in values)
+            relation += f" cross join lateral (select {row}) {_ROW}"
+        return RowQuery(
+            message=_doubled(message(self._tail(now_ms))),
+            relation=_doubled(relation),
+            keys=[_doubled(self._column(name)) for name in self._cut_keys],
+            literals=[self._literal(name) for name in self._cut_keys],
+        )
+
+    def bounds_query(self, rows: int) -> str | None:
+        """The query of every so many'th key, in order; None: the table is one part."""
+        if not self._cut_keys:
+            return None
+        names = ", ".join(self._quoted(name) for name in self._cut_keys)
+        texts = ", ".join(self._key_text(name) for name in self._cut_keys)
+        numbered = f"select {names}, row_number() over (order by {names}) as {_ROW}"
+        return (
+            f"select {texts} from ({numbered} from {self._sql_name}) numbered "
+            f"where {_ROW} % {rows} = 0 order by {_ROW}"
+        )
+
+    @property
+    def _cut_keys(self) -> Sequence[str]:
+        """The columns by which the rows are cut into parts."""
+        if self.driver is POSTGRESQL:
+            return self.keys
+        ordered = _ORDERED_NUMBERS + _ORDERED_TEXTS
+        return self.keys if all(kind_name(self.kinds[key]) in ordered for key in self.keys) else ()
+
+    def _key_text(self, name: str) -> str:
+        column = self._quoted(name)
+        if self.driver is POSTGRESQL:
+            return f"{column}::text"
+        is_number = kind_name(self.kinds[name]) in _ORDERED_NUMBERS
+        return column if is_number else f"cast({column} as char)"
+
+    def _literal(self, name: str) -> str:
+        if self.driver is not POSTGRESQL:
+            return "%s"
+        # An enum's own name is not known here, and PostgreSQL finds it by the column.
+        kind = self.kinds[name]
+        return "%s" if kind == "enum" else f"%s::{_doubled(kind)}"
+
+    @property
+    def _expressions(self) -> Expressions:
+        return _POSTGRES if self.driver is POSTGRESQL else _MYSQL
+
+    def _values(self) -> Mapping[str, str]:
+        values = {}
+        for name, data_type in self.columns.items():
+            expression = expression_of(self._expressions, self.kinds[name], data_type)
+            assert expression is not None, "`unloadable` has refused it"
+            values[name] = expression.format(c=self._column(name))
+        return values
+
+    def _tail(self, now_ms: int) -> str:
+        place = {"db": self.database, "schema": self.schema, "table": self.name}
+        if self.driver is not POSTGRESQL:
+            place = {"db": self.schema, "table": self.name}
+        source = {"connector": self.driver.name, "ts_ms": now_ms, "snapshot": "true", **place}
+        end = {"source": source, "op": "r", "ts_ms": now_ms, "transaction": None}
+        return f",{json.dumps(end, ensure_ascii=False, separators=(',', ':'))[1:]}"
+
+    def _postgres_message(self, tail: str) -> str:
+        head = '{"before":null,"after":'
+        return f"'{head}' || row_to_json({_ROW})::text || {self._text(tail)}"
+
+    def _mysql_message(self, tail: str) -> str:
+        pieces, separator = [], '{"before":null,"after":{'
+        for name, value in self._values().items():
+            # A value that the server cannot make is NULL, which must not pass for the column's.
+            text = f"if({self._column(name)} is null, 'null', {value})"
+            pieces += [self._text(f"{separator}{json.dumps(name)}:"), text]
+            separator = ","
+        pieces.append(self._text(f"}}{tail}"))
+        return f"cast(concat({', '.join(pieces)}) as binary)"
+
+    @property
+    def _sql_name(self) -> str:
+        return dialect_of(self.driver).name(self.schema, self.name)
+
+    def _text(self, text: str) -> str:
+        """A text as it stands in a statement; MySQL alone escapes by a backslash."""
+        if self.driver is not POSTGRESQL:
+            text = text.replace("\\", "\\\\")
+        return "'{}'".format(text.replace("'", "''"))
+
+    def _column(self, name: str) -> str:
+        return f"{_TABLE}.{self._quoted(name)}"
+
+    def _quoted(self, name: str) -> str:
+        return dialect_of(self.driver).name(name)
+
+
+def _doubled(sql: str) -> str:
+    """SQL for a statement with parameters."""
+    return sql.replace("%", "%%")

@@ -1,0 +1,83 @@
+"""Batches of rows that come from data files of any format, and the errors of damaged files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from stream_app.errors import CorruptFileError
+
+BATCH_BYTES = 4 << 20
+"""Arrow bytes of a batch that is read, about; a merge holds a few of each run."""
+_BATCH_ROWS_MIN = 128
+COMPLAINTS = (
+    pa.ArrowInvalid,
+    pa.ArrowNotImplementedError,
+    pa.ArrowTypeError,
+    pa.ArrowKeyError,
+    pa.ArrowIndexError,
+    UnicodeDecodeError,
+    OSError,
+)
+"""The errors with which Arrow answers bytes that are not what they should be."""
+
+
+def rows_of_a_batch(row_bytes: float, batch_rows: int) -> int:
+    """The rows of a batch: `batch_rows` at most, and about `BATCH_BYTES`."""
+    return max(_BATCH_ROWS_MIN, min(batch_rows, int(BATCH_BYTES // max(1, row_bytes))))
+
+
+def batch_pieces(rows: pa.RecordBatch, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    """Cut a batch into smaller ones, of `batch_rows` rows and about `BATCH_BYTES` at most."""
+    row_bytes = rows.nbytes / max(1, rows.num_rows)
+    step = rows_of_a_batch(row_bytes, batch_rows)
+    for begin in range(0, rows.num_rows, step):
+        yield rows.slice(begin, step)
+
+
+def damaged_file_error(what: str) -> CorruptFileError:
+    """The error of a damaged file; the caller adds the path."""
+    return CorruptFileError(
+        what, fix="restore the file from a backup, or roll the table back to a tag"
+    )
+
+
+def printable_error(error: Exception) -> str:
+    """An error's text in one line; Arrow quotes bytes of the file."""
+    return " ".join("".join(c if c.isprintable() else " " for c in str(error)).split())
+
+
+def conformed_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with the names and types of `schema`, column by column in order.
+
+    Columns that fit are not copied. Files differ in three ways. INT96 timestamps come in
+    nanoseconds and without a zone. Beside INT96, older versions of stream_app stored other
+    timestamps as plain numbers. Other writers may use other string types.
+
+    Raises:
+        CorruptFileError: another number of columns, or a value that the wanted type cannot hold.
+    """
+    if batch.schema.equals(schema):
+        return batch
+    if batch.num_columns != len(schema):
+        raise damaged_file_error(
+            f"a data file has {batch.num_columns} columns instead of {len(schema)}"
+        )
+    return pa.RecordBatch.from_arrays(
+        [
+            column if column.type == field.type else _cast(column, field)
+            for column, field in zip(batch.columns, schema, strict=True)
+        ],
+        schema=schema,
+    )
+
+
+def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
+    try:
+        return column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise damaged_file_error(
+            f"column {field.name!r}, stored as {column.type}, cannot be read as {field.type}: "
+            f"{printable_error(error)}"
+        ) from error

@@ -1,0 +1,138 @@
+"""Writes data files as Parquet that Paimon's Java readers understand.
+
+`arrow_schema.key_value_file_schema` defines the columns of a file with a key.
+
+Source: Paimon `format/parquet/ParquetSchemaConverter.java`, `ParquetFileFormat.java`.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from stream_app.format.parquet_footer import HeldBackFooter, footer_of, schema_elements
+from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.table_options import FILE_COMPRESSION, FILE_COMPRESSION_ZSTD_LEVEL
+
+_CODECS = {
+    "zstd": "zstd",
+    "none": "none",
+    "uncompressed": "none",
+    "gzip": "gzip",
+    "lz4": "lz4",
+    "snappy": "snappy",
+}
+_PAGE_BYTES = 1 << 20
+
+
+def parquet_writer(
+    sink: BinaryIO | pa.NativeFile, schema: pa.Schema, options: CoreOptions
+) -> pq.ParquetWriter:
+    """A writer of one data file; the caller decides on row groups and closes it."""
+    int96 = any(_is_timestamp(field.type, "ns") for field in schema)
+    codec = _CODECS[options[FILE_COMPRESSION].lower()]
+    writer_class = _Int96Writer if int96 else pq.ParquetWriter
+    return writer_class(
+        sink,
+        schema,
+        version="2.6",
+        data_page_version="1.0",
+        data_page_size=_PAGE_BYTES,
+        compression=codec,
+        compression_level=options[FILE_COMPRESSION_ZSTD_LEVEL] if codec == "zstd" else None,
+        use_dictionary=_dictionary_columns(schema),
+        column_encoding=_encodings(schema),
+        # Statistics feed the manifest; see column_stats.
+        write_statistics=True,
+        # DECIMAL(p ≤ 18) as INT32 or INT64, as Java writes them.
+        store_decimal_as_integer=True,
+        # Java knows TIMESTAMP(7..9) as INT96 only.
+        use_deprecated_int96_timestamps=int96,
+        # No Arrow schema in the footer: the file's own types say everything, to every reader.
+        store_schema=False,
+        # As in Java's default; otherwise a flipped bit in a page may give a wrong value.
+        write_page_checksum=True,
+    )
+
+
+def _dictionary_columns(schema: pa.Schema) -> list[str] | bool:
+    """Texts and row kinds, which repeat; numbers are smaller and faster without a dictionary."""
+    repeating = [
+        field.name
+        for field in schema
+        if pa.types.is_string(field.type)
+        or pa.types.is_binary(field.type)
+        or pa.types.is_int8(field.type)
+        or pa.types.is_int16(field.type)
+    ]
+    return repeating or False
+
+
+def _encodings(schema: pa.Schema) -> dict[str, str]:
+    """The columns to store as differences: keys, sequence numbers and times become a tenth smaller.
+
+    Java reads DELTA_BINARY_PACKED, but no BYTE_STREAM_SPLIT.
+    """
+    return {
+        field.name: "DELTA_BINARY_PACKED"
+        for field in schema
+        if pa.types.is_int32(field.type)
+        or pa.types.is_int64(field.type)
+        or pa.types.is_date32(field.type)
+        or pa.types.is_time32(field.type)
+        or (pa.types.is_timestamp(field.type) and field.type.unit != "ns")
+    }
+
+
+def _is_timestamp(data_type: pa.DataType, unit: str) -> bool:
+    return bool(pa.types.is_timestamp(data_type) and data_type.unit == unit)
+
+
+class _Int96Writer(pq.ParquetWriter):  # type: ignore[misc]
+    """Stores timestamps as Java does: fine ones as INT96, coarse ones as INT64 of their unit.
+
+    pyarrow makes INT96 of all timestamps of a file or of none. So the coarse ones are written as
+    plain INT64, and the footer gets the descriptions that they have in a file without INT96.
+    """
+
+    def __init__(self, sink: BinaryIO | pa.NativeFile, schema: pa.Schema, **settings: Any) -> None:
+        self._stored_schema = pa.schema([_stored_field(field) for field in schema])
+        self._sink = HeldBackFooter(sink)
+        self._columns = described_columns(schema)
+        super().__init__(self._sink, self._stored_schema, **settings)
+
+    def write_table(self, table: pa.Table, *args: Any, **kwargs: Any) -> None:
+        super().write_table(table.cast(self._stored_schema), *args, **kwargs)
+
+    def write_batch(self, batch: pa.RecordBatch, *args: Any, **kwargs: Any) -> None:
+        self.write_table(pa.Table.from_batches([batch]), *args, **kwargs)
+
+    def close(self) -> None:
+        if not self.is_open:
+            return
+        self._sink.hold_back()
+        super().close()
+        self._sink.release(self._columns)
+
+
+def _stored_field(field: pa.Field) -> pa.Field:
+    if pa.types.is_timestamp(field.type) and field.type.unit != "ns":
+        return field.with_type(pa.int64())
+    return field
+
+
+def described_columns(schema: pa.Schema) -> dict[int, bytes]:
+    """Column position → Parquet's description of coarse timestamps, if no column has fine ones."""
+    places = [
+        place
+        for place, field in enumerate(schema)
+        if pa.types.is_timestamp(field.type) and field.type.unit != "ns"
+    ]
+    sink = io.BytesIO()
+    coarse = pa.schema([schema.field(place) for place in places])
+    pq.write_metadata(coarse, sink, version="2.6", store_schema=False)
+    elements = schema_elements(footer_of(sink.getvalue()))
+    return dict(zip(places, (elements.parts[1:]), strict=True))

@@ -1,0 +1,88 @@
+"""Decides whether files of a writer's schema still fit a table whose schema has changed.
+
+Called by `table.commit.commit_conflicts`, and by `table.job.table_job` before it takes a newer
+schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+from stream_app.errors import UnsupportedTableError
+from stream_app.model.options.core_options import OPTIONS, check_writable
+from stream_app.model.schema.table_schema import TableSchema, existing_problems
+from stream_app.model.schema.tables_own_options import ENDING_OPTIONS, option_differences
+from stream_app.model.schema.type_widening import keeps_values
+from stream_app.model.snapshot import Snapshot
+
+_MAY_CHANGE = frozenset({"bucket"})
+"""Options that may change: partitions record their bucket count, which a commit checks."""
+
+
+def schema_conflict(ours: TableSchema, newest: TableSchema) -> str | None:
+    """The reason why files of this writer's schema must not be committed; None if they may."""
+    problem = adoption_conflict(ours, newest)
+    if problem is not None:
+        return problem
+    of_today = {column.field_id: column for column in newest.fields}
+    for column in ours.fields:
+        now = of_today.get(column.field_id, column)
+        if not keeps_values(column.data_type, now.data_type, by_ids=True):
+            was, is_now = (column_type.data_type.as_nullable() for column_type in (column, now))
+            return f"column {now.name!r} was {was} and is {is_now}"
+    return None
+
+
+def adoption_conflict(
+    ours: TableSchema, newest: TableSchema, configured: Mapping[str, str] | None = None
+) -> str | None:
+    """The reason why a job of our schema cannot continue with the newest one; None when it can.
+
+    Args:
+        configured: options of the job's configuration.
+    """
+    for what, old, new in (
+        ("primary", ours.primary_keys, newest.primary_keys),
+        ("partition", ours.partition_keys, newest.partition_keys),
+    ):
+        if old != new:
+            return f"the {what} keys were ({', '.join(old)}) and are ({', '.join(new)})"
+    if ours.kind != newest.kind:
+        was, is_now = ours.kind.bucket_mode, newest.kind.bucket_mode
+        return f"its rows found their buckets {was}, and find them {is_now}"
+    for key in ENDING_OPTIONS:
+        values = [OPTIONS[key].read(schema.options) for schema in (ours, newest)]
+        if key not in _MAY_CHANGE and values[0] != values[1]:
+            return f"option {key!r} was {values[0]} and is {values[1]}"
+    differences = option_differences(newest, configured or {})
+    if texts := [
+        str(difference) for difference in differences if difference.key not in _MAY_CHANGE
+    ]:
+        return "; ".join(texts)
+    try:
+        check_writable(newest.options, newest.primary_keys, newest.partition_keys)
+    except UnsupportedTableError as error:
+        return error.what
+    problems = existing_problems(
+        newest.fields, newest.primary_keys, newest.partition_keys, newest.options
+    )
+    return "; ".join(problems) or None
+
+
+def schema_origin(schema: TableSchema, newest_first: Iterable[Snapshot]) -> str:
+    """The time of a schema, and the first user that committed with it; Paimon does not record its
+    author.
+
+    Args:
+        newest_first: the latest commits.
+    """
+    made = datetime.fromtimestamp(schema.time_millis / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    by_it = [snapshot for snapshot in newest_first if snapshot.schema_id >= schema.schema_id]
+    if not by_it:
+        return f"schema {schema.schema_id} was made at {made}, and nobody has committed by it yet"
+    first = by_it[-1]
+    return (
+        f"schema {schema.schema_id} was made at {made}; the first to commit by it was user "
+        f"{first.commit_user}, in snapshot {first.snapshot_id} ({first.commit_kind.value})"
+    )

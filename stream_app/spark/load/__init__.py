@@ -1,0 +1,1 @@
+"""A first load: rows of a database as the first epochs of a job."""

@@ -1,0 +1,185 @@
+"""Reads rows of a database as Arrow batches of messages, in a task.
+
+The database writes each row as the text of a message of Debezium's, of its first read (op r). So a
+row passes the very decoder that later changes pass. PostgreSQL copies the texts out in bulk; MySQL
+and MariaDB stream them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.errors import SourceError
+from stream_app.jdbc import POSTGRESQL, JdbcUrl
+from stream_app.spark.load.load_plan import LoadPart
+
+BATCH_ROWS = 16_384
+_ANSWER_S = 3600
+_FIX = (
+    "see that it runs, that it lets the user read the table, and that no ALTER has removed a "
+    "column; then start the job again: it goes on with this part"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowQuery:
+    """The SQL of a source table's rows as messages.
+
+    Attributes:
+        message: the expression of a row's message.
+        relation: the table's name.
+        keys: expressions of the key's columns.
+        literals: the form of a value of each, with a placeholder.
+    """
+
+    message: str
+    relation: str
+    keys: Sequence[str] = ()
+    literals: Sequence[str] = ()
+
+    def of_part(self, part: LoadPart) -> tuple[str, Sequence[int | str]]:
+        """The query of a part's messages, and its parameters."""
+        conditions, values = [], list[int | str]()
+        if part.after is not None:
+            condition, of_after = self._beyond(part.after)
+            conditions.append(condition)
+            values += of_after
+        if part.until is not None:
+            condition, of_until = self._beyond(part.until)
+            conditions.append(f"not {condition}")
+            values += of_until
+        where = f" where {' and '.join(conditions)}" if conditions else ""
+        return f"select {self.message} from {self.relation}{where}", values
+
+    def _beyond(self, key: Sequence[int | str]) -> tuple[str, list[int | str]]:
+        """The condition that a row's key is greater: in the first column, or in the next ones.
+
+        The bound of the first column alone stands in front, because every database's index takes
+        it.
+        """
+        pairs = list(zip(self.keys, self.literals, strict=True))
+        choices, values = [], list[int | str]()
+        for at, (column, literal) in enumerate(pairs):
+            equal = [f"{name} = {of_name}" for name, of_name in pairs[:at]]
+            choices.append(f"({' and '.join([*equal, f'{column} > {literal}'])})")
+            values += key[: at + 1]
+        first, literal = pairs[0]
+        return f"({first} >= {literal} and ({' or '.join(choices)}))", [key[0], *values]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseRows:
+    """Reads parts of a first load; can be pickled.
+
+    Attributes:
+        queries: path of a table → the query of its rows.
+    """
+
+    url: JdbcUrl
+    queries: Mapping[str, RowQuery]
+
+    def read(self, shares: Iterable[tuple[int, LoadPart]]) -> Iterator[pa.RecordBatch]:
+        """The messages of the parts, in batches of `MESSAGE_SCHEMA`.
+
+        Args:
+            shares: parts with their places in the epoch, which stand for partitions of a topic.
+
+        Raises:
+            UsageError: the driver is not installed.
+            SourceError: the database does not answer, or refuses the query.
+        """
+        for place, part in shares:
+            first = 0
+            with closing(self._values(part)) as batches:
+                for values in batches:
+                    if values.null_count:
+                        raise _unwritable(part)
+                    yield _messages(part, place, first, values)
+                    first += len(values)
+
+    def _values(self, part: LoadPart) -> Any:
+        query, parameters = self.queries[part.table].of_part(part)
+        url = replace(self.url, answer_s=_ANSWER_S)
+        module = url.driver.load()
+        try:
+            with closing(url.driver.open(module, url)) as connection:
+                read = _copied if url.driver == POSTGRESQL else _streamed
+                yield from read(connection, query, parameters)
+        except module.Error as error:
+            raise SourceError(
+                f"the database does not give the rows of {part.relation}: "
+                f"{' '.join(str(error).split())}",
+                where=str(url),
+                fix=_FIX,
+            ) from None
+
+
+def _unwritable(part: LoadPart) -> SourceError:
+    return SourceError(
+        f"the database cannot write a row of {part.relation} as a message: it has a date of zeros, "
+        "or is larger than max_allowed_packet",
+        where=f"keys after {part.after} until {part.until}",
+        fix="correct the row, or raise max_allowed_packet; then start the job again",
+    )
+
+
+def _copied(connection: Any, query: str, parameters: Sequence[object]) -> Iterator[pa.Array]:
+    """The texts of a query of PostgreSQL.
+
+    A JSON text has neither these control characters nor a line's end, so nothing is quoted.
+    """
+    statement = f"copy ({query}) to stdout (format csv, delimiter E'\\x02', quote E'\\x01')"
+    with connection.cursor() as cursor:
+        for setting in ("timezone = 'UTC'", "extra_float_digits = 1"):
+            cursor.execute(f"set {setting}")
+        with cursor.copy(statement, parameters) as lines:
+            chunk = iter(lines)
+            while texts := list(itertools.islice(chunk, BATCH_ROWS)):
+                yield _without_ends(b"".join(texts), len(texts))
+
+
+def _without_ends(lines: bytes, count: int) -> pa.Array:
+    """Lines as values, binary [count], without the line feeds that end them.
+
+    A value and the line feed behind it are two neighbours in memory, of which every second is kept.
+    """
+    ends = np.flatnonzero(np.frombuffer(lines, np.uint8) == ord("\n"))
+    assert len(ends) == count, "a line is a row"
+    bounds = np.zeros(2 * count + 1, np.int64)
+    bounds[1::2], bounds[2::2] = ends, ends + 1
+    both = pa.Array.from_buffers(
+        pa.large_binary(), 2 * count, [None, pa.py_buffer(bounds), pa.py_buffer(lines)]
+    )
+    return both.take(pa.array(np.arange(0, 2 * count, 2))).cast(pa.binary())
+
+
+def _streamed(connection: Any, query: str, parameters: Sequence[object]) -> Iterator[pa.Array]:
+    """The texts of a query of MySQL or MariaDB, which the server sends while they are read."""
+    from pymysql.cursors import SSCursor  # noqa: PLC0415 - an extra, which `Driver.load` has loaded
+
+    with connection.cursor(SSCursor) as cursor:
+        cursor.execute("set time_zone = '+00:00', sql_mode = ''")
+        cursor.execute(query, parameters)
+        while rows := cursor.fetchmany(BATCH_ROWS):
+            yield pa.array([text for (text,) in rows], pa.binary())
+
+
+def _messages(part: LoadPart, place: int, first: int, values: pa.Array) -> pa.RecordBatch:
+    count = len(values)
+    columns = [
+        pa.repeat(part.relation, count),
+        pa.repeat(pa.scalar(place, pa.int32()), count),
+        pa.array(np.arange(first, first + count)),
+        pa.nulls(count, MESSAGE_SCHEMA.field("timestamp").type),
+        pa.nulls(count, pa.binary()),
+        values,
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=MESSAGE_SCHEMA)

@@ -1,0 +1,127 @@
+"""The first epochs of a job are a database's rows; the later ones are the topics'.
+
+Implements `epoch_runner.EpochRunner` in front of the topics' own runner. An epoch's number says
+what it reads, so an epoch that is repeated reads the same part of the database again. Its rows are
+newer then, which is harmless: the topics bring each change since the load began.
+
+The rows are no messages of a topic: no offset and no source table of theirs is noted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from stream_app.cdc.message_format import MessageFormat
+from stream_app.errors import BadRecordsError
+from stream_app.kafka.offset_ranges import OffsetRange
+from stream_app.model.job_epoch import Offsets
+from stream_app.spark.epoch.driver_epochs import DriverEpochs
+from stream_app.spark.epoch.epoch_plan import EpochPlan, MessagePart, TablePlan
+from stream_app.spark.epoch.epoch_runner import EpochOutput, RoutedEpoch, TableOutput
+from stream_app.spark.epoch.share_epochs import ShareEpochs
+from stream_app.spark.load.database_rows import DatabaseRows
+from stream_app.spark.load.load_plan import LoadPart, LoadPlan
+from stream_app.table.file_store_table import FileStoreTable
+
+_LOG = logging.getLogger("stream_app")
+
+
+@dataclass(frozen=True, slots=True)
+class RelationSplitter:
+    """Implements `MessageSplitter`: a part's relation, in place of a topic, names the table.
+
+    Attributes:
+        tables: relation → the table's index.
+    """
+
+    tables: dict[str, int]
+
+    def split(self, messages: pa.RecordBatch) -> Iterator[MessagePart]:
+        """See `MessageSplitter.split`."""
+        yield MessagePart(self.tables[messages.column("topic")[0].as_py()], messages)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadEpochs:
+    """Runs the epochs of a first load, then those of the topics.
+
+    Attributes:
+        topics: runs the other epochs.
+        rows: the reader of the database; asked only for an epoch of the load.
+        format_of: makes the format of the rows for a table.
+    """
+
+    topics: DriverEpochs
+    load: LoadPlan
+    rows: Callable[[], DatabaseRows]
+    format_of: Callable[[FileStoreTable], MessageFormat]
+    overlaps: ClassVar[bool] = True
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session of all epochs."""
+        return self.topics.spark
+
+    def route(self, epoch: int, messages: Sequence[OffsetRange], plan: EpochPlan) -> RoutedEpoch:
+        """See `EpochRunner.route`."""
+        parts = self.load.parts_of(epoch)
+        if not parts:
+            return self.topics.route(epoch, messages, plan)
+        _LOG.info("%s", self.load.progress(epoch))
+        shares = list(enumerate(parts))
+        loader = ShareEpochs(self.spark, self.rows().read)
+        routed = loader.route(epoch, shares, self._of_load(plan, parts))
+
+        def write(ready: EpochPlan) -> EpochOutput:
+            output = routed.write(replace(ready, tables=self._with_formats(ready)))
+            tables = {index: _as_rows(table) for index, table in output.tables.items()}
+            return replace(output, tables=tables)
+
+        return RoutedEpoch(routed.messages, write, routed.tables)
+
+    def between(self, begin: Offsets, end: Offsets) -> Sequence[OffsetRange]:
+        """See `EpochRunner.between`."""
+        return self.topics.between(begin, end)
+
+    def warm_up(self, plan: EpochPlan) -> None:
+        """See `RangeEpochs.warm_up`."""
+        self.topics.warm_up(plan)
+
+    def close(self) -> None:
+        """See `DriverEpochs.close`."""
+        self.topics.close()
+
+    def _of_load(self, plan: EpochPlan, parts: Sequence[LoadPart]) -> EpochPlan:
+        """The plan that decodes the rows of these parts."""
+        places = {one.table.location: index for index, one in plan.tables.items()}
+        splitter = RelationSplitter({part.relation: places[part.table] for part in parts})
+        shape = plan.shape.with_splitter(splitter)
+        return EpochPlan(tables=self._with_formats(plan), shape=shape)
+
+    def _with_formats(self, plan: EpochPlan) -> Mapping[int, TablePlan]:
+        return {
+            index: replace(one, message_format=self.format_of(one.table), packs=[])
+            for index, one in plan.tables.items()
+        }
+
+
+def _as_rows(output: TableOutput) -> TableOutput:
+    """The output without facts of topics; a row that does not fit is the table's failure."""
+    failure = output.failure
+    if output.bad and failure is None:
+        bad = output.bad_records()
+        failure = BadRecordsError(
+            f"{bad.num_rows} rows of the source cannot be stored exactly: "
+            f"{bad.column('reason')[0].as_py()}",
+            where=f"{bad.column('topic')[0].as_py()}: {bad.column('value')[0].as_py()!r:.200}",
+            fix="correct the rows in the source, or let Debezium's own first read bring them, "
+            "without source.snapshot-from",
+        )
+    counts = replace(output.counts, ends={}, tables={}, records={})
+    return replace(output, counts=counts, failure=failure, bad=[])

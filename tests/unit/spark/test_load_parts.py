@@ -1,0 +1,53 @@
+"""The parts of a first load have each row once, and survive in a checkpoint."""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from stream_app.errors import CheckpointError
+from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.spark.job_folder import Folder
+from stream_app.spark.load.database_rows import RowQuery
+from stream_app.spark.load.load_plan import FILE, LoadPart, LoadPlan, read_load, write_load
+
+BOUNDS = [("a", 3), ("b", 1), ("b", 4), ("d", 0)]
+
+
+def parts() -> list[LoadPart]:
+    ends = zip([None, *BOUNDS], [*BOUNDS, None], strict=True)
+    return [
+        LoadPart(table="t", relation="shop.t", after=after, until=until) for after, until in ends
+    ]
+
+
+def test_each_row_is_in_one_part() -> None:
+    """Keys of two columns, in and between the bounds, read by a database."""
+    database = sqlite3.connect(":memory:")
+    database.execute("create table t (a text, k int, primary key (a, k))")
+    rows = list(itertools.product("abcde", range(6)))
+    database.executemany("insert into t values (?, ?)", rows)
+    query = RowQuery(message="a, k", relation="t", keys=("a", "k"), literals=("?", "?"))
+    read = [database.execute(*query.of_part(part)).fetchall() for part in parts()]
+    assert sorted(itertools.chain.from_iterable(read)) == rows
+    assert [max(rows_of_part) for rows_of_part in read] == [*BOUNDS, ("e", 5)]
+
+
+def test_the_plan_is_remembered(tmp_path: Path) -> None:
+    folder = Folder(str(tmp_path), LocalFileIO())
+    assert read_load(folder) is None
+    plan = LoadPlan(source="jdbc:…", position="0/1", epochs=[parts()[:2], parts()[2:]])
+    write_load(folder, plan)
+    assert read_load(folder) == plan
+    assert plan.parts_of(1) == parts()[2:]
+    assert not plan.parts_of(2)
+
+
+@pytest.mark.parametrize(("text", "what"), [("{", "is damaged"), ('{"version": 9}', "version 9")])
+def test_a_damaged_or_later_plan_is_an_error(tmp_path: Path, text: str, what: str) -> None:
+    (tmp_path / FILE).write_text(text)
+    with pytest.raises(CheckpointError, match=what):
+        read_load(Folder(str(tmp_path), LocalFileIO()))
