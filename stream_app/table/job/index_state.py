@@ -113,7 +113,7 @@ class BucketCountState(IndexState):
 
     @property
     def is_needed(self) -> bool:
-        """Nothing to look at: what follows the table reads the numbers anyway."""
+        """False: `constraints` has the numbers, so the job reads no manifests for them."""
         return False
 
     def fits(self, basis: IndexBasis) -> bool:

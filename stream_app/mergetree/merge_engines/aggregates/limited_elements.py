@@ -56,7 +56,7 @@ class HeldElements:
         return HeldElements(self.at[chosen], self.segments[chosen])
 
     def merged_with(self, other: HeldElements) -> HeldElements:
-        """Both together; in a shared segment, these elements come first."""
+        """The elements of both; in a shared segment, those of `self` come first."""
         return HeldElements.joined((self, other))
 
     def sizes(self, count: int) -> Indices:
