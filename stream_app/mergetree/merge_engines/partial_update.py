@@ -42,8 +42,8 @@ from stream_app.model.schema.merge_rules import (
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.model.schema.undone_rows import OF_PARTIAL_UPDATE
 
-_Ops = npt.NDArray[np.int8]
-_OpsOf = Callable[[Mask, Mask, Mask], _Ops]
+_ChangeOps = npt.NDArray[np.int8]
+_OpsOf = Callable[[Mask, Mask, Mask], _ChangeOps]
 """Makes the changes from three masks, bool [changes]: has a sequence, is late, adds."""
 _NEWEST_OR_NULL = ColumnAggregate(function=LAST_VALUE)
 
@@ -102,18 +102,18 @@ class GroupedChanges:
             self._made[group, ops_of] = self._changes(ops)
         return self._made[group, ops_of]
 
-    def _changes(self, ops: _Ops) -> SegmentChanges:
+    def _changes(self, ops: _ChangeOps) -> SegmentChanges:
         ops[self.begins] = ChangeOp.SET
         return self.plain.with_ops(with_kept(ops, self.kept))
 
 
-def _in_sequence_alone(has: Mask, late: Mask, adds: Mask) -> _Ops:
+def _in_sequence_alone(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
     """The changes of the sequence's own columns, which take every row in sequence, of any kind."""
     del adds
     return (late | ~has) * np.int8(ChangeOp.SKIP)
 
 
-def _cleared(has: Mask, late: Mask, adds: Mask) -> _Ops:
+def _cleared(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
     """The changes of columns that follow a sequence: they take rows in sequence, and a delete
     clears them.
     """
@@ -124,7 +124,7 @@ def _cleared(has: Mask, late: Mask, adds: Mask) -> _Ops:
     )
 
 
-def _aggregated(has: Mask, late: Mask, adds: Mask) -> _Ops:
+def _aggregated(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
     """The changes of aggregated columns: late rows count too, and a delete undoes its values."""
     taken = np.where(late, np.int8(ChangeOp.ADD_OLDER), np.int8(ChangeOp.ADD))
     return np.where(has, np.where(adds, taken, np.int8(ChangeOp.TAKE_BACK)), np.int8(ChangeOp.SKIP))

@@ -70,7 +70,7 @@ class HeldElements:
         return np.arange(len(self.segments), dtype=np.int64) - np.repeat(starts, sizes)
 
 
-Combine = Callable[[HeldElements, HeldElements], HeldElements]
+CombineElements = Callable[[HeldElements, HeldElements], HeldElements]
 """Combines present and new elements of segments that have both."""
 
 
@@ -160,7 +160,7 @@ def _values_of(column: pa.Array, changes: SegmentChanges) -> tuple[NestedColumn,
 
 
 def _in_rounds(
-    nested: NestedColumn, changes: SegmentChanges, add: Combine, take_back: Combine
+    nested: NestedColumn, changes: SegmentChanges, add: CombineElements, take_back: CombineElements
 ) -> Folded:
     counts, count = counted_changes(nested.column, changes), len(changes.starts)
     ops = np.zeros(len(changes.rows), np.int8) if changes.ops is None else changes.ops
