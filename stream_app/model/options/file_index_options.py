@@ -1,4 +1,4 @@
-"""Options of file indexes that are not of a column; `model.file_index` has those that are.
+"""Options of file indexes that are not of a column; `indexed_columns` has those that are.
 
 Source: Paimon `CoreOptions.java`.
 """

@@ -26,7 +26,7 @@ from stream_app.model.schema.data_type import (
     RowType,
     TypeRoot,
 )
-from stream_app.model.schema.inner_field_ids import inner_field_id
+from stream_app.model.schema.type_members import inner_field_id
 
 _NAMES = {
     TypeRoot.BOOLEAN: "boolean",
