@@ -30,6 +30,7 @@ from stream_app.model.iceberg.metadata import (
     ManifestContent,
 )
 from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.file_options import MANIFEST_TARGET_FILE_SIZE
 from stream_app.model.options.iceberg_options import (
     DISABLED,
     METADATA_ICEBERG_COMPACTION_MAX_FILE_NUM,
@@ -37,7 +38,6 @@ from stream_app.model.options.iceberg_options import (
     METADATA_ICEBERG_FORMAT_VERSION,
     METADATA_ICEBERG_STORAGE,
 )
-from stream_app.model.options.table_options import MANIFEST_TARGET_FILE_SIZE
 from stream_app.model.schema.iceberg_schema import iceberg_problems
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import Snapshot
@@ -271,8 +271,7 @@ class IcebergPublisher:
             manifest_list=self.files.write_list(manifests, snapshot.snapshot_id),
             schema_id=snapshot.schema_id,
             summary=summary(
-                *(update, snapshot, writer, manifests),
-                merges_by_key=self.table.kind.merges_by_key,
+                update, snapshot, writer, manifests, merges_by_key=self.table.kind.merges_by_key
             ),
             first_row_id=next_row_id if has_lineage else None,
             added_rows=added_rows if has_lineage else None,

@@ -45,7 +45,7 @@ class IndexState(Protocol):
 
     @property
     def is_needed(self) -> bool:
-        """Whether the table has an index; without one everything fits."""
+        """Whether the table has an index that must be read."""
         return True
 
     @property
