@@ -30,10 +30,9 @@ from stream_app.app.ops.load.row_queries import (
 )
 from stream_app.app.tables.format_setup import format_setup
 from stream_app.app.tables.table_pipeline import row_settings
-from stream_app.cdc.column_drift import COLUMN_ALIASES
+from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
 from stream_app.cdc.json_records.options import COLUMN_OPTIONS
 from stream_app.cdc.pipeline import Pipeline, StepPlace
-from stream_app.cdc.steps.column_aliases import parse_aliases
 from stream_app.errors import UnsupportedTableError, WrongSourceError
 from stream_app.jdbc import POSTGRESQL, SERVERS, JdbcUrl, parse_jdbc_url
 from stream_app.model.schema.data_type import DataType
