@@ -127,7 +127,7 @@ class GrowingTable:
         self._load()
         self._job = TableJob(self.table, lambda _: self._compactions)
         self._job.open("bench")
-        while self._job.committer.state.history.known_id < self.size.snapshots:
+        while (self.table.snapshots.latest_id() or 0) < self.size.snapshots:
             self._commit([random_changes(self._rng, 1, range(1), self.size.keys)])
 
     def epoch(self) -> EpochCost:
@@ -141,7 +141,7 @@ class GrowingTable:
         followed = time.process_time()
         written = _written(self.table, batches, first)
         wrote = time.process_time()
-        self._job.committer.commit_epoch(self._epoch, written)
+        self._job.commit_epoch(self._epoch, written)
         self._job.upkeep.after_commit()
         ended, compact_s = time.process_time(), self._compactions.seconds - compacted
         self._epoch += 1

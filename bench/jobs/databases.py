@@ -154,7 +154,7 @@ class DatabaseJob:
             )
 
         made = DatabaseTables(
-            tables=database, state=state, clock=SystemClock(),
+            tables=database, state_file=state, clock=SystemClock(),
             feed_of=feed_of, quarantine=lambda *_: None,
         )  # fmt: skip
         feeds = list(made.feeds(self._messages(range(self.tables), 1)).feeds)

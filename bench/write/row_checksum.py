@@ -22,7 +22,7 @@ from bench.shop.shop_changes import fresh_folder, message_batches, shop_format, 
 from stream_app.clock import SystemClock
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.format.row_hash.row_sums import sum_of_changes
-from stream_app.model.options.table_options import ROW_CHECKSUM
+from stream_app.model.options.write_options import ROW_CHECKSUM
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_writer
 from stream_app.table.versions.index_manifests import NO_INDEX

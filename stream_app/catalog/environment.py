@@ -20,7 +20,7 @@ from stream_app.catalog.identifier import Identifier
 from stream_app.errors import UsageError
 from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.filestore.versions.snapshot_manager import SnapshotLoader, SnapshotManager
-from stream_app.model.options.table_options import CATALOG
+from stream_app.model.options.write_options import CATALOG
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.commit.partition_statistics import PartitionStatistics

@@ -17,12 +17,12 @@ from stream_app.format.partition_path import partition_spec, spec_path
 from stream_app.model.bucket_id import POSTPONED
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.index_file_meta import IndexFileMeta
-from stream_app.model.options.option import is_on
-from stream_app.model.options.table_options import (
+from stream_app.model.options.file_options import (
     DATA_FILE_PATH_DIRECTORY,
     PARTITION_DEFAULT_NAME,
     PARTITION_LEGACY_NAME,
 )
+from stream_app.model.options.option import is_on
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import TableSchema
 

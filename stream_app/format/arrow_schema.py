@@ -21,13 +21,13 @@ from stream_app.model.schema.data_type import (
     RowType,
     TypeRoot,
 )
-from stream_app.model.schema.inner_field_ids import inner_field_id
 from stream_app.model.schema.table_schema import (
     KEY_PREFIX,
     SEQUENCE_NUMBER,
     VALUE_KIND,
     TableSchema,
 )
+from stream_app.model.schema.type_members import inner_field_id
 
 FIELD_ID = b"PARQUET:field_id"
 """Metadata key of an Arrow field from which Parquet takes the field's id."""

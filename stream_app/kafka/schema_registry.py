@@ -60,7 +60,7 @@ _lock = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class SchemaRegistry:
-    """Implements `schemas.Schemas`.
+    """Implements `cdc.schema_registry_port.Schemas`.
 
     Attributes:
         urls: the addresses of servers with the same schemas; asked in turn until one answers.
@@ -81,7 +81,7 @@ class SchemaRegistry:
     clock: Clock = field(default_factory=SystemClock, compare=False)
 
     def schema(self, number: int) -> Registered:
-        """See `schemas.Schemas.schema`."""
+        """See `Schemas.schema`."""
         if number < 0:
             raise UnreadableRecordError(NOT_FRAMED)
         key = (self, number)

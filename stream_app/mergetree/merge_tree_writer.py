@@ -1,7 +1,7 @@
 """Writes rows of one bucket: buffers them, and flushes level-0 and changelog files.
 
-Called by `table.write` in a task. There is no compaction in it: the driver decides on that after
-the commit (see compact_manager).
+Called in a task by `table.kinds.keyed`. There is no compaction in it: the driver decides on that
+after the commit (see compact_manager).
 
 Source: Paimon `mergetree/MergeTreeWriter.java`.
 """

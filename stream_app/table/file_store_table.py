@@ -44,10 +44,8 @@ from stream_app.mergetree.merge_engines.merge_engine_registry import merge_funct
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.options.table_options import (
-    DELETION_VECTOR_INDEX_FILE_TARGET_SIZE,
-    SEQUENCE_FIELD_SORT_ORDER,
-)
+from stream_app.model.options.file_options import DELETION_VECTOR_INDEX_FILE_TARGET_SIZE
+from stream_app.model.options.merge_options import SEQUENCE_FIELD_SORT_ORDER
 from stream_app.model.options.tag_options import TAG_CREATE_SUCCESS_FILE
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND, TableSchema

@@ -30,7 +30,7 @@ from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.format.avro.avro_records import check_known
 from stream_app.mergetree.merge_engines.merge_engine_registry import merge_function_of
 from stream_app.model.options.core_options import check_writable
-from stream_app.model.options.table_options import CATALOG
+from stream_app.model.options.write_options import CATALOG
 from stream_app.model.schema.table_schema import TableSchema, existing_problems
 from stream_app.model.schema.type_widening import keeps_values
 from stream_app.table.file_store_table import FileStoreTable

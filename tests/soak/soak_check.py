@@ -17,9 +17,9 @@ from typing import Any, Protocol
 from stream_app import open_table
 from stream_app.clock import SystemClock
 from stream_app.errors import StreamAppError
+from stream_app.format.snapshot_properties.epochs_json import decode_epochs
 from stream_app.model.job_epoch import EPOCHS_PROPERTY
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, CommitKind, Snapshot
-from stream_app.planning.commit.job_epochs import decode_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table as open_store_table
 from tests.support.histories.topic_model import Key, Row, TopicModel, changes_by_key, read_row

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from stream_app.app.tables.first_messages import other_format
+from stream_app.app.source.first_messages import other_format
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.message_format_registry import FORMATS, likely_format, source_reader
 

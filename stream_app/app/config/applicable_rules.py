@@ -17,7 +17,7 @@ from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig, missing_metadata
 from stream_app.cdc.computed.definition import DefinitionError, parse_definition
 from stream_app.cdc.computed.functions import function_of
-from stream_app.cdc.computed.generation import MetadataError, argument_problem, key_problems
+from stream_app.cdc.computed.made_columns import MetadataError, argument_problem, key_problems
 from stream_app.cdc.message_format import Format
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_type
@@ -57,7 +57,7 @@ def rules_for(sync: SyncConfig, name: str, columns: RowType) -> ApplicableRules:
     """
     holding = _holding(sync, name, columns.names, there=None)
     try:
-        whole = holding.rules.generation.columns(columns, arrow_type)
+        whole = holding.rules.made_columns.columns(columns, arrow_type)
     except DefinitionError as error:
         raise UsageError(
             str(error),
@@ -78,7 +78,7 @@ def columns_with_made(
     Raises:
         UsageError: see `rules_for`; or the source has a column of the same name as a made one.
     """
-    asked = _holding(sync, name, columns.names, there=None).rules.generation
+    asked = _holding(sync, name, columns.names, there=None).rules.made_columns
     if both := sorted(asked.names.intersection(columns.names)):
         raise UsageError(
             f"the source has a column {both[0]!r}, and the job would make another one of that name",
@@ -87,7 +87,7 @@ def columns_with_made(
             "sync.computed-column)",
         )
     rules, lacking = rules_for(sync, name, columns)
-    return rules.generation.columns(columns, arrow_type), lacking
+    return rules.made_columns.columns(columns, arrow_type), lacking
 
 
 def check_made_keys(sync: SyncConfig, name: str, columns: RowType, keys: tuple[str, ...]) -> None:
@@ -96,7 +96,7 @@ def check_made_keys(sync: SyncConfig, name: str, columns: RowType, keys: tuple[s
     Raises:
         UsageError: it is one.
     """
-    made = rules_for(sync, name, columns).rules.generation
+    made = rules_for(sync, name, columns).rules.made_columns
     for problem in key_problems(made, keys) if made and keys else ():
         raise UsageError(problem, where=f"the table {name}", fix="choose other primary-keys")
 
@@ -130,7 +130,7 @@ def _text_problems(rules: TableConfig, source: Format) -> Iterator[tuple[str, st
             if problem := argument_problem(definition, arrow_type):
                 yield "computed-column", problem
     try:
-        _ = rules.generation
+        _ = rules.made_columns
     except MetadataError as error:
         yield "metadata-column", str(error)
     except DefinitionError as error:
@@ -179,7 +179,7 @@ def _holding(
     """The made columns that a table has; `there`: the columns of a table that gets no more."""
     own = sync.table_rules.tables.get(name, OneTable())
     asked, lacking = _asked(sync, own), list[str]()
-    made = asked.generation
+    made = asked.made_columns
     metadata = [key for at, key in made.metadata.items() if there is None or at in there]
     known = {*columns, *made.metadata}
     texts = {parse_definition(text).name: text for text in asked.computed_columns}

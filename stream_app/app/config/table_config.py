@@ -10,7 +10,12 @@ from dataclasses import dataclass
 
 from stream_app.app.config import values
 from stream_app.cdc.computed.definition import DefinitionError
-from stream_app.cdc.computed.generation import Generation, MetadataError, generation, key_problems
+from stream_app.cdc.computed.made_columns import (
+    MadeColumns,
+    MetadataError,
+    key_problems,
+    made_columns_of,
+)
 from stream_app.cdc.computed.metadata_columns import METADATA
 from stream_app.cdc.message_format import Format
 from stream_app.errors import UsageError
@@ -54,17 +59,21 @@ class TableConfig:
         return f"{self.warehouse.rstrip('/')}/{self.database}.db/{self.name}{branch}"
 
     @property
-    def generation(self) -> Generation:
+    def made_columns(self) -> MadeColumns:
         """The columns that no message has."""
         if not (self.computed_columns or self.metadata_columns):
-            return Generation()
-        return generation(self.computed_columns, self.metadata_columns, self.metadata_column_prefix)
+            return MadeColumns()
+        return made_columns_of(
+            self.computed_columns, self.metadata_columns, self.metadata_column_prefix
+        )
 
     @property
     def all_columns(self) -> RowType:
         """The table's columns, with the made ones."""
         return (
-            self.generation.columns(self.columns, arrow_type) if self.generation else self.columns
+            self.made_columns.columns(self.columns, arrow_type)
+            if self.made_columns
+            else self.columns
         )
 
 
@@ -116,7 +125,7 @@ def _made_columns(
     try:
         whole = table.all_columns
         if table.primary_keys:
-            for problem in key_problems(table.generation, table.primary_keys):
+            for problem in key_problems(table.made_columns, table.primary_keys):
                 yield "table", problem
         yield from _filter_problems(table.filter, whole)
         return whole

@@ -17,10 +17,10 @@ from stream_app.app.config.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.job.known_tables import known_tables
+from stream_app.app.ops.doctor.damaged_checkpoint import check_whole
 from stream_app.app.source.broker_connection import TopicInfo, uncheckable_settings
 from stream_app.app.source.kafka_reader import native_reader
 from stream_app.app.source.preflight import RECREATED_FIX, check_topics, recreated_topics
-from stream_app.app.tables.damaged_checkpoint import check_whole
 from stream_app.app.tables.job_folders import check_writable, make_local
 from stream_app.cdc.json_records.decoder_choice import AUTO, DECODER, DECODER_OPTION, decoder_in_use
 from stream_app.clock import Clock
@@ -76,18 +76,18 @@ class JobChecks:
         _log_decoder(self.tables.source)
         self._check_folders()
         topics = _check_source(self.tables.source)
-        state = self._opened_state()
-        reads_first = self.tables.source.begins_at_oldest and not state.state.table
+        state_file = self._opened_state()
+        reads_first = self.tables.source.begins_at_oldest and not state_file.state.table
         known = known_tables(self.tables, topics, self.clock, reads_first=reads_first)
         share = str(self.tables.share or "")
         if known.table is None:
-            own_checkpoint(state, self.tables.location, DATABASE, share)
+            own_checkpoint(state_file, self.tables.location, DATABASE, share)
         else:
-            own_checkpoint(state, known.table.version_root, known.table.identity(), share)
-        state.begin()
-        state.warn([*_warnings_of(self.stream), *known.warnings])
-        _check_not_recreated(topics, state)
-        return CheckedJob(known.table, state, reader, known.first_messages)
+            own_checkpoint(state_file, known.table.version_root, known.table.identity(), share)
+        state_file.begin()
+        state_file.warn([*_warnings_of(self.stream), *known.warnings])
+        _check_not_recreated(topics, state_file)
+        return CheckedJob(known.table, state_file, reader, known.first_messages)
 
     def _check_folders(self) -> None:
         """Make the local folders, and try to write to them."""
@@ -104,17 +104,17 @@ class JobChecks:
         return JobStateFile(self.open_folder(checkpoint))
 
 
-def _check_not_recreated(topics: Mapping[str, TopicInfo], state: JobStateFile) -> None:
+def _check_not_recreated(topics: Mapping[str, TopicInfo], state_file: JobStateFile) -> None:
     """Refuse topics that are others than those of the checkpoint, and remember these."""
-    if lost := recreated_topics(state.state.topic_ids, topics):
+    if lost := recreated_topics(state_file.state.topic_ids, topics):
         raise WrongSourceError(
             f"the topic {', '.join(sorted(lost))} was deleted and recreated since this checkpoint "
             "was begun: its offsets mean other records now",
-            where=str(state.folder),
+            where=str(state_file.folder),
             fix=RECREATED_FIX,
         )
     ids = {name: topic.topic_id for name, topic in topics.items() if topic.topic_id}
-    remember_topics(state, ids)
+    remember_topics(state_file, ids)
 
 
 def _warnings_of(stream: StreamConfig) -> list[JobWarning]:

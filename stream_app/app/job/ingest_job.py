@@ -153,7 +153,7 @@ class _IngestJob:
         unused = UnusedSettings(
             named=tables.named_tables,
             idle_expectations=feeds.idle_expectations,
-            state=self.checked.state_file,
+            state_file=self.checked.state_file,
         )
         between, note_problems = BetweenEpochs(committer.lock), self._note_problems
         running = RunningStream(

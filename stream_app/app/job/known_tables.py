@@ -15,11 +15,10 @@ from stream_app.app.config.job_tables import JobTables
 from stream_app.app.config.single_table import SingleTable
 from stream_app.app.config.whole_database import WholeDatabase
 from stream_app.app.source.broker_connection import TopicInfo
-from stream_app.app.tables.first_messages import (
+from stream_app.app.source.first_messages import first_messages, in_one_table
+from stream_app.app.tables.first_message_checks import (
     check_first_messages,
-    first_messages,
     first_remarks,
-    in_one_table,
     warn_of_first_messages,
 )
 from stream_app.app.tables.format_setup import format_setup

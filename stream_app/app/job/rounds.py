@@ -45,7 +45,7 @@ def job_rounds(
     elif isinstance(tables, WholeDatabase):
         newcomers = DatabaseTables(
             tables=tables,
-            state=checked.state_file,
+            state_file=checked.state_file,
             clock=clock,
             feed_of=feeds.of_table,
             quarantine=feeds.quarantine,

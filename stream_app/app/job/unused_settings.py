@@ -23,12 +23,12 @@ class UnusedSettings:
     Attributes:
         named: the tables with settings of their own.
         idle_expectations: names the expectations that judge no table.
-        state: has the tables that the job has seen, and keeps the warnings.
+        state_file: has the tables that the job has seen, and keeps the warnings.
     """
 
     named: Sequence[str]
     idle_expectations: Callable[[], Sequence[str]]
-    state: JobStateFile
+    state_file: JobStateFile
     _is_done: bool = field(init=False, default=False)
 
     def check(self) -> None:
@@ -36,10 +36,10 @@ class UnusedSettings:
         if self._is_done:
             return
         self._is_done = True
-        known = sorted(set(self.state.state.origins.values()))
+        known = sorted(set(self.state_file.state.origins.values()))
         unseen = [name for name in self.named if name not in known] if known else []
-        self.state.warn(_warning(name, known) for name in unseen)
-        self.state.warn(map(_idle, self.idle_expectations() if known else ()))
+        self.state_file.warn(_warning(name, known) for name in unseen)
+        self.state_file.warn(map(_idle, self.idle_expectations() if known else ()))
 
 
 def _warning(name: str, known: Sequence[str]) -> JobWarning:

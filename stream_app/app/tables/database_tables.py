@@ -79,13 +79,13 @@ class DatabaseTables:
     """Implements `Newcomers`.
 
     Attributes:
-        state: what the job remembers.
+        state_file: what the job remembers.
         feed_of: makes the feed of a table by its name.
         quarantine: gets an epoch's messages that no table takes.
     """
 
     tables: WholeDatabase
-    state: JobStateFile
+    state_file: JobStateFile
     clock: Clock
     feed_of: Callable[[str, FileStoreTable], TableFeed]
     quarantine: Callable[[int, pa.Table], None]
@@ -98,7 +98,7 @@ class DatabaseTables:
     _full: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
-        self._taken = dict(self.state.state.origins)
+        self._taken = dict(self.state_file.state.origins)
 
     def known_feeds(self) -> list[TableFeed]:
         """The tables that the job has met before; missing ones are created when they appear."""
@@ -119,7 +119,7 @@ class DatabaseTables:
         failed: dict[str, BaseException] = {}
         uncreated: dict[Origin, str] = {}
         renames = renames_with(
-            self.state.state.renames, self.tables.reader.ddl_of, messages, self.clock.now_ms()
+            self.state_file.state.renames, self.tables.reader.ddl_of, messages, self.clock.now_ms()
         )
         for name, parts in self._by_table(messages).items():
             try:
@@ -205,7 +205,7 @@ class DatabaseTables:
         self._hidden.add(origin)
         what = f"{origin} is left out: an online schema change of {ghost_of(origin.table)} makes it"
         fix = f"if it is a table of its own, name it: sync.table-mapping.{origin.table!r} = '…'"
-        self.state.warn([JobWarning(what=what, fix=fix, is_lasting=True)])
+        self.state_file.warn([JobWarning(what=what, fix=fix, is_lasting=True)])
 
     def _is_too_many(self, origin: Origin, name: str, new: Collection[str]) -> bool:
         known = {*self._taken.values(), *self._waiting, *new}
@@ -215,7 +215,7 @@ class DatabaseTables:
         if not self._full:
             self._full = limit.reason
             what = "messages of {} and of all further source tables go to quarantine: {}"
-            self.state.warn([JobWarning(what=what.format(origin, limit.what), fix=limit.FIX)])
+            self.state_file.warn([JobWarning(what=what.format(origin, limit.what), fix=limit.FIX)])
         return True
 
     def _refuse(self, origins: Sequence[Origin] | Mapping[Origin, object], reason: str) -> None:
@@ -245,11 +245,11 @@ class DatabaseTables:
         table = create_job_table(self.tables, self.tables.path(name), schema, self.clock)
         source = functools.reduce(merged_source_table, _described(self.tables, parts).values())
         full_name = self.tables.full_name(name)
-        others = (known for known in self.state.state.warnings if known.table != full_name)
-        self.state.note(warnings=tuple(others))  # the earlier rows were another table's
+        others = (known for known in self.state_file.state.warnings if known.table != full_name)
+        self.state_file.note(warnings=tuple(others))  # the earlier rows were another table's
         remarks = remarks_of_new(source.columns)
         full_key = self.tables.full_key
-        self.state.warn(column_warnings(full_name, remarks, full_key, is_lasting=True))
+        self.state_file.warn(column_warnings(full_name, remarks, full_key, is_lasting=True))
         return table
 
     def _opened(self, name: str) -> FileStoreTable:
@@ -276,8 +276,8 @@ class DatabaseTables:
         return self.feed_of(name, table)
 
     def _remember(self, refused: Mapping[Origin, str]) -> None:
-        all_refused = with_refused(self.state.state.refused, refused, self._taken)
-        self.state.update(origins=dict(self._taken), refused=all_refused)
+        all_refused = with_refused(self.state_file.state.refused, refused, self._taken)
+        self.state_file.update(origins=dict(self._taken), refused=all_refused)
 
 
 def database_table_schema(
@@ -343,7 +343,7 @@ def _described(
 
 def _lacking(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:
     """The made columns that a table lacks."""
-    whole = rules_for(sync, name, columns).rules.generation.columns(columns, arrow_type)
+    whole = rules_for(sync, name, columns).rules.made_columns.columns(columns, arrow_type)
     return [
         AddColumn(name=column.name, data_type=column.data_type.as_nullable())
         for column in whole.fields[len(columns.fields) :]

@@ -16,13 +16,13 @@ from stream_app.cdc.column_drift import (
     DriftKind,
     DriftReaction,
 )
-from stream_app.cdc.computed.generated_columns import source_setup
-from stream_app.cdc.computed.generation import Generation
+from stream_app.cdc.computed.made_columns import MadeColumns
+from stream_app.cdc.computed.made_columns_step import source_setup
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.message_format_registry import format_named
 from stream_app.model.merge_engine import OlderRowRule, traits_of
-from stream_app.model.options.table_options import (
+from stream_app.model.options.merge_options import (
     IGNORE_DELETE,
     PRIMARY_KEY_NULLABLE,
     ROWKIND_FIELD,
@@ -56,7 +56,7 @@ def format_setup(
     if restores:
         traits = replace(setup.traits, restored=restored_columns(schema, conditions))
         setup = replace(setup, traits=traits)
-    return source_setup(setup, table.generation)
+    return source_setup(setup, table.made_columns)
 
 
 def restored_columns(schema: TableSchema, conditions: Sequence[str] = ()) -> frozenset[str]:
@@ -136,7 +136,7 @@ def _demanded_columns(schema: TableSchema) -> tuple[RowType, tuple[str, ...]]:
     return columns, rule.keys
 
 
-def evolution_rules(source: SourceConfig, made: Generation) -> EvolutionRules | None:
+def evolution_rules(source: SourceConfig, made: MadeColumns) -> EvolutionRules | None:
     """The rules by which a table follows its source; None: it does not.
 
     Args:

@@ -27,13 +27,13 @@ class SourceStatements:
     """Remembers, in the job's state, what statements have renamed."""
 
     ddl_of: DdlOf
-    state: JobStateFile
+    state_file: JobStateFile
     now_ms: Callable[[], int]
 
     def __call__(self, messages: pa.Table) -> None:
         """Read messages that may carry statements; those that were read before change nothing."""
-        renames = self.state.state.renames
-        self.state.update(renames=renames_with(renames, self.ddl_of, messages, self.now_ms()))
+        renames = self.state_file.state.renames
+        self.state_file.update(renames=renames_with(renames, self.ddl_of, messages, self.now_ms()))
 
 
 def renames_with(
@@ -51,18 +51,18 @@ def renames_with(
 
 
 def statements_of(
-    tables: WholeDatabase, state: JobStateFile, now_ms: Callable[[], int]
+    tables: WholeDatabase, state_file: JobStateFile, now_ms: Callable[[], int]
 ) -> SourceStatements | None:
     """The reader of a job's statements; None: messages of the format carry none."""
     ddl_of = tables.reader.ddl_of
-    return None if ddl_of is None else SourceStatements(ddl_of, state, now_ms)
+    return None if ddl_of is None else SourceStatements(ddl_of, state_file, now_ms)
 
 
 def evolution_of(
     tables: TablesOfJob,
     name: str,
     table: FileStoreTable,
-    state: JobStateFile,
+    state_file: JobStateFile,
     now_ms: Callable[[], int],
 ) -> SchemaEvolution | None:
     """What makes a table of a job follow its source; None: it does not."""
@@ -76,7 +76,7 @@ def evolution_of(
             renames = RenameRules(
                 name=name,
                 reaction=reaction,
-                state=lambda: state.state,
+                state=lambda: state_file.state,
                 can_alias=takes_aliases(rows.source),
                 now_ms=now_ms,
             )

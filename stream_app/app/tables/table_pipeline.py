@@ -23,7 +23,7 @@ from stream_app.app.tables.format_setup import (
 from stream_app.cdc.column_drift import COLUMN_ALIASES
 from stream_app.cdc.computed.change_filter import FilterStep, KnownColumns
 from stream_app.cdc.computed.definition import DefinitionError
-from stream_app.cdc.computed.generated_columns import generated_columns
+from stream_app.cdc.computed.made_columns_step import made_columns_step
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Pipeline, Step, StepPlace
 from stream_app.cdc.steps.column_aliases import parse_aliases
@@ -39,7 +39,7 @@ from stream_app.message_format_registry import (
     origins_in,
     source_reader,
 )
-from stream_app.model.options.table_options import IGNORE_DELETE
+from stream_app.model.options.merge_options import IGNORE_DELETE
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import And, column_names, to_expression
@@ -117,7 +117,7 @@ class RowSettings:
     @property
     def evolution(self) -> EvolutionRules | None:
         """The rules by which the table follows its source; None: it does not."""
-        return evolution_rules(self.source, self.rules.generation)
+        return evolution_rules(self.source, self.rules.made_columns)
 
     def _setup(self) -> FormatSetup:
         is_filtered = FILTERS.isdisjoint(self.leaves_out)
@@ -147,14 +147,14 @@ class RowSettings:
         return OwnTable(origins=origins, choice=self.choice)
 
     def _made_columns(self) -> Step | None:
-        made = self.rules.generation
+        made = self.rules.made_columns
         if not made:
             return None
         reader = source_reader(self.source.format, self.source.format_options)
         whole = whole_setup(self.source, self.schema)
         try:
             made.columns(self.schema.fields, arrow_type)
-            return generated_columns(made, whole, reader, arrow_type, SystemClock().now_ms)
+            return made_columns_step(made, whole, reader, arrow_type, SystemClock().now_ms)
         except DefinitionError as error:
             raise UsageError(
                 str(error),
@@ -167,7 +167,7 @@ class RowSettings:
         """The conditions on values that all changes of a row share, or the other conditions."""
         if self.rules.filter is None:
             return None
-        made, keys = self.rules.generation, self.schema.primary_keys
+        made, keys = self.rules.made_columns, self.schema.primary_keys
         shared = {*keys, *(name for name in made.names if made.is_shared(name, keys))}
         predicate = parse_predicate(self.rules.filter, self.schema.fields)
         parts = predicate.parts if isinstance(predicate, And) else (predicate,)

@@ -26,10 +26,8 @@ from stream_app.catalog.hive.thrift_struct import (
     texts,
 )
 from stream_app.catalog.identifier import Identifier
-from stream_app.model.options.table_options import (
-    DATA_FILE_PATH_DIRECTORY,
-    METASTORE_PARTITIONED_TABLE,
-)
+from stream_app.model.options.file_options import DATA_FILE_PATH_DIRECTORY
+from stream_app.model.options.write_options import METASTORE_PARTITIONED_TABLE
 from stream_app.model.schema.data_type import DataField
 from stream_app.model.schema.table_schema import TableSchema
 

@@ -1,7 +1,7 @@
 """Debezium records of one shape → rows, in columns from the bytes to the table's types.
 
-The fast path of `debezium_json`. It never judges: it reports an odd record as a suspect without
-rows, which `records` then reads alone.
+Called by `debezium_json` for records that `framed_records` declines. It never judges: it reports an
+odd record as a suspect without rows, which `records` then reads alone.
 
 1. Parse all values at once, as the kinds that the batch is known to have.
 2. Put back unchanged TOAST values from the before-images.

@@ -166,7 +166,7 @@ class DebeziumJson:
             )
         return self._groups[prefix]
 
-    def without_parse(
+    def quick_part(
         self, values: pa.Array, _index: Index, group: Group, _outcome: BatchOutcome
     ) -> DecodedPart | None:
         """Step 2 by the images alone; see `decoder.ValueReads`."""

@@ -1,6 +1,6 @@
 """Reads the names of the columns in messages' Kafka keys, never their values.
 
-Called by `debezium_json` for changes without a before-image that proves the row. Keys of one table
+Called by `key_proof` for changes without a before-image that proves the row. Keys of one table
 have the same shape. So it is learnt from one key, and a regular expression compares all others with
 it. Keys may have a schema envelope. A key of another shape is parsed alone.
 

@@ -1,6 +1,6 @@
 """Detects Debezium's placeholder for a TOAST value that PostgreSQL did not log.
 
-Used by `debezium_json`; the stand-in is never written.
+Called by `columns` and `records`; the stand-in is never written.
 
 Source: Debezium `connector/postgresql/UnchangedToastedPlaceholder.java` and the property
 `unavailable.value.placeholder`.

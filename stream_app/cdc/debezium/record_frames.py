@@ -9,8 +9,8 @@ records are compared with it by bytes. Only images remain for the columnar parse
 
 Nothing is taken on trust. The tail must be members of a JSON object, and the parser must find each
 image to be one object. Then the record is one object with these fields, each once. Called by
-`debezium_json`. A record without a known frame, say with blanks or with other fields, is decoded as
-a whole.
+`framed_records`. A record without a known frame, say with blanks or with other fields, is decoded
+as a whole.
 
 Source: Debezium `data/Envelope.java` and `connector/AbstractSourceInfo.java` for the fields.
 """

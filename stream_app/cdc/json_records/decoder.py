@@ -52,7 +52,7 @@ class Group:
 class ValueReads(Protocol):
     """A format's ways of reading values, in columns and one by one."""
 
-    def without_parse(
+    def quick_part(
         self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome, /
     ) -> DecodedPart | None:
         """Decode the values that need no parse of whole messages; None: they are too few.
@@ -113,7 +113,7 @@ class ShapeDecoder:
         left: Bools = np.ones(len(values), np.bool_)
         quick = None
         if not self.policy.looks_at_each:
-            quick = self.reads.without_parse(values, index, group, outcome)  # step 2
+            quick = self.reads.quick_part(values, index, group, outcome)  # step 2
         if quick is not None:
             outcome.add_columnar(quick.records, index[quick.rows])
             odd[quick.rows[quick.records.rows.suspects]] = True

@@ -139,7 +139,7 @@ class ChangeFormat(ValueReads):
         decoder.decode(values, present, self._group, outcome)
         return outcome.decoded(self._rules.schema, {})
 
-    def without_parse(
+    def quick_part(
         self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome
     ) -> DecodedPart | None:
         """Step 2, by machine code; see `decoder.ValueReads`."""

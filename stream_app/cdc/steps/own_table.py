@@ -1,4 +1,4 @@
-"""Wraps any format in a job of one table, whose topics may hold other tables' records.
+"""A step of decoding in a job of one table, whose topics may hold other tables' records.
 
 Their rows would share one primary key: row 6 of another table would replace our row 6. So such
 records are bad. The job decides which source table is its own (`spark.ingest.source_table_check`).

@@ -31,12 +31,12 @@ from stream_app.format.row_hash.row_texts import PlacedColumn
 from stream_app.model.checksum.summed_rows import why_unsummed
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.options.option import Option
-from stream_app.model.options.table_options import (
+from stream_app.model.options.file_options import (
     CHANGELOG_FILE_PREFIX,
     DATA_FILE_PREFIX,
     FILE_FORMAT,
 )
+from stream_app.model.options.option import Option
 from stream_app.model.schema.table_schema import TableSchema
 
 
@@ -61,17 +61,17 @@ class BucketFiles:
     def data_writer(self, *, level: int, source: FileSource) -> RollingFileWriter:
         """A writer of key-value data files."""
         options = self.schema.core_options.at_level(level)
-        made = replace(
+        new_files = replace(
             self._new_files(DATA_FILE_PREFIX, level, source, options),
             indexes=written_indexes(self.schema),
         )
-        return RollingFileWriter(made, lambda _: KeyValueFile(made))
+        return RollingFileWriter(new_files, lambda _: KeyValueFile(new_files))
 
     def changelog_writer(self, *, level: int = 0) -> RollingFileWriter:
         """A writer of changelog files; Paimon calls all of them appended."""
-        made = self._new_files(CHANGELOG_FILE_PREFIX, level, FileSource.APPEND)
-        made = replace(made, summed=self._summed)
-        return RollingFileWriter(made, lambda _: KeyValueFile(made))
+        new_files = self._new_files(CHANGELOG_FILE_PREFIX, level, FileSource.APPEND)
+        new_files = replace(new_files, summed=self._summed)
+        return RollingFileWriter(new_files, lambda _: KeyValueFile(new_files))
 
     def row_writer(self, *, first_sequence_number: int, source: FileSource) -> RollingFileWriter:
         """A writer of data files without a key.
@@ -80,12 +80,14 @@ class BucketFiles:
             first_sequence_number: the sequence number of the first row; the others count on from
                 it.
         """
-        made = replace(
+        new_files = replace(
             self._new_files(DATA_FILE_PREFIX, 0, source),
             indexes=written_indexes(self.schema),
             summed=self._summed if source is FileSource.APPEND else (),
         )
-        return RollingFileWriter(made, lambda rows: RowDataFile(made, first_sequence_number + rows))
+        return RollingFileWriter(
+            new_files, lambda rows: RowDataFile(new_files, first_sequence_number + rows)
+        )
 
     def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
         """The rows of a file that are not deleted."""

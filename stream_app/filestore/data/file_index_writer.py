@@ -18,8 +18,9 @@ from stream_app.format.file_index.container import Bodies, encode_file_index, ja
 from stream_app.format.file_index.file_index_registry import FILE_INDEX_KINDS
 from stream_app.format.file_index.index_kind import IndexBuilder
 from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.file_index.indexed_columns import IndexedColumn, can_index, indexed_columns
-from stream_app.model.options.file_index_options import FILE_INDEX_IN_MANIFEST_THRESHOLD
+from stream_app.model.options.file_options import FILE_INDEX_IN_MANIFEST_THRESHOLD
+from stream_app.model.options.indexed_columns import IndexedColumn, indexed_columns
+from stream_app.model.schema.file_index_problems import can_index
 from stream_app.model.schema.table_schema import TableSchema
 
 INDEX_SUFFIX = ".index"

@@ -29,14 +29,14 @@ from stream_app.format.row_hash.row_sums import sum_of_changes, sum_of_rows
 from stream_app.format.row_hash.row_texts import PlacedColumn
 from stream_app.model.checksum.row_sum import NO_CHANGES, ChangeSum
 from stream_app.model.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta, FileSource
-from stream_app.model.file_index.indexed_columns import IndexedColumn
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.options.table_options import (
+from stream_app.model.options.file_options import (
     DATA_FILE_THIN_MODE,
     FILE_FORMAT,
     METADATA_STATS_MODE,
-    WRITE_BUFFER_SIZE,
 )
+from stream_app.model.options.indexed_columns import IndexedColumn
+from stream_app.model.options.write_options import WRITE_BUFFER_SIZE
 from stream_app.model.schema.data_type import FLOAT_ROOTS
 from stream_app.model.schema.table_schema import (
     KEY_PREFIX,
@@ -77,19 +77,21 @@ class NewFiles:
 class OpenDataFile(ABC):
     """A file that is being written, with counts of its content."""
 
-    def __init__(self, made: NewFiles, file_schema: pa.Schema) -> None:
-        self.made = made
-        self.name = made.new_name()
+    def __init__(self, new_files: NewFiles, file_schema: pa.Schema) -> None:
+        self.new_files = new_files
+        self.name = new_files.new_name()
         self.row_count = 0
         self.nan_columns: set[str] = set()
         self._file_schema = file_schema
-        self._path = f"{made.folder}/{self.name}"
-        self._sink = made.file_io.open_output(self._path)
-        self._writer = DATA_FILE_FORMATS[made.options[FILE_FORMAT]].open_sink(
-            self._sink, file_schema, made.options
+        self._path = f"{new_files.folder}/{self.name}"
+        self._sink = new_files.file_io.open_output(self._path)
+        self._writer = DATA_FILE_FORMATS[new_files.options[FILE_FORMAT]].open_sink(
+            self._sink, file_schema, new_files.options
         )
-        self._sum = NO_CHANGES if made.summed else None
-        self._index = file_index_writer(made.file_io, self._path, made.schema, made.indexes)
+        self._sum = NO_CHANGES if new_files.summed else None
+        self._index = file_index_writer(
+            new_files.file_io, self._path, new_files.schema, new_files.indexes
+        )
 
     @property
     def size(self) -> int:
@@ -104,7 +106,7 @@ class OpenDataFile(ABC):
         except UnsupportedTableError as error:
             raise UnsupportedTableError(error.what, where=self._path, fix=error.fix) from error
         self.row_count += rows.num_rows
-        for column in self.made.schema.fields:
+        for column in self.new_files.schema.fields:
             is_float = column.data_type.root in FLOAT_ROOTS
             if is_float and pc.any(pc.is_nan(rows.column(column.name))).as_py():
                 self.nan_columns.add(column.name)
@@ -119,7 +121,7 @@ class OpenDataFile(ABC):
         self._writer.close()
         size = self.size
         self._sink.close()
-        self.made.file_io.sync(self._path)
+        self.new_files.file_io.sync(self._path)
         file = replace(self.describe(size, self._writer.statistics()), change_sum=self._sum)
         return file if self._index is None else self._index.put_into(file)
 
@@ -128,7 +130,7 @@ class OpenDataFile(ABC):
         for close in (self._writer.close, self._sink.close):
             with contextlib.suppress(OSError, pa.ArrowException):
                 close()
-        self.made.file_io.delete(self._path)
+        self.new_files.file_io.delete(self._path)
 
     @abstractmethod
     def columns_of(self, rows: pa.Table) -> list[pa.ChunkedArray]:
@@ -155,7 +157,7 @@ class RollingFileWriter:
         open_file: begins a file; gets the number of rows that the writer's earlier files hold.
     """
 
-    made: NewFiles
+    new_files: NewFiles
     open_file: Callable[[int], OpenDataFile]
     _gathered: list[pa.RecordBatch] = field(init=False, default_factory=list)
     _gathered_bytes: int = field(init=False, default=0)
@@ -190,12 +192,12 @@ class RollingFileWriter:
             self._open = None
         for file in self._done:
             for name in (file.file_name, *file.extra_files):
-                self.made.file_io.delete(f"{self.made.folder}/{name}")
+                self.new_files.file_io.delete(f"{self.new_files.folder}/{name}")
         self._done = []
 
     @property
     def _row_group_bytes(self) -> int:
-        schema = self.made.schema
+        schema = self.new_files.schema
         # Arrow takes two to five times the room of Parquet: half the target ends near it. An
         # eighth of the buffer, for each of two writers, keeps a task near its budget.
         near_target = schema.target_file_size // 2
@@ -210,7 +212,7 @@ class RollingFileWriter:
         if self._open is None:
             self._open = self.open_file(sum(file.row_count for file in self._done))
         self._open.write(rows)
-        if self._open.size >= self.made.schema.target_file_size:
+        if self._open.size >= self.new_files.schema.target_file_size:
             self._roll()
 
     def _roll(self) -> None:
@@ -225,9 +227,9 @@ class RowDataFile(OpenDataFile):
     A row's sequence number is not in the file: it is the first one plus the row's position.
     """
 
-    def __init__(self, made: NewFiles, first_sequence_number: int) -> None:
+    def __init__(self, new_files: NewFiles, first_sequence_number: int) -> None:
         self._first_sequence_number = first_sequence_number
-        super().__init__(made, arrow_schema(made.schema.fields))
+        super().__init__(new_files, arrow_schema(new_files.schema.fields))
 
     def columns_of(self, rows: pa.Table) -> list[pa.ChunkedArray]:
         """All columns, as they are."""
@@ -235,7 +237,7 @@ class RowDataFile(OpenDataFile):
 
     def sum_of(self, rows: pa.Table) -> ChangeSum:
         """The checksum of the rows, all of which are inserts."""
-        return ChangeSum(sum_of_rows(rows, self.made.summed))
+        return ChangeSum(sum_of_rows(rows, self.new_files.summed))
 
     def count(self, rows: pa.Table) -> None:
         """Do nothing: only the number of rows matters."""
@@ -246,7 +248,7 @@ class RowDataFile(OpenDataFile):
         A column with NaN has no statistics at all, because Spark answers MIN and MAX from existing
         ones even with unknown bounds.
         """
-        schema = self.made.schema
+        schema = self.new_files.schema
         of_values, value_stats_columns = value_stats(
             statistics,
             [(column.name, column.data_type) for column in schema.fields],
@@ -265,24 +267,24 @@ class RowDataFile(OpenDataFile):
             min_sequence_number=self._first_sequence_number,
             max_sequence_number=self._first_sequence_number + self.row_count - 1,
             schema_id=schema.schema_id,
-            level=self.made.level,
-            creation_time_ms=self.made.creation_time_ms(),
+            level=self.new_files.level,
+            creation_time_ms=self.new_files.creation_time_ms(),
             delete_row_count=0,
-            file_source=self.made.source,
+            file_source=self.new_files.source,
         )
 
 
 class KeyValueFile(OpenDataFile):
     """A file of key-value batches; they come in key order."""
 
-    def __init__(self, made: NewFiles) -> None:
-        self._schema = made.schema
-        self._keys = made.schema.key_type
-        self._thin = made.schema.core_options[DATA_FILE_THIN_MODE]
+    def __init__(self, new_files: NewFiles) -> None:
+        self._schema = new_files.schema
+        self._keys = new_files.schema.key_type
+        self._thin = new_files.schema.core_options[DATA_FILE_THIN_MODE]
         self._deletes = 0
         self._sequence_range: tuple[int, int] | None = None
         self._min_key = self._max_key = b""
-        super().__init__(made, key_value_file_schema(made.schema, thin=self._thin))
+        super().__init__(new_files, key_value_file_schema(new_files.schema, thin=self._thin))
 
     def columns_of(self, rows: pa.Table) -> list[pa.ChunkedArray]:
         """The columns with a copy of the key in front, unless the file is thin.
@@ -307,7 +309,7 @@ class KeyValueFile(OpenDataFile):
 
     def sum_of(self, rows: pa.Table) -> ChangeSum:
         """The checksum of the changes, by their kinds."""
-        return sum_of_changes(rows, self.made.summed)
+        return sum_of_changes(rows, self.new_files.summed)
 
     def count(self, rows: pa.Table) -> None:
         """Count deletes and sequence numbers; note the first and the last key."""
@@ -345,8 +347,8 @@ class KeyValueFile(OpenDataFile):
             min_sequence_number=self._sequence_range[0],
             max_sequence_number=self._sequence_range[1],
             schema_id=self._schema.schema_id,
-            level=self.made.level,
-            creation_time_ms=self.made.creation_time_ms(),
+            level=self.new_files.level,
+            creation_time_ms=self.new_files.creation_time_ms(),
             delete_row_count=self._deletes,
-            file_source=self.made.source,
+            file_source=self.new_files.source,
         )

@@ -25,7 +25,7 @@ from stream_app.format.avro.manifest_avro import (
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import ManifestEntry, ManifestFileMeta
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.options.table_options import MANIFEST_COMPRESSION, MANIFEST_TARGET_FILE_SIZE
+from stream_app.model.options.file_options import MANIFEST_COMPRESSION, MANIFEST_TARGET_FILE_SIZE
 
 _T = TypeVar("_T")
 FIRST_LOOK = 1000

@@ -26,7 +26,7 @@ from stream_app.format.data_files.file_batches import (
     printable_error,
 )
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.options.table_options import FILE_COMPRESSION
+from stream_app.model.options.file_options import FILE_COMPRESSION
 from stream_app.model.schema.data_type import DataField, DataType, TypeRoot
 
 _STRIPE_BYTES = 64 << 20

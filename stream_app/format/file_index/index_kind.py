@@ -67,7 +67,7 @@ class IndexReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FileIndexKind:
-    """One kind of index; `model.file_index` says which types it is for.
+    """One kind of index; `model.schema.file_index_problems` says which types it is for.
 
     Attributes:
         name: in options and in files.

@@ -1,7 +1,7 @@
 """Runs a unit section by section: a big file that overlaps nothing moves up by metadata alone,
 everything else is rewritten.
 
-Called on an executor by `table.kinds.table_kind_registry`.
+Called on an executor by `table.kinds.keyed_compaction`.
 
 Source: Paimon `mergetree/compact/MergeTreeCompactTask.java`.
 """

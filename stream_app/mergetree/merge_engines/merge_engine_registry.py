@@ -17,7 +17,7 @@ from stream_app.mergetree.merge_engines.first_row import FirstRow
 from stream_app.mergetree.merge_engines.merge_function import LookupMerge, MergeFunction
 from stream_app.mergetree.merge_engines.partial_update import PartialUpdate
 from stream_app.model.merge_engine import traits_of
-from stream_app.model.options.table_options import IGNORE_DELETE
+from stream_app.model.options.merge_options import IGNORE_DELETE
 from stream_app.model.schema.merge_problems import unknown_rules
 from stream_app.model.schema.table_schema import TableSchema
 

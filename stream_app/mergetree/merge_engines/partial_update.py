@@ -23,9 +23,9 @@ import pyarrow as pa
 from stream_app.errors import MergeError
 from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask, are_retracts
 from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import folded_column
+from stream_app.mergetree.merge_engines.aggregates.ordered_values import sequence_ranks
 from stream_app.mergetree.merge_engines.aggregates.steps import Folded, StepOp, Steps
 from stream_app.mergetree.merge_engines.key_segments import KeySegments, key_segments, with_kept
-from stream_app.mergetree.merge_engines.ordered_values import sequence_ranks
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.merge_rules import (

@@ -1,1 +1,1 @@
-"""The checksum of a table's rows: its value, and the tables that have one."""
+"""The checksum of a table's rows: its values, and the tables that have one."""

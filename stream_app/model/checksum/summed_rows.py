@@ -7,12 +7,12 @@ are summed up: `format.row_hash.row_texts`.
 from __future__ import annotations
 
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
-from stream_app.model.options.table_options import (
+from stream_app.model.options.merge_options import (
     CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS,
     IGNORE_DELETE,
     IGNORE_UPDATE_BEFORE,
-    ROW_CHECKSUM,
 )
+from stream_app.model.options.write_options import ROW_CHECKSUM
 from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
     INTEGER_ROOTS,

@@ -1,4 +1,4 @@
-"""Options of tables with ``bucket = -1`` and a primary key, whose buckets are added on demand.
+"""The table options of buckets: their number, and how many are added on demand.
 
 Keys and defaults are Paimon's (1.4, `CoreOptions.java`).
 """
@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from stream_app.model.options.option import (
     BOOLEAN,
+    CHOICE,
     DURATION,
     INTEGER,
     LONG,
     SIZE,
     Option,
     OptionKind,
+    parse_exact_columns,
     parse_integer,
 )
 
@@ -27,6 +29,25 @@ def _parse_max_buckets(text: str) -> int:
     return number
 
 
+BUCKET = Option(
+    "bucket",
+    INTEGER,
+    -1,
+    "Number of buckets of each partition (≥ 1). With a primary key, -1: as many as its "
+    "keys need; -2: rows wait for a compaction. Without one, -1: no buckets, files in the order of "
+    "arrival.",
+    minimum=-2,
+)
+BUCKET_KEY = Option(
+    "bucket-key",
+    OptionKind("text", parse_exact_columns),
+    "",
+    "Columns that choose the bucket, comma separated; default: the primary key "
+    "without the partition columns. Needed for buckets without a primary key.",
+)
+BUCKET_FUNCTION_TYPE = Option(
+    "bucket-function.type", CHOICE, "default", "Hash that chooses the bucket.", only=("default",)
+)
 DYNAMIC_BUCKET_TARGET_ROW_NUM = Option(
     "dynamic-bucket.target-row-num",
     LONG,

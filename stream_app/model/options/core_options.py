@@ -19,12 +19,14 @@ from stream_app.model.options import (
     bucket_options,
     compaction_options,
     expire_options,
-    file_index_options,
+    file_options,
     iceberg_options,
+    merge_options,
     scan_options,
-    table_options,
     tag_options,
+    write_options,
 )
+from stream_app.model.options.bucket_options import BUCKET
 from stream_app.model.options.changelog_producer import ProducerTraits, producer_traits
 from stream_app.model.options.compaction_options import (
     COMMIT_FORCE_COMPACT,
@@ -40,6 +42,13 @@ from stream_app.model.options.compaction_options import (
     WRITE_ONLY,
     WRITE_ONLY_STOP_TRIGGER,
 )
+from stream_app.model.options.file_options import (
+    DELETION_VECTORS_MERGE_ON_READ,
+    FILE_COMPRESSION,
+    FILE_COMPRESSION_PER_LEVEL,
+    FILE_FORMAT,
+    FILE_FORMAT_PER_LEVEL,
+)
 from stream_app.model.options.option import Option, Value, declared_options, is_on, parse_integer
 from stream_app.model.options.option_support import Purpose, is_left_by_engine, refusals
 from stream_app.model.options.paimon_option_keys import (
@@ -50,19 +59,11 @@ from stream_app.model.options.paimon_option_keys import (
     PREFIXES,
     VALUE_CHECKS,
 )
-from stream_app.model.options.table_options import (
-    BUCKET,
-    DELETION_VECTORS_MERGE_ON_READ,
-    FILE_COMPRESSION,
-    FILE_COMPRESSION_PER_LEVEL,
-    FILE_FORMAT,
-    FILE_FORMAT_PER_LEVEL,
-)
 from stream_app.model.table_kind import is_writable
 
 _DECLARING = (
-    *(table_options, bucket_options, compaction_options),
-    *(scan_options, expire_options, tag_options, file_index_options, iceberg_options),
+    *(bucket_options, merge_options, file_options, write_options, compaction_options),
+    *(scan_options, expire_options, tag_options, iceberg_options),
 )
 OPTIONS: dict[str, Option[Any]] = {
     key: option for module in _DECLARING for key, option in declared_options(vars(module)).items()

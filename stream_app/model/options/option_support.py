@@ -18,12 +18,12 @@ import enum
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from stream_app.model.file_index.indexed_columns import indexed_columns, is_written
 from stream_app.model.options.iceberg_options import (
     GLUE_CLIENT,
     HIVE_CLIENT,
     METADATA_ICEBERG_STORAGE,
 )
+from stream_app.model.options.indexed_columns import indexed_columns, is_written
 from stream_app.model.options.option import is_true
 
 

@@ -9,15 +9,15 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.file_options import (
+    DELETION_VECTORS_BITMAP64,
+    FILE_FORMAT,
+    FILE_FORMAT_PER_LEVEL,
+)
 from stream_app.model.options.iceberg_options import (
     DISABLED,
     METADATA_ICEBERG_FORMAT_VERSION,
     METADATA_ICEBERG_STORAGE,
-)
-from stream_app.model.options.table_options import (
-    DELETION_VECTORS_BITMAP64,
-    FILE_FORMAT,
-    FILE_FORMAT_PER_LEVEL,
 )
 from stream_app.model.schema.data_type import (
     TIMESTAMP_ROOTS,
@@ -26,7 +26,7 @@ from stream_app.model.schema.data_type import (
     RowType,
     TypeRoot,
 )
-from stream_app.model.schema.inner_field_ids import inner_field_id
+from stream_app.model.schema.type_members import inner_field_id
 
 _NAMES = {
     TypeRoot.BOOLEAN: "boolean",

@@ -12,8 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.near_names import unknown_name
 from stream_app.model.options.core_options import CoreOptions, column_option_problems
-from stream_app.model.options.option import is_on
-from stream_app.model.options.table_options import (
+from stream_app.model.options.merge_options import (
     AGGREGATION_REMOVE_RECORD_ON_DELETE,
     IGNORE_DELETE,
     PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
@@ -21,6 +20,7 @@ from stream_app.model.options.table_options import (
     ROWKIND_FIELD,
     SEQUENCE_FIELD,
 )
+from stream_app.model.options.option import is_on
 from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
 from stream_app.model.schema.data_type import STRING_ROOTS, DataType, RowType
 from stream_app.model.schema.merge_rules import (

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.options.option import is_on
-from stream_app.model.options.table_options import (
+from stream_app.model.options.merge_options import (
     AGGREGATION_REMOVE_RECORD_ON_DELETE,
     IGNORE_DELETE,
     PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
     PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP,
     SEQUENCE_FIELD,
 )
+from stream_app.model.options.option import is_on
 from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
 
 _FIELDS = "fields."

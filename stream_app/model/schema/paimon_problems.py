@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from stream_app.model.merge_engine import MERGE_ENGINES, OlderRowRule, traits_of
-from stream_app.model.options.bucket_options import PARTITION_LOOKUP
+from stream_app.model.options.bucket_options import BUCKET_KEY, PARTITION_LOOKUP
 from stream_app.model.options.compaction_options import (
     FULL_COMPACTION_DELTA_COMMITS,
     RECORD_LEVEL_EXPIRE_TIME,
@@ -28,19 +28,20 @@ from stream_app.model.options.expire_options import (
     SNAPSHOT_NUM_RETAINED_MAX,
     SNAPSHOT_NUM_RETAINED_MIN,
 )
-from stream_app.model.options.option import is_on
-from stream_app.model.options.scan_options import SCAN_MODE, STREAMING_READ_OVERWRITE
-from stream_app.model.options.table_options import (
-    BUCKET_KEY,
+from stream_app.model.options.file_options import (
     FILE_COMPRESSION,
     FILE_FORMAT,
     FILE_FORMAT_PER_LEVEL,
+)
+from stream_app.model.options.merge_options import (
     IGNORE_DELETE,
     PRIMARY_KEY_NULLABLE,
     ROWKIND_FIELD,
     SEQUENCE_FIELD,
     SEQUENCE_SNAPSHOT_ORDERING,
 )
+from stream_app.model.options.option import is_on
+from stream_app.model.options.scan_options import SCAN_MODE, STREAMING_READ_OVERWRITE
 from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
     FLOAT_ROOTS,

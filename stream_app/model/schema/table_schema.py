@@ -10,22 +10,21 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from stream_app.errors import UsageError
-from stream_app.model.file_index.indexed_columns import file_index_problems
-from stream_app.model.options.bucket_options import PARTITION_LOOKUP
+from stream_app.model.options.bucket_options import BUCKET_KEY, PARTITION_LOOKUP
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.options.table_options import (
-    BUCKET_KEY,
+from stream_app.model.options.file_options import TARGET_FILE_SIZE
+from stream_app.model.options.merge_options import (
     PRIMARY_KEY_NULLABLE,
     SEQUENCE_FIELD,
     SEQUENCE_SNAPSHOT_ORDERING,
-    TARGET_FILE_SIZE,
 )
 from stream_app.model.schema.data_type import (
     FLOAT_ROOTS,
     DataType,
     RowType,
 )
+from stream_app.model.schema.file_index_problems import file_index_problems
 from stream_app.model.schema.iceberg_schema import iceberg_problems
 from stream_app.model.schema.merge_problems import merge_problems
 from stream_app.model.schema.merge_rules import MergeRules, merge_rules

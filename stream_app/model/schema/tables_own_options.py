@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stream_app.model.merge_engine import traits_of
+from stream_app.model.options.bucket_options import BUCKET_KEY
 from stream_app.model.options.core_options import OPTIONS, CoreOptions, option_named
+from stream_app.model.options.merge_options import SEQUENCE_FIELD
 from stream_app.model.options.option import BOOLEAN, is_on, is_true
 from stream_app.model.options.paimon_option_keys import CORE_KEYS
-from stream_app.model.options.table_options import BUCKET_KEY, SEQUENCE_FIELD
 from stream_app.model.schema.merge_rules import (
     DEFAULT_FUNCTION,
     NO_LIMIT,

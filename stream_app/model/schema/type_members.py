@@ -1,7 +1,9 @@
 """Gives the members of a nested type: fields of a ROW, elements of an ARRAY, values, keys of a MAP.
 
 So what holds inside of a ROW also holds inside of the others: reading by ids, widening, changes.
-The names are those of paths into columns, as in Paimon's `schema/SchemaChange.java`.
+The names are those of paths into columns. No schema file has the ids of elements, keys and values.
+
+Source: Paimon `schema/SchemaChange.java`, `table/SpecialFields.java`.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from stream_app.model.schema.data_type import DataField, DataType, TypeRoot
 
 _ELEMENT, _KEY = -1, -2
 """Ids of members without a field: below those of fields."""
+_BASE, _DEPTH_LIMIT = 536_870_911, 1024
+"""`STRUCTURED_TYPE_FIELD_ID_BASE` and its depths."""
 
 
 def members(data_type: DataType) -> tuple[DataField, ...]:
@@ -34,6 +38,17 @@ def with_members(data_type: DataType, changed: Sequence[DataField]) -> DataType:
     if data_type.root is TypeRoot.ROW:
         return replace(data_type, fields=tuple(changed))
     return replace(data_type, element=changed[0].data_type)
+
+
+def inner_field_id(field_id: int, depth: int) -> int:
+    """The id of an element or a value, or of a key at a negative depth.
+
+    Args:
+        field_id: the id of the column, or of the field of a ROW in which it stands.
+        depth: ARRAYs and MAPs around it.
+    """
+    offset = field_id * _DEPTH_LIMIT if depth > 0 else -field_id * _DEPTH_LIMIT
+    return (_BASE + offset + depth + 2**31) % 2**32 - 2**31  # wraps, as in Java
 
 
 def _member(field_id: int, name: str, data_type: DataType) -> DataField:

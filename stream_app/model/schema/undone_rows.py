@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.options.table_options import IGNORE_DELETE, IGNORE_UPDATE_BEFORE
+from stream_app.model.options.merge_options import IGNORE_DELETE, IGNORE_UPDATE_BEFORE
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
 from stream_app.model.schema.data_type import RowType

@@ -11,42 +11,12 @@ Called by `table.commit.recorded_sums`. Plain values in and out.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
-import orjson
-
-from stream_app.errors import CorruptFileError
-from stream_app.format.json_object import JsonObject
 from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
-from stream_app.model.snapshot import ROW_SUM_PROPERTY
+from stream_app.model.checksum.sum_record import SumRecord
 
 PARTITIONS_MAX = 64
 """Partitions with sums of their own: a snapshot's file must stay small."""
-_WHAT = f"snapshot's {ROW_SUM_PROPERTY}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SumRecord:
-    """The checksum that a snapshot carries.
-
-    Attributes:
-        origin: the snapshot from which it counts; 0: it counts all rows.
-        total: of the whole table.
-        partitions: by serialized partition, without those that have no rows; None: too many.
-    """
-
-    origin: int = 0
-    total: RowSum = NO_ROWS
-    partitions: Mapping[bytes, RowSum] | None = None
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it counts all rows."""
-        return self.origin == 0
-
-
-EMPTY_TABLE = SumRecord(partitions={})
-"""The record of a table without rows."""
 
 
 def with_changes(record: SumRecord, changes: Mapping[bytes, RowSum]) -> SumRecord:
@@ -96,43 +66,3 @@ def rebased(read: SumRecord, at: SumRecord, newest: SumRecord) -> SumRecord | No
         }
         partitions = {name: own for name, own in sums.items() if own != NO_ROWS}
     return SumRecord(total=read.total - at.total + newest.total, partitions=partitions)
-
-
-def encode_record(record: SumRecord) -> str:
-    """The property's text: ``{"origin": 0, "rows": 7, "sum": "…", "partitions": {…}}``."""
-    document = {"origin": record.origin, "rows": record.total.rows, "sum": record.total.digits}
-    if record.partitions is None:
-        return orjson.dumps(document).decode()
-    partitions = {
-        name.hex(): {"rows": own.rows, "sum": own.digits}
-        for name, own in sorted(record.partitions.items())
-    }
-    return orjson.dumps({**document, "partitions": partitions}).decode()
-
-
-def decode_record(text: str) -> SumRecord:
-    """The record of a property.
-
-    Raises:
-        CorruptFileError: the text holds none.
-    """
-    try:
-        value = orjson.loads(text)
-        document = JsonObject(value, what=_WHAT)
-        partitions = value.get("partitions")
-        return SumRecord(
-            origin=document.integer("origin"),
-            total=_sum_of(value),
-            partitions=None
-            if partitions is None
-            else {bytes.fromhex(name): _sum_of(own) for name, own in partitions.items()},
-        )
-    except (ValueError, TypeError, AttributeError, KeyError) as error:
-        raise CorruptFileError(
-            f"cannot read a {_WHAT}: {error}", fix="make it anew by stream-app analyze --checksum"
-        ) from error
-
-
-def _sum_of(value: Mapping[str, object]) -> RowSum:
-    document = JsonObject(value, what=_WHAT)
-    return RowSum.of_digits(document.integer("rows"), document.text("sum"))

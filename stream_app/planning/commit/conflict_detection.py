@@ -1,6 +1,7 @@
 """Decides whether changes still fit a table that other writers have changed in the meantime.
 
-Called by file_store_commit. If changes do not fit, it finds the snapshot that caused the conflict.
+Called by `table.commit.commit_conflicts`. If changes do not fit, it finds the snapshot that caused
+the conflict.
 
 Source: Paimon `operation/commit/ConflictDetection.java`,
 `operation/commit/PrimaryKeyConflictDetection.java`.

@@ -17,7 +17,8 @@ from stream_app.model.bucket_change import BucketChange
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.options.table_options import CHANGELOG_FILE_PREFIX, SEQUENCE_SNAPSHOT_ORDERING
+from stream_app.model.options.file_options import CHANGELOG_FILE_PREFIX
+from stream_app.model.options.merge_options import SEQUENCE_SNAPSHOT_ORDERING
 
 
 def prefix_of_own_numbers(options: CoreOptions) -> str | None:

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.file_options import DELETION_VECTORS_BITMAP64
 from stream_app.model.options.iceberg_options import METADATA_ICEBERG_FORMAT_VERSION
-from stream_app.model.options.table_options import DELETION_VECTORS_BITMAP64
 
 VECTORS_VERSION = 3
 """The first format of Iceberg with deletion vectors in Puffin files."""

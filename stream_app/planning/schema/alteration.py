@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from stream_app.errors import UsageError
-from stream_app.model.file_index.indexed_columns import renamed_in_index_options, without_indexes_of
+from stream_app.model.options.bucket_options import BUCKET_KEY
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.iceberg_options import METADATA_ICEBERG_STORAGE
+from stream_app.model.options.indexed_columns import renamed_in_index_options, without_indexes_of
 from stream_app.model.options.option import is_on, is_true
-from stream_app.model.options.table_options import BUCKET_KEY
 from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
     FLOAT_ROOTS,

@@ -97,7 +97,7 @@ class CatchUp(Generic[Messages]):
         try:
             if not feed.job.is_open:
                 self._tables.open([feed])
-            if not feed.job.is_open or feed.job.committer.must_wait():
+            if not feed.job.is_open or feed.job.must_wait():
                 return None
             if feed.job.last_epoch >= waiting.since_epoch and feed.job.last_source_end:
                 # The commit that seemed to fail is in the table.

@@ -276,7 +276,7 @@ class HoldingTables(EpochTables):
 
     def wait_for_sequence_number(self, feed: TableFeed) -> int:
         """See `EpochTables.wait_for_sequence_number`."""
-        if feed.job.committer.must_wait():
+        if feed.job.must_wait():
             raise CompactionWaitError(feed.job.table.location)
         return feed.job.next_sequence_number
 

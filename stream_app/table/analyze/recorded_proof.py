@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stream_app.format.snapshot_properties.proof_json import encode_proof
+from stream_app.model.checksum.source_proof import SourceProof
 from stream_app.model.snapshot import PROOF_PROPERTY, Snapshot
-from stream_app.planning.commit.source_proofs import SourceProof, encode_proof
 from stream_app.table.commit.batch_commit import ANALYSIS, batch_committer
 from stream_app.table.file_store_table import FileStoreTable
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 from functools import partial
 
 from stream_app.errors import CommitConflictError, UsageError
+from stream_app.model.checksum.sum_record import SumRecord
 from stream_app.model.checksum.summed_rows import why_unsummed
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.commit.carried_sums import SumRecord, rebased
+from stream_app.planning.commit.carried_sums import rebased
 from stream_app.planning.compact.waiting_rows import waiting_fix
 from stream_app.table.commit.batch_commit import ANALYSIS, batch_committer
 from stream_app.table.file_store_table import FileStoreTable

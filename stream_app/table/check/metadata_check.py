@@ -19,8 +19,8 @@ from stream_app.model.bucket_id import POSTPONED
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
+from stream_app.model.options.file_options import DELETION_VECTORS_ENABLED
 from stream_app.model.options.option import is_on
-from stream_app.model.options.table_options import DELETION_VECTORS_ENABLED
 from stream_app.model.snapshot import CommitKind, Snapshot, VersionKind
 from stream_app.planning.check.live_file_rules import (
     LiveFiles,

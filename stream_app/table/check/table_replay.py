@@ -16,7 +16,7 @@ from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.changelog_producer import ProducerTraits, producer_traits
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
-from stream_app.model.options.table_options import (
+from stream_app.model.options.merge_options import (
     CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS,
     SEQUENCE_SNAPSHOT_ORDERING,
 )

@@ -21,12 +21,12 @@ from stream_app.fileio.file_io import UnsyncedError
 from stream_app.format.avro.avro_records import check_known
 from stream_app.model.bucket_change import ManifestCommittable
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
-from stream_app.model.options.table_options import (
+from stream_app.model.options.merge_options import SEQUENCE_SNAPSHOT_ORDERING
+from stream_app.model.options.write_options import (
     COMMIT_MAX_RETRIES,
     COMMIT_MAX_RETRY_WAIT,
     COMMIT_MIN_RETRY_WAIT,
     COMMIT_TIMEOUT,
-    SEQUENCE_SNAPSHOT_ORDERING,
 )
 from stream_app.model.snapshot import TRUNCATE, CommitKind, Snapshot
 from stream_app.planning.commit.retry_wait import retry_wait_s

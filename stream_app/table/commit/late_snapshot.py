@@ -16,6 +16,7 @@ from stream_app.filestore.versions.snapshot_manager import SnapshotManager
 from stream_app.model.manifest_entry import FileKind
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.commit.job_epochs import epochs_of
+from stream_app.table.commit.recorded_epochs import recording
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
@@ -130,7 +131,7 @@ def _is_beneath_next(table: FileStoreTable, snapshot: Snapshot) -> bool | None:
 
 def _knows(later: Snapshot, snapshot: Snapshot) -> bool:
     """Whether a later snapshot records this epoch of this job."""
-    recorded = epochs_of([later]).get(snapshot.commit_user)
+    recorded = epochs_of(recording([later])).get(snapshot.commit_user)
     ours = snapshot.commit_identifier, snapshot.time_millis
     is_epoch = snapshot.commit_kind is CommitKind.APPEND
     return is_epoch and recorded is not None and (recorded.identifier, recorded.time_millis) == ours

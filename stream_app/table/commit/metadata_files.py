@@ -21,7 +21,7 @@ from stream_app.filestore.manifests.deletion_vector_files import DeletionVectorF
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import FileIdentity, FileKind, ManifestEntry, ManifestFileMeta
-from stream_app.model.options.table_options import (
+from stream_app.model.options.file_options import (
     MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE,
     MANIFEST_MERGE_MIN_COUNT,
     MANIFEST_TARGET_FILE_SIZE,

@@ -6,11 +6,12 @@ starts. The rules: `planning.commit.job_epochs`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 
 from stream_app.filestore.versions.snapshot_manager import SnapshotManager
+from stream_app.format.snapshot_properties.epochs_json import encode_epochs, recorded_epochs
 from stream_app.model.job_epoch import EPOCHS_PROPERTY, JobEpoch
 from stream_app.model.snapshot import (
     BATCH_COMMIT_IDENTIFIER,
@@ -19,11 +20,20 @@ from stream_app.model.snapshot import (
     Snapshot,
 )
 from stream_app.planning.commit.job_epochs import (
+    RecordingSnapshot,
     carried_epochs,
-    encode_epochs,
     epoch_of_user,
     epochs_of,
 )
+
+
+def recording(snapshots: Iterable[Snapshot]) -> Iterator[RecordingSnapshot]:
+    """Snapshots with what they record of jobs; each is decoded when it is taken.
+
+    Raises:
+        CorruptFileError: a snapshot's property cannot be read.
+    """
+    return (RecordingSnapshot(snapshot, recorded_epochs(snapshot)) for snapshot in snapshots)
 
 
 def epochs_as_of(snapshots: SnapshotManager, newest: Snapshot | None) -> dict[str, JobEpoch]:
@@ -36,7 +46,8 @@ def epochs_as_of(snapshots: SnapshotManager, newest: Snapshot | None) -> dict[st
     """
     if newest is None:
         return {}
-    return epochs_of(chain([newest], snapshots.backwards(begin=newest.snapshot_id - 1)))
+    older = snapshots.backwards(begin=newest.snapshot_id - 1)
+    return epochs_of(recording(chain([newest], older)))
 
 
 def newest_epoch(snapshots: SnapshotManager, commit_user: str) -> JobEpoch | None:
@@ -45,12 +56,12 @@ def newest_epoch(snapshots: SnapshotManager, commit_user: str) -> JobEpoch | Non
     Raises:
         CorruptFileError: a snapshot on the way cannot be read.
     """
-    return epoch_of_user(commit_user, _newest_first(snapshots))
+    return epoch_of_user(commit_user, recording(_newest_first(snapshots)))
 
 
 def newest_epochs(snapshots: SnapshotManager) -> dict[str, JobEpoch]:
     """The newest epoch of each job, by commit user; as `newest_epoch`."""
-    return epochs_of(_newest_first(snapshots))
+    return epochs_of(recording(_newest_first(snapshots)))
 
 
 def with_epochs(snapshot: Snapshot, before: Mapping[str, JobEpoch]) -> Snapshot:

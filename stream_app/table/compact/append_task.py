@@ -1,6 +1,6 @@
 """Rewrites files of a table without keys into fewer ones, in a task, in the order of their rows.
 
-Called by `table.kinds.table_kind_registry`.
+Called by `table.kinds.append`.
 
 Source: Paimon `append/AppendCompactTask.java`,
 `operation/BaseAppendFileStoreWrite.java#compactRewrite`.
@@ -23,7 +23,7 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.compact_request import CompactRequest, CompactUnit, RowOrder
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.near_names import did_you_mean
-from stream_app.model.options.table_options import WRITE_BUFFER_SIZE
+from stream_app.model.options.write_options import WRITE_BUFFER_SIZE
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.row_sorting import RowSorting
 from stream_app.table.file_store_table import FileStoreTable

@@ -30,6 +30,7 @@ from stream_app.model.iceberg.metadata import (
     ManifestContent,
 )
 from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.file_options import MANIFEST_TARGET_FILE_SIZE
 from stream_app.model.options.iceberg_options import (
     DISABLED,
     METADATA_ICEBERG_COMPACTION_MAX_FILE_NUM,
@@ -37,7 +38,6 @@ from stream_app.model.options.iceberg_options import (
     METADATA_ICEBERG_FORMAT_VERSION,
     METADATA_ICEBERG_STORAGE,
 )
-from stream_app.model.options.table_options import MANIFEST_TARGET_FILE_SIZE
 from stream_app.model.schema.iceberg_schema import iceberg_problems
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import Snapshot

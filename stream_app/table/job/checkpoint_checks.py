@@ -6,9 +6,11 @@ two comes from an older copy, records would be lost or duplicated. These checks 
 
 from __future__ import annotations
 
+import json
 import logging
 
 from stream_app.errors import CheckpointError, CommitConflictError
+from stream_app.format.snapshot_properties.source_end_json import offsets_of_end
 from stream_app.model.job_epoch import Offsets
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.schema.table_schema import TableSchema
@@ -86,7 +88,8 @@ def check_not_read_before(table: FileStoreTable, begin: Offsets, *, takes_repeat
     Raises:
         CheckpointError: the records are in the table, and the job must not store them again.
     """
-    ends = [epoch.source_end for epoch in newest_epochs(table.snapshots).values()]
+    epochs = newest_epochs(table.snapshots).values()
+    ends = [offsets_of_end(epoch.source_end) for epoch in epochs]
     again = read_again(begin, ends)
     schema = table.schema
     if not again or traits_of(schema.core_options.merge_engine).keeps_first:
@@ -100,9 +103,9 @@ def check_not_read_before(table: FileStoreTable, begin: Offsets, *, takes_repeat
             what,
             where=table.location,
             fix="restore that checkpoint; or begin behind these records, with a new checkpoint and "
-            f"source.starting-offsets = '{going_on(begin, again)}'; or give the job a new table; "
-            "or set stream.repeated-records = store, if they are other records (a topic that was "
-            "recreated, another cluster's) or shall be stored again",
+            f"source.starting-offsets = '{json.dumps(going_on(begin, again))}'; or give the job a "
+            "new table; or set stream.repeated-records = store, if they are other records (a topic "
+            "that was recreated, another cluster's) or shall be stored again",
         )
     _LOG.warning("%s\n  where: %s", what, table.location)
 

@@ -45,7 +45,7 @@ class IndexState(Protocol):
 
     @property
     def is_needed(self) -> bool:
-        """Whether the table has an index; without one everything fits."""
+        """Whether the table has an index that must be read."""
         return True
 
     @property
@@ -113,7 +113,7 @@ class BucketCountState(IndexState):
 
     @property
     def is_needed(self) -> bool:
-        """Nothing to look at: what follows the table reads the numbers anyway."""
+        """False: nothing is read for it, because the numbers of buckets are known anyway."""
         return False
 
     def fits(self, basis: IndexBasis) -> bool:

@@ -11,15 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from stream_app.errors import CompactionError, StreamAppError, UnsupportedTableError
+from stream_app.errors import UnsupportedTableError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.job_epoch import Offsets
-from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.schema.tables_own_options import with_configured
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.commit.schema_conflicts import adoption_conflict
-from stream_app.planning.compact.waiting_rows import unseen_by, waiting_text
 from stream_app.planning.schema.schema_changes import schema_differences
 from stream_app.table.commit.commit_callbacks import CallbackProblem, CommitCallbacks
 from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
@@ -30,7 +28,8 @@ from stream_app.table.job.checkpoint_checks import (
     check_not_read_before,
     check_same_end,
 )
-from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.job.drained_rows import check_no_row_waits
+from stream_app.table.job.stream_commit import EpochCommit, StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
 
@@ -97,8 +96,7 @@ class TableJob:
         stopping: whether the job shall end.
         takes_repeats: whether records that the table has from another job are stored again.
         freshness: see `Compactions.adapt`; None: the table's options are the rules.
-        identifier: the identifier of all commits, in a job without epochs; None: each has that of
-            its epoch.
+        identifier: of all commits, in a job without epochs; None: each has that of its epoch.
         upkeep: the upkeep of the table; it runs before the first epoch too.
 
     Raises:
@@ -185,9 +183,29 @@ class TableJob:
     def index_stands(self, basis: IndexBasis, changes: Sequence[BucketChange]) -> bool:
         """See `IndexState.stands`; follows other writers, if the table has an index."""
         index = self.committer.index
-        if not index.is_needed:
-            return True
-        return index.stands(basis, changes, self.committer.state.follow())
+        return not index.is_needed or index.stands(basis, changes, self.committer.state.follow())
+
+    def index_fits(self, basis: IndexBasis) -> bool:
+        """See `IndexState.fits`."""
+        return self.committer.index.fits(basis)
+
+    def must_wait(self) -> bool:
+        """See `StreamTableCommit.must_wait`."""
+        return self.committer.must_wait()
+
+    def commit_epoch(
+        self,
+        epoch: int,
+        changes: Sequence[BucketChange],
+        *,
+        properties: Mapping[str, str] | None = None,
+        empties: bool = False,
+        basis: IndexBasis = NO_INDEX,
+    ) -> EpochCommit:
+        """See `StreamTableCommit.commit_epoch`."""
+        return self.committer.commit_epoch(
+            epoch, changes, properties=properties, empties=empties, basis=basis
+        )
 
     def forget(self) -> None:
         """Forget the table's state after a failure; `open` reads it again."""
@@ -264,33 +282,14 @@ class TableJob:
         return reports
 
     def check_none_waits(self) -> None:
-        """Check that no row waits for a compaction of this job; call it after `drain`.
-
-        Raises:
-            CompactionError: one does, because its compactions fail.
-        """
-        commit = self._commit
-        rows = 0 if commit is None else commit.coordinator.waiting_rows()
-        if commit is None or not rows or self.table.options[WRITE_ONLY]:
-            return
-        errors = commit.coordinator.failures.stuck().values()
-        if commit.leaves_rows and not (errors or commit.coordinator.failures.to_be_retried()):
-            return
-        causes = {
-            error.what if isinstance(error, StreamAppError) else str(error) for error in errors
-        }
-        why = f": {'; '.join(sorted(causes))}" if causes else ""
-        raise CompactionError(
-            f"{waiting_text(rows)}: {unseen_by(self.table.visibility)} do not get them before{why}",
-            where=self.table.location,
-            fix="remove the cause, and start the job again: it begins with these compactions",
-        )
+        """See `check_no_row_waits`; call it after `drain`."""
+        if self._commit is not None:
+            check_no_row_waits(self._commit)
 
     def sorted_runs(self) -> Mapping[int, int]:
         """Number of sorted runs → number of known buckets with that number, ascending."""
-        return dict(
-            sorted(Counter(self.committer.coordinator.back_pressure.sorted_runs().values()).items())
-        )
+        runs = self.committer.coordinator.back_pressure.sorted_runs().values()
+        return dict(sorted(Counter(runs).items()))
 
     def compaction_metrics(self) -> CompactionMetrics | None:
         """Numbers about the compactions; None before the first epoch. Any thread may ask."""
@@ -330,9 +329,7 @@ class TableJob:
 
     def idle_report(self, snapshot: Snapshot) -> IdleReport:
         """Report a commit of compactions, with those published since the last report."""
+        commit = self.committer
         return IdleReport(
-            snapshot,
-            self.sorted_runs(),
-            self.committer.take_reports(),
-            self.committer.compaction_metrics(),
+            snapshot, self.sorted_runs(), commit.take_reports(), commit.compaction_metrics()
         )

@@ -21,7 +21,7 @@ from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import POSTPONED, BucketId
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.options.compaction_options import WRITE_ONLY
-from stream_app.model.options.table_options import SEQUENCE_SNAPSHOT_ORDERING
+from stream_app.model.options.merge_options import SEQUENCE_SNAPSHOT_ORDERING
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.commit.snapshot_ordering import numbered_changes
 from stream_app.planning.compact.waiting_rows import Visibility, waiting_buckets

@@ -31,10 +31,10 @@ from stream_app.model.bucket_change import BucketChange
 from stream_app.model.compact_request import CompactRequest
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.merge_engine import traits_of
-from stream_app.model.options.table_options import (
+from stream_app.model.options.file_options import DELETION_VECTORS_BITMAP64
+from stream_app.model.options.merge_options import (
     CHANGELOG_ROW_DEDUPLICATE,
     CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS,
-    DELETION_VECTORS_BITMAP64,
     IGNORE_DELETE,
 )
 from stream_app.table.compact.record_expiry import has_expired_rows, record_level_expire

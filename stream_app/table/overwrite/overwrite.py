@@ -19,11 +19,8 @@ import pyarrow as pa
 
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.model.bucket_change import BucketChange, ManifestCommittable
-from stream_app.model.options.table_options import (
-    CHANGELOG_PRODUCER,
-    DYNAMIC_PARTITION_OVERWRITE,
-    OVERWRITE_UPGRADE,
-)
+from stream_app.model.options.merge_options import CHANGELOG_PRODUCER
+from stream_app.model.options.write_options import DYNAMIC_PARTITION_OVERWRITE, OVERWRITE_UPGRADE
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot

@@ -27,7 +27,7 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import ManifestEntry, ManifestFileMeta
-from stream_app.model.options.table_options import PARTITION_DEFAULT_NAME
+from stream_app.model.options.file_options import PARTITION_DEFAULT_NAME
 from stream_app.model.schema.data_type import DataType
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable

@@ -20,7 +20,7 @@ import pyarrow as pa
 from stream_app.model.bucket_change import BucketChange, ManifestCommittable
 from stream_app.model.bucket_id import POSTPONED
 from stream_app.model.manifest_entry import ManifestEntry
-from stream_app.model.options.table_options import WRITE_BUFFER_SIZE
+from stream_app.model.options.write_options import WRITE_BUFFER_SIZE
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.planning.buckets.postponed_counts import FirstBucketRules, first_bucket_count

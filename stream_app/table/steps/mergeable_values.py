@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from stream_app.cdc.change_batch import ROW_KIND, ChangeBatch, DecodedBatch
 from stream_app.mergetree.merge_engines.aggregates.unions import UNIONS, unreadable_set
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.options.table_options import IGNORE_DELETE
+from stream_app.model.options.merge_options import IGNORE_DELETE
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
 from stream_app.model.schema.data_type import FLOAT_ROOTS

@@ -36,6 +36,7 @@ from stream_app.planning.upkeep.unused_files import (
     unprotected_entries,
     without_flushed,
 )
+from stream_app.table.commit.recorded_epochs import recording
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.map_in_threads import map_in_threads, thread_count
 from stream_app.table.upkeep.announcements import (
@@ -267,7 +268,7 @@ class ExpireSnapshots:
     def _without_newest_epochs(self, newest: int, going: ExpireRange) -> ExpireRange:
         """The expiring snapshots, except those with the only record of a job's newest epoch."""
         snapshots = self.table.snapshots.backwards(begin=newest)
-        needed = oldest_needed(snapshots, self.table.clock.now_ms())
+        needed = oldest_needed(recording(snapshots), self.table.clock.now_ms())
         if needed is None or needed >= going.end:
             return going
         return replace(going, end=needed, kept_by="the newest epoch of a job")

@@ -33,8 +33,8 @@ from stream_app.mergetree.lookup.lookup_plan import keys_in
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.merge_engine import traits_of
-from stream_app.model.options.table_options import (
-    IGNORE_DELETE,
+from stream_app.model.options.merge_options import IGNORE_DELETE
+from stream_app.model.options.write_options import (
     LOOKUP_CACHE_FILE_RETENTION,
     LOOKUP_CACHE_MAX_DISK_SIZE,
 )

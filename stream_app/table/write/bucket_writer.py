@@ -12,7 +12,7 @@ import pyarrow as pa
 from stream_app.mergetree.file_access import WrittenFiles
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.options.table_options import IGNORE_DELETE, IGNORE_UPDATE_BEFORE
+from stream_app.model.options.merge_options import IGNORE_DELETE, IGNORE_UPDATE_BEFORE
 from stream_app.model.row_kind import RowKind
 from stream_app.table.file_store_table import FileStoreTable
 

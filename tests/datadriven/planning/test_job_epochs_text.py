@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from stream_app.format.snapshot_properties.epochs_json import encode_epochs
 from stream_app.model.job_epoch import EPOCHS_PROPERTY, JobEpoch
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, CommitKind, Snapshot
 from stream_app.planning.commit.job_epochs import (
     carried_epochs,
-    encode_epochs,
     epoch_of_user,
     epochs_of,
     oldest_needed,
 )
+from stream_app.table.commit.recorded_epochs import recording
 from tests.support.suite.datadriven import Case, run_file
 
 HERE = Path(__file__).parent
@@ -77,13 +78,13 @@ def _epoch(epoch: JobEpoch) -> str:
 
 def _epochs(case: Case) -> str:
     walk = _Walk(case.input_lines)
-    epochs = dict(sorted(epochs_of(walk).items()))
+    epochs = dict(sorted(epochs_of(recording(walk)).items()))
     return f"{_show(epochs)}, after {walk.looked_at}"
 
 
 def _user(case: Case) -> str:
     walk = _Walk(case.input_lines)
-    epoch = epoch_of_user(case.args["of"], walk)
+    epoch = epoch_of_user(case.args["of"], recording(walk))
     return f"{'none' if epoch is None else _epoch(epoch)}, after {walk.looked_at}"
 
 
@@ -103,7 +104,7 @@ def _crowd(case: Case) -> str:
 
 def _needed(case: Case) -> str:
     walk = _Walk(case.input_lines)
-    oldest = oldest_needed(walk, int(case.args["day"]) * DAY_MS)
+    oldest = oldest_needed(recording(walk), int(case.args["day"]) * DAY_MS)
     return f"{'none' if oldest is None else oldest}, after {walk.looked_at}"
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from stream_app.model.options.table_options import RENAMED_COLUMNS
+from stream_app.model.options.write_options import RENAMED_COLUMNS
 from stream_app.model.renames.ddl import (
     AlteredTable,
     MadeTable,

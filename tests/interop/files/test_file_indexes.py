@@ -15,8 +15,8 @@ import stream_app
 from stream_app.errors import CorruptFileError
 from stream_app.format.file_index.container import decode_file_index, encode_file_index
 from stream_app.format.file_index.file_index_registry import FILE_INDEX_KINDS
-from stream_app.model.file_index.indexed_columns import can_index
 from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.file_index_problems import can_index
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.planning.schema.schema_changes import (
     AddColumn,

@@ -11,9 +11,9 @@ import pytest
 from stream_app.app.ops.inspect.overview import overview
 from stream_app.errors import CommitConflictError
 from stream_app.format.binary_row import serialize_row
-from stream_app.model.options.table_options import ROW_CHECKSUM
+from stream_app.model.checksum.sum_record import EMPTY_TABLE, SumRecord
+from stream_app.model.options.write_options import ROW_CHECKSUM
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, ROW_SUM_PROPERTY, Snapshot
-from stream_app.planning.commit.carried_sums import EMPTY_TABLE, SumRecord
 from stream_app.table.analyze.row_checksum import publish_row_checksum
 from stream_app.table.check.table_check import TableCheck
 from stream_app.table.commit.batch_commit import ANALYSIS, batch_committer

@@ -32,7 +32,7 @@ def ran(folder: Path, freshness: int | None, **options: Any) -> tuple[FileStoreT
     for epoch in range(EPOCHS):
         first = job.follow_and_wait()
         changes = [("+I", {"k": k, "v": str(epoch)}) for k in range(epoch % 3, 200, 3)]
-        job.committer.commit_epoch(epoch, write_changes(table, changes, first))
+        job.commit_epoch(epoch, write_changes(table, changes, first))
     job.drain()
     check_chain(table)
     return table, [len(request.unit.levels) for request in executor.requests]

@@ -46,7 +46,7 @@ class Database:
         self.checkpoint = Folder(str(folder / "checkpoint"), LocalFileIO())
         self.aside: list[tuple[int, pa.Table]] = []
         self.made = DatabaseTables(
-            tables=self.tables, state=JobStateFile(self.checkpoint), clock=StandingClock(),
+            tables=self.tables, state_file=JobStateFile(self.checkpoint), clock=StandingClock(),
             feed_of=self._feed, quarantine=lambda *given: self.aside.append(given),
         )  # fmt: skip
 

@@ -5,17 +5,13 @@ from __future__ import annotations
 import pytest
 
 from stream_app.errors import UsageError
+from stream_app.model.options.bucket_options import BUCKET_KEY
 from stream_app.model.options.compaction_options import NUM_LEVELS, WRITE_ONLY
 from stream_app.model.options.core_options import OPTIONS, CoreOptions
+from stream_app.model.options.merge_options import IGNORE_DELETE, SEQUENCE_FIELD
 from stream_app.model.options.option_support import IGNORED_KEYS, REFUSALS, Purpose
 from stream_app.model.options.paimon_option_keys import PAIMON_KEYS, PREFIXES
-from stream_app.model.options.table_options import (
-    BUCKET_KEY,
-    COMMIT_TIMEOUT,
-    IGNORE_DELETE,
-    SEQUENCE_FIELD,
-    WRITE_BUFFER_SIZE,
-)
+from stream_app.model.options.write_options import COMMIT_TIMEOUT, WRITE_BUFFER_SIZE
 
 KINDS = ("integer", "real", "size", "duration", "boolean", "text", "map")
 

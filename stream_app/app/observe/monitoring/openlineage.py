@@ -47,7 +47,7 @@ from stream_app.cdc.computed.functions import function_of
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
 from stream_app.model.job_epoch import Offsets
-from stream_app.model.options.table_options import FILE_FORMAT
+from stream_app.model.options.file_options import FILE_FORMAT
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.spark.ingest.job_state import JobWarning
 from stream_app.spark.ingest.table_feed import EpochReport

@@ -120,7 +120,7 @@ def why_incomparable(table: FileStoreTable, rules: TableConfig) -> str:
     """The reason why no row of the table can be compared; empty if rows can be compared."""
     if not table.kind.merges_by_key:
         return "rows of a table without a primary key cannot be matched"
-    if not rules.generation.is_repeatable:
+    if not rules.made_columns.is_repeatable:
         return "the time of decoding stands in its rows (now())"
     if table.options[RECORD_LEVEL_EXPIRE_TIME] is not None:
         return "rows of the table expire"

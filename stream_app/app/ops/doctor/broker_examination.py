@@ -25,8 +25,8 @@ from stream_app.app.source.broker_connection import (
     TopicInfo,
     uncheckable_settings,
 )
+from stream_app.app.source.first_messages import other_format
 from stream_app.app.source.topic_messages import looked_at
-from stream_app.app.tables.first_messages import other_format
 from stream_app.clock import Clock
 from stream_app.errors import SourceError, StreamAppError, WrongSourceError
 from stream_app.kafka.offset_ranges import OffsetRange, PartitionOffsets

@@ -18,6 +18,7 @@ from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.config.whole_database import WholeDatabase
 from stream_app.app.ops.doctor import machine
 from stream_app.app.ops.doctor.broker_examination import Broker
+from stream_app.app.ops.doctor.damaged_checkpoint import empty_files
 from stream_app.app.ops.doctor.observation import (
     Observation,
     clock_observations,
@@ -36,7 +37,6 @@ from stream_app.app.ops.doctor.table_examination import (
 )
 from stream_app.app.ops.inspect.job_status import JobStatus
 from stream_app.app.source.preflight import RECREATED_FIX, recreated_topics
-from stream_app.app.tables.damaged_checkpoint import empty_files
 from stream_app.app.tables.job_catalog import job_catalog, open_job_table
 from stream_app.app.tables.job_folders import checkpoint_of, probe_local
 from stream_app.app.tables.job_table import changes_that_fail, wanted_schema
@@ -48,7 +48,7 @@ from stream_app.fileio.file_io_registry import can_open, file_io_of, is_local
 from stream_app.fileio.store_time import store_now_ms
 from stream_app.kafka.offset_ranges import lost_ranges
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.options.table_options import WRITE_BUFFER_SIZE
+from stream_app.model.options.write_options import WRITE_BUFFER_SIZE
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.spark.ingest.checkpoint_owner import DATABASE, check_owner
 from stream_app.spark.ingest.epoch_log import LOST_FIX

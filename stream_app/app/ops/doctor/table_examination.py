@@ -19,12 +19,8 @@ from stream_app.app.ops.doctor.observation import (
     warning,
 )
 from stream_app.app.source.broker_connection import TopicInfo
-from stream_app.app.tables.first_messages import (
-    first_messages,
-    in_one_table,
-    read_alone,
-    seen_tables,
-)
+from stream_app.app.source.first_messages import first_messages, in_one_table
+from stream_app.app.tables.first_message_checks import read_alone, seen_tables
 from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.cdc.column_drift import INEXACT
 from stream_app.cdc.source_tables import of_each_origin

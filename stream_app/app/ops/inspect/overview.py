@@ -10,6 +10,7 @@ from stream_app.app.ops.inspect.files import live_files
 from stream_app.app.ops.inspect.table_facts import sorted_runs_max
 from stream_app.app.ops.inspect.views import columns_text
 from stream_app.app.text.listing import size_text, time_text
+from stream_app.format.snapshot_properties.proof_json import proof_of
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.checksum.summed_rows import NOT_ASKED, why_unsummed
 from stream_app.model.data_file_meta import DataFileMeta
@@ -18,7 +19,6 @@ from stream_app.model.options.iceberg_options import DISABLED, METADATA_ICEBERG_
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.buckets.bucket_advice import FAIR_BYTES, BucketSize, bucket_advice
 from stream_app.planning.buckets.open_buckets import DynamicBucketRules
-from stream_app.planning.commit.source_proofs import proof_of
 from stream_app.planning.compact.waiting_rows import waiting_text
 from stream_app.planning.iceberg.visible_files import iceberg_levels, unseen_rows
 from stream_app.table.file_store_table import FileStoreTable

@@ -41,7 +41,7 @@ from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.job_epoch import JobEpoch
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.bucket_options import PARTITION_LOOKUP
-from stream_app.model.options.table_options import MERGE_ENGINE
+from stream_app.model.options.merge_options import MERGE_ENGINE
 from stream_app.model.schema.source_table import SourceTable
 from stream_app.model.snapshot import REPLAY_PROPERTY, Snapshot
 from stream_app.planning.schema.evolution import evolution

@@ -16,14 +16,14 @@ import pyarrow.compute as pc
 
 from stream_app.mergetree.key_value_batch import Indices, Mask
 from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_steps
-from stream_app.mergetree.merge_engines.aggregates.steps import SHALLOW, Folded, StepOp, Steps
-from stream_app.mergetree.merge_engines.ordered_values import (
+from stream_app.mergetree.merge_engines.aggregates.ordered_values import (
     filled,
     from_ordered_integers,
     is_plain_number,
     ordered_integers,
     valid_rows,
 )
+from stream_app.mergetree.merge_engines.aggregates.steps import SHALLOW, Folded, StepOp, Steps
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
 

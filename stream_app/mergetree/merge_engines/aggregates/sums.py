@@ -21,13 +21,13 @@ from stream_app.errors import MergeError
 from stream_app.mergetree.key_value_batch import Indices, Mask
 from stream_app.mergetree.merge_engines.aggregates.chosen_values import nearest_valid
 from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_steps
-from stream_app.mergetree.merge_engines.aggregates.steps import StepOp, Steps
-from stream_app.mergetree.merge_engines.ordered_values import (
+from stream_app.mergetree.merge_engines.aggregates.ordered_values import (
     filled,
     numbers,
     stored_numbers,
     valid_rows,
 )
+from stream_app.mergetree.merge_engines.aggregates.steps import StepOp, Steps
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
 STORED_AS_INT32 = 9

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from stream_app.mergetree.key_value_batch import Indices, Mask
 from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_steps
+from stream_app.mergetree.merge_engines.aggregates.ordered_values import text_lengths, valid_rows
 from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Steps
-from stream_app.mergetree.merge_engines.ordered_values import text_lengths, valid_rows
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
 

@@ -20,7 +20,7 @@ def an_unused(job: DatabaseJob, expectations: tuple[str, ...] = ()) -> UnusedSet
     return UnusedSettings(
         named=job.sync.named_tables(),
         idle_expectations=lambda: expectations,
-        state=job.tables.state,
+        state_file=job.tables.state_file,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.app.tables.first_messages import read_alone, seen_tables
+from stream_app.app.tables.first_message_checks import read_alone, seen_tables
 from stream_app.message_format_registry import source_reader
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.mapping_options import (

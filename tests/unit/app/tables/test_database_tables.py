@@ -14,7 +14,7 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import OneSetting
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.ops.inspect.job_status import JobStatus
-from stream_app.app.tables.first_messages import warn_of_first_messages
+from stream_app.app.tables.first_message_checks import warn_of_first_messages
 from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import change_schema
 from stream_app.errors import CheckpointError, WrongSourceError
@@ -224,7 +224,7 @@ def commit_row(table: FileStoreTable, epoch: int) -> None:
     job = TableJob(table, CompactHere)
     job.open("job")
     job.follow_and_wait()
-    job.committer.commit_epoch(epoch, changes)
+    job.commit_epoch(epoch, changes)
 
 
 def test_the_status_of_a_job_of_one_table(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from stream_app.app.cli.main import main
 from stream_app.app.config.sync_config import OneSetting
 from stream_app.app.ops.inspect.job_status import own_ends
-from stream_app.app.tables.first_messages import warn_of_first_messages
+from stream_app.app.tables.first_message_checks import warn_of_first_messages
 from stream_app.app.tables.refused_tables import TABLES_MAX, with_refused
 from stream_app.clock import SystemClock
 from stream_app.model.schema.origin import Origin

@@ -302,7 +302,7 @@ def test_machine_code_takes_usual_messages(name: str) -> None:
     group = getattr(of, "_group", None)
     assert isinstance(group, Group)
     index = np.arange(batch.num_rows, dtype=np.int32)
-    part = of.without_parse(batch.column("value"), index, group, outcome)
+    part = of.quick_part(batch.column("value"), index, group, outcome)
     assert part is not None
     assert len(part.rows)
 

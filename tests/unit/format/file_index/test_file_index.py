@@ -21,8 +21,9 @@ from stream_app.format.file_index.index_kind import IndexComparison, IndexTest
 from stream_app.format.file_index.index_values import ValueCodec
 from stream_app.format.file_index.java_hash_order import hash_order, string_hash
 from stream_app.format.file_index.xx_hash import xx_hashes
-from stream_app.model.file_index.indexed_columns import INDEX_KINDS, can_index
+from stream_app.model.options.indexed_columns import INDEX_SETTINGS
 from stream_app.model.schema.data_type import FLOAT_ROOTS, DataType, parse_data_type
+from stream_app.model.schema.file_index_problems import can_index
 
 SMALL = {
     "bloom-filter": {"items": "20", "fpp": "0.3"},
@@ -53,7 +54,10 @@ ORDERS = {
 }
 NAMED = st.dictionaries(st.sampled_from(["bsi", "bitmap"]), st.none() | st.binary(max_size=9))
 PAIRS = [
-    (kind, name) for kind in INDEX_KINDS for name in TYPES if can_index(kind, parse_data_type(name))
+    (kind, name)
+    for kind in INDEX_SETTINGS
+    for name in TYPES
+    if can_index(kind, parse_data_type(name))
 ]
 
 
@@ -112,7 +116,7 @@ def test_no_row_that_passes_is_excluded(kind: str, name: str, data: st.DataObjec
             assert expected == set(rows)
 
 
-@pytest.mark.parametrize("kind", INDEX_KINDS)
+@pytest.mark.parametrize("kind", INDEX_SETTINGS)
 def test_a_column_of_nulls_has_an_index(kind: str) -> None:
     data_type = parse_data_type("INT")
     builder = FILE_INDEX_KINDS[kind].builder(data_type, {})

@@ -3,7 +3,7 @@
 The format reads the columns of the source. Both images of an update get the made columns by the
 same functions. So an update that changes a computed key or partition is a -U of the old row and a
 +U of the new one. Each goes to its own partition. The format proves the row of each change by the
-columns from which the key is computed: `Generation.origins_of`.
+columns from which the key is computed: `MadeColumns.origins_of`.
 
 Source: Paimon `flink/action/cdc/format/AbstractRecordParser.java#evalComputedColumns`.
 """
@@ -28,7 +28,7 @@ from stream_app.cdc.change_batch import (
     whole_messages,
 )
 from stream_app.cdc.computed.functions import STRING, AppliedFunction, ArrowTypeOf, applied_function
-from stream_app.cdc.computed.generation import Generation
+from stream_app.cdc.computed.made_columns import MadeColumns
 from stream_app.cdc.computed.metadata_columns import METADATA
 from stream_app.cdc.message_format import FormatSetup, SourceReader
 from stream_app.model.row_kind import RowKind
@@ -49,7 +49,7 @@ class ComputedColumn(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GeneratedColumns:
+class MadeColumnsStep:
     """Implements `pipeline.Step`.
 
     Attributes:
@@ -81,7 +81,7 @@ class GeneratedColumns:
 class _Made:
     """The columns of a batch, as they are made; and why messages are bad."""
 
-    def __init__(self, of: GeneratedColumns, changes: ChangeBatch) -> None:
+    def __init__(self, of: MadeColumnsStep, changes: ChangeBatch) -> None:
         self._of, self._changes = of, changes
         self._is_before = bools_of(pc.is_in(changes.rows.column(ROW_KIND), _BEFORE))
         self._columns: dict[str, pa.Array] = {}
@@ -155,7 +155,7 @@ def _zero(kind: pa.DataType) -> pa.Scalar:
     return pa.scalar(0).cast(kind)
 
 
-def source_setup(setup: FormatSetup, made: Generation) -> FormatSetup:
+def source_setup(setup: FormatSetup, made: MadeColumns) -> FormatSetup:
     """The setup of the format that reads the columns of the source alone.
 
     Its key has the columns from which the table's key is made: they must be there in every image
@@ -177,13 +177,13 @@ def source_setup(setup: FormatSetup, made: Generation) -> FormatSetup:
     )
 
 
-def generated_columns(
-    made: Generation,
+def made_columns_step(
+    made: MadeColumns,
     whole: FormatSetup,
     reader: SourceReader,
     arrow_type_of: ArrowTypeOf,
     now_ms: Callable[[], int],
-) -> GeneratedColumns:
+) -> MadeColumnsStep:
     """The step of a table with made columns.
 
     Args:
@@ -192,7 +192,7 @@ def generated_columns(
     Raises:
         DefinitionError: a function does not take its column.
     """
-    return GeneratedColumns(
+    return MadeColumnsStep(
         schema=change_schema(whole.arrow_schema),
         primary_keys=whole.primary_keys,
         computed=tuple(_computed(made, whole.columns, arrow_type_of)),
@@ -203,7 +203,7 @@ def generated_columns(
 
 
 def _computed(
-    made: Generation, columns: RowType, arrow_type_of: ArrowTypeOf
+    made: MadeColumns, columns: RowType, arrow_type_of: ArrowTypeOf
 ) -> list[ComputedColumn]:
     computed = []
     for definition in made.computed:

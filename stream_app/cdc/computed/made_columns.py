@@ -53,7 +53,7 @@ class MetadataError(DefinitionError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Generation:
+class MadeColumns:
     """The made columns of a table, with their definitions.
 
     Attributes:
@@ -155,7 +155,7 @@ class Generation:
         return types[reference]
 
 
-def generation(computed: Iterable[str], metadata: Iterable[str], prefix: str) -> Generation:
+def made_columns_of(computed: Iterable[str], metadata: Iterable[str], prefix: str) -> MadeColumns:
     """Parse the configuration's definitions into the made columns.
 
     Raises:
@@ -173,9 +173,9 @@ def generation(computed: Iterable[str], metadata: Iterable[str], prefix: str) ->
             error = MetadataError if of_metadata else DefinitionError
             raise error(f"the column {name!r} is made twice")
     by_name = {definition.name: definition for definition in definitions}
-    plain = Generation()
+    plain = MadeColumns()
     order = in_order([(definition.name, plain.reference(definition)) for definition in definitions])
-    return Generation(
+    return MadeColumns(
         computed=tuple(by_name[name] for name in order),
         metadata={prefix + key: key for key in keys},
     )
@@ -194,7 +194,7 @@ def argument_problem(definition: Definition, arrow_type_of: ArrowTypeOf) -> str:
     return f"'{definition.name}={definition.call}' {most}"
 
 
-def key_problems(made: Generation, primary_keys: tuple[str, ...]) -> Iterator[str]:
+def key_problems(made: MadeColumns, primary_keys: tuple[str, ...]) -> Iterator[str]:
     """Problems of a primary key with made columns, whose rows could not be found again."""
     for name in primary_keys:
         if name in made.names and not made.is_stable(name):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.tables.damaged_checkpoint import check_whole
+from stream_app.app.ops.doctor.damaged_checkpoint import check_whole
 from stream_app.errors import CheckpointError
 
 

@@ -1,0 +1,210 @@
+"""Brings notices of a job to a receiver by HTTP.
+
+A notice is sent when a job stops, holds a table back, or quarantines records; `Webhook` chooses
+what is worth one. A thread of its own sends notices, with a timeout and a few attempts each, so
+that no epoch waits for the receiver. When the receiver is away for long, the oldest notices are
+dropped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import logging
+import queue
+import threading
+import urllib.request
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import unquote, urlsplit
+
+from stream_app import __version__
+from stream_app.app.observe.monitoring.listener import JobListener
+from stream_app.clock import Clock
+from stream_app.http_request import opened
+from stream_app.spark.ingest.held_table import HeldTable
+from stream_app.spark.ingest.job_state import JobWarning
+from stream_app.spark.ingest.quarantine_writer import Quarantined
+from stream_app.spark.ingest.table_feed import EpochReport
+
+_LOG = logging.getLogger(__name__)
+WAITING_MAX = 100
+TIMEOUT_S = 10.0
+PAUSES_S = (1.0, 5.0, 20.0)
+"""Seconds before each further attempt."""
+QUARANTINE_PAUSE_S = 600.0
+"""Seconds between two notices of one table's quarantine; a notice counts the records since."""
+LAST_WAIT_S = 15.0
+"""Seconds that an ending job waits for its last notices."""
+SIGNATURE = "X-Stream-App-Signature"
+_REFUSED_FROM, _REFUSED_TO, _TOO_MANY = 300, 500, 429
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """The address of notices, perhaps with a user; `secret` signs them, None: no signature."""
+
+    url: str = field(repr=False)
+    secret: str | None = field(default=None, repr=False)
+
+    def request(self, notice: Mapping[str, object]) -> urllib.request.Request:
+        """The request that brings a notice."""
+        body = json.dumps(notice, ensure_ascii=False).encode()
+        headers = {"Content-Type": "application/json", "User-Agent": f"stream_app/{__version__}"}
+        if self.secret is not None:
+            digest = hmac.new(self.secret.encode(), body, hashlib.sha256).hexdigest()
+            headers[SIGNATURE] = f"sha256={digest}"
+        parts = urlsplit(self.url)
+        if parts.username is not None:  # urllib would take it for a part of the host's name
+            user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            headers["Authorization"] = f"Basic {b64encode(user.encode()).decode()}"
+        url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+        return urllib.request.Request(url, body, headers, method="POST")
+
+
+@dataclass(slots=True)
+class _Growth:
+    """The number of a table's records that were quarantined since its last notice."""
+
+    sent_at: float | None = None
+    reasons: dict[str, int] = field(default_factory=dict)
+
+    def is_due(self, now: float) -> bool:
+        rests = self.sent_at is not None and now - self.sent_at < QUARANTINE_PAUSE_S
+        return bool(self.reasons) and not rests
+
+
+@dataclass(slots=True)
+class Webhook(JobListener):
+    """Makes notices of a job's events, and sends them.
+
+    Attributes:
+        job: its name, which each notice has.
+        pauses_s: seconds before each further attempt.
+        hide: takes the configuration's secrets out of a text.
+    """
+
+    receiver: Receiver
+    job: str
+    clock: Clock
+    pauses_s: tuple[float, ...] = PAUSES_S
+    timeout_s: float = TIMEOUT_S
+    hide: Callable[[str], str] = str
+    _waiting: queue.Queue[Mapping[str, object] | None] = field(
+        init=False, default_factory=lambda: queue.Queue(WAITING_MAX)
+    )
+    _growth: dict[str, _Growth] = field(init=False, default_factory=dict)
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
+    _held: set[str] = field(init=False, default_factory=set)
+    _ended: threading.Event = field(init=False, default_factory=threading.Event)
+    _thread: threading.Thread | None = field(init=False, default=None)
+    _problem: str | None = field(init=False, default=None)
+
+    def begin(self) -> None:
+        """Start sending."""
+        self._thread = threading.Thread(target=self._send_all, name="webhook", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Send the waiting notices, for a while, and stop."""
+        self._notify_of_growth(at_once=True)
+        self._ended.set()
+        self._put(None)
+        if self._thread is not None:
+            self._thread.join(LAST_WAIT_S)
+
+    def stopped(self, error: BaseException | None) -> None:
+        """Note that the job stops, by an error or on request."""
+        reason = "it was asked to" if error is None else self.hide(str(error))
+        self._notify("stopped", {"reason": reason, "is_error": error is not None})
+
+    def epoch(self, table: str, report: EpochReport) -> None:
+        """Note an epoch, which may have quarantined records."""
+        if report.quarantined is not None:
+            self.quarantined(table, report.quarantined)
+
+    def quarantined(self, table: str, quarantined: Quarantined) -> None:
+        """Note quarantined records; sends a notice at once, then every ten minutes at most."""
+        with self._lock:
+            growth = self._growth.setdefault(table, _Growth())
+            for reason, count in quarantined.reasons.items():
+                growth.reasons[reason] = growth.reasons.get(reason, 0) + count
+        self._notify_of_growth()
+
+    def held(self, table: str, waiting: HeldTable | None) -> None:
+        """Note that a table is held back by an error, or has all epochs again."""
+        if waiting is None:
+            if table in self._held:
+                self._held.remove(table)
+                self._notify("caught_up", {"table": table})
+        elif waiting.has_failed and table not in self._held:
+            self._held.add(table)
+            reason = self.hide(waiting.reason)
+            self._notify(
+                "held", {"table": table, "since_epoch": waiting.since_epoch, "reason": reason}
+            )
+
+    def looked(self) -> None:
+        """Send notices of quarantined records that have become due."""
+        self._notify_of_growth()
+
+    def problem(self) -> JobWarning | None:
+        """Why the receiver did not take the last notice."""
+        if self._problem is None:
+            return None
+        return JobWarning(what=self._problem, fix="correct stream.webhook-url, or leave it out")
+
+    def _notify_of_growth(self, *, at_once: bool = False) -> None:
+        """Send a notice of the records quarantined since the last one; two threads may call it."""
+        now = self.clock.steady_seconds()
+        with self._lock:
+            for table, growth in list(self._growth.items()):
+                if growth.is_due(now) or (at_once and growth.reasons):
+                    records = sum(growth.reasons.values())
+                    notice: dict[str, object] = {"table": table, "records": records}
+                    self._notify("quarantine", {**notice, "reasons": growth.reasons})
+                    self._growth[table] = _Growth(sent_at=now)
+
+    def _notify(self, event: str, facts: Mapping[str, object]) -> None:
+        time_ms = self.clock.now_ms()
+        self._put({"event": event, "job": self.job, "time_ms": time_ms, **facts})
+
+    def _put(self, notice: Mapping[str, object] | None) -> None:
+        while True:
+            try:
+                self._waiting.put_nowait(notice)
+            except queue.Full:
+                with suppress(queue.Empty):  # the thread that sends has just taken it
+                    dropped: Any = self._waiting.get_nowait()
+                    _LOG.warning("the webhook is behind: a notice is dropped: %s", dropped["event"])
+            else:
+                return
+
+    def _send_all(self) -> None:
+        while (notice := self._waiting.get()) is not None:
+            self._send(notice)
+
+    def _send(self, notice: Mapping[str, object]) -> None:
+        for pause_s in (*self.pauses_s, None):
+            try:
+                request = self.receiver.request(notice)
+                with opened(request, timeout_s=self.timeout_s):
+                    self._problem = None
+                    return
+            except HTTPError as error:
+                error.close()
+                problem = f"HTTP status {error.code}"
+                is_refused = _REFUSED_FROM <= error.code < _REFUSED_TO and error.code != _TOO_MANY
+            except (OSError, HTTPException, ValueError) as error:  # no answer, or no HTTP
+                problem, is_refused = str(getattr(error, "reason", error)), False
+            if is_refused or pause_s is None:
+                break
+            self._ended.wait(pause_s)  # a job that ends does not rest between attempts
+        self._problem = f"the webhook did not take a notice of {notice['event']!r}: {problem}"
+        _LOG.warning("%s", self._problem)

@@ -1,0 +1,110 @@
+"""Reads a few messages of each topic when a job starts.
+
+The look is optional: when the broker is slow, the job starts without it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.source.broker_connection import BrokerConnection, TopicInfo
+from stream_app.app.source.topic_messages import looked_at
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.cdc.message_format import Notice
+from stream_app.errors import StreamAppError
+from stream_app.kafka.offset_ranges import OffsetRange, PartitionOffsets
+from stream_app.message_format_registry import is_read_by, likely_format
+
+_LOG = logging.getLogger("stream_app")
+_TIMEOUT_S = 5.0
+_MESSAGES = 20
+"""Number read from each end of a Kafka partition."""
+_PARTITIONS_MAX = 4
+"""Partitions sampled in each topic."""
+_ORDER = [("partition", "ascending"), ("offset", "ascending")]
+
+
+def in_one_table(messages: Mapping[str, pa.RecordBatch]) -> pa.Table:
+    """The messages of all topics, of `MESSAGE_SCHEMA`."""
+    return pa.Table.from_batches(messages.values(), MESSAGE_SCHEMA)
+
+
+def first_messages(
+    source: SourceConfig, topics: Mapping[str, TopicInfo]
+) -> Mapping[str, pa.RecordBatch]:
+    """A few messages of each topic, by topic; none when the broker is slow.
+
+    It warns when they seem to have another format than the configured one.
+    """
+    try:
+        messages = messages_at_both_ends(source, topics)
+    except StreamAppError as error:
+        _LOG.warning("no messages are looked at beforehand: %s", error.what)
+        return {}
+    if (notice := other_format(source.format, list(messages.values()))) is not None:
+        warn_of(notice)
+    return messages
+
+
+def other_format(chosen: str, messages: Sequence[pa.RecordBatch]) -> Notice | None:
+    """The reason why messages seem to have another format; None: they do not."""
+    values = [
+        value for batch in messages for value in batch.column("value").drop_null().to_pylist()
+    ]
+    likely = likely_format(values)
+    if likely is None or likely == chosen or is_read_by(likely, chosen):
+        return None
+    return Notice(
+        what=f"the messages look like those of the format {likely!r}, and {chosen!r} is configured",
+        where="source.format",
+        fix=f'set source.format = "{likely}", if that is what writes the topic',
+    )
+
+
+def warn_of(notice: Notice) -> None:
+    """Log a notice with its remedy."""
+    _LOG.warning("%s\n  where: %s\n  to fix: %s", notice.what, notice.where, notice.fix)
+
+
+def messages_at_both_ends(
+    source: SourceConfig, topics: Mapping[str, TopicInfo]
+) -> dict[str, pa.RecordBatch]:
+    """A few messages of each topic, by topic, as far as they come in time.
+
+    Raises:
+        SourceError: the broker does not answer, or none comes in time.
+        UsageError: only Spark can read the topics.
+    """
+    deadline = time.monotonic() + _TIMEOUT_S
+    with BrokerConnection(source.bootstrap_servers, source.kafka_options) as connection:
+        begins, ends = connection.begin_offsets(topics), connection.end_offsets(topics)
+    by_topic: dict[str, list[pa.RecordBatch]] = {}
+    for batch in looked_at(source, _both_ends(begins, ends)):
+        by_topic.setdefault(batch.column("topic")[0].as_py(), []).append(batch)
+        if time.monotonic() > deadline:
+            break
+    return {
+        topic: pa.Table.from_batches(batches).combine_chunks().sort_by(_ORDER).to_batches()[0]
+        for topic, batches in sorted(by_topic.items())
+    }
+
+
+def _both_ends(begins: PartitionOffsets, ends: PartitionOffsets) -> list[OffsetRange]:
+    """Ranges at the beginnings, then at the ends; some partitions with messages of each topic."""
+    filled = sorted(place for place, end in ends.items() if end > begins[place])
+    chosen = [
+        place
+        for _, of_topic in itertools.groupby(filled, key=lambda place: place[0])
+        for place in itertools.islice(of_topic, _PARTITIONS_MAX)
+    ]
+    middles = {at: min(begins[at] + _MESSAGES, ends[at]) for at in chosen}
+    return [
+        *(OffsetRange(*at, begins[at], middles[at]) for at in chosen),
+        *(OffsetRange(*at, max(middles[at], ends[at] - _MESSAGES), ends[at]) for at in chosen),
+    ]

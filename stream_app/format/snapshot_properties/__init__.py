@@ -1,0 +1,1 @@
+"""Encodes and decodes what stream_app records in the properties of snapshots."""

@@ -1,0 +1,20 @@
+"""The end of an epoch in its source, as the property of a snapshot."""
+
+from __future__ import annotations
+
+import json
+
+from stream_app.model.job_epoch import Offsets
+
+
+def offsets_of_end(end: str | None) -> Offsets:
+    """The offsets in an epoch's end; empty for a source without topics, such as a folder."""
+    try:
+        document = json.loads(end or "{}")
+    except ValueError:
+        return {}
+    if not isinstance(document, dict):
+        return {}
+    return {
+        topic: partitions for topic, partitions in document.items() if isinstance(partitions, dict)
+    }

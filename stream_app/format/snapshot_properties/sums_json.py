@@ -1,0 +1,55 @@
+"""The checksum of a table's rows, as the property of a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import orjson
+
+from stream_app.errors import CorruptFileError
+from stream_app.format.json_object import JsonObject
+from stream_app.model.checksum.row_sum import RowSum
+from stream_app.model.checksum.sum_record import SumRecord
+from stream_app.model.snapshot import ROW_SUM_PROPERTY
+
+_WHAT = f"snapshot's {ROW_SUM_PROPERTY}"
+
+
+def encode_record(record: SumRecord) -> str:
+    """The property's text: ``{"origin": 0, "rows": 7, "sum": "…", "partitions": {…}}``."""
+    document = {"origin": record.origin, "rows": record.total.rows, "sum": record.total.digits}
+    if record.partitions is None:
+        return orjson.dumps(document).decode()
+    partitions = {
+        name.hex(): {"rows": own.rows, "sum": own.digits}
+        for name, own in sorted(record.partitions.items())
+    }
+    return orjson.dumps({**document, "partitions": partitions}).decode()
+
+
+def decode_record(text: str) -> SumRecord:
+    """The record of a property.
+
+    Raises:
+        CorruptFileError: the text holds none.
+    """
+    try:
+        value = orjson.loads(text)
+        document = JsonObject(value, what=_WHAT)
+        partitions = value.get("partitions")
+        return SumRecord(
+            origin=document.integer("origin"),
+            total=_sum_of(value),
+            partitions=None
+            if partitions is None
+            else {bytes.fromhex(name): _sum_of(own) for name, own in partitions.items()},
+        )
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        raise CorruptFileError(
+            f"cannot read a {_WHAT}: {error}", fix="make it anew by stream-app analyze --checksum"
+        ) from error
+
+
+def _sum_of(value: Mapping[str, object]) -> RowSum:
+    document = JsonObject(value, what=_WHAT)
+    return RowSum.of_digits(document.integer("rows"), document.text("sum"))

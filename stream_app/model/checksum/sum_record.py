@@ -1,0 +1,35 @@
+"""The checksum of a table's rows that a snapshot carries.
+
+`planning.commit.carried_sums` carries it from snapshot to snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumRecord:
+    """The checksum that a snapshot carries.
+
+    Attributes:
+        origin: the snapshot from which it counts; 0: it counts all rows.
+        total: of the whole table.
+        partitions: by serialized partition, without those that have no rows; None: too many.
+    """
+
+    origin: int = 0
+    total: RowSum = NO_ROWS
+    partitions: Mapping[bytes, RowSum] | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it counts all rows."""
+        return self.origin == 0
+
+
+EMPTY_TABLE = SumRecord(partitions={})
+"""The record of a table without rows."""

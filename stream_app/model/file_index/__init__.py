@@ -1,1 +1,0 @@
-"""Indexes of data files as the table's options ask for them."""

@@ -1,0 +1,121 @@
+"""The options of file indexes: indexed columns, with the kinds and settings of their indexes.
+
+``file-index.bloom-filter.columns = a,b`` names the columns of a kind, and
+``file-index.bloom-filter.a.fpp = 0.01`` a setting of one of them. An index of a MAP's key,
+``m[key]``, is Paimon's alone: our files have none, and readers pass over it.
+`schema.file_index_problems` knows which types of columns have which kinds.
+
+Source: Paimon `fileindex/FileIndexOptions.java`, and the factories of the kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from stream_app.model.options.option import parse_integer, parse_memory_size, parse_real
+
+PREFIX = "file-index."
+COLUMNS = ".columns"
+
+
+def _check_items(text: str) -> None:
+    if parse_integer(text) < 1:
+        raise ValueError("is below the least value 1")
+
+
+def _check_rate(text: str) -> None:
+    if not 0 < parse_real(text) < 1:
+        raise ValueError("is not above 0 and below 1")
+
+
+def _check_version(text: str) -> None:
+    if text not in ("1", "2"):
+        raise ValueError("is neither 1 nor 2")
+
+
+INDEX_SETTINGS: Mapping[str, Mapping[str, Callable[[str], object]]] = {
+    "bloom-filter": {"fpp": _check_rate, "items": _check_items},
+    "bitmap": {"index-block-size": parse_memory_size, "version": _check_version},
+    "bsi": {},
+    "range-bitmap": {"chunk-size": parse_memory_size},
+}
+"""The kinds of indexes by name, each with its settings of a column and their checks."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedColumn:
+    """One index of one column.
+
+    Attributes:
+        settings: such as ``{"fpp": "0.01"}``.
+    """
+
+    column: str
+    kind: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+def is_written(index: IndexedColumn) -> bool:
+    """Whether our data files have such an index, if the column's type allows it."""
+    return index.kind in INDEX_SETTINGS and not index.column.endswith("]")
+
+
+def indexed_columns(options: Mapping[str, str]) -> tuple[IndexedColumn, ...]:
+    """The indexes that a table's options ask for, each once, in the order of the options."""
+    indexes: dict[tuple[str, str], IndexedColumn] = {}
+    for key, value in options.items():
+        if not _names_columns(key):
+            continue
+        kind = key.removeprefix(PREFIX).removesuffix(COLUMNS)
+        for name in _names(value):
+            prefix = f"{PREFIX}{kind}.{name}."
+            settings = {
+                setting.removeprefix(prefix): text
+                for setting, text in options.items()
+                if setting.startswith(prefix)
+            }
+            indexes[name, kind] = IndexedColumn(name, kind, settings)
+    return tuple(indexes.values())
+
+
+def setting_parts(key: str) -> tuple[str, ...]:
+    """Kind, column and setting of an option of an index; empty: it is of none."""
+    parts = tuple(key.removeprefix(PREFIX).split("."))
+    return parts if key.startswith(PREFIX) and len(parts) == 3 else ()
+
+
+def renamed_in_index_options(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:
+    """The options with a column's new name, in keys and in lists of columns."""
+    result = {}
+    for key, value in options.items():
+        parts = setting_parts(key)
+        if _names_columns(key):
+            result[key] = ",".join(new if name == old else name for name in _names(value))
+        elif parts and parts[1] == old:
+            result[f"{PREFIX}{parts[0]}.{new}.{parts[2]}"] = value
+        else:
+            result[key] = value
+    return result
+
+
+def without_indexes_of(options: Mapping[str, str], column: str) -> dict[str, str]:
+    """The options without the indexes of a column."""
+    result = {}
+    for key, value in options.items():
+        parts = setting_parts(key)
+        if _names_columns(key):
+            kept = [name for name in _names(value) if name.partition("[")[0] != column]
+            if kept:
+                result[key] = ",".join(kept)
+        elif not (parts and parts[1] == column):
+            result[key] = value
+    return result
+
+
+def _names_columns(key: str) -> bool:
+    return key.startswith(PREFIX) and key.endswith(COLUMNS)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]

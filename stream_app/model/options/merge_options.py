@@ -1,0 +1,105 @@
+"""The table options that decide how rows of a key are merged, and what a changelog gets.
+
+Keys and defaults are Paimon's (1.4, `CoreOptions.java`).
+"""
+
+from __future__ import annotations
+
+from stream_app.model.merge_engine import MERGE_ENGINES
+from stream_app.model.options.changelog_producer import CHANGELOG_PRODUCERS
+from stream_app.model.options.option import BOOLEAN, CHOICE, TEXT, Option
+
+MERGE_ENGINE = Option(
+    "merge-engine",
+    CHOICE,
+    "deduplicate",
+    "How rows of one key are merged: deduplicate keeps the newest, partial-update the newest value "
+    "of each column that is not null, aggregation computes each column by a function, first-row "
+    "keeps the oldest.",
+    only=tuple(MERGE_ENGINES),
+)
+PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE = Option(
+    "partial-update.remove-record-on-delete",
+    BOOLEAN,
+    False,
+    "With merge-engine = partial-update: a -D record removes the whole row.",
+)
+PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP = Option(
+    "partial-update.remove-record-on-sequence-group",
+    TEXT,
+    "",
+    "With merge-engine = partial-update: columns (comma separated) of sequence groups. A -D record "
+    "that is in the sequence of one of these groups removes the whole row.",
+)
+AGGREGATION_REMOVE_RECORD_ON_DELETE = Option(
+    "aggregation.remove-record-on-delete",
+    BOOLEAN,
+    False,
+    "With merge-engine = aggregation: a -D record removes the whole row.",
+)
+ROWKIND_FIELD = Option(
+    "rowkind.field", TEXT, "", "Column whose text (+I, -U, +U or -D) is the kind of its row."
+)
+SEQUENCE_FIELD = Option(
+    "sequence.field",
+    TEXT,
+    "",
+    "Columns (comma separated) that decide which version of a key is the newest, "
+    "before the order of arrival; nulls are the oldest.",
+)
+SEQUENCE_FIELD_SORT_ORDER = Option(
+    "sequence.field.sort-order",
+    CHOICE,
+    "ascending",
+    "Which sequence.field value is the newest: "
+    "the largest (ascending) or the smallest (descending).",
+    only=("ascending", "descending"),
+)
+CHANGELOG_PRODUCER = Option(
+    "changelog-producer",
+    CHOICE,
+    "none",
+    "What writes changelog files: none, input (the writer, every change as it came in), "
+    "full-compaction (full compactions, what changed since the one before), or lookup (each "
+    "compaction of level 0, by the older rows of its keys).",
+    only=tuple(CHANGELOG_PRODUCERS),
+)
+CHANGELOG_ROW_DEDUPLICATE = Option(
+    "changelog-producer.row-deduplicate",
+    BOOLEAN,
+    False,
+    "Compactions tell no update whose old and new rows have the same values.",
+)
+CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS = Option(
+    "changelog-producer.row-deduplicate-ignore-fields",
+    TEXT,
+    "",
+    "Columns (comma separated) that changelog-producer.row-deduplicate does not compare.",
+)
+IGNORE_DELETE = Option(
+    "ignore-delete",
+    BOOLEAN,
+    False,
+    "Drop -D and -U records before they are written.",
+    older_keys=(
+        "first-row.ignore-delete",
+        "deduplicate.ignore-delete",
+        "partial-update.ignore-delete",
+    ),
+)
+IGNORE_UPDATE_BEFORE = Option(
+    "ignore-update-before", BOOLEAN, False, "Drop -U records before they are written."
+)
+PRIMARY_KEY_NULLABLE = Option(
+    "primary-key.nullable",
+    BOOLEAN,
+    False,
+    "Columns of the primary key may be null; nulls are equal as keys, and precede other values.",
+)
+SEQUENCE_SNAPSHOT_ORDERING = Option(
+    "sequence.snapshot-ordering",
+    BOOLEAN,
+    False,
+    "Of two rows of a key, that of the later snapshot is the newer one, so that several writers "
+    "may write the table; needs write-only = true, and another job that compacts.",
+)

@@ -1,0 +1,33 @@
+"""Checks that a job which ends leaves no row that waits for one of its compactions."""
+
+from __future__ import annotations
+
+from stream_app.errors import CompactionError, StreamAppError
+from stream_app.model.options.compaction_options import WRITE_ONLY
+from stream_app.planning.compact.waiting_rows import unseen_by, waiting_text
+from stream_app.table.job.stream_commit import StreamTableCommit
+
+
+def check_no_row_waits(commit: StreamTableCommit) -> None:
+    """Check that no row waits for a compaction of this job.
+
+    Args:
+        commit: it was drained before.
+
+    Raises:
+        CompactionError: a row waits, because its compactions fail.
+    """
+    table, coordinator = commit.table, commit.coordinator
+    rows = coordinator.waiting_rows()
+    if not rows or table.options[WRITE_ONLY]:
+        return
+    errors = coordinator.failures.stuck().values()
+    if commit.leaves_rows and not (errors or coordinator.failures.to_be_retried()):
+        return
+    causes = {error.what if isinstance(error, StreamAppError) else str(error) for error in errors}
+    why = f": {'; '.join(sorted(causes))}" if causes else ""
+    raise CompactionError(
+        f"{waiting_text(rows)}: {unseen_by(table.visibility)} do not get them before{why}",
+        where=table.location,
+        fix="remove the cause, and start the job again: it begins with these compactions",
+    )

@@ -1,0 +1,44 @@
+"""A docstring that says who calls a module names one that imports it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+
+import pytest
+
+from tests.tidy.project_files import modules, text_of, tree_of
+
+_CALLED_BY = re.compile(r"\b(?:[Cc]alled|[Uu]sed)(?: \w+)* by `([a-z_./]+)[.\w]*`")
+
+
+def _dotted(name: str) -> str:
+    return name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _importers() -> Mapping[str, set[str]]:
+    """Module → the modules that import it or one of its names."""
+    importers = defaultdict[str, set[str]](set)
+    for name in modules("stream_app"):
+        for node in ast.walk(tree_of(name)):
+            if isinstance(node, ast.ImportFrom) and node.module is not None:
+                importers[node.module].add(_dotted(name))
+                for alias in node.names:
+                    importers[f"{node.module}.{alias.name}"].add(_dotted(name))
+    return importers
+
+
+IMPORTERS = _importers()
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in modules("stream_app") if _CALLED_BY.search(text_of(name))]
+)
+def test_the_caller_imports_what_it_calls(name: str) -> None:
+    named = _CALLED_BY.findall(ast.get_docstring(tree_of(name)) or "")
+    importers = {f".{importer}." for importer in IMPORTERS[_dotted(name)]}
+    for caller in named:
+        part = f".{caller.replace('/', '.').strip('.')}."
+        assert any(part in importer for importer in importers), (caller, sorted(importers))
