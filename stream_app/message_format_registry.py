@@ -9,16 +9,18 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.canal.canal_json import CANAL_JSON
 from stream_app.cdc.change_batch import change_schema
-from stream_app.cdc.column_drift import COLUMN_ALIASES
+from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
 from stream_app.cdc.debezium.avro.debezium_avro import debezium_avro
 from stream_app.cdc.debezium.bson.debezium_bson import DEBEZIUM_BSON
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
 from stream_app.cdc.debezium.wrapped.debezium_cloud_events import DEBEZIUM_CLOUD_EVENTS
 from stream_app.cdc.debezium.wrapped.debezium_json_schema import debezium_json_schema
 from stream_app.cdc.dms.dms_json import DMS_JSON
-from stream_app.cdc.json_records.documents import load_document
+from stream_app.cdc.json_documents import load_document
+from stream_app.cdc.lowered_decode import Describe, LoweredDecode, LoweredDescription
 from stream_app.cdc.maxwell.maxwell_json import MAXWELL_JSON
 from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat, SourceReader
 from stream_app.cdc.ogg.ogg_json import OGG_JSON
@@ -28,12 +30,10 @@ from stream_app.cdc.plain.plain_avro import plain_avro
 from stream_app.cdc.plain.plain_json import PLAIN_JSON
 from stream_app.cdc.plain.plain_json_schema import plain_json_schema
 from stream_app.cdc.plain.plain_protobuf import plain_protobuf
-from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.schema_registry_port import URL
 from stream_app.cdc.source_tables import Origins
-from stream_app.cdc.steps.column_aliases import ColumnAliases, parse_aliases, with_names_of_source
+from stream_app.cdc.steps.column_aliases import ColumnAliases, with_names_of_source
 from stream_app.cdc.steps.described_columns import DescribedColumns
-from stream_app.cdc.steps.lowered_decode import Describe, LoweredDecode, LoweredDescription
 from stream_app.cdc.wire.wide_numbers import with_wide_numbers
 from stream_app.cdc.wire.wire_format import HEAD
 from stream_app.errors import UsageError

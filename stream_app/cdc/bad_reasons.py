@@ -40,6 +40,10 @@ REASON_KINDS: tuple[str, ...] = (*(kind for kind, _ in _KINDS), OTHER)
 """All that `reason_kind` gives."""
 
 
+class UnreadableRecordError(ValueError):
+    """The reason why a record cannot be read, for the quarantine."""
+
+
 def reason_kind(reason: str) -> str:
     """The kind of a bad record's reason; `OTHER` when no kind fits."""
     for kind, pattern in _PATTERNS:

@@ -14,6 +14,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from stream_app.errors import UsageError
+from stream_app.model.schema.data_type import RowType
+
 NARROWED_COLUMNS = "narrowed-columns"
 """The option that says what becomes of a type in the source that a column cannot follow."""
 INEXACT = "inexact"
@@ -25,7 +28,7 @@ TYPE_MAPPING = "type-mapping"
 CUT_VALUES = "cut-values"
 """The option that says what becomes of digits of a time that a column cannot hold."""
 COLUMN_ALIASES = "column-aliases"
-"""The option with the names that columns have in the source; see `column_aliases`."""
+"""The option with the names that columns have in the source; see `steps.column_aliases`."""
 
 
 class DriftKind(enum.Enum):
@@ -194,3 +197,37 @@ def add_sighting(into: dict[Column, Sighting], drift: Drift, sighting: Sighting)
     """Count records that have this drift."""
     for column in drift.columns():
         into[column] = sighting.plus(into[column]) if column in into else sighting
+
+
+Aliases = Mapping[str, str]
+"""Name in the source → the table's column."""
+
+
+def parse_aliases(text: str) -> Aliases:
+    """Read the option's value.
+
+    Raises:
+        UsageError: it is no list of ``NAME=COLUMN``, or has a name twice.
+    """
+    aliases: dict[str, str] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, _, column = (word.strip() for word in part.partition("="))
+        if not (name and column) or name in aliases or column in aliases.values():
+            raise UsageError(
+                f"cannot read the aliases {text!r}",
+                fix="write them like new_name=column, other_name=other_column, each name once",
+            )
+        aliases[name] = column
+    return aliases
+
+
+def alias_problems(aliases: Aliases, columns: RowType) -> list[str]:
+    """Problems of aliases of a table's columns, in words."""
+    problems = [
+        f"the table has no column {column!r}"
+        for column in aliases.values()
+        if column not in columns.names
+    ]
+    return problems + [
+        f"the table has a column {name!r} of its own" for name in aliases if name in columns.names
+    ]

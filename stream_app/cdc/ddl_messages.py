@@ -6,7 +6,7 @@ its text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,23 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, bools_of
-from stream_app.cdc.json_records.documents import JsonNumber, load_document
-from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.bad_reasons import UnreadableRecordError
+from stream_app.cdc.ddl_text import DdlOf, DdlText
+from stream_app.cdc.json_documents import JsonNumber, load_document
 from stream_app.cdc.source_tables import NO_TABLE, Codes
 
 _SIGNS = ('"ddl"', '"sql"')
-
-
-@dataclass(frozen=True, slots=True)
-class DdlText:
-    """A statement of the source, and the database in which it ran."""
-
-    database: str
-    text: str
-
-
-DdlOf = Callable[[dict[str, Any]], DdlText | None]
-"""A message's document → its statement; None: it has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

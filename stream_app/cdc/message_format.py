@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import NO_TRAITS, DecodedBatch, TableTraits
-from stream_app.cdc.ddl_messages import DdlOf
+from stream_app.cdc.ddl_text import DdlOf
 from stream_app.cdc.source_tables import Origins
 from stream_app.model.options.option import Option
 from stream_app.model.schema.data_type import RowType

@@ -17,10 +17,10 @@ from stream_app.cdc.column_drift import (
     NARROWED_COLUMNS,
     TYPE_MAPPING,
     DriftKind,
+    parse_aliases,
 )
 from stream_app.cdc.json_records.options import TRUNCATE
 from stream_app.cdc.message_format import Format
-from stream_app.cdc.steps.column_aliases import parse_aliases
 from stream_app.errors import UsageError
 from stream_app.model.options.bucket_options import PARTITION_LOOKUP
 from stream_app.model.options.core_options import option_problems

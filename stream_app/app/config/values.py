@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import is_local
@@ -243,6 +243,12 @@ def database_address(setting: Setting) -> str:
         raise WrongValueError(f"{error.what}: {error.fix}") from None
     if url.password:
         raise WrongValueError("must have no password: give it in source.snapshot-password")
+    given = parse_qsl(urlsplit(value.removeprefix("jdbc:")).query, keep_blank_values=True)
+    if unknown := [name for name, _ in given if name != "user"]:
+        raise WrongValueError(
+            f"must have no parameter but user, and has {', '.join(unknown)}; the variables "
+            "PGSSLMODE and PGSSLROOTCERT set PostgreSQL's TLS"
+        )
     return value
 
 

@@ -14,6 +14,7 @@ from stream_app.app.config.single_table import SingleTable
 from stream_app.app.job.checks import CheckedJob
 from stream_app.app.ops.load.first_load import (
     FirstLoad,
+    LoadedTable,
     database_of,
     load_format,
     loaded_table,
@@ -83,6 +84,8 @@ def load_of(tables: JobTables, checked: CheckedJob, clock: Clock, tasks: int) ->
             loaded_table(url, tables, table, relation)
             for table, relation in _relations(tables, checked)
         ]
+        if plan is not None:
+            _check_same(plan, loaded, folder)
         return FirstLoad(url=url, tables=loaded)
 
     if plan is None:
@@ -101,6 +104,20 @@ def _relations(tables: JobTables, checked: CheckedJob) -> Sequence[tuple[FileSto
     assert isinstance(tables, SingleTable)
     assert checked.table is not None
     return [(checked.table, tables.source.snapshot_table or tables.table.name)]
+
+
+def _check_same(plan: LoadPlan, loaded: Sequence[LoadedTable], folder: Folder) -> None:
+    """The parts that are left are keys of the source tables that the load began with."""
+    begun = {part.table: part.relation for parts in plan.epochs for part in parts}
+    for one in loaded:
+        if begun.get(one.table.location) != str(one.relation):
+            raise UsageError(
+                f"the first load of {one.table.label} has begun with the rows of "
+                f"{begun.get(one.table.location)}, not of {one.relation}",
+                where=str(folder),
+                fix="give source.snapshot-table as it was until the load ends; or give the job a "
+                "new stream.checkpoint and a new table",
+            )
 
 
 def _check_new(folder: Folder, tables: Sequence[FileStoreTable]) -> None:

@@ -26,8 +26,8 @@ from stream_app.app.tables.job_table import changes_that_fail, column_warnings
 from stream_app.app.tables.refused_tables import with_refused
 from stream_app.app.tables.source_statements import renames_with
 from stream_app.app.tables.table_pipeline import job_pipeline
+from stream_app.cdc.lowered_decode import Describe, LoweredDescription
 from stream_app.cdc.source_tables import of_each_origin
-from stream_app.cdc.steps.lowered_decode import Describe, LoweredDescription
 from stream_app.clock import Clock
 from stream_app.errors import NoAccessError, StreamAppError, TableNotFoundError, UsageError
 from stream_app.format.arrow_schema import arrow_type

@@ -20,13 +20,12 @@ from stream_app.app.tables.format_setup import (
     renamed_of,
     whole_setup,
 )
-from stream_app.cdc.column_drift import COLUMN_ALIASES
+from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
 from stream_app.cdc.computed.change_filter import FilterStep, KnownColumns
 from stream_app.cdc.computed.definition import DefinitionError
 from stream_app.cdc.computed.made_columns_step import made_columns_step
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Pipeline, Step, StepPlace
-from stream_app.cdc.steps.column_aliases import parse_aliases
 from stream_app.cdc.steps.expectations import Expectation, ExpectationStep
 from stream_app.cdc.steps.insert_only import InsertOnly
 from stream_app.cdc.steps.own_table import OwnTable, SourceChoice

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Int64s, bools_of, children_of, valid_of, values_at
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.canal.mysql_types import conversion, converted
 from stream_app.cdc.column_drift import DriftReaction
 from stream_app.cdc.columns.column_reading import (
@@ -33,13 +34,14 @@ from stream_app.cdc.columns.column_reading import (
     JsonKind,
     family_of,
 )
-from stream_app.cdc.ddl_messages import DdlText, text_at
+from stream_app.cdc.ddl_messages import text_at
+from stream_app.cdc.ddl_text import DdlText
+from stream_app.cdc.json_documents import cell_of, check_once, image_of, text_of
 from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.changed_columns import filled_up, nulls_behind, ops_of, sent_nulls
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.description import untyped
 from stream_app.cdc.json_records.dialect_format import DialectFormat
-from stream_app.cdc.json_records.documents import cell_of, check_once, image_of, text_of
 from stream_app.cdc.json_records.message_fields import ParsedFields, text_reading
 from stream_app.cdc.json_records.options import (
     COLUMN_OPTIONS,
@@ -49,7 +51,7 @@ from stream_app.cdc.json_records.options import (
 )
 from stream_app.cdc.json_records.origins import OriginAndTime, OriginFields, change_times
 from stream_app.cdc.rows.images import Images
-from stream_app.cdc.rows.record_images import Image, RecordImages, UnreadableRecordError
+from stream_app.cdc.rows.record_images import Image, RecordImages
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE, UPDATE
 from stream_app.cdc.source_tables import table_name
 from stream_app.cdc.source_types.mysql import mysql_type

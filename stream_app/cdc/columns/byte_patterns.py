@@ -108,3 +108,11 @@ def places_of_word(data: Bytes, word: bytes) -> Int64s:
     size = len(word)
     places = [start + size * np.flatnonzero(same) for start, same in words_like(data, word)]
     return np.sort(np.concatenate([np.empty(0, np.int64), *places]))
+
+
+def places_of(data: Bytes, text: bytes) -> Int64s:
+    """The positions at which a text of four bytes or more begins, ascending."""
+    places = places_of_word(data, text[:4])
+    for at, byte in enumerate(text[4:], 4):
+        places = places[data.take(places + at, mode="clip") == byte]
+    return places

@@ -101,6 +101,27 @@ class ImageTables(NamedTuple):
     width: int
 
 
+class Span(NamedTuple):
+    """What is left to parse.
+
+    Attributes:
+        place: where an image, an object or a list begins.
+        last: where the message ends, or its tail begins.
+        steps: how many searches for names are left.
+    """
+
+    place: int
+    last: int
+    steps: int
+
+
+class ImageMark(NamedTuple):
+    """An image's number, which is its row of the tables, and a number that no other image has."""
+
+    number: int
+    stamp: int
+
+
 @compiled
 def put_null(tables: ImageTables, at: int, kind: int) -> None:
     """Mark a cell as null or missing, and clear its bytes, so that equal rows have equal bytes."""

@@ -13,7 +13,15 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_app.arrow_buffers import Bools, Bytes, Int64s
-from stream_app.cdc.compiled.cell_values import MISSING, VALUE, ImageTables, cell_end, put_null
+from stream_app.cdc.compiled.cell_values import (
+    MISSING,
+    VALUE,
+    ImageMark,
+    ImageTables,
+    Span,
+    cell_end,
+    put_null,
+)
 from stream_app.cdc.compiled.column_names import column_of, mark_of, mark_of_unknown
 from stream_app.cdc.compiled.json_bytes import (
     ARRAY_BEGIN,
@@ -88,7 +96,9 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
         steps = last - start + _SEARCHES_PER_COLUMN * tables.column_count
         place, first, drift = start + _BEFORE_SIZE, image, 0
         if byte_at(place) == OBJECT_BEGIN:
-            place, unknown, missing, steps = _image((place, last, steps), tables, (first, stamp))
+            place, unknown, missing, steps = _image(
+                Span(place, last, steps), tables, ImageMark(first, stamp)
+            )
             if place < 0:
                 continue
             heads.before_at[row] = first
@@ -103,7 +113,7 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
         place += _AFTER_SIZE
         if byte_at(place) == OBJECT_BEGIN:
             place, unknown, missing, steps = _image(
-                (place, last, steps), tables, (first, stamp + 1)
+                Span(place, last, steps), tables, ImageMark(first, stamp + 1)
             )
             if place != last:
                 continue
@@ -172,7 +182,7 @@ def parse_rows(rows: RowPlaces, tables: ImageTables, inner: InnerTables) -> int:
         steps = end - start + inner.searches
         for at in range(lists):
             put_number(inner.list_rows, lists + at, number_at(inner.list_rows + _WORD * at))
-        place, marks = _message((start, end, steps), tables, inner, (image, row + 1))
+        place, marks = _message(Span(start, end, steps), tables, inner, ImageMark(image, row + 1))
         if 0 < place < end:
             place = blank_end(place, end)
         if place == end:
@@ -186,10 +196,10 @@ def parse_rows(rows: RowPlaces, tables: ImageTables, inner: InnerTables) -> int:
 
 @compiled
 def _message(  # noqa: C901, PLR0912 - each branch is a way to decline
-    span: tuple[int, int, int],
+    span: Span,
     tables: ImageTables,
     inner: InnerTables,
-    image: tuple[int, int],
+    mark: ImageMark,
 ) -> tuple[int, int]:
     """Parse one message as `_image` does, and the objects in it and in its lists as images.
 
@@ -198,7 +208,7 @@ def _message(  # noqa: C901, PLR0912 - each branch is a way to decline
         the images in it if it has some.
     """
     place, last, steps = span
-    number, stamp = image
+    number, stamp = mark
     first = tables.column_count - inner.object_count - inner.list_count
     expected, marks, columns, of_images = 0, 0, 0, 0
     place = blank_end(place + 1, last)
@@ -213,7 +223,7 @@ def _message(  # noqa: C901, PLR0912 - each branch is a way to decline
             place = value_end(behind, last)
         elif column >= first and byte_at(behind) != NULL_BEGIN:
             place, drift, steps = _inner_images(
-                (behind, last, steps), tables, inner, (column, number, stamp)
+                Span(behind, last, steps), tables, inner, column, mark
             )
             of_images += drift
         else:
@@ -237,33 +247,30 @@ def _message(  # noqa: C901, PLR0912 - each branch is a way to decline
 
 @compiled
 def _inner_images(
-    span: tuple[int, int, int],
+    span: Span,
     tables: ImageTables,
     inner: InnerTables,
-    cell: tuple[int, int, int],
+    column: int,
+    mark: ImageMark,
 ) -> tuple[int, int, int]:
     """Parse the object or the list of objects of a column.
-
-    Args:
-        span: where its bracket is, where the message ends, and how many searches are left.
-        cell: the column, the message's number, and a number that no other message has.
 
     Returns:
         The place behind its bracket, or `DECLINED`; the sum of the marks of its images, which those
         of another column never have; and how many searches are left.
     """
     place, last, steps = span
-    column, number, stamp = cell
+    number = mark.number
     at = column - tables.column_count + inner.object_count + inner.list_count
     its, of_list = _tables_at(inner.tables, at), at - inner.object_count
     put_byte(tables.valid, column * tables.width + number, VALUE)
     if byte_at(place) != (OBJECT_BEGIN if of_list < 0 else ARRAY_BEGIN):
         return DECLINED, 0, 0
     if of_list < 0:
-        place, unknown, missing, steps = _image((place, last, steps), its, (number, stamp))
+        place, unknown, missing, steps = _image(Span(place, last, steps), its, mark)
     else:
         before = number_at(inner.list_rows + _WORD * of_list)
-        place, rows, unknown, missing, steps = _list((place, last, steps), its, before)
+        place, rows, unknown, missing, steps = _list(Span(place, last, steps), its, before)
         put_number(tables.numbers, column * tables.width + number, rows - before)
         put_number(inner.list_rows, inner.list_count + of_list, rows)
     if inner.partial >> at & 1:
@@ -272,13 +279,10 @@ def _inner_images(
 
 
 @compiled
-def _list(
-    span: tuple[int, int, int], tables: ImageTables, first: int
-) -> tuple[int, int, int, int, int]:
+def _list(span: Span, tables: ImageTables, first: int) -> tuple[int, int, int, int, int]:
     """Parse the objects of a list as images.
 
     Args:
-        span: where its bracket is, where the message ends, and how many searches are left.
         first: the number of its first image.
 
     Returns:
@@ -291,7 +295,9 @@ def _list(
     if byte_at(place) == ARRAY_END:
         return place + 1, number, 0, 0, steps
     while number < tables.width and byte_at(place) == OBJECT_BEGIN:
-        place, more, less, steps = _image((place, last, steps), tables, (number, place))
+        place, more, less, steps = _image(
+            Span(place, last, steps), tables, ImageMark(number, place)
+        )
         if place < 0 or place >= last:
             return DECLINED, first, 0, 0, 0
         number, unknown, missing = number + 1, unknown + more, missing + less
@@ -329,22 +335,18 @@ def _tables_at(address: int, at: int) -> ImageTables:
 
 @compiled
 def _image(
-    span: tuple[int, int, int],
+    span: Span,
     tables: ImageTables,
-    image: tuple[int, int],
+    mark: ImageMark,
 ) -> tuple[int, int, int, int]:
     """Parse one image.
-
-    Args:
-        span: where its brace is, where the tail begins, and how many searches are left.
-        image: its number, and a number that no other image has.
 
     Returns:
         The place behind its brace, or `DECLINED`; the sums of the marks of its unknown and of its
         missing columns; and how many searches are left.
     """
     place, last, steps = span
-    number, stamp = image
+    number, stamp = mark
     expected, marks, columns = 0, 0, 0
     place = blank_end(place + 1, last)
     if byte_at(place) == OBJECT_END:

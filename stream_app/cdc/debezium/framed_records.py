@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -61,6 +61,25 @@ class FramedGroup(Group):
         return self.shape_for(values.take(pa.array(rows[:SAMPLE_ROWS])), policy, images_of)
 
 
+class LaidOutShape(NamedTuple):
+    """A shape of records, and the layout by which machine code parses their images."""
+
+    shape: RecordShape
+    layout: ImageLayout
+
+
+class DriftOfRows(NamedTuple):
+    """Parsed records, and how their columns differ from the table's.
+
+    Attributes:
+        rows: int64 [m]; the positions of the records among the values.
+        numbers: int64 [m]; see `image_columns.ParsedHeads.drift`.
+    """
+
+    rows: Int64s
+    numbers: Int64s
+
+
 def decode_by_images(
     values: pa.Array, group: FramedGroup, settings: DecodeSettings
 ) -> DecodedPart | None:
@@ -107,8 +126,8 @@ def _by_machine_code(
     if layout is None:
         return None
     if tails is None or shape.is_flat:
-        return _decoded_rows(values, (shape, layout), settings, choice)
-    return _decoded(values, tails, (shape, layout), settings, choice)
+        return _decoded_rows(values, LaidOutShape(shape, layout), settings, choice)
+    return _decoded(values, tails, LaidOutShape(shape, layout), settings, choice)
 
 
 def _layout_of(
@@ -147,13 +166,13 @@ def _images_in(values: Iterable[bytes]) -> Iterator[DocumentImages]:
 def _decoded(
     values: pa.Array,
     tails: FramedTails,
-    layout: tuple[RecordShape, ImageLayout],
+    laid_out: LaidOutShape,
     settings: DecodeSettings,
     choice: LayoutChoice,
 ) -> DecodedPart | None:
-    shape, of_images = layout
+    shape, layout = laid_out
     starts = offsets_of(values)[tails.rows].astype(np.int64)
-    heads = of_images.parse(bytes_of(values), starts, tails.lasts)
+    heads = layout.parse(bytes_of(values), starts, tails.lasts)
     if not choice.took_most(None if heads is None else heads.parsed):
         return None
     assert heads is not None
@@ -175,18 +194,20 @@ def _decoded(
     )
     whole = np.array([frame.source["connector"] in WHOLE_IMAGES for frame in tails.frames])
     parsed = ParsedImages(images, whole[codes])
-    return DecodedPart(rows, _records(values, (rows, heads.drift[kept]), parsed, shape, settings))
+    return DecodedPart(
+        rows, _records(values, DriftOfRows(rows, heads.drift[kept]), parsed, shape, settings)
+    )
 
 
 def _decoded_rows(
     values: pa.Array,
-    layout: tuple[RecordShape, ImageLayout],
+    laid_out: LaidOutShape,
     settings: DecodeSettings,
     choice: LayoutChoice,
 ) -> DecodedPart | None:
     """Decode flattened records as `_decoded` does others."""
-    shape, of_rows = layout
-    parsed = of_rows.parse_rows(bytes_of(values), offsets_of(values).astype(np.int64))
+    shape, layout = laid_out
+    parsed = layout.parse_rows(bytes_of(values), offsets_of(values).astype(np.int64))
     if not choice.took_most(None if parsed is None else parsed.parsed):
         return None
     assert parsed is not None
@@ -197,38 +218,30 @@ def _decoded_rows(
     images = flat_images(part, parsed.columns[:count], extra, shape, settings)
     # A delete's image is that before the change, which may lack columns.
     numbers = np.where(images.images.has_before, parsed.drift[rows] * 3, parsed.drift[rows])
-    return DecodedPart(rows, _records(values, (rows, numbers), images, shape, settings))
+    return DecodedPart(rows, _records(values, DriftOfRows(rows, numbers), images, shape, settings))
 
 
 def _records(
     values: pa.Array,
-    marked: tuple[Int64s, Int64s],
+    drift_of_rows: DriftOfRows,
     parsed: ParsedImages,
     shape: RecordShape,
     settings: DecodeSettings,
 ) -> DecodedRecords:
-    """Make rows of parsed records.
-
-    Args:
-        marked: the positions of the records among the values, and their numbers of drift.
-    """
-    rows, numbers = marked
+    """Make rows of parsed records."""
     _, decoded, questions = decode_images(parsed, shape.readings, settings, is_flat=shape.is_flat)
     drift: Mapping[Column, Sighting] = {}
     if settings.policy.looks:
-        drift = _drift(values, rows, np.where(decoded.suspects, 0, numbers), settings.policy)
+        numbers = np.where(decoded.suspects, 0, drift_of_rows.numbers)
+        drift = _drift(values, DriftOfRows(drift_of_rows.rows, numbers), settings.policy)
     return DecodedRecords(decoded, questions, drift)
 
 
 def _drift(
-    values: pa.Array, rows: Int64s, numbers: Int64s, policy: ColumnPolicy
+    values: pa.Array, drift_of_rows: DriftOfRows, policy: ColumnPolicy
 ) -> Mapping[Column, Sighting]:
-    """The unknown and missing columns; one record stands for all with the same sum of marks.
-
-    Args:
-        rows: int64 [m]; the positions of the records among the values.
-        numbers: int64 [m]; see `image_columns.ParsedHeads.drift`.
-    """
+    """The unknown and missing columns; one record stands for all with the same sum of marks."""
+    rows, numbers = drift_of_rows
     sightings: dict[Column, Sighting] = {}
     odd = np.flatnonzero(numbers)
     _, firsts, counts = np.unique(numbers[odd], return_index=True, return_counts=True)

@@ -31,11 +31,10 @@ from stream_app.cdc.json_records.options import (
     UNKNOWN_COLUMNS,
     CheckedOptions,
     checked_options,
-    choice,
 )
 from stream_app.cdc.source_types.remarks import REPLACES_NULLS
 from stream_app.errors import UsageError
-from stream_app.model.options.option import TEXT, Option
+from stream_app.model.options.option import TEXT, Option, choice
 from stream_app.model.schema.data_type import DataType, RowType
 from stream_app.model.schema.mapping_options import InexactTimes
 

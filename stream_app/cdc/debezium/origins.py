@@ -32,14 +32,14 @@ from stream_app.arrow_buffers import (
     offsets_of,
     valid_of,
 )
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.byte_patterns import ByteWords
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.debezium.record_reader import FLAT_FIELDS, TABLE_FIELDS, origin_in
 from stream_app.cdc.debezium.schema import split_messages
-from stream_app.cdc.json_records.documents import json_text, load_document
+from stream_app.cdc.json_documents import json_text, load_document
 from stream_app.cdc.json_records.origins import FieldsRead
-from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.source_tables import NO_TABLE, Codes, Origins, origins_of
 from stream_app.model.schema.origin import Origin
 

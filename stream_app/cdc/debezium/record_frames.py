@@ -28,12 +28,12 @@ import orjson
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Bytes, Int64s, bytes_of, offsets_of, slices_of
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.byte_patterns import BytePattern, byte_pattern
 from stream_app.cdc.columns.nesting import nests_too_deeply
 from stream_app.cdc.debezium.image_heads import HEAD_MIN, ImageHeads, find_heads
 from stream_app.cdc.debezium.record_reader import ROW_OPS, TABLE_FIELDS
-from stream_app.cdc.json_records.documents import no_constant
-from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.json_documents import no_constant
 from stream_app.cdc.rows.row_assembly import Ops
 
 _TAIL = b',"source":{'

@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.column_drift import NO_DRIFT, Drift
-from stream_app.cdc.json_records.dialect import DocumentImages, NoRow, Truncate
-from stream_app.cdc.json_records.documents import (
+from stream_app.cdc.json_documents import (
     JsonNumber,
     cell_of,
     check_once,
@@ -22,7 +22,8 @@ from stream_app.cdc.json_records.documents import (
     json_text,
     load_document,
 )
-from stream_app.cdc.rows.record_images import RecordImages, UnreadableRecordError
+from stream_app.cdc.json_records.dialect import DocumentImages, NoRow, Truncate
+from stream_app.cdc.rows.record_images import RecordImages
 from stream_app.cdc.source_tables import table_name
 from stream_app.model.schema.origin import Origin
 

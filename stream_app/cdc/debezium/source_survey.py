@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import message_place
 from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.debezium.key_proof import (
@@ -27,7 +28,6 @@ from stream_app.cdc.debezium.options import key_rules, parse_options
 from stream_app.cdc.debezium.record_reader import EnvelopedRecord, RowRecord, read_record
 from stream_app.cdc.debezium.records import question_of
 from stream_app.cdc.message_format import FormatSetup, Notice
-from stream_app.cdc.rows.record_images import UnreadableRecordError
 
 ROUTER_FIELD = "__dbz__physicalTableIdentifier"
 """Added to keys by Debezium's router of topics, which brings several tables into one."""

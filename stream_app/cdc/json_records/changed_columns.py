@@ -14,8 +14,8 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import Bools, Bytes, Int64s, own_bytes, slices_of, valid_of
-from stream_app.cdc.columns.byte_patterns import places_of_word
+from stream_app.arrow_buffers import Bools, Int64s, own_bytes, slices_of, valid_of
+from stream_app.cdc.columns.byte_patterns import places_of
 from stream_app.cdc.rows.row_assembly import Ops
 
 
@@ -83,14 +83,6 @@ def first_of_each(values: pa.Array, marker: bytes) -> dict[bytes, int]:
     first = np.unique(objects.indices.to_numpy(), return_index=True)[1]
     rows = _rows(offsets, starts[first])
     return dict(zip(objects.dictionary.to_pylist(), rows.tolist(), strict=True))
-
-
-def places_of(data: Bytes, text: bytes) -> Int64s:
-    """The positions at which a text of four bytes or more begins, ascending."""
-    places = places_of_word(data, text[:4])
-    for at, byte in enumerate(text[4:], 4):
-        places = places[data.take(places + at, mode="clip") == byte]
-    return places
 
 
 def sent_nulls(

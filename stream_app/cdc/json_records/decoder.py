@@ -6,6 +6,20 @@
    those are isolated.
 3. Other records are read one by one; that reading is final.
 
+Step 2 has three ways, each of which leaves to the next what it declines::
+
+    machine code ──slice──► frames ──slice──► parse of whole messages ──► step 3
+         └──messages──────────┴──messages───────────▲
+
+* Machine code declines a slice where Numba is missing, where the shape has no layout, or where it
+  takes less than half of the messages. Then it rests for some slices.
+* Frames are Debezium's alone. They decline a slice of flattened records, one with few known frames,
+  and one whose images do not parse as the shape.
+* Both decline messages that they might misread. Neither is asked where each record must be examined
+  (`ColumnPolicy.looks_at_each`).
+* The parse of whole messages leaves those that do not look alike to step 3. Records of any way with
+  a value that does not fit go there too.
+
 The formats that `ValueReads` stands for name the steps by these numbers.
 """
 

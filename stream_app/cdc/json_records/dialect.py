@@ -13,12 +13,13 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Int64s
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.column_drift import NO_DRIFT, Drift, drift_of
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
-from stream_app.cdc.json_records.documents import cell_of, load_document
+from stream_app.cdc.json_documents import cell_of, load_document
 from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.rows.images import Images
-from stream_app.cdc.rows.record_images import RecordImages, UnreadableRecordError
+from stream_app.cdc.rows.record_images import RecordImages
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable
 
@@ -183,7 +184,7 @@ class Dialect(Protocol):
         """Read one message.
 
         Args:
-            document: as `documents.load_document` gives it.
+            document: as `json_documents.load_document` gives it.
 
         Raises:
             UnreadableRecordError: it is no message of this format.

@@ -23,7 +23,7 @@ from stream_app.cdc.column_drift import Column, DriftReaction, Sighting
 from stream_app.cdc.columns.column_reading import Encoding
 from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.columns.json_lines import parse_objects
-from stream_app.cdc.ddl_messages import DdlOf
+from stream_app.cdc.ddl_text import DdlOf
 from stream_app.cdc.json_records.changed_columns import first_of_each
 from stream_app.cdc.json_records.compiled_messages import parse_messages
 from stream_app.cdc.json_records.decoder import Group, ShapeDecoder, ValueReads

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import message_place
 from stream_app.cdc.json_records.dialect import Change, Dialect, Table, read_message
 from stream_app.cdc.message_format import FormatSetup, Notice
-from stream_app.cdc.rows.record_images import RecordImages, UnreadableRecordError
+from stream_app.cdc.rows.record_images import RecordImages
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ from stream_app.cdc.column_drift import (
     TYPE_MAPPING,
     ColumnPolicy,
     DriftReaction,
+    alias_problems,
+    parse_aliases,
 )
 from stream_app.cdc.columns.column_reading import (
     ENCODINGS,
@@ -29,10 +31,9 @@ from stream_app.cdc.columns.column_reading import (
     family_of,
 )
 from stream_app.cdc.message_format import FormatSetup
-from stream_app.cdc.steps.column_aliases import alias_problems, parse_aliases
 from stream_app.errors import UsageError
 from stream_app.model.near_names import did_you_mean
-from stream_app.model.options.option import TEXT, Option, OptionKind
+from stream_app.model.options.option import TEXT, Option, OptionKind, choice
 from stream_app.model.schema.data_type import DataType, RowType
 from stream_app.model.schema.mapping_options import InexactTimes, parse_mapping_options
 
@@ -58,11 +59,6 @@ def _columns(text: str) -> frozenset[str]:
 
 
 COLUMNS = OptionKind("names", _columns)
-
-
-def choice(key: str, meaning: str, values: tuple[str, ...]) -> Option[str]:
-    """An option of a few values, the default first."""
-    return Option(key, TEXT, values[0], meaning, only=values)
 
 
 TRUNCATE_OPTION = choice(

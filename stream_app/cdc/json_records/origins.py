@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, gathered_array, valid_of
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import present_values
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.columns.time_columns import cast_isolating
-from stream_app.cdc.json_records.documents import JsonNumber, load_document
+from stream_app.cdc.json_documents import JsonNumber, load_document
 from stream_app.cdc.json_records.outcome import Index
-from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.source_tables import Origins, origins_of
 
 _INT64 = range(-(2**63), 2**63)

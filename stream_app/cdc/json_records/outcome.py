@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Int64s
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import (
     ChangeBatch,
     DecodedBatch,
@@ -26,7 +27,7 @@ from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.json_records.dialect import Change, NoRow, Truncate
 from stream_app.cdc.json_records.options import OnTruncate
 from stream_app.cdc.rows.images import ImageRows, RowRules
-from stream_app.cdc.rows.record_images import UnreadableRecordError, rows_of_records
+from stream_app.cdc.rows.record_images import rows_of_records
 from stream_app.errors import WrongSourceError
 
 Index = npt.NDArray[np.int32]

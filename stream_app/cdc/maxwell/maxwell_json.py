@@ -18,19 +18,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, bools_of, children_of, valid_of
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind
-from stream_app.cdc.ddl_messages import DdlText, text_at
+from stream_app.cdc.ddl_messages import text_at
+from stream_app.cdc.ddl_text import DdlText
+from stream_app.cdc.json_documents import check_once, image_of, text_of
 from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.changed_columns import filled_up, nulls_behind, ops_of, sent_nulls
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.description import untyped
 from stream_app.cdc.json_records.dialect_format import DialectFormat
-from stream_app.cdc.json_records.documents import check_once, image_of, text_of
 from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.json_records.options import COLUMN_OPTIONS, ENCODING_OPTION, texts_and_numbers
 from stream_app.cdc.json_records.origins import OriginAndTime, OriginFields, change_times
 from stream_app.cdc.rows.images import Images
-from stream_app.cdc.rows.record_images import RecordImages, UnreadableRecordError
+from stream_app.cdc.rows.record_images import RecordImages
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE, READ, UPDATE
 from stream_app.cdc.source_tables import table_name
 from stream_app.model.schema.mapping_options import MappingOptions

@@ -13,10 +13,10 @@ import orjson
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Int64s
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.message_format import Format
 from stream_app.cdc.plain.registered_format import RegisteredFormat
 from stream_app.cdc.plain.registered_rows import RegisteredRows
-from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.schema_registry_port import Registries, Schemas
 from stream_app.cdc.source_types.connect_fields import ConnectField
 from stream_app.cdc.wire.avro_references import avro_text

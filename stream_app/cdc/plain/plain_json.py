@@ -18,9 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, valid_of
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
 from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread, parse_objects
 from stream_app.cdc.columns.nesting import deep_ones
+from stream_app.cdc.json_documents import image_of, load_document
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.description import untyped
 from stream_app.cdc.json_records.dialect import (
@@ -34,12 +36,11 @@ from stream_app.cdc.json_records.dialect import (
     Truncate,
 )
 from stream_app.cdc.json_records.dialect_format import DialectFormat
-from stream_app.cdc.json_records.documents import image_of, load_document
 from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.json_records.options import COLUMN_OPTIONS, ENCODING_OPTION, texts_and_numbers
 from stream_app.cdc.plain.key_options import KEY_COLUMNS, KEY_COLUMNS_OPTION, check_key_columns
 from stream_app.cdc.rows.images import Images
-from stream_app.cdc.rows.record_images import NULL_CELL, Image, RecordImages, UnreadableRecordError
+from stream_app.cdc.rows.record_images import NULL_CELL, Image, RecordImages
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE
 from stream_app.cdc.source_tables import Origins, origins_of
 from stream_app.model.schema.mapping_options import MappingOptions

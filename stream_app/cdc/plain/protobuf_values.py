@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.wire.protobuf_fields import FieldKind, ProtobufField, fields_of
 
 _NANOS = 10**9

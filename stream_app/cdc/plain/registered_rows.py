@@ -20,12 +20,13 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Int64s, valid_of
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import DecodedBatch, change_schema, present_values
 from stream_app.cdc.column_drift import NO_DRIFT, Column, ColumnPolicy, Drift, Sighting, drift_of
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding
 from stream_app.cdc.columns.connect_readings import apply_schema
+from stream_app.cdc.json_documents import image_of, load_document
 from stream_app.cdc.json_records.dialect import Change
-from stream_app.cdc.json_records.documents import image_of, load_document
 from stream_app.cdc.json_records.options import (
     CheckedOptions,
     OnTruncate,
@@ -36,7 +37,7 @@ from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords, In
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.plain.key_options import KEY_COLUMNS, deletes_by_tombstones, has_text_keys
 from stream_app.cdc.rows.images import RowRules, StackedImages, rows_of
-from stream_app.cdc.rows.record_images import Cell, Image, RecordImages, UnreadableRecordError
+from stream_app.cdc.rows.record_images import Cell, Image, RecordImages
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE
 from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.wire.avro_columns import wire_column

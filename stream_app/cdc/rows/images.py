@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -179,7 +180,7 @@ def rows_of(
     for reading, kind, column in zip(readings, images.kinds, images.columns, strict=True):
         wire = column if in_place else column.take(order)
         unchanged = images.unchanged.get(reading.name)
-        columns.append(_cast(reading, kind, wire, (plan, unchanged), suspects, rules))
+        columns.append(_cast(reading, kind, wire, _Planned(plan, unchanged), suspects, rules))
         lossy = None if rules.cut is DriftReaction.IGNORE else cut_digits(reading, kind, wire)
         if lossy is not None:
             cut[reading.name] = np.zeros(len(suspects), np.bool_)
@@ -196,19 +197,22 @@ def rows_of(
     return ImageRows(rows, record, suspects, first_records(images.tables, ~suspects), cut)
 
 
+class _Planned(NamedTuple):
+    """The rows, and which records leave a column's value out: bool [n]; None: none of them."""
+
+    plan: RowPlan
+    unchanged: Bools | None
+
+
 def _cast(
     reading: ColumnReading,
     kind: JsonKind,
     wire: pa.Array,
-    planned: tuple[RowPlan, Bools | None],
+    planned: _Planned,
     suspects: Bools,
     rules: RowRules,
 ) -> pa.Array:
-    """Step 2: one column of the rows; notes records with a value that does not fit as suspects.
-
-    Args:
-        planned: the rows, and which records leave the value out.
-    """
+    """Step 2: one column of the rows; notes records with a value that does not fit as suspects."""
     plan, unchanged = planned
     if rules.before_has_key_only:
         wire = forget_invented(reading, wire, plan)

@@ -42,10 +42,6 @@ Image = Mapping[str, Cell]
 _SHOWN_MAX = 80
 
 
-class UnreadableRecordError(ValueError):
-    """The reason why a record cannot be read, for the quarantine."""
-
-
 @dataclass(frozen=True, slots=True)
 class RecordImages:
     """A change of one row.

@@ -8,7 +8,6 @@ has. Where a message has both, the source's newer name wins.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,45 +16,12 @@ import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import valid_of
 from stream_app.cdc.change_batch import ChangeBatch, DecodedBatch, rebuilt_rows
-from stream_app.cdc.column_drift import COLUMN_ALIASES, DriftKind
+from stream_app.cdc.column_drift import COLUMN_ALIASES, Aliases, DriftKind, alias_problems
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.errors import UsageError
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import DataField, RowType
 from stream_app.model.schema.table_schema import VALUE_KIND
-
-Aliases = Mapping[str, str]
-"""Name in the source → the table's column."""
-
-
-def parse_aliases(text: str) -> Aliases:
-    """Read the option's value.
-
-    Raises:
-        UsageError: it is no list of ``NAME=COLUMN``, or has a name twice.
-    """
-    aliases: dict[str, str] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        name, _, column = (word.strip() for word in part.partition("="))
-        if not (name and column) or name in aliases or column in aliases.values():
-            raise UsageError(
-                f"cannot read the aliases {text!r}",
-                fix="write them like new_name=column, other_name=other_column, each name once",
-            )
-        aliases[name] = column
-    return aliases
-
-
-def alias_problems(aliases: Aliases, columns: RowType) -> list[str]:
-    """Problems of aliases of a table's columns, in words."""
-    problems = [
-        f"the table has no column {column!r}"
-        for column in aliases.values()
-        if column not in columns.names
-    ]
-    return problems + [
-        f"the table has a column {name!r} of its own" for name in aliases if name in columns.names
-    ]
 
 
 def with_names_of_source(setup: FormatSetup, aliases: Aliases) -> FormatSetup:

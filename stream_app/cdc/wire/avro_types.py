@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.source_types.connect import CONNECT, DECIMAL, TIME
 from stream_app.cdc.source_types.connect_fields import ConnectField
 

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Int64s, own_bytes, slices_of
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.bad_records_as_they_came import are_among, as_it_came
 from stream_app.cdc.change_batch import (
     DecodedBatch,
@@ -29,12 +30,11 @@ from stream_app.cdc.change_batch import (
     moved_results,
     present_values,
 )
+from stream_app.cdc.columns.byte_patterns import places_of
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting import deep_ones
-from stream_app.cdc.json_records.changed_columns import places_of
-from stream_app.cdc.json_records.documents import check_once, load_document
+from stream_app.cdc.json_documents import check_once, load_document
 from stream_app.cdc.message_format import MessageFormat, SourceReader, TableVersionSeen
-from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.source_tables import Origins
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable
@@ -67,7 +67,7 @@ class EventData(Protocol):
         """The message of one event.
 
         Args:
-            event: as `documents.load_document` gives it, with data.
+            event: as `json_documents.load_document` gives it, with data.
 
         Raises:
             UnreadableRecordError: the event has no such data.

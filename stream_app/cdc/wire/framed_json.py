@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Int64s, bytes_of, null_where, offsets_of, slices_of, valid_of
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.bad_records_as_they_came import as_it_came
 from stream_app.cdc.change_batch import (
     DecodedBatch,
@@ -28,7 +29,6 @@ from stream_app.cdc.change_batch import (
     no_changes,
 )
 from stream_app.cdc.message_format import MessageFormat
-from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.wire.text_keys import text_objects
 from stream_app.cdc.wire.wire_format import HEAD, by_number, schema_numbers
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.schema_registry_port import Registered, SchemaKind, Schemas
 from stream_app.cdc.wire.protobuf_cursor import PATH_MAX
 from stream_app.errors import UsageError

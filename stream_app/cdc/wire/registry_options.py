@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stream_app.cdc.json_records.options import choice
 from stream_app.cdc.schema_registry_port import (
     ID_HANDLER,
     URL,
@@ -16,7 +15,7 @@ from stream_app.cdc.schema_registry_port import (
     Schemas,
 )
 from stream_app.errors import UsageError
-from stream_app.model.options.option import TEXT, Option
+from stream_app.model.options.option import TEXT, Option, choice
 
 AUTO_HANDLER = IdKind.AUTO.value
 NARROW_HANDLER = "Default4ByteIdHandler"

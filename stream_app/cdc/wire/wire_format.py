@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Int64s, bytes_of, lengths_of, offsets_of
-from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.schema_registry_port import NOT_FRAMED
 from stream_app.cdc.wire.avro_bytes import check_avro
 from stream_app.cdc.wire.avro_types import parse_schema, raw_schema

@@ -232,6 +232,11 @@ class Option(Generic[Value]):
             raise ValueError(f"is above the largest value {self.maximum}")
 
 
+def choice(key: str, meaning: str, values: tuple[str, ...]) -> Option[str]:
+    """An option of a few values, the default first."""
+    return Option(key, TEXT, values[0], meaning, only=values)
+
+
 def declared_options(names: Mapping[str, object]) -> dict[str, Option[Any]]:
     """The options among the `vars` of a module, by key: a constant declares an option."""
     return {value.key: value for value in names.values() if isinstance(value, Option)}

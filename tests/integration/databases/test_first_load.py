@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -10,10 +16,14 @@ from typing import Any
 import pytest
 
 from stream_app.app.cli.main import main
-from stream_app.app.ops.load.first_load import FirstLoad
-from stream_app.errors import WrongSourceError
-from stream_app.jdbc import parse_jdbc_url
-from stream_app.spark.load.load_plan import FILE
+from stream_app.app.ops.init.jdbc_source import opened_database
+from stream_app.app.ops.load.first_load import FirstLoad, is_table
+from stream_app.app.ops.load.row_queries import LoadedRelation
+from stream_app.errors import SourceError, WrongSourceError
+from stream_app.jdbc import POSTGRESQL, JdbcUrl, parse_jdbc_url
+from stream_app.model.schema.data_type import STRING, DataType, TypeRoot
+from stream_app.spark.load.database_rows import DatabaseRows
+from stream_app.spark.load.load_plan import FILE, LoadPart
 from tests.support.jobs.ingest_process import IngestProcess, write_conf
 from tests.support.jobs.ingest_server import IngestServer
 from tests.testbed.servers.mariadb import PASSWORD
@@ -69,7 +79,9 @@ def write(database: SourceDatabase, kinds: dict[str, Kind], random: Random, k: i
     database.execute(f"insert into t values ({marks})", values)
 
 
-def change(database: SourceDatabase, kinds: dict[str, Kind], random: Random, k: int) -> None:
+def change(
+    database: SourceDatabase, kinds: dict[str, Kind], random: Random, k: int, new: int = 0
+) -> None:
     """A row is replaced, one deleted, one inserted, and one gets another key."""
     assignments = ", ".join(f"{name} = %s" for name in kinds)
     database.execute(
@@ -77,7 +89,27 @@ def change(database: SourceDatabase, kinds: dict[str, Kind], random: Random, k: 
     )
     database.execute(f"delete from t where k = {k + 1}")
     database.execute(f"update t set a = 'zzz' where k = {k + 2}")
-    write(database, kinds, random, 1000 + k)
+    write(database, kinds, random, 1000 + (new or k))
+
+
+@contextmanager
+def changing(database: SourceDatabase, kinds: dict[str, Kind], random: Random) -> Iterator[None]:
+    """Change random rows until the block ends."""
+    stopped = threading.Event()
+
+    def change_on() -> None:
+        for new in itertools.count(ROWS):
+            change(database, kinds, random, random.randrange(ROWS), new)
+            if stopped.wait(0.02):
+                return
+
+    with ThreadPoolExecutor(1) as pool:
+        writer = pool.submit(change_on)
+        try:
+            yield
+        finally:
+            stopped.set()
+        writer.result()
 
 
 def conf_of(
@@ -138,17 +170,17 @@ def test_postgres_rows_while_they_change_and_the_job_is_killed(
         database.wait_until_sent(testbed.connect)
         conf = conf_of(tmp_path, testbed, database, url)
         job = IngestProcess(conf, tmp_path)
-        job.start()
-        job.wait_for(lambda events: any(event["event"] == "epoch" for event in events))
-        job.kill()
-        epochs = len(json.loads((tmp_path / "checkpoint" / FILE).read_bytes())["epochs"])
-        assert len(list((tmp_path / "checkpoint" / "offsets").glob("[0-9]*"))) < epochs
-        for k in (10, 60, 110, 160):
-            change(database, kinds, random, k)
+        with changing(database, kinds, random):
+            job.start()
+            job.wait_for(lambda events: any(event["event"] == "epoch" for event in events))
+            job.kill()
+            epochs = len(json.loads((tmp_path / "checkpoint" / FILE).read_bytes())["epochs"])
+            assert len(list((tmp_path / "checkpoint" / "offsets").glob("[0-9]*"))) < epochs
+            done = ingest_server.run(conf)
+            assert f"first load: epoch {epochs} of {epochs}" in done.output
         database.wait_until_sent(testbed.connect)
         done = ingest_server.run(conf)
         assert done.code == 0, done.output
-        assert f"first load: epoch {epochs} of {epochs}" in done.output
         assert is_equal_to_source(tmp_path, database, url)
 
 
@@ -174,3 +206,64 @@ def test_mariadb_rows_and_their_later_changes(
         assert "first load: epoch" not in done.output
         url = url.replace("@", f":{PASSWORD}@")
         assert is_equal_to_source(tmp_path, database, url)
+
+
+def test_what_the_database_hides_or_writes_in_its_own_way(testbed: Testbed) -> None:
+    """Policies of rows, views, another encoding, and numbers with zeros in front."""
+    with testbed.postgres_database("load_odd_pg") as database:
+        database.execute("create table t (k int primary key, s text)")
+        database.execute("insert into t values (1, 'a'), (2, 'b')")
+        database.execute("create view v as select * from t")
+        url = parse_jdbc_url(postgres_url(testbed, "load_odd_pg"), "--url")
+        with opened_database(url) as connection:
+            assert is_table(connection, "shop", "t")
+            assert not is_table(connection, "shop", "v")
+        database.execute("create role load_reader login")
+        try:
+            database.execute("grant usage on schema shop to load_reader")
+            database.execute("grant select on t to load_reader")
+            database.execute("alter table t enable row level security")
+            database.execute("create policy one on t using (k = 1)")
+            with pytest.raises(SourceError, match="row-level security"):
+                values_of(replace(url, user="load_reader"), {"k": "integer"})
+        finally:
+            database.execute("drop owned by load_reader")
+            database.execute("drop role load_reader")
+        database.execute("create database load_odd_latin encoding latin1 template template0")
+        try:
+            with testbed.postgres.connect("load_odd_latin") as latin:
+                latin.execute("create schema shop")
+                latin.execute("create table shop.t (s text)")
+                latin.execute("insert into shop.t values (E'caf\\u00e9')")
+            values = values_of(replace(url, database="load_odd_latin"), {"s": "text"})
+            assert values == [{"s": "café"}]
+        finally:
+            database.execute("drop database load_odd_latin with (force)")
+    with testbed.mariadb_database("load_odd_my") as database:
+        database.execute("create table t (k int zerofill primary key, y year)")
+        database.execute("insert into t values (7, 0)")
+        place = f"127.0.0.1:{testbed.mariadb.port}/load_odd_my"
+        url = parse_jdbc_url(f"jdbc:mariadb://{MARIADB_USER}:{PASSWORD}@{place}", "--url")
+        assert values_of(url, {"k": "int(10) unsigned zerofill", "y": "year(4)"}) == [
+            {"k": 7, "y": 0}
+        ]
+
+
+def values_of(url: JdbcUrl, kinds: dict[str, str]) -> list[dict[str, Any]]:
+    """The rows of the table `t`, as its messages have them."""
+    relation = LoadedRelation(
+        driver=url.driver,
+        database=url.database,
+        schema="shop" if url.driver is POSTGRESQL else url.database,
+        name="t",
+        kinds=kinds,
+        columns={
+            name: STRING if kind == "text" else DataType(root=TypeRoot.INT)
+            for name, kind in kinds.items()
+        },
+        keys=(),
+    )
+    rows = DatabaseRows(url=url, queries={"t": relation.row_query(0)})
+    batches = rows.read([(0, LoadPart(table="t", relation=str(relation)))])
+    texts = [text for batch in batches for text in batch.column("value").to_pylist()]
+    return [json.loads(text)["after"] for text in texts]

@@ -1,4 +1,7 @@
-"""Compares the layers that docs/ARCHITECTURE.md draws with the contracts of pyproject.toml."""
+"""Compares the layers that docs/ARCHITECTURE.md draws with the contracts of pyproject.toml.
+
+The contracts that list formats name the same ones.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import pytest
 from tests.tidy.project_files import text_of
 
 _BLOCK = re.compile(r"^```\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
-_DRAWN = ("stream_app", "stream_app.app", "stream_app.table")
+_DRAWN = ("stream_app", "stream_app.app", "stream_app.table", "stream_app.cdc")
 """The packages whose layers the page draws, in its order."""
 
 
@@ -38,3 +41,12 @@ def test_the_page_draws_the_layers_of_the_contracts(place: int, package: str) ->
     layers = text_of("docs/ARCHITECTURE.md").partition("\n## Layers\n")[2].partition("\n## ")[0]
     block = _BLOCK.findall(layers)[place]
     assert drawn_layers(block) == contract_layers(package)
+
+
+def test_the_formats_are_the_same_in_both_contracts() -> None:
+    contracts = tomllib.loads(text_of("pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    (protected,) = (
+        entry["protected_modules"] for entry in contracts if "A format is known" in entry["name"]
+    )
+    formats = sorted(name.removeprefix("stream_app.cdc.") for name in protected)
+    assert formats in map(sorted, contract_layers("stream_app.cdc"))

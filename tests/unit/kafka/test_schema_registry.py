@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch
 from stream_app.cdc.debezium.avro.avro_source import AvroSource
 from stream_app.cdc.message_format import MessageFormat
-from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.wire.avro_types import parse_schema
 from stream_app.clock import SystemClock
 from stream_app.errors import SourceError, UsageError

@@ -30,11 +30,10 @@ from stream_app.app.ops.load.row_queries import (
 )
 from stream_app.app.tables.format_setup import format_setup
 from stream_app.app.tables.table_pipeline import row_settings
-from stream_app.cdc.column_drift import COLUMN_ALIASES
+from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
 from stream_app.cdc.json_records.options import COLUMN_OPTIONS
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.pipeline import StepPlace
-from stream_app.cdc.steps.column_aliases import parse_aliases
 from stream_app.errors import UnsupportedTableError, WrongSourceError
 from stream_app.jdbc import POSTGRESQL, SERVERS, JdbcUrl, parse_jdbc_url
 from stream_app.model.schema.data_type import DataType
@@ -52,8 +51,15 @@ _OTHERWISE = "let Debezium's own first read bring its rows: leave out source.sna
 _PASSWORDS = {"postgresql": "PGPASSWORD"}
 _SLOTS = """
     select slot_name from pg_replication_slots
-    where slot_type = 'logical' and database = current_database()"""
+    where slot_type = 'logical' and database = current_database()
+    and confirmed_flush_lsn is not null"""
+"""A slot without this position still waits for older transactions, and will not send them."""
 _FOLLOWERS = "select id from information_schema.processlist where command like 'Binlog Dump%'"
+_OF_MESSAGES = ("topic", "partition", "offset", "timestamp")
+_TABLE_TYPE = """
+    select table_type from information_schema.tables
+    where table_schema = %s and table_name = %s"""
+_TABLE_TYPES = ("BASE TABLE", "SYSTEM VERSIONED")
 _ANSWER_S = 6 * 3600
 """A query of bounds reads an index as a whole."""
 
@@ -160,9 +166,13 @@ def loaded_table(
     )
     if why := why_incomparable(table, rules):
         raise _refused(table, f"changes that come again would not leave the same rows: {why}")
+    if places := [name for name in rules.metadata_columns if name in _OF_MESSAGES]:
+        raise _refused(table, f"its rows have no message for metadata-columns: {places[0]}")
     known = jdbc_table(url, relation, NO_MAPPING_OPTIONS)
     with opened_database(url) as connection:
         schema, name, kinds = source_kinds(connection, url, f"{known.schema}.{known.name}")
+        if not is_table(connection, schema, name):
+            raise _refused(table, f"{schema}.{name} is no table, and no log has changes of it")
     setup = format_setup(source, rules, table.schema)
     wanted = {field.name: field.data_type for field in setup.columns.fields}
     columns, lost = _columns_of(kinds, wanted, source)
@@ -198,6 +208,13 @@ def load_format(tables: TablesOfJob, table: FileStoreTable) -> MessageFormat:
     )
     left_out = frozenset({StepPlace.NARROWED_COLUMNS, StepPlace.DESCRIBED_COLUMNS})
     return replace(settings, source=source, leaves_out=left_out).pipeline()
+
+
+def is_table(connection: Any, schema: str, name: str) -> bool:
+    """Whether a database's log has changes of it: it is no view and no foreign table."""
+    with closing(connection.cursor()) as cursor:
+        cursor.execute(_TABLE_TYPE, (schema, name))
+        return any(str(kind) in _TABLE_TYPES for (kind,) in cursor.fetchall())
 
 
 def _columns_of(

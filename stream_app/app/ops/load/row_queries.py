@@ -60,7 +60,8 @@ _POSTGRES: Expressions = {
 _QUOTED = "json_quote(convert({c} using utf8mb4))"
 _MYSQL: Expressions = {
     **of_kinds(TypeRoot.BOOLEAN, ("tinyint", "boolean", "bit"), "if({c} <> 0, 1, 0)"),
-    **of_kinds(INTEGER, ("tinyint", "smallint", "mediumint", "int", "bigint", "year"), "{c}"),
+    # A sum has no zeros in front, which YEAR and ZEROFILL write.
+    **of_kinds(INTEGER, ("tinyint", "smallint", "mediumint", "int", "bigint", "year"), "({c} + 0)"),
     (INTEGER, "time"): MYSQL_MICROS,
     **of_kinds(TypeRoot.DECIMAL, ("decimal", "bigint"), "concat('\"', {c}, '\"')"),
     # FLOAT alone would be written with six digits.

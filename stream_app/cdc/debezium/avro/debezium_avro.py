@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, Int64s, bools_of
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import DecodedBatch, present_values
 from stream_app.cdc.column_drift import Column, Drift, DriftKind, Sighting, drift_of
 from stream_app.cdc.columns.column_reading import ColumnReading
@@ -47,7 +48,6 @@ from stream_app.cdc.json_records.decoder_choice import compiled_forms
 from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords, Index
 from stream_app.cdc.message_format import Format, FormatSetup, SourceReader, SourceSurvey
 from stream_app.cdc.rows.images import StackedImages
-from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.rows.row_assembly import lacks_image
 from stream_app.cdc.schema_registry_port import Registries, Schemas
 from stream_app.cdc.wire.avro_columns import texts_of, wire_column

@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, Bytes, Int64s, bytes_of, offsets_of, own_bytes, valid_of
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.debezium.bson.extended_json import converted
 from stream_app.cdc.debezium.bson.typed_values import TypedColumn, typed_value, unusual_documents
-from stream_app.cdc.json_records.documents import JsonNumber, json_text, load_document
-from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.json_documents import JsonNumber, json_text, load_document
 
 _KINDS = (
     ('"$oid"', r'\{\s*"\$oid"\s*:\s*("[0-9a-f]{24}")\s*\}'),

@@ -31,6 +31,7 @@ from stream_app.arrow_buffers import (
     gathered_array,
     valid_of,
 )
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves, parse_objects
 from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.debezium.bson.compiled_documents import CompiledDocuments
@@ -41,7 +42,7 @@ from stream_app.cdc.debezium.bson.plain_documents import (
 )
 from stream_app.cdc.debezium.bson.typed_values import ColumnValueError, TypedColumn
 from stream_app.cdc.debezium.schema import split_envelopes, split_messages
-from stream_app.cdc.json_records.documents import (
+from stream_app.cdc.json_documents import (
     JsonNumber,
     cell_of,
     check_once,
@@ -49,7 +50,6 @@ from stream_app.cdc.json_records.documents import (
     load_document,
     text_of,
 )
-from stream_app.cdc.rows.record_images import UnreadableRecordError
 
 KEY = "_id"
 _KEY_FIELD = "id"

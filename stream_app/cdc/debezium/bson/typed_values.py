@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, bools_of
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.column_reading import Encoding, Family, family_of
 from stream_app.cdc.debezium.bson.extended_json import (
     EPOCH,
@@ -36,8 +37,7 @@ from stream_app.cdc.debezium.bson.extended_json import (
     milliseconds,
     raw_bytes,
 )
-from stream_app.cdc.json_records.documents import JsonNumber, json_text
-from stream_app.cdc.rows.record_images import UnreadableRecordError
+from stream_app.cdc.json_documents import JsonNumber, json_text
 from stream_app.model.schema.data_type import BINARY_ROOTS, DataType, TypeRoot
 
 _SHOWN_MAX = 80

@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, bools_of, own_bytes, slices_of
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
 from stream_app.cdc.debezium.options import JSON_OPTIONS, parse_options
-from stream_app.cdc.json_records.documents import json_text
+from stream_app.cdc.json_documents import json_text
 from stream_app.cdc.message_format import Format, FormatSetup, SourceReader, SourceSurvey
-from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.wire.cloud_events import EventFormat, EventSource, unwrapped
 
 _NAME = "debezium-cloudevents"

@@ -16,6 +16,7 @@ import orjson
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Int64s
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import change_schema, present_values
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
 from stream_app.cdc.debezium.description import describe
@@ -36,7 +37,6 @@ from stream_app.cdc.message_format import (
     SourceSurvey,
     TableVersionSeen,
 )
-from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.cdc.schema_registry_port import Registries, Schemas
 from stream_app.cdc.source_tables import Origins
 from stream_app.cdc.source_types.connect_fields import connect_fields

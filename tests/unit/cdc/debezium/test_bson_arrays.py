@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.debezium.bson.plain_documents import (
     arrays_as_texts,
     plain_document,
     plain_documents,
 )
-from stream_app.cdc.rows.record_images import UnreadableRecordError
 
 _SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=6)
 _ARRAYS = st.lists(_SCALARS | st.lists(_SCALARS, max_size=3), max_size=4)

@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.columns.column_reading import Encoding
 from stream_app.cdc.debezium.bson.extended_json import java_double
 from stream_app.cdc.debezium.bson.plain_documents import plain_document, plain_documents
 from stream_app.cdc.debezium.bson.plain_messages import plain_messages
 from stream_app.cdc.debezium.bson.typed_values import TypedColumn, unusual_documents
-from stream_app.cdc.rows.record_images import UnreadableRecordError
 from stream_app.message_format_registry import source_reader
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.cdc.column_drift import DriftKind
-from stream_app.cdc.steps.column_aliases import parse_aliases
+from stream_app.cdc.column_drift import DriftKind, parse_aliases
 from stream_app.errors import UsageError
 from tests.support.messages.debezium_messages import (
     a_format,

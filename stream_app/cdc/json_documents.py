@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.columns.nesting import NESTING_MAX, nests_too_deeply
-from stream_app.cdc.rows.record_images import Cell, Image, UnreadableRecordError
+from stream_app.cdc.rows.record_images import Cell, Image
 
 _encoded = json.JSONEncoder(ensure_ascii=False).encode
 """`json.dumps` would make an encoder for each text."""
