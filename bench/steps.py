@@ -1,6 +1,6 @@
 """Each step of ingest beside its limit, on one core.
 
-    python -m bench.steps [--messages N] [--runs N]
+    python -m bench.steps [--messages N] [--runs N] [--profile]
 
 decode      Debezium JSON → columns           limit: pyarrow.json over the same bytes, nothing else
 route       columns → a block for each bucket  limit: decode of the same messages (share of it)
@@ -8,6 +8,7 @@ write       blocks → data and changelog files  limit: pyarrow encodes the same
 compaction  5 sorted runs → 1                  limit: pyarrow decodes and encodes the same, no merge
 
 All limits are measured in the same process, in turns with the step; the ratio is of the medians.
+`--profile` prints the functions of `write` that take most of the processor's time, then its ratio.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import pyarrow.json as pj
 import pyarrow.parquet as pq
 
 from bench.goal import Goal
+from bench.processor_profile import print_profile
 from bench.shop.shop_changes import (
     fresh_folder,
     message_batches,
@@ -156,12 +158,12 @@ def measure(messages: int, runs: int, folder: Path) -> list[Step]:
     return [*steps, _write_step(folder, decoded, runs), _compact_step(folder, messages // 2, runs)]
 
 
-def measure_write(messages: int, runs: int, folder: Path) -> Step:
+def measure_write(messages: int, runs: int, folder: Path, *, profile: bool = False) -> Step:
     """The step `write` alone."""
     pa.set_cpu_count(1)
     decode_format = shop_format(shop_schema())
     decoded = [decode_format.decode(batch).changes.rows for batch in message_batches(messages)]
-    return _write_step(folder, decoded, runs)
+    return _write_step(folder, decoded, runs, profile=profile)
 
 
 def goals(messages: int, runs: int, folder: Path) -> Iterator[Goal]:
@@ -170,7 +172,9 @@ def goals(messages: int, runs: int, folder: Path) -> Iterator[Goal]:
     yield Goal("write ÷ encode", step.cpu_ratio, step.goal)
 
 
-def _write_step(folder: Path, decoded: list[pa.RecordBatch], runs: int) -> Step:
+def _write_step(
+    folder: Path, decoded: list[pa.RecordBatch], runs: int, *, profile: bool = False
+) -> Step:
     table = create_or_open(fresh_folder(folder, "write"), shop_schema())
     parts: dict[tuple[bytes, int], list[pa.RecordBatch]] = {}
     for rows in decoded:
@@ -194,6 +198,8 @@ def _write_step(folder: Path, decoded: list[pa.RecordBatch], runs: int) -> Step:
         for rows in written:
             encode(table, rows, folder)
 
+    if profile:
+        print_profile(write)
     writing, encoding = in_turns(runs, write, encode_all)
     changes = sum(rows.num_rows for rows in decoded)
     size = sum(rows.nbytes for rows in decoded)
@@ -291,8 +297,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.steps")
     parser.add_argument("--messages", type=int, default=500_000)
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--profile", action="store_true", help="of the step write alone")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
+        if args.profile:
+            print(measure_write(args.messages, args.runs, Path(folder), profile=True).line())
+            return
         for step in measure(args.messages, args.runs, Path(folder)):
             print(step.line())
 

@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import argparse
 import base64
-import cProfile
 import json
-import pstats
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +27,7 @@ import pyarrow.json as pj
 
 from bench.cdc.dialect_messages import PARSED, dialect_values
 from bench.goal import Goal
+from bench.processor_profile import print_profile
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.json_records.decoder_choice import (
     ARRAYS,
@@ -272,9 +271,7 @@ def measure(case: Case, count: int, repeat: int, *, profile: bool = False) -> Me
     ]
     times = [[seconds(work) for work in arms] for _ in range(repeat)]
     if profile:
-        profiler = cProfile.Profile()
-        profiler.runcall(decoders[-1].decode, messages)
-        pstats.Stats(profiler).sort_stats("tottime").print_stats(22)
+        print_profile(partial(decoders[-1].decode, messages))
     parsed, arrays, blindly, *compiled = (min(seconds) for seconds in zip(*times, strict=True))
     size = messages.column("value").nbytes
     return Measured(case, count, size, parsed, arrays, blindly, *compiled or [None])

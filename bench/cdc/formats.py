@@ -10,10 +10,8 @@ of the repeats, in processor time.
 from __future__ import annotations
 
 import argparse
-import cProfile
 import datetime
 import json
-import pstats
 import random
 import struct
 import time
@@ -25,6 +23,7 @@ import fastavro
 
 from bench.cdc.decode import messages_of
 from bench.goal import Goal
+from bench.processor_profile import print_profile
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.schema_registry_port import Registered
 from stream_app.format.arrow_schema import arrow_schema
@@ -343,9 +342,7 @@ def _measure(
         decoder.decode(messages)
         times.append(time.process_time() - start)
     if profile:
-        profiler = cProfile.Profile()
-        profiler.runcall(decoder.decode, messages)
-        pstats.Stats(profiler).sort_stats("tottime").print_stats(22)
+        print_profile(lambda: decoder.decode(messages))
     return min(times) / len(values), messages.column("value").nbytes / len(values)
 
 
@@ -373,7 +370,7 @@ def main() -> None:
             )
             print(
                 f"{arm.name:20} {size:5.0f} B  {1e-3 / seconds:5.0f} k/s  "
-                f"{1e-6 * size / seconds:4.0f} MB/s"
+                f"{1e-6 * size / seconds:4.0f} MB/s  {1e6 * seconds:.2f} µs"
             )
     print(f"goal: {GOAL:,} messages of 400 bytes a second and core")
 

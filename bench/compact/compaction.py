@@ -10,8 +10,6 @@ clock's. About four minutes. Goal: ≤ 1.25.
 from __future__ import annotations
 
 import argparse
-import cProfile
-import pstats
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -23,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench.goal import Goal
+from bench.processor_profile import print_profile
 from bench.shop.shop_changes import fresh_folder
 from bench.steps import encode, file_rows, in_turns
 from stream_app.format.arrow_schema import arrow_schema
@@ -209,9 +208,7 @@ def profile(folder: Path, name: str, cells: int) -> None:
     case = next(case for case in CASES if case.name == name)
     table, request = prepared(folder, case, cells)
     compact_bucket(table, request)
-    profiler = cProfile.Profile()
-    profiler.runcall(compact_bucket, table, request)
-    pstats.Stats(profiler).sort_stats("tottime").print_stats(25)
+    print_profile(lambda: compact_bucket(table, request))
 
 
 def main() -> None:

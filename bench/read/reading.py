@@ -6,7 +6,8 @@ One table of 20 columns in four buckets, first with five sorted runs in each, th
 reader is a process of its own with one thread; each case is run several times in it, and the
 fastest counts, so that Java is warm. Rates are rows that come out by seconds of the processor; a
 scan is also held against Arrow's seconds for the same files. PyPaimon merges row by row: of whole
-tables it reads one bucket. With 20 M rows about fifteen minutes. Goals: three times PyPaimon's
+tables it reads one bucket. With 20 M rows about fifteen minutes. `--keep` only makes the table with
+its runs and prints its path, for `reading_arms`. Goals: three times PyPaimon's
 rate, Java's rate, 1.2 × that of Paimon Rust, 1.5 × Arrow's time with five runs, 1.1 × compacted.
 """
 
@@ -232,7 +233,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.read.reading")
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--keep", type=Path, metavar="FOLDER")
     args = parser.parse_args()
+    if args.keep:
+        print(runs_table(args.keep, args.rows).location)
+        return
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
         for line in lines(Path(folder), args.rows, args.repeats):
             print(line, flush=True)

@@ -3,8 +3,8 @@
     python bench/read/reading_arms.py ours|pyarrow|pypaimon|rust TABLE REPEATS CASE…
 
 A case is ``NAME;columns=a,b;low=1;high=2;equal=3;incremental=3,4``. Prints a line a run: name,
-rows, seconds of the clock and of the processor, most memory (bytes). PyPaimon and Paimon Rust have
-an environment of their own, so nothing here needs the project, except `ours`.
+rows, seconds of the clock and of the processor, most memory and what was read (bytes). PyPaimon and
+Paimon Rust have an environment of their own, so nothing here needs the project, except `ours`.
 """
 
 from __future__ import annotations
@@ -109,16 +109,23 @@ def main() -> None:
     read = {"ours": ours, "pyarrow": pyarrow, "pypaimon": pypaimon, "rust": rust}[arm]
     for name, case in map(parse, cases):
         for _ in range(int(repeats)):
-            wall, cpu = time.perf_counter(), time.process_time()
+            before, wall, cpu = _read_bytes(), time.perf_counter(), time.process_time()
             rows = sum(batch.num_rows for batch in read(path, case))
             seconds = time.perf_counter() - wall, time.process_time() - cpu
-            print(name, rows, *(f"{value:.6f}" for value in seconds), _peak(), flush=True)
+            sizes = _peak(), _read_bytes() - before
+            print(name, rows, *(f"{value:.6f}" for value in seconds), *sizes, flush=True)
 
 
 def _peak() -> int:
     """Most memory of this process, bytes. What getrusage says may be its parent's."""
     peak = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     return int(peak[1]) * 1024 if peak else 0
+
+
+def _read_bytes() -> int:
+    """What this process has asked its files for, from the system's cache too."""
+    read = re.search(r"rchar: (\d+)", Path("/proc/self/io").read_text())
+    return int(read[1]) if read else 0
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from bench.shop.shop_orders import COLUMNS, Shop
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.cdc.message_format import FormatSetup, MessageFormat
+from stream_app.cdc.message_format import FormatSetup
+from stream_app.cdc.pipeline import Pipeline
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.message_format_registry import message_format
 from stream_app.model.schema.data_type import parse_columns
@@ -33,7 +34,7 @@ def shop_schema(**options: str) -> TableSchema:
     )
 
 
-def shop_format(schema: TableSchema) -> MessageFormat:
+def shop_format(schema: TableSchema) -> Pipeline:
     return message_format(
         "debezium-json",
         FormatSetup(

@@ -23,7 +23,7 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import folded_column
 from stream_app.mergetree.merge_engines.aggregates.roaring64 import written_bitmaps
-from stream_app.mergetree.merge_engines.aggregates.steps import Steps
+from stream_app.mergetree.merge_engines.aggregates.segment_changes import SegmentChanges
 from stream_app.mergetree.merge_engines.merge_engine_registry import merge_function_of
 from stream_app.mergetree.merge_window import sorted_window
 from stream_app.model.schema.data_type import parse_columns
@@ -148,9 +148,9 @@ def _united_a_second(function: str, value_of: Callable[[list[int]], bytes], size
     rng = np.random.default_rng(7)
     sets = [rng.integers(0, 10**6, size).tolist() for _ in range(SET_NUMBERS // size)]
     column = pa.array([value_of(numbers) for numbers in sets], pa.binary())
-    steps = Steps(np.arange(len(sets)), np.arange(0, len(sets), 2))
+    changes = SegmentChanges(np.arange(len(sets)), np.arange(0, len(sets), 2))
     began = time.process_time()
-    folded_column(column, steps, ColumnAggregate(function=function))
+    folded_column(column, changes, ColumnAggregate(function=function))
     return len(sets) / (time.process_time() - began)
 
 

@@ -22,7 +22,7 @@ def as_it_came(bad: pa.RecordBatch, messages: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def are_among(messages: pa.RecordBatch, bad: pa.RecordBatch) -> Bools:
-    """Which messages are among the bad records: bool [n]."""
+    """The mask of messages that are among the bad records: bool [n]."""
     is_bad: Bools = np.asarray(pc.is_in(_places(messages), _places(bad)))
     return is_bad
 

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import Bools, bools_of
+from stream_app.arrow_buffers import Bools, Int32s, bools_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.ddl_text import DdlOf, DdlText
 from stream_app.cdc.json_documents import JsonNumber, load_document
-from stream_app.cdc.source_tables import NO_TABLE, Codes
+from stream_app.cdc.source_tables import NO_TABLE
 
 _SIGNS = ('"ddl"', '"sql"')
 
@@ -33,7 +33,7 @@ class DdlMessage:
     ddl: DdlText
 
 
-def with_signs_of_ddl(messages: pa.RecordBatch, codes: Codes) -> Bools:
+def with_signs_of_ddl(messages: pa.RecordBatch, codes: Int32s) -> Bools:
     """The mask of messages that may carry a statement: bool [n].
 
     Args:

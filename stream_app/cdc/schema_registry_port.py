@@ -19,7 +19,7 @@ ID_HANDLER = "apicurio.registry.id-handler"
 
 
 class IdKind(Enum):
-    """What the numbers of messages count; the values are those of the option."""
+    """The kinds of numbers that messages carry; the values are those of the option."""
 
     AUTO = "auto"
     GLOBAL = "globalId"

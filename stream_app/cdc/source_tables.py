@@ -9,16 +9,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import Bools, valid_of
+from stream_app.arrow_buffers import Bools, Int32s, valid_of
 from stream_app.model.schema.origin import Origin
 
 NO_TABLE = -1
 """Code of a message that names no table."""
-Codes = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +31,7 @@ class Origins:
     """
 
     tables: tuple[Origin, ...]
-    codes: Codes
+    codes: Int32s
     unreadable: Mapping[int, str] = field(default_factory=dict)
 
 
@@ -46,7 +44,7 @@ def origins_of(
         database, schema, table: strings [n], plain or dictionary-encoded; null: not told. Without
             a table a message has no origin.
     """
-    codes: Codes = np.full(len(table), NO_TABLE, np.int32)
+    codes: Int32s = np.full(len(table), NO_TABLE, np.int32)
     names = [_plain(column) for column in (database, schema, table)]
     known = np.flatnonzero(valid_of(names[2]))
     if not len(known):

@@ -1,6 +1,7 @@
-"""Builds the paths and names of all files of a table.
+"""Builds the paths of a table's data, manifests, statistics and indexes.
 
-No other module builds a path.
+The modules of `filestore.versions` build those of snapshots, schemas, tags, branches and consumers.
+`filestore.iceberg.iceberg_files` builds those of the metadata for Iceberg.
 
 Source: Paimon `utils/FileStorePathFactory.java`, `io/DataFilePathFactory.java`.
 """
@@ -25,8 +26,6 @@ from stream_app.model.options.file_options import (
 from stream_app.model.options.option import is_on
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import TableSchema
-
-"""The bucket of rows that await another engine's compaction; we only delete its files."""
 
 
 @dataclass(frozen=True, slots=True)

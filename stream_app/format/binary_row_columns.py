@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Bytes
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.format.binary_row import (
     INLINE_BYTES_MAX,
@@ -27,9 +28,8 @@ from stream_app.format.binary_row import (
 from stream_app.model.schema.data_type import BINARY_ROOTS, STRING_ROOTS, DataType, TypeRoot
 
 Words = npt.NDArray[np.uint64]
-"""64-bit words, little-endian: one for each row, [n], or of all rows, [words]."""
-Bytes = npt.NDArray[np.uint8]
-"""The same memory in bytes, [8 * words]."""
+"""64-bit words, little-endian: one for each row, [n], or of all rows, [words]. The same memory in
+bytes is `Bytes`, [8 * words]."""
 Positions = npt.NDArray[np.int64]
 """Positions or lengths, one for each row: in words, or in bytes where it says so."""
 

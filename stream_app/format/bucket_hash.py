@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Bytes
 from stream_app.format.binary_row_columns import (
-    Bytes,
     Positions,
     TextWords,
     encode_columns,
@@ -21,7 +21,7 @@ from stream_app.format.binary_row_columns import (
 )
 from stream_app.model.schema.data_type import DataType
 
-Hashes = npt.NDArray[np.uint32]
+MurmurHashes = npt.NDArray[np.uint32]
 """Murmur3's state of each row, or one 32-bit word of each row: uint32 [n]."""
 
 _SEED = 42
@@ -54,7 +54,7 @@ def _mix_int(state: int, word: int) -> int:
     return (state * 5 + _MIX_ADD) & _MASK
 
 
-def _mix(state: Hashes, words: Hashes, scratch: Hashes) -> None:
+def _mix(state: MurmurHashes, words: MurmurHashes, scratch: MurmurHashes) -> None:
     """Mix one word of each row into `state`; `words` is used up."""
     words *= np.uint32(_C1)
     np.right_shift(words, np.uint32(17), out=scratch)
@@ -69,7 +69,9 @@ def _mix(state: Hashes, words: Hashes, scratch: Hashes) -> None:
     state += np.uint32(_MIX_ADD)
 
 
-def _finish(state: Hashes, scratch: Hashes, byte_lengths: np.uint32 | Hashes) -> None:
+def _finish(
+    state: MurmurHashes, scratch: MurmurHashes, byte_lengths: np.uint32 | MurmurHashes
+) -> None:
     state ^= byte_lengths
     for shift, factor in ((16, _FINAL_1), (13, _FINAL_2)):
         np.right_shift(state, np.uint32(shift), out=scratch)
@@ -108,7 +110,7 @@ def hash_rows(flat: Bytes, offsets: Positions) -> npt.NDArray[np.int32]:
     return hashes.view(np.int32)
 
 
-def _hash_block(words: Hashes, starts: Positions, counts: Positions) -> Hashes:
+def _hash_block(words: MurmurHashes, starts: Positions, counts: Positions) -> MurmurHashes:
     """Hash rows that stand in order of falling length.
 
     Args:
@@ -156,8 +158,8 @@ def murmur_hashes(texts: TextWords) -> npt.NDArray[np.int32]:
     return hashes.view(np.int32)
 
 
-def _hash_fixed_width(columns: Sequence[pa.Array], types: Sequence[DataType]) -> Hashes:
-    halves: list[Hashes | int] = []
+def _hash_fixed_width(columns: Sequence[pa.Array], types: Sequence[DataType]) -> MurmurHashes:
+    halves: list[MurmurHashes | int] = []
     for word in row_words(columns, types):
         if isinstance(word, np.ndarray):
             pair = np.ascontiguousarray(word).view(np.uint32).reshape(-1, 2)

@@ -21,11 +21,9 @@ from itertools import repeat
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from stream_app.arrow_buffers import Int64s
 from stream_app.errors import UsageError, WrongSourceError
-
-Int64s = npt.NDArray[np.int64]
 
 _CONSUMER = 1
 _EVENT_ERROR = 0x8

@@ -18,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.kafka.librdkafka import Int64s, Message
+from stream_app.kafka.librdkafka import Message
 
 _WORD = 8
 _INT32S_IN_WORD = 2

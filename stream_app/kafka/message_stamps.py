@@ -17,7 +17,8 @@ from functools import cache
 
 import numpy as np
 
-from stream_app.kafka.librdkafka import Int64s, library
+from stream_app.arrow_buffers import Int64s
+from stream_app.kafka.librdkafka import library
 from stream_app.kafka.message_columns import words_of
 
 _LOG = logging.getLogger(__name__)

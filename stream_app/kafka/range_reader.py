@@ -206,7 +206,7 @@ class RangeReader:
             self._client.release(addresses)
 
     def _judge_others(self, fields: MessageFields, progress: _Progress) -> None:
-        """Handles the rest: the range's end, messages after it, and errors."""
+        """Handle fields that are no message of the range: its end, later messages, and errors."""
         now, whole = self._clock.steady_seconds(), progress.whole
         behind = np.flatnonzero((fields.errors == 0) & (fields.offsets >= whole.end)).tolist()
         for index in np.flatnonzero(fields.errors).tolist():  # one or two, at an end

@@ -62,10 +62,6 @@ class MergeTreeWriter:
     _changelog_files: list[DataFileMeta] = field(init=False, default_factory=list)
     _refused: list[pa.RecordBatch] = field(init=False, default_factory=list)
 
-    def find_old_rows(self, old_rows: OldRows) -> None:
-        """Take the values that rows leave out from these rows."""
-        self.old_rows = old_rows
-
     def write(self, rows: pa.RecordBatch) -> None:
         """Add rows (`_VALUE_KIND` and the table's columns) in their order of arrival.
 

@@ -81,14 +81,14 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """All parts are true."""
+    """A condition that is true when all of its parts are true."""
 
     parts: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """At least one part is true."""
+    """A condition that is true when at least one of its parts is true."""
 
     parts: tuple[Predicate, ...]
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from stream_app.app.config.expectations_config import ExpectationsConfig, of_one_expectation
-from stream_app.app.config.job_tables import JobTables
 from stream_app.app.config.secrets import HIDDEN, Secrets, is_secret
 from stream_app.app.config.settings import read_settings, secret_texts, written_key
 from stream_app.app.config.single_table import SingleTable
+from stream_app.app.config.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.source_config import SourceConfig, SourceKind, TopicReader
 from stream_app.app.config.stream_config import NonInsertRecords, StreamConfig, with_limit
 from stream_app.app.config.sync_config import OneSetting, SyncConfig, of_one_table
@@ -61,7 +61,7 @@ class AppConfig:
         secrets: texts that no output may show.
     """
 
-    tables: JobTables
+    tables: SingleTableOrDatabase
     stream: StreamConfig
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)
     secrets: Secrets = field(default_factory=Secrets, repr=False, compare=False)
@@ -114,10 +114,6 @@ _SECTIONS = {
     "expectations": ExpectationsConfig,
     "stream": StreamConfig,
 }
-_TABLES: Mapping[str, type[JobTables]] = {
-    SingleTable.section_name: SingleTable,
-    WholeDatabase.section_name: WholeDatabase,
-}
 FREE_SECTIONS = ("catalog", "file-system", "spark")
 """Sections whose keys are declared elsewhere: by Paimon's catalogs, by file systems, and by
 Spark."""
@@ -153,20 +149,11 @@ def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]
     problems: list[str] = []
     settings = read_settings(path, overrides, environ, problems)
     values = _convert(settings, problems)
-    chosen = _TABLES["sync" if values["sync"] else "table"]
-    name = chosen.section_name
+    name = (WholeDatabase if values["sync"] else SingleTable).section_name
     given = set(settings) | _warehouse_of_catalog(values["catalog"], name, values[name])
     stream = StreamConfig(**with_limit(values["stream"]))
     config = AppConfig(
-        tables=chosen(
-            **{name: _SECTIONS[name](**values[name])},
-            source=SourceConfig(**values["source"]),
-            expectations=ExpectationsConfig(**values["expectations"]),
-            checkpoint=stream.checkpoint,
-            file_system=values["file-system"],
-            catalog=values["catalog"],
-            share=TableShare.parsed(stream.share or ""),
-        ),
+        tables=_tables(values, stream),
         stream=stream,
         spark=values["spark"],
         secrets=Secrets(secret_texts(settings, environ)),
@@ -180,6 +167,31 @@ def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]
         lines = "\n".join(f"  - {line}" for line in problems)
         raise UsageError(config.secrets.hide(f"the configuration has {count}:\n{lines}"))
     return config
+
+
+def _tables(values: Mapping[str, dict[str, Any]], stream: StreamConfig) -> SingleTableOrDatabase:
+    source = SourceConfig(**values["source"])
+    expectations = ExpectationsConfig(**values["expectations"])
+    share = TableShare.parsed(stream.share or "")
+    if values["sync"]:
+        return WholeDatabase(
+            sync=SyncConfig(**values["sync"]),
+            source=source,
+            expectations=expectations,
+            checkpoint=stream.checkpoint,
+            file_system=values["file-system"],
+            catalog=values["catalog"],
+            share=share,
+        )
+    return SingleTable(
+        table=TableConfig(**values["table"]),
+        source=source,
+        expectations=expectations,
+        checkpoint=stream.checkpoint,
+        file_system=values["file-system"],
+        catalog=values["catalog"],
+        share=share,
+    )
 
 
 def _warehouse_of_catalog(

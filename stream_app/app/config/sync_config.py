@@ -171,7 +171,7 @@ class SyncConfig:
         return {key: str(one.value) for key, one in given.items() if one is not None}
 
     def renames_of(self, name: str) -> RenameReaction:
-        """What a table does when its source has renamed a column."""
+        """The reaction of a table when its source has renamed a column."""
         own = self.tables.get(f"{name}.{RENAMES}")
         return self.renames if own is None else RenameReaction(own.value)
 

@@ -13,10 +13,10 @@ import uvicorn
 
 from stream_app.app.http.guard import BACKLOG, Guard
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Message, Receive, Send], Awaitable[None]]
+AsgiMessage = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[AsgiMessage]]
+Send = Callable[[AsgiMessage], Awaitable[None]]
+Application = Callable[[AsgiMessage, Receive, Send], Awaitable[None]]
 """An application, as ASGI declares it."""
 
 
@@ -24,8 +24,8 @@ class Server(uvicorn.Server):
     """Uvicorn behind a guard; one answer ends a connection, so the guard knows its stage."""
 
     def __init__(self, application: Application, guard: Guard) -> None:
-        async def one_request(scope: Message, receive: Receive, send: Send) -> None:
-            async def closing(message: Message) -> None:
+        async def one_request(scope: AsgiMessage, receive: Receive, send: Send) -> None:
+            async def closing(message: AsgiMessage) -> None:
                 if message["type"] == "http.response.start":
                     message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
                 await send(message)

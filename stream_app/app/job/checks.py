@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from stream_app.app.config.job_tables import JobTables
+from stream_app.app.config.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.job.known_tables import known_tables
@@ -61,7 +61,7 @@ class JobChecks:
         open_folder: opens the checkpoint.
     """
 
-    tables: JobTables
+    tables: SingleTableOrDatabase
     stream: StreamConfig
     clock: Clock
     open_folder: Callable[[str], Folder]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from stream_app.app.config.job_tables import JobTables
+from stream_app.app.config.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.stream_config import NonInsertRecords, RepeatedRecords, StreamConfig
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.tables.source_statements import evolution_of
@@ -38,7 +38,7 @@ class JobFeeds:
         stopping: whether the job shall end.
     """
 
-    tables: JobTables
+    tables: SingleTableOrDatabase
     stream: StreamConfig
     state_file: JobStateFile
     open_folder: Callable[[str], Folder]

@@ -16,7 +16,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from stream_app.app.config.job_tables import JobTables
+from stream_app.app.config.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.job.between_epochs import BetweenEpochs
 from stream_app.app.job.checks import CheckedJob, JobChecks
@@ -49,7 +49,7 @@ _LOOKING = Activity("no epoch has begun: Spark looks for messages", repeats=Fals
 
 
 def ingest(
-    tables: JobTables,
+    tables: SingleTableOrDatabase,
     stream: StreamConfig,
     session: JobSession,
     watched: WatchedJob,
@@ -89,7 +89,7 @@ def ingest(
 class _IngestJob:
     """A checked job in its process; `run` has its steps."""
 
-    tables: JobTables
+    tables: SingleTableOrDatabase
     stream: StreamConfig
     session: JobSession
     checked: CheckedJob

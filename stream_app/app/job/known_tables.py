@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from stream_app.app.config.job_tables import JobTables
 from stream_app.app.config.single_table import SingleTable
+from stream_app.app.config.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.whole_database import WholeDatabase
 from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.first_messages import first_messages, in_one_table
@@ -46,7 +46,7 @@ class KnownTables:
 
 
 def known_tables(
-    tables: JobTables,
+    tables: SingleTableOrDatabase,
     topics: Mapping[str, TopicInfo],
     clock: Clock,
     *,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from stream_app.app.config.job_tables import JobTables
 from stream_app.app.config.single_table import SingleTable
+from stream_app.app.config.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.job.checks import CheckedJob
 from stream_app.app.ops.load.first_load import (
     FirstLoad,
@@ -19,7 +19,7 @@ from stream_app.app.ops.load.first_load import (
     load_format,
     loaded_table,
 )
-from stream_app.cdc.message_format import MessageFormat
+from stream_app.cdc.pipeline import Pipeline
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
@@ -44,7 +44,7 @@ class JobLoad:
 
     plan: LoadPlan
     rows: Callable[[], DatabaseRows]
-    format_of: Callable[[FileStoreTable], MessageFormat]
+    format_of: Callable[[FileStoreTable], Pipeline]
 
     @property
     def epochs(self) -> int:
@@ -56,7 +56,9 @@ class JobLoad:
         return LoadEpochs(topics=topics, load=self.plan, rows=self.rows, format_of=self.format_of)
 
 
-def load_of(tables: JobTables, checked: CheckedJob, clock: Clock, tasks: int) -> JobLoad | None:
+def load_of(
+    tables: SingleTableOrDatabase, checked: CheckedJob, clock: Clock, tasks: int
+) -> JobLoad | None:
     """The first load that the configuration asks for, or that the checkpoint has; None: neither.
 
     Args:
@@ -99,7 +101,9 @@ def load_of(tables: JobTables, checked: CheckedJob, clock: Clock, tasks: int) ->
     )
 
 
-def _relations(tables: JobTables, checked: CheckedJob) -> Sequence[tuple[FileStoreTable, str]]:
+def _relations(
+    tables: SingleTableOrDatabase, checked: CheckedJob
+) -> Sequence[tuple[FileStoreTable, str]]:
     """Each table with the table of the source whose rows it gets."""
     assert isinstance(tables, SingleTable)
     assert checked.table is not None

@@ -1,4 +1,4 @@
-"""What `stream-app compact` is asked for."""
+"""The settings of a run of `stream-app compact`."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ class DatabaseTables:
         )
 
     def _taken_in_tasks(self) -> Mapping[Origin, str]:
-        """Which source tables the tasks need to know.
+        """The source tables that the tasks need to know.
 
         Where tables may collide, a task needs to know which came first. A table that was taken
         before is no ghost, whatever its name is.

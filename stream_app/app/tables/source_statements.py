@@ -66,7 +66,7 @@ def evolution_of(
     state_file: JobStateFile,
     now_ms: Callable[[], int],
 ) -> SchemaEvolution | None:
-    """What makes a table of a job follow its source; None: it does not."""
+    """Makes a table of a job follow its source; None: the table does not follow it."""
     rows = row_settings(tables, table)
     if rows.evolution is None:
         return None

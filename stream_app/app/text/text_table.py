@@ -19,7 +19,7 @@ _GAP = "  "
 _CUT = "…"
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
-Row = Sequence[str | None]
+TextRow = Sequence[str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Column:
     width_max: int | None = 40
 
 
-def text_lines(columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[str]:
+def text_lines(columns: Sequence[Column], rows: Iterable[TextRow]) -> Iterator[str]:
     """Header and rows as lines; nothing at all when there are no rows."""
     rows = iter(rows)
     first = list(islice(rows, _SAMPLE_ROWS))

@@ -51,7 +51,7 @@ class ImageCells:
         )
 
     def bits(self, at: int, images: int) -> pa.Buffer | None:
-        """Which cells of a column are valid; None: all."""
+        """The mask of a column's valid cells; None: all are valid."""
         valid = self.valid[at, :images] == VALUE
         return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
 

@@ -1,4 +1,4 @@
-"""What layouts give to machine code: names packed in words, and the addresses of messages.
+"""Prepares the input of machine code: names packed in words, and the addresses of messages.
 
 The last messages are copied, so that something ends any text. A parser looks for the quote that
 ends a text, and finds one in a later message at the latest.

@@ -22,13 +22,7 @@ from stream_app.arrow_buffers import Bools, Int64s, bools_of, children_of, valid
 from stream_app.cdc.column_drift import Column, ColumnPolicy, Sighting
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.columns.json_lines import parse_objects
-from stream_app.cdc.debezium.key_proof import (
-    WHOLE_IMAGES,
-    KeyQuestion,
-    KeyRules,
-    Questions,
-    questions_of,
-)
+from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES, KeyQuestion, KeyRules, questions_of
 from stream_app.cdc.debezium.placeholders import Placeholder, restored_images
 from stream_app.cdc.debezium.record_frames import FramedRecords
 from stream_app.cdc.debezium.record_reader import (
@@ -48,7 +42,7 @@ from stream_app.cdc.json_records.drift_search import (
     drift_in,
     first_and_last_nulls,
 )
-from stream_app.cdc.json_records.outcome import DecodedRecords
+from stream_app.cdc.json_records.outcome import DecodedRecords, Questions
 from stream_app.cdc.json_records.record_shapes import RecordShape
 from stream_app.cdc.rows.images import ImageRows, Images, RowRules, StackedImages, rows_of
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE, Ops, lacks_image

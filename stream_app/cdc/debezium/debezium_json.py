@@ -27,6 +27,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Int32s
 from stream_app.cdc.change_batch import DecodedBatch, change_schema, present_values
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.connect_readings import apply_schema
@@ -56,7 +57,7 @@ from stream_app.cdc.json_records.decoder import Group, ShapeDecoder
 from stream_app.cdc.json_records.decoder_choice import compiled_forms
 from stream_app.cdc.json_records.layout_choice import LayoutChoice
 from stream_app.cdc.json_records.options import column_readings
-from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedPart, DecodedRecords, Index
+from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedPart, DecodedRecords
 from stream_app.cdc.message_format import Format, FormatSetup, SourceReader
 from stream_app.cdc.rows.images import RowRules
 from stream_app.cdc.source_types.connect_fields import ConnectField, connect_fields
@@ -112,7 +113,7 @@ class DebeziumJson:
         self._decode_values(*present_values(messages), outcome)
         return outcome.decoded(self._settings.rows.schema, self._uncertain(outcome))
 
-    def _decode_values(self, values: pa.Array, index: Index, outcome: BatchOutcome) -> None:
+    def _decode_values(self, values: pa.Array, index: Int32s, outcome: BatchOutcome) -> None:
         """Decode the values at these positions, each group of one schema by itself."""
         if len(self._groups) > SCHEMAS_MAX:
             self._groups.clear()
@@ -168,21 +169,21 @@ class DebeziumJson:
         return self._groups[prefix]
 
     def quick_part(
-        self, values: pa.Array, _index: Index, group: Group, _outcome: BatchOutcome
+        self, values: pa.Array, _index: Int32s, group: Group, _outcome: BatchOutcome
     ) -> DecodedPart | None:
         """Step 2 by the images alone; see `decoder.ValueReads`."""
         assert isinstance(group, FramedGroup)
         return decode_by_images(values, group, self._settings)
 
     def in_columns(
-        self, values: pa.Array, _index: Index, group: Group, _outcome: BatchOutcome
+        self, values: pa.Array, _index: Int32s, group: Group, _outcome: BatchOutcome
     ) -> DecodedRecords | None:
         """Step 2; see `decoder.ValueReads`."""
         assert group.shape is not None
         return decode_columns(values, group.shape, self._settings)
 
     def one_by_one(
-        self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome
+        self, values: pa.Array, index: Int32s, group: Group, outcome: BatchOutcome
     ) -> None:
         """Step 3; see `decoder.ValueReads`."""
         result = decode_records(values, group.readings, self._settings)

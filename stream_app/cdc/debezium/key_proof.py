@@ -30,10 +30,9 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Bools
 from stream_app.cdc.change_batch import message_place
 from stream_app.cdc.debezium.message_keys import NO_KEY, Fields, MessageKeys
+from stream_app.cdc.json_records.outcome import Questions
 from stream_app.cdc.rows.row_assembly import DELETE, UPDATE, Ops
 from stream_app.errors import WrongSourceError
-
-Questions = npt.NDArray[np.uint8]
 
 POSTGRESQL = "postgresql"
 WHOLE_IMAGES = ("mysql", "mariadb")

@@ -17,9 +17,16 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import Bools, bools_of, bytes_of, lengths_of, offsets_of, valid_of
+from stream_app.arrow_buffers import (
+    Bools,
+    Int32s,
+    bools_of,
+    bytes_of,
+    lengths_of,
+    offsets_of,
+    valid_of,
+)
 
-Codes = npt.NDArray[np.int32]
 Fields = frozenset[str] | None
 """Names of the fields of a key; None: it is no JSON object."""
 
@@ -64,7 +71,7 @@ class MessageKeys:
 
     _shapes: dict[_Shape, frozenset[str]] = field(init=False, default_factory=dict)
 
-    def fields_of(self, keys: pa.Array) -> tuple[Codes, list[Fields]]:
+    def fields_of(self, keys: pa.Array) -> tuple[Int32s, list[Fields]]:
         """The names of each key's fields.
 
         Args:
@@ -74,7 +81,7 @@ class MessageKeys:
             For each key a position in the list of distinct names.
         """
         distinct: dict[Fields, int] = {NO_KEY: 0, None: 1}
-        codes: Codes = valid_of(keys).astype(np.int32)
+        codes: Int32s = valid_of(keys).astype(np.int32)
         rest = np.flatnonzero(_may_be_object(keys))
         for known, known_names in list(self._shapes.items()):
             rest = _take_alike(keys, rest, known, codes, _code(distinct, known_names))
@@ -100,7 +107,7 @@ def _may_be_object(keys: pa.Array) -> Bools:
 
 
 def _take_alike(
-    keys: pa.Array, rest: npt.NDArray[np.int64], shape: _Shape, codes: Codes, code: int
+    keys: pa.Array, rest: npt.NDArray[np.int64], shape: _Shape, codes: Int32s, code: int
 ) -> npt.NDArray[np.int64]:
     """Give the code to the keys with this shape; returns the others."""
     if not len(rest):

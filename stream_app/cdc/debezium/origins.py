@@ -19,12 +19,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import (
     Bools,
+    Int32s,
     Int64s,
     bools_of,
     bytes_of,
@@ -40,10 +40,8 @@ from stream_app.cdc.debezium.record_reader import FLAT_FIELDS, TABLE_FIELDS, ori
 from stream_app.cdc.debezium.schema import split_messages
 from stream_app.cdc.json_documents import json_text, load_document
 from stream_app.cdc.json_records.origins import FieldsRead
-from stream_app.cdc.source_tables import NO_TABLE, Codes, Origins, origins_of
+from stream_app.cdc.source_tables import NO_TABLE, Origins, origins_of
 from stream_app.model.schema.origin import Origin
-
-Index = npt.NDArray[np.int32]
 
 _FIELDS = pa.schema(
     [
@@ -85,14 +83,14 @@ class _Search:
     """The search for the source tables of n messages, with its results so far."""
 
     def __init__(self, count: int) -> None:
-        self._codes: Codes = np.full(count, NO_TABLE, np.int32)
+        self._codes: Int32s = np.full(count, NO_TABLE, np.int32)
         self._tables: dict[Origin, int] = {}
         self._unreadable: dict[int, str] = {}
 
     def origins(self) -> Origins:
         return Origins(tables=tuple(self._tables), codes=self._codes, unreadable=self._unreadable)
 
-    def read(self, values: pa.Array, index: Index) -> None:
+    def read(self, values: pa.Array, index: Int32s) -> None:
         """Read messages, binary [m]; `index` has their positions."""
         rest = np.arange(len(values))
         data = _Bytes(values)
@@ -109,12 +107,12 @@ class _Search:
             self._parse(values.filter(pa.array(readable)), index[readable])
             self._one_by_one(values.filter(pa.array(~readable)), index[~readable])
 
-    def _without_alike(self, data: _Bytes, values: pa.Array, index: Index, rest: Int64s) -> Int64s:
+    def _without_alike(self, data: _Bytes, values: pa.Array, index: Int32s, rest: Int64s) -> Int64s:
         """Read one of the remaining messages; returns those that are not like it."""
         # From the middle: numbers behind the name grow, so the first may be of another length.
         return rest[~self._read_sample(data, values, index, rest, len(rest) // 2)]
 
-    def _without_runs(self, data: _Bytes, values: pa.Array, index: Index, rest: Int64s) -> Int64s:
+    def _without_runs(self, data: _Bytes, values: pa.Array, index: Int32s, rest: Int64s) -> Int64s:
         """Way 1 for many tables whose messages come in runs: read the first message of each run.
 
         Returns what is behind the runs: there, messages of the tables come in turns.
@@ -127,7 +125,7 @@ class _Search:
         return rest[begin:]
 
     def _read_sample(
-        self, data: _Bytes, values: pa.Array, index: Index, some: Int64s, sample: int
+        self, data: _Bytes, values: pa.Array, index: Int32s, some: Int64s, sample: int
     ) -> Bools:
         """Read one of some messages, and note its table for similar ones; returns their mask."""
         value, at = values[int(some[sample])].as_py(), int(index[some[sample]])
@@ -141,7 +139,7 @@ class _Search:
         same[sample] = True
         return same
 
-    def _parse(self, values: pa.Array, index: Index) -> None:
+    def _parse(self, values: pa.Array, index: Int32s) -> None:
         """Way 2: parse the messages in columns."""
         for some, places, columns in parse_by_halves(values, index, _FIELDS):
             if columns is None:
@@ -157,13 +155,13 @@ class _Search:
             odd = ~(is_envelope | is_flat)
             self._one_by_one(some.filter(pa.array(odd)), places[odd])
 
-    def _see(self, names: Sequence[pa.Array], chosen: Bools, index: Index) -> None:
+    def _see(self, names: Sequence[pa.Array], chosen: Bools, index: Int32s) -> None:
         database, schema, table = (column.filter(pa.array(chosen)) for column in names)
         origins = origins_of(database, schema, table, {})
         codes = np.array([self._code(table) for table in origins.tables], np.int32)
         self._codes[index[chosen]] = codes[origins.codes]
 
-    def _one_by_one(self, values: pa.Array, index: Index) -> None:
+    def _one_by_one(self, values: pa.Array, index: Int32s) -> None:
         """Way 3: read messages one by one, such as heartbeats and broken JSON."""
         for at, value in zip(index.tolist(), values.to_pylist(), strict=True):
             self._read(value, at)

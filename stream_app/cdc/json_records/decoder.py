@@ -32,13 +32,13 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from stream_app.arrow_buffers import Bools, Int64s, offsets_of
+from stream_app.arrow_buffers import Bools, Int32s, Int64s, offsets_of
 from stream_app.cdc.column_drift import ColumnPolicy
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread
 from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.json_records.dialect import ImagesOf
-from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedPart, DecodedRecords, Index
+from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedPart, DecodedRecords
 from stream_app.cdc.json_records.record_shapes import RecordShape, shape_of
 
 _SLICE_ROWS_MAX = 32_768
@@ -67,7 +67,7 @@ class ValueReads(Protocol):
     """A format's ways of reading values, in columns and one by one."""
 
     def quick_part(
-        self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome, /
+        self, values: pa.Array, index: Int32s, group: Group, outcome: BatchOutcome, /
     ) -> DecodedPart | None:
         """Decode the values that need no parse of whole messages; None: they are too few.
 
@@ -79,7 +79,7 @@ class ValueReads(Protocol):
         ...
 
     def in_columns(
-        self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome, /
+        self, values: pa.Array, index: Int32s, group: Group, outcome: BatchOutcome, /
     ) -> DecodedRecords | None:
         """Decode values of the group's shape; None when they do not parse as this shape.
 
@@ -91,7 +91,7 @@ class ValueReads(Protocol):
         ...
 
     def one_by_one(
-        self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome
+        self, values: pa.Array, index: Int32s, group: Group, outcome: BatchOutcome
     ) -> None:
         """Read values one by one, into the outcome of the batch.
 
@@ -109,7 +109,7 @@ class ShapeDecoder:
     images_of: ImagesOf
     policy: ColumnPolicy
 
-    def decode(self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome) -> None:
+    def decode(self, values: pa.Array, index: Int32s, group: Group, outcome: BatchOutcome) -> None:
         """Decode values of one group into the outcome of their batch.
 
         Args:
@@ -121,7 +121,7 @@ class ShapeDecoder:
             self._decode_slice(part, index[rows], group, outcome)
 
     def _decode_slice(
-        self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome
+        self, values: pa.Array, index: Int32s, group: Group, outcome: BatchOutcome
     ) -> None:
         odd: Bools = np.zeros(len(values), np.bool_)
         left: Bools = np.ones(len(values), np.bool_)
@@ -139,7 +139,7 @@ class ShapeDecoder:
             self.reads.one_by_one(values.filter(pa.array(odd)), index[odd], group, outcome)
 
     def _decode_whole(
-        self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome
+        self, values: pa.Array, index: Int32s, group: Group, outcome: BatchOutcome
     ) -> Bools:
         """Step 2 with a parse of whole messages; returns which are left for step 3."""
         alike = looks_like_object(values) & ~deep_ones(values)
@@ -157,7 +157,7 @@ class ShapeDecoder:
         return self._decode_alike(values, alike, index, group, outcome)
 
     def _decode_alike(
-        self, values: pa.Array, alike: Bools, index: Index, group: Group, outcome: BatchOutcome
+        self, values: pa.Array, alike: Bools, index: Int32s, group: Group, outcome: BatchOutcome
     ) -> Bools:
         """Decode the values that look alike; returns which of all are left for step 3."""
         odd = ~alike

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.arrow_buffers import Bools, Int64s
+from stream_app.arrow_buffers import Bools, Int32s, Int64s
 from stream_app.cdc.change_batch import DecodedBatch, change_schema, present_values
 from stream_app.cdc.column_drift import Column, DriftReaction, Sighting
 from stream_app.cdc.columns.column_reading import Encoding
@@ -47,7 +47,6 @@ from stream_app.cdc.json_records.outcome import (
     BatchOutcome,
     DecodedPart,
     DecodedRecords,
-    Index,
     RecordsResult,
 )
 from stream_app.cdc.json_records.record_shapes import RecordShape
@@ -140,7 +139,7 @@ class ChangeFormat(ValueReads):
         return outcome.decoded(self._rules.schema, {})
 
     def quick_part(
-        self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome
+        self, values: pa.Array, index: Int32s, group: Group, outcome: BatchOutcome
     ) -> DecodedPart | None:
         """Step 2, by machine code; see `decoder.ValueReads`."""
         if self._compiled is None:
@@ -157,7 +156,7 @@ class ChangeFormat(ValueReads):
         return DecodedPart(rows, self._records(messages, shape, taken.drift))
 
     def in_columns(
-        self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome
+        self, values: pa.Array, index: Int32s, group: Group, outcome: BatchOutcome
     ) -> DecodedRecords | None:
         """Step 2; see `decoder.ValueReads`."""
         assert group.shape is not None
@@ -180,7 +179,7 @@ class ChangeFormat(ValueReads):
         return DecodedRecords(decoded, None, drift)
 
     def one_by_one(
-        self, values: pa.Array, index: Index, group: Group, outcome: BatchOutcome
+        self, values: pa.Array, index: Int32s, group: Group, outcome: BatchOutcome
     ) -> None:
         """Step 3; see `decoder.ValueReads`."""
         keys = self._keys(outcome.messages, index)
@@ -195,7 +194,7 @@ class ChangeFormat(ValueReads):
         result.add_rows(changes, group.readings, self._rules, reads_tables=reads_tables)
         outcome.take_result(result, index)
 
-    def _keys(self, messages: pa.RecordBatch, index: Index) -> pa.Array | None:
+    def _keys(self, messages: pa.RecordBatch, index: Int32s) -> pa.Array | None:
         if not self.reads_keys:
             return None
         if "key" not in messages.schema.names:

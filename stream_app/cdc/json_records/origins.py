@@ -15,14 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import Bools, gathered_array, valid_of
+from stream_app.arrow_buffers import Bools, Int32s, gathered_array, valid_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import present_values
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.columns.time_columns import cast_isolating
 from stream_app.cdc.json_documents import JsonNumber, load_document
-from stream_app.cdc.json_records.outcome import Index
 from stream_app.cdc.source_tables import Origins, origins_of
 
 _INT64 = range(-(2**63), 2**63)
@@ -44,10 +43,10 @@ class FieldsRead:
     """
 
     fields: pa.Schema
-    parts: list[tuple[Index, list[pa.Array]]] = field(default_factory=list)
+    parts: list[tuple[Int32s, list[pa.Array]]] = field(default_factory=list)
     unreadable: dict[int, str] = field(default_factory=dict)
 
-    def read(self, values: pa.Array, index: Index) -> None:
+    def read(self, values: pa.Array, index: Int32s) -> None:
         """Read messages, binary [m]; `index` has their positions."""
         readable = looks_like_object(values) & ~deep_ones(values)
         plain = values.filter(pa.array(readable))
@@ -58,7 +57,7 @@ class FieldsRead:
                 self.parts.append((places, columns))
         self._read(values.filter(pa.array(~readable)), index[~readable])
 
-    def _read(self, values: pa.Array, index: Index) -> None:
+    def _read(self, values: pa.Array, index: Int32s) -> None:
         for at, value in zip(index.tolist(), values.to_pylist(), strict=True):
             try:
                 document = load_document(value)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.arrow_buffers import Int64s
+from stream_app.arrow_buffers import Int32s, Int64s
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import (
     ChangeBatch,
@@ -30,7 +30,6 @@ from stream_app.cdc.rows.images import ImageRows, RowRules
 from stream_app.cdc.rows.record_images import rows_of_records
 from stream_app.errors import WrongSourceError
 
-Index = npt.NDArray[np.int32]
 Questions = npt.NDArray[np.uint8]
 """What must be proven from each record's Kafka key; 0: nothing. Each format has its own numbers."""
 
@@ -166,7 +165,7 @@ class BatchOutcome:
     truncated: int | None = None
     skipped: int = 0
     parts: list[ChangeBatch] = field(default_factory=list)
-    asked: list[tuple[Index, Questions]] = field(default_factory=list)
+    asked: list[tuple[Int32s, Questions]] = field(default_factory=list)
     tables: dict[str, int] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
     columns: dict[Column, Sighting] = field(default_factory=dict)
@@ -180,7 +179,7 @@ class BatchOutcome:
         """Add the fingerprints of schemas, each with its first message."""
         self.schemas.update(schemas)
 
-    def add_columnar(self, decoded: DecodedRecords, index: Index) -> None:
+    def add_columnar(self, decoded: DecodedRecords, index: Int32s) -> None:
         """Add records that were parsed in columns.
 
         Args:
@@ -202,7 +201,7 @@ class BatchOutcome:
             ChangeBatch(rows=decoded.rows.rows, message_index=index[decoded.rows.record])
         )
 
-    def take_result(self, result: RecordsResult, index: Index) -> None:
+    def take_result(self, result: RecordsResult, index: Int32s) -> None:
         """Add records that were read one by one.
 
         Raises:
@@ -246,12 +245,12 @@ class BatchOutcome:
             moved = Sighting(sighting.records, int(index[sighting.first]))
             self.columns[column] = moved.plus(self.columns.get(column, Sighting(0, moved.first)))
 
-    def _ask(self, index: Index, questions: Questions) -> None:
+    def _ask(self, index: Int32s, questions: Questions) -> None:
         if questions.any():
             asking = questions != 0
             self.asked.append((index[asking], questions[asking]))
 
-    def _see_tables(self, tables: Mapping[str, int], index: Index) -> None:
+    def _see_tables(self, tables: Mapping[str, int], index: Int32s) -> None:
         for name, record in tables.items():
             position = int(index[record])
             self.tables[name] = min(position, self.tables.get(name, position))

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from stream_app.arrow_buffers import Bools, Int64s, valid_of
+from stream_app.arrow_buffers import Bools, Int32s, Int64s, valid_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import DecodedBatch, change_schema, present_values
 from stream_app.cdc.column_drift import NO_DRIFT, Column, ColumnPolicy, Drift, Sighting, drift_of
@@ -33,7 +33,7 @@ from stream_app.cdc.json_records.options import (
     column_readings,
     texts_and_numbers,
 )
-from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords, Index, RecordsResult
+from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords, RecordsResult
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.plain.key_options import KEY_COLUMNS, deletes_by_tombstones, has_text_keys
 from stream_app.cdc.rows.images import RowRules, StackedImages, rows_of
@@ -95,7 +95,7 @@ class _Messages:
 
     values: pa.Array
     keys: pa.Array
-    index: Index
+    index: Int32s
 
     def taken(self, rows: Int64s) -> _Messages:
         """The messages at these places."""
@@ -152,7 +152,7 @@ class RegisteredRows:
         """
         keys = _keys_of(messages)
         ends = ~valid_of(messages.column("value")) & valid_of(keys) & self._deletes
-        absent: Index = np.flatnonzero(ends).astype(np.int32)
+        absent: Int32s = np.flatnonzero(ends).astype(np.int32)
         values, present = present_values(messages)
         outcome = BatchOutcome(
             messages=messages,

@@ -152,7 +152,7 @@ def reads_leaf(reading: ColumnReading, of: AvroType) -> bool:
 
 
 AsWire = Callable[[AvroLeaf], pa.Array]
-_Conversion = tuple[JsonKind, AsWire, ColumnReading, pa.DataType]
+_AvroConversion = tuple[JsonKind, AsWire, ColumnReading, pa.DataType]
 
 
 def _null_type(reading: ColumnReading, kind: JsonKind) -> pa.DataType:
@@ -160,7 +160,7 @@ def _null_type(reading: ColumnReading, kind: JsonKind) -> pa.DataType:
     return wire
 
 
-def _conversion(reading: ColumnReading, avro: str) -> _Conversion | None:
+def _conversion(reading: ColumnReading, avro: str) -> _AvroConversion | None:
     """The conversion from this Avro type to a column's wire type; None: values go one by one."""
     if reading.refusal:
         return None
@@ -179,7 +179,7 @@ def _conversion(reading: ColumnReading, avro: str) -> _Conversion | None:
     return None
 
 
-def _of_text(reading: ColumnReading, avro: str) -> _Conversion | None:
+def _of_text(reading: ColumnReading, avro: str) -> _AvroConversion | None:
     as_wire = _texts if avro == "string" else _symbols
     if reading.family is Family.DECIMAL and reading.encoding is not Encoding.BASE64:
         wide = parsed_as(reading.arrow_type)
@@ -195,7 +195,7 @@ def _of_text(reading: ColumnReading, avro: str) -> _Conversion | None:
     return None
 
 
-def _of_bytes(reading: ColumnReading) -> _Conversion | None:
+def _of_bytes(reading: ColumnReading) -> _AvroConversion | None:
     if reading.family is Family.BINARY and reading.encoding is not Encoding.TEXT:
         is_reversed = reading.encoding is Encoding.BASE64_LITTLE_ENDIAN
 

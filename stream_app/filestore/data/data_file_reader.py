@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from stream_app.errors import CorruptFileError, StreamAppError, UnsupportedTableError
 from stream_app.fileio.file_io import FileIO
@@ -190,6 +191,22 @@ def _cast(values: pa.Array, then: DataField, now: DataField) -> pa.Array:
             f"a file holds column {now.name!r} as {then.data_type.as_nullable()}: {error}",
             fix=_CHANGE_BACK,
         ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredRowsReader:
+    """Implements `KeyValueFileReader`: leaves rows out before their versions are merged.
+
+    Attributes:
+        condition: on columns of the key alone. So all versions of a key pass, or none does.
+    """
+
+    files: KeyValueFileReader
+    condition: pc.Expression
+
+    def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
+        """The rows of a file that pass, in its order."""
+        return (batch.filter(self.condition) for batch in self.files.read(file))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.fileio.local_file_io import LocalFileIO
-from stream_app.format.bucket_hash import Hashes
+from stream_app.format.bucket_hash import MurmurHashes
 from stream_app.mergetree.key_value_batch import Indices
 
-HashesOf = Callable[[pa.RecordBatch], Hashes]
+HashesOf = Callable[[pa.RecordBatch], MurmurHashes]
 """The hash of each row's key, uint32 [n]."""
 BROKEN = (OSError, ValueError, IndexError, EOFError)
 """Errors from reading a damaged copy; `pa.ArrowInvalid` is a ValueError."""
@@ -64,7 +64,7 @@ class LookupCopy:
         return cls(batches, starts, index)
 
     def rows_of(
-        self, hashes: Hashes, names: Sequence[str]
+        self, hashes: MurmurHashes, names: Sequence[str]
     ) -> Iterator[tuple[pa.RecordBatch, Indices]]:
         """The rows whose key has one of the hashes, in the file's order, and their places.
 
@@ -87,7 +87,7 @@ class LookupCopy:
             batch = self.batches.get_batch(number).select(names)
             yield batch.take(pa.array(mine - self.starts[number])), mine
 
-    def _places(self, hashes: Hashes) -> Indices:
+    def _places(self, hashes: MurmurHashes) -> Indices:
         least = np.unique(hashes).astype(np.uint64) << _PLACE_BITS
         begins = np.searchsorted(self.index, least)
         inside = begins < len(self.index)

@@ -47,7 +47,7 @@ class SnapshotManager:
     """Reads and publishes snapshots of the table at `root`.
 
     Attributes:
-        loader: decides which snapshot is the newest; None: the newest file is it.
+        loader: decides which snapshot is the newest; None: that of the newest file.
     """
 
     file_io: FileIO

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.format.casting.arrays import Int64s
+from stream_app.arrow_buffers import Int64s
 
 _LOCALTIME = Path("/etc/localtime")
 

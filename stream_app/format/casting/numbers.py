@@ -16,15 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.format.arrow_schema import arrow_type
-from stream_app.format.casting.arrays import (
-    Bools,
-    Doubles,
-    Int64s,
-    array_of_numbers,
-    numbers_of,
-    refuse_where,
-)
+from stream_app.format.casting.arrays import Doubles, array_of_numbers, numbers_of, refuse_where
 from stream_app.model.schema.data_type import FLOAT_ROOTS, DataType, TypeRoot
 
 _COMPACT_DIGITS = 18

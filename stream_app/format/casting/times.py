@@ -11,14 +11,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Int64s
 from stream_app.format.arrow_schema import arrow_type, timestamp_unit
-from stream_app.format.casting.arrays import (
-    CastError,
-    Int64s,
-    array_of_numbers,
-    numbers_of,
-    ticks_of,
-)
+from stream_app.format.casting.arrays import CastError, array_of_numbers, numbers_of, ticks_of
 from stream_app.format.casting.local_zone import instants, wall_clock
 from stream_app.model.schema.data_type import DataType, TypeRoot
 

@@ -14,11 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.format.casting.arrays import (
-    Bools,
     CastError,
-    Int64s,
     array_of_numbers,
     integers_of_digits,
     refuse_where,

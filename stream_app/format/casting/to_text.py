@@ -11,14 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.arrow_buffers import Int64s
 from stream_app.format.arrow_schema import timestamp_unit
-from stream_app.format.casting.arrays import (
-    Int64s,
-    integers_of_digits,
-    numbers_of,
-    regex_group,
-    ticks_of,
-)
+from stream_app.format.casting.arrays import integers_of_digits, numbers_of, regex_group, ticks_of
 from stream_app.format.casting.local_zone import wall_clock
 from stream_app.format.casting.times import MILLIS_OF_DAY, PER_SECOND
 from stream_app.model.schema.data_type import DataType, TypeRoot

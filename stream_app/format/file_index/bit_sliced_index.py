@@ -24,7 +24,7 @@ from stream_app.format.arrow_schema import arrow_type
 from stream_app.format.file_index.bit_slices import BitSlices
 from stream_app.format.file_index.index_kind import FileIndexKind, IndexComparison, IndexTest
 from stream_app.format.file_index.index_values import index_numbers, loses_digits
-from stream_app.format.file_index.roaring import Rows, all_rows, bitmap_bytes, read_bitmap
+from stream_app.format.file_index.roaring import RowNumbers, all_rows, bitmap_bytes, read_bitmap
 from stream_app.model.schema.data_type import DataType
 
 _HEAD = struct.Struct(">bi")
@@ -67,7 +67,7 @@ class _BitSlicedBuilder:
         )
 
 
-def _part(rows: Rows, numbers: npt.NDArray[np.int64]) -> list[bytes]:
+def _part(rows: RowNumbers, numbers: npt.NDArray[np.int64]) -> list[bytes]:
     if not len(rows):
         return [b"\0"]
     most = int(numbers.max())

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 from stream_app.format.file_index.index_kind import IndexComparison
-from stream_app.format.file_index.roaring import Rows, bitmap_of
+from stream_app.format.file_index.roaring import RowNumbers, bitmap_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class BitSlices:
     slices: Sequence[BitMap]
 
     @classmethod
-    def of_numbers(cls, rows: Rows, numbers: npt.NDArray[np.int64], bits: int) -> BitSlices:
+    def of_numbers(cls, rows: RowNumbers, numbers: npt.NDArray[np.int64], bits: int) -> BitSlices:
         """The slices of numbers, none of which is below zero.
 
         Args:

@@ -29,7 +29,7 @@ from stream_app.format.arrow_schema import arrow_type
 from stream_app.format.file_index.index_kind import FileIndexKind, IndexComparison, IndexTest
 from stream_app.format.file_index.index_values import (
     DistinctValues,
-    Key,
+    IndexKey,
     ValueCodec,
     fixed_bytes,
     loses_digits,
@@ -158,8 +158,8 @@ class _BitmapReader:
     _codec: ValueCodec = field(init=False)
     _row_count: int = field(init=False)
     _null_offset: int | None = field(init=False, default=None)
-    _blocks: list[tuple[Key, int]] = field(init=False, default_factory=list)
-    _offsets: dict[Key, int] = field(init=False, default_factory=dict)
+    _blocks: list[tuple[IndexKey, int]] = field(init=False, default_factory=list)
+    _offsets: dict[IndexKey, int] = field(init=False, default_factory=dict)
     _bitmaps_at: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -207,7 +207,7 @@ class _BitmapReader:
                 rows |= self._bitmap(offset)
         return rows
 
-    def _offset(self, key: Key) -> int | None:
+    def _offset(self, key: IndexKey) -> int | None:
         place = bisect_right(self._blocks, key, key=lambda block: block[0]) - 1
         if place >= 0:
             count, at = self._int(self._blocks[place][1])
@@ -216,7 +216,7 @@ class _BitmapReader:
                     return offset
         return self._offsets.get(key)
 
-    def _entries(self, at: int, count: int, *, numbers: int) -> Iterator[tuple[Key, int, int]]:
+    def _entries(self, at: int, count: int, *, numbers: int) -> Iterator[tuple[IndexKey, int, int]]:
         """The entries from a position on: value, offset, and the position behind."""
         for _ in range(count):
             key, at = self._codec.read(self.body, at)

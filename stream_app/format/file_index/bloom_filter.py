@@ -22,7 +22,7 @@ from pyroaring import BitMap
 from stream_app.format.binary_row_columns import text_words
 from stream_app.format.file_index.index_kind import FileIndexKind, IndexComparison, IndexTest
 from stream_app.format.file_index.index_values import index_numbers
-from stream_app.format.file_index.xx_hash import Hashes, xx_hashes
+from stream_app.format.file_index.xx_hash import XxHashes, xx_hashes
 from stream_app.model.schema.data_type import BINARY_ROOTS, STRING_ROOTS, DataType
 
 _ITEMS, _RATE = 1_000_000, 0.1
@@ -58,7 +58,7 @@ class FilterSize:
         # Java's `Math.round` rounds a half up.
         return cls(bits, max(1, math.floor(bits / items * _LN2 + 0.5)))
 
-    def positions(self, hashes: Hashes) -> npt.NDArray[np.int32]:
+    def positions(self, hashes: XxHashes) -> npt.NDArray[np.int32]:
         """The bits of values: int32 [functions, n]."""
         low = hashes.astype(np.uint32).view(np.int32)
         high = (hashes >> np.uint64(32)).astype(np.uint32).view(np.int32)
@@ -103,7 +103,7 @@ class _BloomReader:
         return None if is_set.all(axis=0).any() else BitMap()
 
 
-def fast_hashes(values: pa.Array, data_type: DataType) -> Hashes:
+def fast_hashes(values: pa.Array, data_type: DataType) -> XxHashes:
     """The hashes of values, none of which is null: uint64 [n].
 
     Texts and bytes have xxHash64, numbers Thomas Wang's hash of 64 bits.
@@ -117,7 +117,7 @@ def fast_hashes(values: pa.Array, data_type: DataType) -> Hashes:
     key ^= key >> 14
     key = key + (key << 2) + (key << 4)
     key ^= key >> 28
-    hashes: Hashes = (key + (key << 31)).view(np.uint64)
+    hashes: XxHashes = (key + (key << 31)).view(np.uint64)
     return hashes
 
 

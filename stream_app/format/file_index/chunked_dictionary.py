@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.format.file_index.index_values import Key, ValueCodec
+from stream_app.format.file_index.index_values import IndexKey, ValueCodec
 
 _HEAD = struct.Struct(">ibiii")
 _VERSION = 1
@@ -67,7 +67,7 @@ def _end_of_chunk(
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    first: Key
+    first: IndexKey
     code: int
     offset: int
     count: int
@@ -93,7 +93,7 @@ class ChunkedDictionary:
             )
             place = behind + _CHUNK.size
 
-    def code(self, key: Key) -> tuple[int, bool]:
+    def code(self, key: IndexKey) -> tuple[int, bool]:
         """The number of values that are less than a key, and whether the key is a value."""
         place = bisect_right(self._chunks, key, key=lambda chunk: chunk.first) - 1
         if place < 0:
@@ -103,7 +103,7 @@ class ChunkedDictionary:
         within = bisect_left(keys, key)
         return chunk.code + within, within < len(keys) and keys[within] == key
 
-    def _others(self, chunk: _Chunk) -> list[Key]:
+    def _others(self, chunk: _Chunk) -> list[IndexKey]:
         keys, at = [], self._keys_at + chunk.offset + chunk.offsets_length
         for _ in range(chunk.count):  # a chunk has few: 16 KB by default
             key, at = self._codec.read(self._data, at)

@@ -31,7 +31,7 @@ from stream_app.model.schema.data_type import (
 Numbers = npt.NDArray[np.signedinteger]
 """The numbers of values, in the width in which Java writes them."""
 
-Key = int | bytes
+IndexKey = int | bytes
 """A value that compares as the column's values do: a number, or the bytes of a text."""
 
 _MICROS = 6
@@ -112,14 +112,14 @@ class ValueCodec:
         """The codec of a type."""
         return cls(data_type, None if is_text(data_type) else _width(data_type))
 
-    def keys(self, values: pa.Array) -> list[Key]:
+    def keys(self, values: pa.Array) -> list[IndexKey]:
         """The keys of values, none of which is null."""
         if self.width is None:
             return text_bytes(values).to_pylist()  # type: ignore[no-any-return]
         numbers = index_numbers(values, self.data_type)
         return sort_keys(numbers, self.data_type).tolist()  # type: ignore[no-any-return]
 
-    def read(self, data: bytes, at: int) -> tuple[Key, int]:
+    def read(self, data: bytes, at: int) -> tuple[IndexKey, int]:
         """The key at a position, and the position behind it."""
         if self.width is None:
             start = at + 4

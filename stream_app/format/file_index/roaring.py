@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
-Rows = npt.NDArray[np.uint32]
+RowNumbers = npt.NDArray[np.uint32]
 """Rows of a file by their places, ascending: uint32 [n]."""
 
 
-def bitmap_of(rows: Rows) -> BitMap:
+def bitmap_of(rows: RowNumbers) -> BitMap:
     """The bitmap of some rows."""
     return BitMap(array.array("I", rows.tobytes()))
 

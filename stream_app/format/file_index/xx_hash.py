@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from stream_app.format.binary_row_columns import Positions, TextWords, Words
 
-Hashes = npt.NDArray[np.uint64]
+XxHashes = npt.NDArray[np.uint64]
 
 _P1, _P2, _P3, _P4, _P5 = (
     np.uint64(prime)
@@ -28,7 +28,7 @@ _STRIPE, _WORD, _HALF = 32, 8, 4
 _ALL = 0xFFFFFFFFFFFFFFFF
 
 
-def xx_hashes(texts: TextWords) -> Hashes:
+def xx_hashes(texts: TextWords) -> XxHashes:
     """The hash of each text: uint64 [n]."""
     order = np.argsort(-texts.lengths, kind="stable")
     starts, lengths = texts.starts[order], texts.lengths[order]
@@ -47,7 +47,7 @@ def xx_hashes(texts: TextWords) -> Hashes:
     return hashes
 
 
-def _stripes(words_at: Words, starts: Positions, lengths: Positions) -> Hashes:
+def _stripes(words_at: Words, starts: Positions, lengths: Positions) -> XxHashes:
     """The state after all blocks of 32 bytes, of texts that have one; lengths never rise."""
     seeds = (int(_P1) + int(_P2), int(_P2), 0, -int(_P1))
     lanes = [np.full(len(starts), seed & _ALL, dtype=np.uint64) for seed in seeds]
@@ -67,7 +67,7 @@ def _stripes(words_at: Words, starts: Positions, lengths: Positions) -> Hashes:
     return state
 
 
-def _rest(state: Hashes, words_at: Words, starts: Positions, lengths: Positions) -> None:
+def _rest(state: XxHashes, words_at: Words, starts: Positions, lengths: Positions) -> None:
     """Mix in the last 0 to 31 bytes of each text: words, half a word, single bytes."""
     at = lengths // _STRIPE * _STRIPE
     for _ in range(_STRIPE // _WORD - 1):
@@ -86,10 +86,10 @@ def _rest(state: Hashes, words_at: Words, starts: Positions, lengths: Positions)
         at[rows] += 1
 
 
-def _round(lane: Hashes | np.uint64, words: Hashes) -> Hashes:
-    mixed: Hashes = _rotated(lane + words * _P2, 31) * _P1
+def _round(lane: XxHashes | np.uint64, words: XxHashes) -> XxHashes:
+    mixed: XxHashes = _rotated(lane + words * _P2, 31) * _P1
     return mixed
 
 
-def _rotated(values: Hashes, by: int) -> Hashes:
+def _rotated(values: XxHashes, by: int) -> XxHashes:
     return values << np.uint64(by) | values >> np.uint64(64 - by)

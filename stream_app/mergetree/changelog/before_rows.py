@@ -196,7 +196,7 @@ class FirstRowChangelog(BeforeRows):
         return Upgrade.RECORD if is_new else Upgrade.REWRITE
 
     def before(self, given: LevelWindow) -> WindowBefore:
-        """No rows; the window omits keys that lie above."""
+        """Returns no rows, because the window omits keys that lie above."""
         batch = given.window.batch
         is_known = given.any(given.levels > 0)
         is_new = ~is_known

@@ -188,7 +188,7 @@ class EarlyFullCompaction:
 
 @dataclass(frozen=True, slots=True)
 class OffPeakHours:
-    """From `start` (inclusive) to `end` (exclusive), hours of the day; over midnight if it is less.
+    """Hours of the day from `start` to before `end`; they pass midnight if `end` is less.
 
     Attributes:
         ratio: percent that are added to ``compaction.size-ratio`` in these hours.

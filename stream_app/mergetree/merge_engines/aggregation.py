@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from stream_app.mergetree.key_value_batch import KeyValueLayout, are_retracts
 from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import folded_column
-from stream_app.mergetree.merge_engines.aggregates.steps import StepOp
+from stream_app.mergetree.merge_engines.aggregates.segment_changes import ChangeOp
 from stream_app.mergetree.merge_engines.key_segments import key_segments
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.model.row_kind import RowKind
@@ -41,20 +41,20 @@ class Aggregation:
         if keys is None:
             return layout.rows_at(window.batch, window.order)
         kinds = keys.kinds()
-        ops = np.where(are_retracts(kinds), np.int8(StepOp.TAKE_BACK), np.int8(StepOp.ADD))
+        ops = np.where(are_retracts(kinds), np.int8(ChangeOp.TAKE_BACK), np.int8(ChangeOp.ADD))
         is_delete = np.zeros(len(kinds), np.bool_)
         if self.rules.removes_on_delete:
             is_delete = kinds == RowKind.DELETE
-            ops[is_delete] = StepOp.SET
-        steps = keys.steps(ops)
+            ops[is_delete] = ChangeOp.SET
+        changes = keys.changes(ops)
         names = self.rules.aggregates.keys() - layout.constant_names
         return keys.batch_of(
             {
-                name: folded_column(window.batch.column(name), steps, self.rules.aggregates[name])
+                name: folded_column(window.batch.column(name), changes, self.rules.aggregates[name])
                 for name in window.batch.schema.names
                 if name in names
             },
-            sequence_rows=keys.rows[steps.ends],
-            is_delete=is_delete[steps.ends],
+            sequence_rows=keys.rows[changes.ends],
+            is_delete=is_delete[changes.ends],
             layout=layout,
         )

@@ -16,7 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask
-from stream_app.mergetree.merge_engines.aggregates.steps import Folded, StepOp, Steps
+from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
+    ChangeOp,
+    Folded,
+    SegmentChanges,
+)
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
@@ -55,11 +59,11 @@ class KeySegments:
         return self.starts[np.flatnonzero(~self.is_merged)]
 
     @cached_property
-    def plain(self) -> Steps:
-        """The steps of columns for which all rows are added."""
-        return Steps(self.rows, self.starts, merges_alone=self.also_alone)
+    def plain(self) -> SegmentChanges:
+        """The changes of columns for which all rows are added."""
+        return SegmentChanges(self.rows, self.starts, merges_alone=self.also_alone)
 
-    def steps(self, ops: npt.NDArray[np.int8]) -> Steps:
+    def changes(self, ops: npt.NDArray[np.int8]) -> SegmentChanges:
         """The operation of each row on a column, int8 [m]; kept rows set their value."""
         return self.plain.with_ops(with_kept(ops, self.kept_begins))
 
@@ -111,14 +115,14 @@ class KeySegments:
 
 
 def with_kept(ops: npt.NDArray[np.int8], kept: Indices) -> npt.NDArray[np.int8]:
-    """The operations of steps, int8 [steps]; the kept ones, each alone in its segment, set their
-    value.
+    """The operations of changes, int8 [changes]; the kept ones, each alone in its segment, set
+    their value.
 
     Args:
         ops: changed in place.
-        kept: places of steps.
+        kept: places of changes.
     """
-    ops[kept[np.flatnonzero(ops[kept] != StepOp.ADD)]] = StepOp.SET
+    ops[kept[np.flatnonzero(ops[kept] != ChangeOp.ADD)]] = ChangeOp.SET
     return ops
 
 

@@ -24,7 +24,11 @@ from stream_app.errors import MergeError
 from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask, are_retracts
 from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import folded_column
 from stream_app.mergetree.merge_engines.aggregates.ordered_values import sequence_ranks
-from stream_app.mergetree.merge_engines.aggregates.steps import Folded, StepOp, Steps
+from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
+    ChangeOp,
+    Folded,
+    SegmentChanges,
+)
 from stream_app.mergetree.merge_engines.key_segments import KeySegments, key_segments, with_kept
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.model.row_kind import RowKind
@@ -38,30 +42,31 @@ from stream_app.model.schema.merge_rules import (
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.model.schema.undone_rows import OF_PARTIAL_UPDATE
 
-_Ops = npt.NDArray[np.int8]
-_OpsOf = Callable[[Mask, Mask, Mask], _Ops]
-"""Makes the steps from three masks, bool [steps]: has a sequence, is late, adds."""
+_ChangeOps = npt.NDArray[np.int8]
+_OpsOf = Callable[[Mask, Mask, Mask], _ChangeOps]
+"""Makes the changes from three masks, bool [changes]: has a sequence, is late, adds."""
 _NEWEST_OR_NULL = ColumnAggregate(function=LAST_VALUE)
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupedSteps:
-    """The steps of the groups of all segments.
+class GroupedChanges:
+    """The changes of the groups of all segments.
 
-    A step more begins each segment whose first row is a delete. Paimon gives a row the values of
-    its first delete, and only then applies it.
+    One more change begins each segment whose first row is a delete. Paimon gives a row the values
+    of its first delete, and only then applies it.
 
     Attributes:
-        plain: the steps, all of which add.
-        adds: bool [steps], rows of kind +I and +U.
-        begins: bool [steps], which give all columns the values of their row.
-        in_sequence: of each group, which steps are not older than the ones before: bool [steps].
+        plain: the changes, all of which add.
+        adds: bool [changes], rows of kind +I and +U.
+        begins: bool [changes], which give all columns the values of their row.
+        in_sequence: of each group, the mask of changes that are not older than the ones before:
+            bool [changes].
         has_sequence: of each group, which rows have a sequence that is not null.
-        kept: the places of steps that give all columns the values of their row, each alone.
+        kept: the places of changes that give all columns the values of their row, each alone.
         is_removed: bool [segments], whether the last row removes the whole row.
     """
 
-    plain: Steps
+    plain: SegmentChanges
     adds: Mask
     begins: Mask
     kept: Indices
@@ -69,12 +74,14 @@ class GroupedSteps:
     ignores_delete: bool
     has_sequence: Mapping[SequenceGroup, Mask] = field(default_factory=dict)
     in_sequence: Mapping[SequenceGroup, Mask] = field(default_factory=dict)
-    _made: dict[tuple[SequenceGroup, _OpsOf], Steps] = field(init=False, default_factory=dict)
+    _made: dict[tuple[SequenceGroup, _OpsOf], SegmentChanges] = field(
+        init=False, default_factory=dict
+    )
 
     @cached_property
-    def free(self) -> Steps:
-        """The steps of columns without a group, on which deletes have no effect."""
-        return self._steps(np.where(self.adds, np.int8(StepOp.ADD), np.int8(StepOp.SKIP)))
+    def free(self) -> SegmentChanges:
+        """The changes of columns without a group, on which deletes have no effect."""
+        return self._changes(np.where(self.adds, np.int8(ChangeOp.ADD), np.int8(ChangeOp.SKIP)))
 
     def value(
         self, column: pa.Array, name: str, group: SequenceGroup, how: ColumnAggregate | None
@@ -86,47 +93,47 @@ class GroupedSteps:
             return folded_column(column, self._of_group(group, _cleared), _NEWEST_OR_NULL)
         return folded_column(column, self._of_group(group, _aggregated), how)
 
-    def _of_group(self, group: SequenceGroup, ops_of: _OpsOf) -> Steps:
-        """The steps of a group's columns of one kind, computed once for all of them."""
+    def _of_group(self, group: SequenceGroup, ops_of: _OpsOf) -> SegmentChanges:
+        """The changes of a group's columns of one kind, computed once for all of them."""
         if (group, ops_of) not in self._made:
             ops = ops_of(self.has_sequence[group], ~self.in_sequence[group], self.adds)
             if self.ignores_delete:
-                ops[~self.adds] = StepOp.SKIP
-            self._made[group, ops_of] = self._steps(ops)
+                ops[~self.adds] = ChangeOp.SKIP
+            self._made[group, ops_of] = self._changes(ops)
         return self._made[group, ops_of]
 
-    def _steps(self, ops: _Ops) -> Steps:
-        ops[self.begins] = StepOp.SET
+    def _changes(self, ops: _ChangeOps) -> SegmentChanges:
+        ops[self.begins] = ChangeOp.SET
         return self.plain.with_ops(with_kept(ops, self.kept))
 
 
-def _in_sequence_alone(has: Mask, late: Mask, adds: Mask) -> _Ops:
-    """The steps of the sequence's own columns, which take every row in sequence, of any kind."""
+def _in_sequence_alone(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
+    """The changes of the sequence's own columns, which take every row in sequence, of any kind."""
     del adds
-    return (late | ~has) * np.int8(StepOp.SKIP)
+    return (late | ~has) * np.int8(ChangeOp.SKIP)
 
 
-def _cleared(has: Mask, late: Mask, adds: Mask) -> _Ops:
-    """The steps of columns that follow a sequence: they take rows in sequence, and a delete clears
-    them.
+def _cleared(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
+    """The changes of columns that follow a sequence: they take rows in sequence, and a delete
+    clears them.
     """
     return np.where(
         has & ~late,
-        np.where(adds, np.int8(StepOp.ADD), np.int8(StepOp.CLEAR)),
-        np.int8(StepOp.SKIP),
+        np.where(adds, np.int8(ChangeOp.ADD), np.int8(ChangeOp.CLEAR)),
+        np.int8(ChangeOp.SKIP),
     )
 
 
-def _aggregated(has: Mask, late: Mask, adds: Mask) -> _Ops:
-    """The steps of aggregated columns: late rows count too, and a delete undoes its values."""
-    taken = np.where(late, np.int8(StepOp.ADD_OLDER), np.int8(StepOp.ADD))
-    return np.where(has, np.where(adds, taken, np.int8(StepOp.TAKE_BACK)), np.int8(StepOp.SKIP))
+def _aggregated(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
+    """The changes of aggregated columns: late rows count too, and a delete undoes its values."""
+    taken = np.where(late, np.int8(ChangeOp.ADD_OLDER), np.int8(ChangeOp.ADD))
+    return np.where(has, np.where(adds, taken, np.int8(ChangeOp.TAKE_BACK)), np.int8(ChangeOp.SKIP))
 
 
-def grouped_steps(
+def grouped_changes(
     keys: KeySegments, kinds: npt.NDArray[np.int8], rules: MergeRules
-) -> GroupedSteps:
-    """The steps of a window's keys.
+) -> GroupedChanges:
+    """The changes of a window's keys.
 
     Args:
         kinds: int8 [m], of `keys.rows`.
@@ -144,8 +151,8 @@ def grouped_steps(
         starts = starts + np.cumsum(added)[starts] - added[starts]
         begins = np.zeros(len(rows), np.bool_)
         begins[starts[retracts[starts] & keys.is_merged]] = True
-    twice_too = Steps(rows, starts, merges_alone=keys.also_alone)
-    steps = twice_too if len(twice) else keys.plain
+    twice_too = SegmentChanges(rows, starts, merges_alone=keys.also_alone)
+    changes = twice_too if len(twice) else keys.plain
     ranks = {
         group: sequence_ranks([keys.batch.column(name) for name in group.sequence])[rows]
         for group in rules.groups
@@ -153,16 +160,16 @@ def grouped_steps(
     }
     counts = ~retracts | begins if rules.ignores_delete else np.ones(len(rows), np.bool_)
     removers = [] if rules.ignores_delete else [g for g in ranks if g.removes_record]
-    base = _removals(steps, ranks, removers, (kinds == RowKind.DELETE) & ~begins)
-    parts = _parts(steps, base)
+    base = _removals(changes, ranks, removers, (kinds == RowKind.DELETE) & ~begins)
+    parts = _parts(changes, base)
     begins = begins.copy()
     begins[base[base >= 0]] = True
-    return GroupedSteps(
-        plain=steps,
+    return GroupedChanges(
+        plain=changes,
         adds=~retracts,
         begins=begins,
         kept=starts[np.flatnonzero(~keys.is_merged)],
-        is_removed=base == steps.ends,
+        is_removed=base == changes.ends,
         ignores_delete=rules.ignores_delete,
         has_sequence={group: rank > 0 for group, rank in ranks.items()},
         in_sequence={group: _in_sequence(rank, parts, counts) for group, rank in ranks.items()},
@@ -170,7 +177,7 @@ def grouped_steps(
 
 
 def _removals(
-    steps: Steps,
+    changes: SegmentChanges,
     ranks: Mapping[SequenceGroup, Indices],
     removers: list[SequenceGroup],
     is_delete: Mask,
@@ -180,28 +187,28 @@ def _removals(
     A removal begins the sequences of all groups anew, so the next is looked for behind it. One
     group needs no second look: its own sequence is not lower after a removal.
     """
-    base = np.full(len(steps.starts), -1, dtype=np.int64)
-    everywhere = np.ones(len(steps.rows), np.bool_)
+    base = np.full(len(changes.starts), -1, dtype=np.int64)
+    everywhere = np.ones(len(changes.rows), np.bool_)
     while removers and is_delete.any():
-        parts = _parts(steps, base)
-        removes = np.zeros(len(steps.rows), np.bool_)
+        parts = _parts(changes, base)
+        removes = np.zeros(len(changes.rows), np.bool_)
         for group in removers:
             rank = ranks[group]
             removes |= is_delete & (rank > 0) & _in_sequence(rank, parts, everywhere)
-        removes &= steps.places > np.repeat(base, steps.lengths)
+        removes &= changes.places > np.repeat(base, changes.lengths)
         if len(removers) == 1:
-            return steps.last(removes)
+            return changes.last(removes)
         if not removes.any():
             break
-        first = steps.first(removes)
-        base = np.where(first < len(steps.rows), first, base)
+        first = changes.first(removes)
+        base = np.where(first < len(changes.rows), first, base)
     return base
 
 
-def _parts(steps: Steps, base: Indices) -> Indices:
+def _parts(changes: SegmentChanges, base: Indices) -> Indices:
     """A number for each part of a segment; a part begins at the segment and after each removal."""
-    begins = np.zeros(len(steps.rows), np.int64)
-    begins[steps.starts] = 1
+    begins = np.zeros(len(changes.rows), np.int64)
+    begins[changes.starts] = 1
     begins[base[base >= 0]] = 1
     return np.cumsum(begins)
 
@@ -268,9 +275,11 @@ class PartialUpdate:
         """The values of columns, and the mask of segments whose last row removes them."""
         column = keys.batch.column
         if not self.rules.groups:
-            steps, is_removed = self._steps(keys, kinds)
-            return {name: folded_column(column(name), steps, _NEWEST) for name in names}, is_removed
-        grouped = grouped_steps(keys, kinds, self.rules)
+            changes, is_removed = self._changes(keys, kinds)
+            return {
+                name: folded_column(column(name), changes, _NEWEST) for name in names
+            }, is_removed
+        grouped = grouped_changes(keys, kinds, self.rules)
         values = {}
         for name in names:
             if name in self.rules.group_of:
@@ -280,19 +289,21 @@ class PartialUpdate:
                 values[name] = folded_column(column(name), grouped.free, _NEWEST)
         return values, grouped.is_removed
 
-    def _steps(self, keys: KeySegments, kinds: npt.NDArray[np.int8]) -> tuple[Steps, Mask]:
+    def _changes(
+        self, keys: KeySegments, kinds: npt.NDArray[np.int8]
+    ) -> tuple[SegmentChanges, Mask]:
         ends = keys.plain.ends
         if not are_retracts(kinds).any():
             return keys.plain, np.zeros(len(ends), np.bool_)
-        ops = np.where(are_retracts(kinds), np.int8(StepOp.SKIP), np.int8(StepOp.ADD))
+        ops = np.where(are_retracts(kinds), np.int8(ChangeOp.SKIP), np.int8(ChangeOp.ADD))
         # Paimon begins a row with the values of its first delete, whatever follows.
         first = keys.starts[are_retracts(kinds[keys.starts])]
-        ops[first] = StepOp.SET
+        ops[first] = ChangeOp.SET
         is_removed = np.zeros(len(ends), np.bool_)
         if self.rules.removes_on_delete:
-            ops[kinds == RowKind.DELETE] = StepOp.SET
+            ops[kinds == RowKind.DELETE] = ChangeOp.SET
             is_removed = kinds[ends] == RowKind.DELETE
-        return keys.steps(ops), is_removed
+        return keys.changes(ops), is_removed
 
 
 def _value_names(layout: KeyValueLayout) -> list[str]:

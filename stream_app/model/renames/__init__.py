@@ -1,1 +1,1 @@
-"""What statements of the source rename: read from their text, and remembered."""
+"""Reads and remembers the renames that statements of the source make."""

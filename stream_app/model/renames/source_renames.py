@@ -23,7 +23,7 @@ from stream_app.model.schema.origin import Origin, ghost_of
 
 
 class RenameReaction(enum.Enum):
-    """What a table does when its source has renamed a column."""
+    """The reaction of a table when its source has renamed a column."""
 
     FOLLOW = "follow"
     NEW_COLUMN = "new-column"
@@ -51,7 +51,7 @@ class TableRenames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRenames:
-    """What all statements so far have renamed.
+    """The renames of all statements so far.
 
     Attributes:
         databases: of which statements were read.
@@ -67,7 +67,7 @@ class SourceRenames:
         return [self.tables[origin] for origin in origins if origin in self.tables]
 
     def after(self, database: str, statements: Sequence[Statement], now_ms: int) -> SourceRenames:
-        """These, after further statements that ran in a database."""
+        """The renames after further statements that ran in a database."""
         tables = dict(self.tables)
         for statement in statements:
             match statement:
@@ -83,14 +83,14 @@ class SourceRenames:
         return replace(self, tables=tables, databases=tuple(filter(None, databases)))
 
     def read_up_to(self, topic: str, partition: int, offset: int) -> SourceRenames | None:
-        """These, after a message was read; None: it was read before."""
+        """The renames after a message was read; None: it was read before."""
         place = f"{topic}/{partition}"
         if offset < self.offsets.get(place, 0):
             return None
         return replace(self, offsets={**self.offsets, place: offset + 1})
 
     def document(self) -> dict[str, Any]:
-        """These as JSON."""
+        """The renames as JSON."""
         return {
             "databases": self.databases,
             "offsets": self.offsets,

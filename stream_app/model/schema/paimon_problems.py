@@ -322,7 +322,7 @@ def nested_problems(
 
 
 def avro_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
-    """What data files of Avro cannot hold, in words."""
+    """The columns that data files of Avro cannot hold, in words."""
     if all(
         "avro" not in options.get(option.key, "") for option in (FILE_FORMAT, FILE_FORMAT_PER_LEVEL)
     ):

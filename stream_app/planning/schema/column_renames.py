@@ -23,7 +23,7 @@ RENAMES = "renames"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenameDecision:
-    """What a table does.
+    """The reaction of one table to the renames of its source.
 
     Attributes:
         renames: columns that get other names.

@@ -14,7 +14,7 @@ Source: Paimon `flink/sink/cdc/UpdatedDataFieldsProcessFunctionBase.java#extract
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from stream_app.model.schema.data_type import (
@@ -175,15 +175,17 @@ def evolution(
     columns = {column.name: column for column in schema.fields}
     for source in source_table.columns:
         column = columns.get(source.name)
-        if source.name in made:
+        if source.name in made:  # rule 6
             kept.append(
                 KeptColumn(source.name, None, source.data_type, "the job makes one of that name")
             )
         elif column is not None:
-            changes += _changes_of(schema, column, source, options, kept)
+            followed = _followed(schema, column, source, options)
+            changes += followed.changes
+            kept += followed.kept
         elif source.name in RESERVED_NAMES or source.name.startswith(KEY_PREFIX):
             kept.append(KeptColumn(source.name, None, source.data_type, "Paimon reserves the name"))
-        else:
+        else:  # rule 1
             changes.append(
                 AddColumn(
                     name=source.name,
@@ -203,8 +205,9 @@ def evolution(
         for source_column in source_table.columns
         if source_column.data_type.nullable
     }
+    # rule 6
     gone -= {name for name in made if may_be_null.isdisjoint(made[name])}
-    changes += (
+    changes += (  # rules 3 and 6
         ChangeNullability(column.name, nullable=True)
         for column in schema.fields
         if column.name in gone and _may_be_relaxed(schema, column)
@@ -237,24 +240,24 @@ def typed_since(versions: Iterable[TableSchema]) -> dict[str, int]:
     return since
 
 
-def _changes_of(
-    schema: TableSchema,
-    column: DataField,
-    source: SourceColumn,
-    options: MappingOptions,
-    kept: list[KeptColumn],
-) -> Iterator[SchemaChange]:
+def _followed(
+    schema: TableSchema, column: DataField, source: SourceColumn, options: MappingOptions
+) -> Evolution:
+    """The changes by which a column follows its source, and the type that it keeps instead."""
+    changes: list[SchemaChange] = []
+    kept: tuple[KeptColumn, ...] = ()
     if source.is_typed:
         source_type = source.type_beside(column.data_type)
         merge = merge_types(column.data_type, source_type, options)
-        if why := _why_kept(schema, column, merge):
-            kept.append(KeptColumn(column.name, column.data_type, source_type, why))
-        elif merge.kind is MergeKind.WIDENED:
-            yield ChangeType(column.name, merge.data_type)
-        if source.data_type.nullable and _may_be_relaxed(schema, column):
-            yield ChangeNullability(column.name, nullable=True)
-    if source.comment is not None and source.comment != column.description:
-        yield SetColumnComment(column.name, source.comment)
+        if why := _why_kept(schema, column, merge):  # rule 5
+            kept = (KeptColumn(column.name, column.data_type, source_type, why),)
+        elif merge.kind is MergeKind.WIDENED:  # rule 2
+            changes.append(ChangeType(column.name, merge.data_type))
+        if source.data_type.nullable and _may_be_relaxed(schema, column):  # rule 3
+            changes.append(ChangeNullability(column.name, nullable=True))
+    if source.comment is not None and source.comment != column.description:  # rule 4
+        changes.append(SetColumnComment(column.name, source.comment))
+    return Evolution(tuple(changes), kept)
 
 
 def _why_kept(schema: TableSchema, column: DataField, merge: Merge) -> str | None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, cast
 
 import pyarrow as pa
 
-from stream_app.cdc.message_format import MessageFormat
+from stream_app.cdc.pipeline import Pipeline
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.table.file_store_table import FileStoreTable, with_files
 from stream_app.table.kinds.table_kind_registry import bucket_assigner
@@ -39,7 +39,7 @@ class TablePlan:
 
     Attributes:
         table: the table with the schema of this epoch's rows.
-        message_format: makes rows of that schema.
+        message_format: the pipeline that makes rows of that schema.
         next_sequence_number: greater than any sequence number in the table.
         first_offsets: Kafka partition → the first offset that counts. It is that of a TRUNCATE, so
             the messages before it are left out.
@@ -48,7 +48,7 @@ class TablePlan:
     """
 
     table: FileStoreTable
-    message_format: MessageFormat
+    message_format: Pipeline
     next_sequence_number: int = 0
     first_offsets: Mapping[KafkaPartition, int] = field(default_factory=dict)
     basis: IndexBasis = NO_INDEX
@@ -113,7 +113,7 @@ def _unpacked_shelf(compressed: bytes) -> Mapping[int, bytes]:
 
 
 @lru_cache(_TABLES_KEPT)
-def _unpacked_table(packed: bytes) -> tuple[FileStoreTable, MessageFormat]:
+def _unpacked_table(packed: bytes) -> tuple[FileStoreTable, Pipeline]:
     """Unpack a table, without its file system, and its format; a worker caches both."""
     table, message_format = pickle.loads(packed)
     return table, message_format

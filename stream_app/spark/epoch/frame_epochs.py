@@ -71,7 +71,7 @@ class FrameEpochs:
         write_blocks(route_blocks(messages, plan), plan).collect()
 
     def close(self) -> None:
-        """Nothing is open: Spark has the connections."""
+        """Does nothing, because Spark has the connections."""
 
 
 def route_blocks(messages: DataFrame, plan: EpochPlan) -> DataFrame:

@@ -12,9 +12,7 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 
 from stream_app.cdc.column_drift import DriftKind
-from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.pipeline import Pipeline
-from stream_app.cdc.steps.own_table import EVERY_SOURCE
 from stream_app.model.schema.origin import Origin
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.decode_counts import DecodeCounts
@@ -84,7 +82,7 @@ class TableFeed:
 
     Attributes:
         name: the table's name within the job.
-        format_of: makes the message format for a schema of the table.
+        format_of: makes the pipeline for a schema of the table.
         quarantine: the table's bad records.
         sources: decides which source table's records are taken; None: any.
         evolution: makes the table follow its source; None: it does not.
@@ -93,7 +91,7 @@ class TableFeed:
 
     name: str
     job: TableJob
-    format_of: Callable[[FileStoreTable], MessageFormat]
+    format_of: Callable[[FileStoreTable], Pipeline]
     quarantine: QuarantineWriter
     listener: TableListener
     evolution: SchemaEvolution | None = None
@@ -133,9 +131,7 @@ class TableFeed:
         """
         if self.sources is None:
             return False
-        decode = plan.message_format
-        decoded_by = decode.choice if isinstance(decode, Pipeline) else EVERY_SOURCE
-        if not self.sources.check(counts, decoded_by):
+        if not self.sources.check(counts, plan.message_format.choice):
             return False
         self._plan = None
         return True

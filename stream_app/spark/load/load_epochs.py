@@ -17,7 +17,7 @@ from typing import ClassVar
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from stream_app.cdc.message_format import MessageFormat
+from stream_app.cdc.pipeline import Pipeline
 from stream_app.errors import BadRecordsError
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.model.job_epoch import Offsets
@@ -60,7 +60,7 @@ class LoadEpochs:
     topics: DriverEpochs
     load: LoadPlan
     rows: Callable[[], DatabaseRows]
-    format_of: Callable[[FileStoreTable], MessageFormat]
+    format_of: Callable[[FileStoreTable], Pipeline]
     overlaps: ClassVar[bool] = True
 
     @property

@@ -1,4 +1,4 @@
-"""What a Python program may change of a table: its rows and its statistics."""
+"""Lets a Python program change a table: its rows and its statistics."""
 
 from __future__ import annotations
 

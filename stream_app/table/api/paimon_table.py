@@ -42,7 +42,7 @@ from stream_app.table.read.projection import ROW_TABLES, RowTable
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
 from stream_app.table.read.system_tables import SYSTEM_TABLES, check_system_table
-from stream_app.table.upkeep.read_protection import Rows, protected_rows, retention_ms
+from stream_app.table.upkeep.read_protection import SchemaAndRows, protected_rows, retention_ms
 from stream_app.table.versions.read_refusals import warn_of_unknown
 from stream_app.table.versions.row_filter import RowFilter, row_filter
 from stream_app.table.versions.time_travel import (
@@ -116,7 +116,7 @@ class PaimonTable(ChangeableTable):
         version = Version(snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
         threads = reading_threads(threads, limit)
 
-        def rows(store: FileStoreTable, chosen: Snapshot | None) -> Rows:
+        def rows(store: FileStoreTable, chosen: Snapshot | None) -> SchemaAndRows:
             read = SplitRead(store, chosen_columns(columns), _filter(where, store))
             splits = SplitScan(store, read.row_filter).splits(chosen)
             batches = interleaved((partial(read.read, split) for split in splits), threads)

@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import concat_rows
 from stream_app.mergetree.key_differences import differences, rows_of_keys
-from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.options.bucket_options import PARTITION_LOOKUP
@@ -103,12 +102,12 @@ class RowsOnDisk:
         """Write changes (`_VALUE_KIND` and the table's columns) to their partition and bucket."""
         most, scratch = 0, self._scratch()
         for partition, bucket, rows in buckets:
-            writer = bucket_writer(
-                scratch, partition, bucket, next_sequence_number=self._next_sequence_number
-            )
-            assert isinstance(writer, MergeTreeWriter), "only tables with a key are compared"
             files = self._files[partition, bucket]
-            writer.find_old_rows(OldRowsOfTable(scratch, partition, bucket, files))
+            writer = bucket_writer(
+                *(scratch, partition, bucket),
+                next_sequence_number=self._next_sequence_number,
+                old_rows=OldRowsOfTable(scratch, partition, bucket, files),
+            )
             writer.write(rows)
             written = writer.prepare_commit()
             files += written.data

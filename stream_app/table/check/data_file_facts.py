@@ -39,7 +39,7 @@ _REWRITE = (
 )
 
 
-_Fact = tuple[FindingKind, str, str]
+_FileFact = tuple[FindingKind, str, str]
 """The kind, what is wrong, and the remedy."""
 
 
@@ -75,7 +75,7 @@ class _ColumnCounts:
         if self.high is not None:
             self.above += pc.sum(pc.greater(values, self.high)).as_py() or 0
 
-    def differences(self) -> Iterator[_Fact]:
+    def differences(self) -> Iterator[_FileFact]:
         name, listed = self.field.name, self.stats.null_count
         if listed not in (None, self.nulls):
             what = f"column {name!r} has {self.nulls} nulls, its manifest says {listed}"
@@ -178,7 +178,7 @@ class FileFacts:
         for kind, what, fix in (*self._row_facts(), *self._key_facts(), *self._column_facts()):
             yield Finding(kind=kind, what=what, where=where, fix=fix)
 
-    def _row_facts(self) -> Iterator[_Fact]:
+    def _row_facts(self) -> Iterator[_FileFact]:
         kind, file = FindingKind.ROW_COUNT, self.entry.file
         if self.rows != (listed := file.row_count):
             yield kind, f"the file has {self.rows} rows, its manifest says {listed}", _RESTORE
@@ -194,7 +194,7 @@ class FileFacts:
             fix = "overwrite the partitions with their rows; readers that prune miss them"
             yield FindingKind.PARTITION, what, fix
 
-    def _key_facts(self) -> Iterator[_Fact]:
+    def _key_facts(self) -> Iterator[_FileFact]:
         file, key_of = self.entry.file, self.table.key_of
         if self.unordered and self.entry.bucket != POSTPONED:
             what = f"{self.unordered} rows do not follow the row before them in key order"
@@ -210,7 +210,7 @@ class FileFacts:
             what = f"sequence numbers reach from {least} to {most}, its manifest says "
             yield FindingKind.SEQUENCE_NUMBERS, f"{what}{listed[0]} to {listed[1]}", _RESTORE
 
-    def _column_facts(self) -> Iterator[_Fact]:
+    def _column_facts(self) -> Iterator[_FileFact]:
         if self.entry.bucket == POSTPONED:
             return  # of unsorted rows the first and the last key are no bounds
         for column in self.columns:

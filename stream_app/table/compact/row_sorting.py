@@ -34,7 +34,7 @@ _ARROW_OF_PARQUET = 4
 _SAMPLES_MAX = 1000
 """Of one batch."""
 
-Batches = Callable[[], Iterator[pa.RecordBatch]]
+BatchSource = Callable[[], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class RowSorting:
     memory: int
 
     def rows(
-        self, batches: Batches, order_columns: Batches, stored_bytes: int
+        self, batches: BatchSource, order_columns: BatchSource, stored_bytes: int
     ) -> Iterator[pa.RecordBatch]:
         """The rows of all batches in their order.
 

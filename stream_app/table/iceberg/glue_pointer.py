@@ -139,7 +139,7 @@ class _NoTableError(Exception):
 
 
 class _NameTakenError(Exception):
-    """Another writer was faster."""
+    """Another writer has created or changed the entry in Glue first."""
 
 
 def _location(table: Mapping[str, Any]) -> str:

@@ -61,7 +61,7 @@ from stream_app.table.iceberg.version_history import (
     schema_json,
     schemas_of,
 )
-from stream_app.table.iceberg.version_steps import VersionStep, VersionSteps, summary
+from stream_app.table.iceberg.version_updates import VersionUpdate, VersionUpdates, summary
 
 _LOG = logging.getLogger(__name__)
 _VISIBLE = "paimon.visible-from-level"
@@ -111,8 +111,8 @@ class IcebergPublisher:
         return TaggedSnapshots(self.table)
 
     @cached_property
-    def _steps(self) -> VersionSteps:
-        return VersionSteps(self.table, self.files, self._levels)
+    def _updates(self) -> VersionUpdates:
+        return VersionUpdates(self.table, self.files, self._levels)
 
     @cached_property
     def _vector_files(self) -> VectorFiles:
@@ -154,8 +154,8 @@ class IcebergPublisher:
         try:
             self._catalog.bring_up_to(self._published)
         except CatalogAheadError as ahead:
-            step = self._steps.full_step(self._published, snapshot, is_same=True)
-            self._write(step, snapshot, ahead.least)
+            update = self._updates.full_update(self._published, snapshot, is_same=True)
+            self._write(update, snapshot, ahead.least)
             self._catalog.bring_up_to(self._published)
 
     def _try_to(self, publish: Callable[[], None], what: str) -> None:
@@ -192,13 +192,13 @@ class IcebergPublisher:
     def _try(self, snapshot: Snapshot) -> bool:
         """Try `bring_up_to` once; False if another writer published the next version first."""
         base, following = self._newest(), None
-        if base is not None and self._is_of_table(base) and self._steps.is_there(base.current):
+        if base is not None and self._is_of_table(base) and self._updates.is_there(base.current):
             if base.current.snapshot_id >= snapshot.snapshot_id:
                 self._published = base
                 return True
-            following = self._steps.following(base, snapshot)
-        step = following or self._steps.full_step(base, snapshot, is_same=self._is_same(base))
-        return self._write(step, snapshot)
+            following = self._updates.following(base, snapshot)
+        update = following or self._updates.full_update(base, snapshot, is_same=self._is_same(base))
+        return self._write(update, snapshot)
 
     def _refresh(self) -> None:
         """Publish the newest version again if its history has changed by expiry or tags."""
@@ -242,11 +242,11 @@ class IcebergPublisher:
         )
 
     def _write(
-        self, step: VersionStep, snapshot: Snapshot, least: LeastNumbers = ANY_NUMBERS
+        self, update: VersionUpdate, snapshot: Snapshot, least: LeastNumbers = ANY_NUMBERS
     ) -> bool:
-        version = max(next_version(step.base, snapshot.snapshot_id), least.sequence_number)
+        version = max(next_version(update.base, snapshot.snapshot_id), least.sequence_number)
         has_lineage = self._format_version >= _ROW_LINEAGE_VERSION
-        next_row_id = max(step.base.next_row_id if step.base else 0, least.row_id)
+        next_row_id = max(update.base.next_row_id if update.base else 0, least.row_id)
         schema = _checked_schema(self.table, snapshot.schema_id)
         writer = ManifestWriter(
             files=self.files,
@@ -257,42 +257,43 @@ class IcebergPublisher:
             sequence_number=version,
             first_row_id=next_row_id if has_lineage else None,
         )
-        added = iceberg_files(self.table, step.changes, next_row_id if has_lineage else None)
-        manifests = writer.write(ManifestContent.DATA, step.manifests, added, step.changes.removed)
-        manifests += self._vectors(writer, step, snapshot)
+        added = iceberg_files(self.table, update.changes, next_row_id if has_lineage else None)
+        manifests = writer.write(
+            ManifestContent.DATA, update.manifests, added, update.changes.removed
+        )
+        manifests += self._vectors(writer, update, snapshot)
         added_rows = sum(file.row_count for file in added.values())
         iceberg_snapshot = IcebergSnapshot(
             snapshot_id=snapshot.snapshot_id,
-            parent_id=step.kept[-1].snapshot_id if step.kept else None,
+            parent_id=update.kept[-1].snapshot_id if update.kept else None,
             sequence_number=version,
-            time_millis=max([snapshot.time_millis, *(kept.time_millis for kept in step.kept)]),
+            time_millis=max([snapshot.time_millis, *(kept.time_millis for kept in update.kept)]),
             manifest_list=self.files.write_list(manifests, snapshot.snapshot_id),
             schema_id=snapshot.schema_id,
             summary=summary(
-                *(step, snapshot, writer, manifests),
-                merges_by_key=self.table.kind.merges_by_key,
+                update, snapshot, writer, manifests, merges_by_key=self.table.kind.merges_by_key
             ),
             first_row_id=next_row_id if has_lineage else None,
             added_rows=added_rows if has_lineage else None,
         )
-        metadata = self._metadata(step, iceberg_snapshot, version, next_row_id + added_rows)
+        metadata = self._metadata(update, iceberg_snapshot, version, next_row_id + added_rows)
         if not self.files.publish(metadata):
             written = [manifest.path for manifest in writer.written]
             self.files.delete([*written, iceberg_snapshot.manifest_list])
             self._published = None
             return False
         self._keys.forget_others(manifests)
-        self._finish(step.base, metadata)
+        self._finish(update.base, metadata)
         return True
 
     def _vectors(
-        self, writer: ManifestWriter, step: VersionStep, snapshot: Snapshot
+        self, writer: ManifestWriter, update: VersionUpdate, snapshot: Snapshot
     ) -> list[IcebergManifest]:
         """The manifests of the snapshot's deletion vectors."""
         if not publishes_vectors(self.table.options):
             return []
         vectors = self._vector_files.vectors_by_key(snapshot)
-        older = [file for file in step.manifests if file.content is ManifestContent.DELETES]
+        older = [file for file in update.manifests if file.content is ManifestContent.DELETES]
         published = frozenset[str]().union(
             *(self._keys.keys(manifest) for manifest in older if manifest.live_files)
         )
@@ -300,13 +301,13 @@ class IcebergPublisher:
             {key: file for key, file in vectors.items() if key not in published}
         )
         removed = published - vectors.keys()
-        return writer.write(ManifestContent.DELETES, step.manifests, added, removed)
+        return writer.write(ManifestContent.DELETES, update.manifests, added, removed)
 
     def _metadata(
-        self, step: VersionStep, snapshot: IcebergSnapshot, version: int, next_row_id: int
+        self, update: VersionUpdate, snapshot: IcebergSnapshot, version: int, next_row_id: int
     ) -> IcebergMetadata:
-        base, schema = step.base, self.table.known_schemas()(snapshot.schema_id)
-        snapshots, tags = self._tags.history([*step.kept, snapshot])
+        base, schema = update.base, self.table.known_schemas()(snapshot.schema_id)
+        snapshots, tags = self._tags.history([*update.kept, snapshot])
         comment = {} if schema.comment is None else {"comment": schema.comment}
         return IcebergMetadata(
             version=version,

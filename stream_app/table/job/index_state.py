@@ -113,7 +113,7 @@ class BucketCountState(IndexState):
 
     @property
     def is_needed(self) -> bool:
-        """False: nothing is read for it, because the numbers of buckets are known anyway."""
+        """False: `constraints` has the numbers, so the job reads no manifests for them."""
         return False
 
     def fits(self, basis: IndexBasis) -> bool:
@@ -230,7 +230,7 @@ Index = Mapping[BucketId, str]
 
 
 @dataclass(frozen=True, slots=True)
-class IndexStep:
+class IndexReplacement:
     """The replacement of a bucket's file by an epoch of this job.
 
     Attributes:
@@ -246,34 +246,37 @@ def is_routed_alike(
     routed_on: Index,
     newest: Index,
     open_in: Callable[[bytes], tuple[int, ...]],
-    steps: Mapping[str, IndexStep],
+    replacements: Mapping[str, IndexReplacement],
 ) -> bool:
     """Whether the newest index gives every hash the bucket that its rows were given.
 
     Args:
         routed_on: the index by which rows got their buckets.
         open_in: the open buckets of a partition, by which the other rows got their buckets.
-        steps: by the name of the new file; those of other writers are missing.
+        replacements: by the name of the new file; those of other writers are missing.
     """
     if not routed_on.keys() <= newest.keys():
         return False
     return all(
-        _grew_alike(routed_on.get(bucket), file, open_in(bucket[0]), steps)
+        _grew_alike(routed_on.get(bucket), file, open_in(bucket[0]), replacements)
         for bucket, file in newest.items()
         if routed_on.get(bucket) != file
     )
 
 
 def _grew_alike(
-    old: str | None, new: str, open_buckets: tuple[int, ...], steps: Mapping[str, IndexStep]
+    old: str | None,
+    new: str,
+    open_buckets: tuple[int, ...],
+    replacements: Mapping[str, IndexReplacement],
 ) -> bool:
     """Whether epochs with these open buckets made one file of a bucket out of another one."""
     file: str | None = new
     while file != old:
-        step = None if file is None else steps.get(file)
-        if step is None or step.open_buckets != open_buckets:
+        replacement = None if file is None else replacements.get(file)
+        if replacement is None or replacement.open_buckets != open_buckets:
             return False
-        file = step.before
+        file = replacement.before
     return True
 
 
@@ -287,7 +290,7 @@ class HashIndexState(IndexState):
 
     table: FileStoreTable
     history: CommitHistory
-    _epochs: deque[dict[str, IndexStep]] = field(
+    _epochs: deque[dict[str, IndexReplacement]] = field(
         init=False, default_factory=lambda: deque(maxlen=_EPOCHS_KEPT)
     )
 
@@ -359,7 +362,11 @@ class HashIndexState(IndexState):
         except CorruptFileError:
             return  # then the next epoch is routed again
         self._epochs.append(
-            dict(step for change in changed for step in self._steps(before, change))
+            dict(
+                replacement
+                for change in changed
+                for replacement in self._replacements(before, change)
+            )
         )
 
     def _basis(self, newest: Snapshot | None) -> IndexBasis:
@@ -367,12 +374,14 @@ class HashIndexState(IndexState):
             return NO_INDEX
         return IndexBasis(newest.index_manifest, newest.index_manifest)
 
-    def _steps(
+    def _replacements(
         self, before: IndexManifest, change: BucketChange
-    ) -> Iterable[tuple[str, IndexStep]]:
+    ) -> Iterable[tuple[str, IndexReplacement]]:
         names = {entry.kind: entry.index_file.file_name for entry in change.index}
-        step = IndexStep(names.get(FileKind.DELETE), self._open(before, change.partition))
-        yield names[FileKind.ADD], step
+        replacement = IndexReplacement(
+            names.get(FileKind.DELETE), self._open(before, change.partition)
+        )
+        yield names[FileKind.ADD], replacement
 
     def _open(self, manifest: IndexManifest, partition: bytes) -> tuple[int, ...]:
         rules = DynamicBucketRules.of_options(self.table.options)

@@ -16,10 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.arrow_buffers import Int64s
+from stream_app.arrow_buffers import Int32s, Int64s
 from stream_app.mergetree.key_value_batch import equal_values
 
-Hashes = npt.NDArray[np.int32]
 Places = npt.NDArray[np.int32]
 GONE = -1
 """Stands in for a place: the key has no row."""
@@ -36,7 +35,7 @@ class Keys:
         columns: of the key, [n] rows.
     """
 
-    hashes: Hashes
+    hashes: Int32s
     columns: pa.RecordBatch
 
     def keys_at(self, rows: Int64s) -> Keys:

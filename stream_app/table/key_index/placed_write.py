@@ -17,7 +17,6 @@ from stream_app.cdc.change_batch import concat_rows
 from stream_app.format.bucket_hash import bucket_of
 from stream_app.mergetree.file_access import OldRows
 from stream_app.mergetree.lookup.key_lookup import RowsOfKeys
-from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.schema.table_schema import TableSchema
@@ -27,6 +26,7 @@ from stream_app.table.key_index.key_indexes import KeyIndexes
 from stream_app.table.key_index.key_placement import KeyPlacement
 from stream_app.table.write.bucket_assigner import BucketRows
 from stream_app.table.write.bucket_writer import BucketWriter, BucketWriters
+from stream_app.table.write.old_rows import OldRowsOfTable
 from stream_app.table.write.table_write import TableWrite
 
 PART_BYTES = 128 << 20
@@ -88,12 +88,18 @@ class PlacedWrite(TableWrite):
         """
 
         def make(
-            table: FileStoreTable, partition: bytes, bucket: int, *, next_sequence_number: int
+            table: FileStoreTable,
+            partition: bytes,
+            bucket: int,
+            *,
+            next_sequence_number: int,
+            old_rows: OldRows | None = None,
         ) -> BucketWriter:
-            writer = bucket_writer(
-                table, partition, bucket, next_sequence_number=next_sequence_number
+            return bucket_writer(
+                *(table, partition, bucket),
+                next_sequence_number=next_sequence_number,
+                old_rows=old_rows or self._old_rows(table, partition, bucket),
             )
-            return self._after_earlier_parts(writer, (partition, bucket))
 
         super().__init__(table, make, next_sequence_number=next_sequence_number)
         known = 0 if table.is_emptied else snapshot_id
@@ -132,17 +138,16 @@ class PlacedWrite(TableWrite):
         # A bucket may come again with newer rows of the same keys.
         self.begin_part(rows.num_rows)
 
-    def _after_earlier_parts(self, writer: BucketWriter, bucket: BucketId) -> BucketWriter:
-        """The bucket's writer, which also finds old values in the key share's earlier parts."""
+    def _old_rows(self, table: FileStoreTable, partition: bytes, bucket: int) -> OldRows:
+        """Finds old values in the table, and in the key share's earlier parts."""
         earlier = [
             file
             for change in self._changes[self._share_begin : self._part_begin]
-            if change.bucket_id == bucket
+            if change.bucket_id == (partition, bucket)
             for file in change.added
         ]
-        if earlier and isinstance(writer, MergeTreeWriter) and writer.old_rows is not None:
-            writer.find_old_rows(_EarlierRows(writer.old_rows, earlier))
-        return writer
+        rows = OldRowsOfTable(table, partition, bucket)
+        return _EarlierRows(rows, earlier) if earlier else rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,6 @@ from stream_app.planning.key_index.index_rule import IndexRule
 from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
 from stream_app.table.key_index.key_layer import GONE, Keys, Places, key_codes
 
-Bools = npt.NDArray[np.bool_]
 _PLACE_FIELDS = (
     *(pa.field("hash", pa.int32()), pa.field("place", pa.int32()), pa.field("age", pa.int64())),
     *(pa.field("sequence", pa.int64()), pa.field("lives", pa.bool_())),

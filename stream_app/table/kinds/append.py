@@ -8,6 +8,7 @@ Source: Paimon `operation/AppendFileStoreWrite.java`, `operation/BucketedAppendF
 
 from __future__ import annotations
 
+from stream_app.mergetree.file_access import OldRows
 from stream_app.table.compact.append_coordinator import AppendCompactCoordinator
 from stream_app.table.compact.append_planner import small_file_requests
 from stream_app.table.compact.append_task import compact_append
@@ -28,7 +29,9 @@ def _bucket_writer(
     bucket: int,
     *,
     next_sequence_number: int,
+    old_rows: OldRows | None = None,
 ) -> AppendOnlyWriter:
+    del old_rows
     return AppendOnlyWriter(
         files=table.bucket_files(partition, bucket),
         # Files without buckets have no order that sequence numbers could record.

@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 
 from stream_app.clock import local_wall_clock_ms
+from stream_app.mergetree.file_access import OldRows
 from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.bucket_id import BucketId
@@ -44,6 +45,7 @@ def _bucket_writer(
     bucket: int,
     *,
     next_sequence_number: int,
+    old_rows: OldRows | None = None,
 ) -> MergeTreeWriter:
     options = table.options
     layout = table.layout()
@@ -68,7 +70,7 @@ def _bucket_writer(
         ignored_kinds=ignored_kinds(options),
         refused_rows=table.schema.refused_rows,
         kind_column=options[ROWKIND_FIELD],
-        old_rows=OldRowsOfTable(table, partition, bucket),
+        old_rows=old_rows or OldRowsOfTable(table, partition, bucket),
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from stream_app.mergetree.file_access import OldRows
 from stream_app.model.bucket_change import BucketChange, LookUp
 from stream_app.model.compact_request import CompactRequest
 from stream_app.model.schema.table_schema import TableSchema
@@ -64,11 +65,18 @@ def table_write(
 
 
 def bucket_writer(
-    table: FileStoreTable, partition: bytes, bucket: int, *, next_sequence_number: int
+    table: FileStoreTable,
+    partition: bytes,
+    bucket: int,
+    *,
+    next_sequence_number: int,
+    old_rows: OldRows | None = None,
 ) -> BucketWriter:
     """The writer of one bucket for one epoch; see `BucketWriters`."""
     make = kind_of(table.schema).bucket_writer
-    return make(table, partition, bucket, next_sequence_number=next_sequence_number)
+    return make(
+        table, partition, bucket, next_sequence_number=next_sequence_number, old_rows=old_rows
+    )
 
 
 def compact_bucket(table: FileStoreTable, request: CompactRequest) -> BucketChange:

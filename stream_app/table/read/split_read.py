@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from stream_app.errors import CorruptFileError
-from stream_app.filestore.data.data_file_reader import LiveRowsReader
+from stream_app.filestore.data.data_file_reader import FilteredRowsReader, LiveRowsReader
 from stream_app.filestore.data.row_group_filter import RowGroupFilter
 from stream_app.filestore.data.stats_filter import StatsFilter
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
@@ -87,7 +87,7 @@ class SplitRead(RowChoice):
                 for file in self._worth_reading(split, files):
                     yield from raw.read(file)
                 continue
-            merging = self._live_rows(split, vectors, merged_groups, system)
+            merging = self._of_wanted_keys(self._live_rows(split, vectors, merged_groups, system))
             layout = self.table.layout(self._read_columns(), system=system)
             for batch in merged_section(section, layout, self.table.merge_function, merging):
                 yield batch if self.row_kind else without_deletes(batch)
@@ -124,6 +124,14 @@ class SplitRead(RowChoice):
         if self.row_kind or any(file.may_have_deletes for file in section_files(section)):
             system.add(VALUE_KIND)
         return system
+
+    def _of_wanted_keys(self, files: KeyValueFileReader) -> KeyValueFileReader:
+        """The rows to merge, without those of keys that the condition leaves out anyway."""
+        if self.row_filter is None or self.watch is not None:
+            return files
+        if not set(self.row_filter.columns) <= set(self.table.schema.primary_keys):
+            return files
+        return FilteredRowsReader(files, self.row_filter.expression)
 
     def _access(
         self,

@@ -31,7 +31,7 @@ class TableRenaming:
     can_alias: bool
 
     def decision(self) -> RenameDecision:
-        """What the table does.
+        """The table's reaction to the renames of its source.
 
         Raises:
             WrongSourceError: names do not tell the column, or somebody shall rename it.

@@ -32,7 +32,7 @@ _TRIES = 5
 fast."""
 FoundVersion = tuple[FileStoreTable, Snapshot | None]
 """The table with the columns of a version, and its snapshot; None: the table is empty."""
-Rows = tuple[pa.Schema, Iterator[pa.RecordBatch]]
+SchemaAndRows = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 
 
 def retention_ms(text: str | None) -> int | None:
@@ -98,8 +98,12 @@ def protected_version(
 
 
 def protected_rows(
-    find: Callable[[], FoundVersion], retained_ms: int, rows: Callable[..., Rows], *, again: bool
-) -> Rows:
+    find: Callable[[], FoundVersion],
+    retained_ms: int,
+    rows: Callable[..., SchemaAndRows],
+    *,
+    again: bool,
+) -> SchemaAndRows:
     """The rows of a version, protected until they are read, the read fails, or it is dropped.
 
     Args:

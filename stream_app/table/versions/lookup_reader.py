@@ -24,7 +24,7 @@ from stream_app.filestore.data.row_group_filter import RowGroupsOfKeys
 from stream_app.filestore.lookup.lookup_copies import CopiedFile, LookupCopies, local_copies_folder
 from stream_app.filestore.lookup.lookup_copy import BROKEN
 from stream_app.format.binary_row import serialize_arrow_row
-from stream_app.format.bucket_hash import Hashes, hash_columns
+from stream_app.format.bucket_hash import MurmurHashes, hash_columns
 from stream_app.format.deletion_vector import DeletionVector
 from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, key_order, rows_at
 from stream_app.mergetree.lookup.copies_to_keep import LookupPart, way_to_ask
@@ -128,7 +128,7 @@ class LookupReader:
             return self.table.bucket_files(*self.bucket, columns=self.columns, system=self.system)
         return self.table.bucket_files(*self.bucket)
 
-    def _hashes(self, rows: pa.RecordBatch) -> Hashes:
+    def _hashes(self, rows: pa.RecordBatch) -> MurmurHashes:
         schema = self.table.schema
         columns = [rows.column(name) for name in schema.trimmed_primary_keys]
         return hash_columns(columns, schema.key_type.types).view(np.uint32)

@@ -18,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Int64s
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of
 from stream_app.model.schema.table_schema import TableSchema
 
-Codes = npt.NDArray[np.int64]
 BucketRows = tuple[bytes, int, pa.RecordBatch]
 """Serialized partition, bucket, and rows of both."""
 
@@ -103,14 +103,16 @@ class WithoutBuckets:
         return rows_by_bucket(rows, self.schema, np.zeros(rows.num_rows, np.int64), 1)
 
 
-def key_buckets(rows: pa.RecordBatch, schema: TableSchema, count: int) -> Codes:
+def key_buckets(rows: pa.RecordBatch, schema: TableSchema, count: int) -> Int64s:
     """The bucket of each row, below `count`, by the hash of its bucket key: int64 [n]."""
     keys = schema.fields.project(schema.bucket_keys)
     columns = [rows.column(key.name) for key in keys]
     return bucket_of(columns, keys.types, count).astype(np.int64)
 
 
-def places_by_partition(rows: pa.RecordBatch, schema: TableSchema) -> Iterator[tuple[bytes, Codes]]:
+def places_by_partition(
+    rows: pa.RecordBatch, schema: TableSchema
+) -> Iterator[tuple[bytes, Int64s]]:
     """Each serialized partition of rows, with the places of its rows in order of arrival."""
     columns, types = (
         [rows.column(name) for name in schema.partition_keys],
@@ -124,7 +126,7 @@ def places_by_partition(rows: pa.RecordBatch, schema: TableSchema) -> Iterator[t
 
 
 def rows_by_bucket(
-    rows: pa.RecordBatch, schema: TableSchema, buckets: Codes, buckets_count: int
+    rows: pa.RecordBatch, schema: TableSchema, buckets: Int64s, buckets_count: int
 ) -> Iterator[BucketRows]:
     """Group rows by (partition, bucket), given the bucket of each row.
 
@@ -148,7 +150,7 @@ def rows_by_bucket(
         yield known[code], bucket, rows.slice(start, stop - start)
 
 
-def partition_codes(columns: list[pa.Array], rows: int) -> Codes:
+def partition_codes(columns: list[pa.Array], rows: int) -> Int64s:
     """A small code for each row: equal for equal partitions."""
     codes = np.zeros(rows, np.int64)
     for column in columns:
@@ -159,6 +161,6 @@ def partition_codes(columns: list[pa.Array], rows: int) -> Codes:
     return codes
 
 
-def _narrow(groups: Codes) -> npt.NDArray[np.integer[Any]]:
+def _narrow(groups: Int64s) -> npt.NDArray[np.integer[Any]]:
     """Store small numbers in two bytes, for which NumPy uses a radix sort."""
     return groups.astype(np.uint16) if groups.max(initial=0) < 1 << 16 else groups

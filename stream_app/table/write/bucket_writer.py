@@ -9,7 +9,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from stream_app.mergetree.file_access import WrittenFiles
+from stream_app.mergetree.file_access import OldRows, WrittenFiles
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.merge_options import IGNORE_DELETE, IGNORE_UPDATE_BEFORE
@@ -46,11 +46,14 @@ class BucketWriters(Protocol):
         bucket: int,
         *,
         next_sequence_number: int,
+        old_rows: OldRows | None = None,
     ) -> BucketWriter:
         """The writer of a bucket for one epoch.
 
         Args:
             next_sequence_number: greater than any in the bucket.
+            old_rows: finds the values that rows leave out; None: those of the newest snapshot. A
+                kind whose rows leave out no value ignores it.
         """
         ...
 

@@ -18,7 +18,12 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.errors import MergeError
-from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileWriter, WrittenFiles
+from stream_app.mergetree.file_access import (
+    KeyValueFileAccess,
+    KeyValueFileWriter,
+    OldRows,
+    WrittenFiles,
+)
 from stream_app.mergetree.key_value_batch import rows_at
 from stream_app.mergetree.row_kinds import check_mergeable, with_kinds_of
 from stream_app.model.bucket_id import POSTPONED
@@ -127,9 +132,15 @@ class PostponedWriter:
 
 
 def postponed_writer(
-    table: FileStoreTable, partition: bytes, bucket: int, *, next_sequence_number: int
+    table: FileStoreTable,
+    partition: bytes,
+    bucket: int,
+    *,
+    next_sequence_number: int,
+    old_rows: OldRows | None = None,
 ) -> PostponedWriter:
     """The writer of a key share; see `BucketWriters`."""
+    del old_rows
     options = table.schema.options
     prefix = f"{table.options[DATA_FILE_PREFIX]}-u-{WRITER}-s-{bucket}-w-"
     named = replace(table.schema, options={**options, DATA_FILE_PREFIX.key: prefix})

@@ -15,7 +15,7 @@ from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.planning.buckets.bucket_advice import BucketSize, bucket_advice
 from stream_app.planning.buckets.open_buckets import DynamicBucketRules, open_buckets
 from stream_app.planning.buckets.rescale_plan import planned_rescales, split_groups
-from stream_app.table.job.index_state import Index, IndexStep, is_routed_alike
+from stream_app.table.job.index_state import Index, IndexReplacement, is_routed_alike
 from tests.support.suite.datadriven import Case, run_file
 
 HERE = Path(__file__).parent
@@ -47,20 +47,20 @@ def _index(words: list[str]) -> Index:
 def _alike(case: Case) -> str:
     indexes: dict[str, Index] = {}
     open_in: dict[bytes, tuple[int, ...]] = {}
-    steps: dict[str, IndexStep] = {}
+    replacements: dict[str, IndexReplacement] = {}
     for line in case.input_lines:
         match line.split():
             case ["routed" | "newest" as which, *files]:
                 indexes[which] = _index(files)
             case ["open", partition, *buckets]:
                 open_in[partition.encode()] = tuple(map(int, buckets))
-            case ["step", name, "after", before, "open", *buckets]:
-                steps[name] = IndexStep(before, tuple(map(int, buckets)))
-            case ["step", name, "new", "open", *buckets]:
-                steps[name] = IndexStep(None, tuple(map(int, buckets)))
+            case ["replacement", name, "after", before, "open", *buckets]:
+                replacements[name] = IndexReplacement(before, tuple(map(int, buckets)))
+            case ["replacement", name, "new", "open", *buckets]:
+                replacements[name] = IndexReplacement(None, tuple(map(int, buckets)))
             case _:
                 raise AssertionError(line)
-    alike = is_routed_alike(indexes["routed"], indexes["newest"], open_in.__getitem__, steps)
+    alike = is_routed_alike(indexes["routed"], indexes["newest"], open_in.__getitem__, replacements)
     return "yes" if alike else "no"
 
 

@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch, change_schema
 from stream_app.cdc.message_format import MessageFormat
+from stream_app.cdc.pipeline import Pipeline
 from stream_app.errors import SourceError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.spark.epoch.blocks import BlockKind, bad_records_of, task_addresses
@@ -175,7 +176,7 @@ class FailsOnce:
         assert context is not None
         self.batches += 1
         if self.batches > 1 and context.attemptNumber() == 0:
-            raise OSError("the first attempt fails")
+            raise SourceError("the first attempt fails")
         return self.inner.decode(messages)
 
 
@@ -194,7 +195,7 @@ def test_a_task_that_is_done_again_gives_the_same_once(
     session = spark.newSession()
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "40")
     part = plan.tables[0]
-    failing = replace(part, message_format=FailsOnce(part.message_format))
+    failing = replace(part, message_format=Pipeline(FailsOnce(part.message_format)))
     collected = Collected(replace(plan, tables={0: failing}))
     run_epochs(source.read_stream(session), tmp_path, collected)
     assert [collected.values(key) for key in range(3)] == [

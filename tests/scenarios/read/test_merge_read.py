@@ -127,6 +127,16 @@ def test_conditions_see_only_the_newest_row(tmp_path: Path) -> None:
     assert rows_of(where(small.table, "v <> 'old'", ("k",))) == [{"k": 1}]
 
 
+def test_conditions_on_the_key_alone_apply_before_the_merge(tmp_path: Path) -> None:
+    """No version of another key takes part, and deletes of wanted keys still do."""
+    small = small_table(tmp_path / "t", "k INT, v STRING", ("k",))
+    small.commit(*(("+I", {"k": k, "v": "old"}) for k in range(4)))
+    small.commit(("-D", {"k": 2, "v": "old"}), ("+U", {"k": 3, "v": "new"}))
+    assert rows_of(where(small.table, "k >= 2")) == [{"k": 3, "v": "new"}]
+    assert rows_of(where(small.table, "k = 9")) == []
+    assert rows_of(where(small.table, "k < 2", ("v",))) == [{"v": "old"}, {"v": "old"}]
+
+
 @dataclass(frozen=True)
 class NotingFileIO(LocalFileIO):
     """Notes the paths of data files that are opened."""

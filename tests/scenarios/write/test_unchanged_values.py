@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, TableTraits
-from stream_app.cdc.message_format import FormatSetup, MessageFormat
+from stream_app.cdc.message_format import FormatSetup
+from stream_app.cdc.pipeline import Pipeline
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.message_format_registry import message_format
@@ -121,7 +122,7 @@ class ToastJob:
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def _format_of(table: FileStoreTable) -> MessageFormat:
+def _format_of(table: FileStoreTable) -> Pipeline:
     schema = table.schema
     return message_format(
         "debezium-json",

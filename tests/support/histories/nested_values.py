@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stream_app.mergetree.merge_engines.aggregates.steps import StepOp
+from stream_app.mergetree.merge_engines.aggregates.segment_changes import ChangeOp
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
 Value = Any
@@ -29,22 +29,22 @@ class Fold:
     late: Callable[[Value, Value], Value] | None = None
     alone: Callable[[Value], Value] = lambda value: value
 
-    def next(self, op: StepOp, so_far: Value, value: Value) -> Value:
+    def next(self, op: ChangeOp, so_far: Value, value: Value) -> Value:
         match op:
-            case StepOp.SKIP:
+            case ChangeOp.SKIP:
                 return so_far
-            case StepOp.CLEAR:
+            case ChangeOp.CLEAR:
                 return None
-            case StepOp.SET:
+            case ChangeOp.SET:
                 return value
-            case StepOp.TAKE_BACK:
+            case ChangeOp.TAKE_BACK:
                 assert self.take_back is not None
                 lacks = so_far is None or value is None
                 return so_far if lacks else self.take_back(so_far, value)
         if so_far is None or value is None:
             one = value if so_far is None else so_far
             return None if one is None else self.alone(one)
-        if op is StepOp.ADD_OLDER:
+        if op is ChangeOp.ADD_OLDER:
             late = self.late or (lambda acc, old: self.add(old, acc))
             return late(so_far, value)
         return self.add(so_far, value)

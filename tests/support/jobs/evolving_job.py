@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from stream_app.app.cli.main import main
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.cdc.message_format import FormatSetup, MessageFormat
+from stream_app.cdc.message_format import FormatSetup
+from stream_app.cdc.pipeline import Pipeline
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.message_format_registry import message_format
@@ -74,7 +75,7 @@ class Job:
     def checkpoint(self) -> Folder:
         return Folder(f"{self.table.location}-checkpoint", self.table.file_io)
 
-    def _format_of(self, table: FileStoreTable) -> MessageFormat:
+    def _format_of(self, table: FileStoreTable) -> Pipeline:
         schema = table.schema
         return message_format(
             "debezium-json",

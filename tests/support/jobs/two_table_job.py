@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.cdc.message_format import FormatSetup, MessageFormat
-from stream_app.cdc.pipeline import StepPlace
+from stream_app.cdc.message_format import FormatSetup
+from stream_app.cdc.pipeline import Pipeline, StepPlace
 from stream_app.cdc.steps.insert_only import InsertOnly
 from stream_app.fileio.file_io import FileIO
 from stream_app.format.arrow_schema import arrow_schema
@@ -208,7 +208,7 @@ def reports(batch: EpochCommitter[Any], table: int) -> list[EpochReport]:
     return listener.epochs
 
 
-def _format_of(table: FileStoreTable) -> MessageFormat:
+def _format_of(table: FileStoreTable) -> Pipeline:
     schema = table.schema
     setup = FormatSetup(
         columns=schema.fields,

@@ -21,7 +21,7 @@ from stream_app.filestore.lookup.lookup_copies import (
     copies_bytes,
 )
 from stream_app.filestore.lookup.lookup_copy import LookupCopy
-from stream_app.format.bucket_hash import Hashes
+from stream_app.format.bucket_hash import MurmurHashes
 from tests.support.tables.small_table import StandingClock
 
 SCHEMA = pa.schema([pa.field("k", pa.int64(), nullable=False), ("v", pa.string())])
@@ -37,10 +37,10 @@ def rows(count: int, batch_rows: int = 100) -> Iterator[pa.RecordBatch]:
         yield whole.slice(start, batch_rows)
 
 
-def hashes_of(batch: pa.RecordBatch) -> Hashes:
+def hashes_of(batch: pa.RecordBatch) -> MurmurHashes:
     """Two keys to a hash, in no order."""
     keys = batch.column("k").to_numpy()
-    hashes: Hashes = ((keys // 2) * 2_654_435_761 % 2**32).astype(np.uint32)
+    hashes: MurmurHashes = ((keys // 2) * 2_654_435_761 % 2**32).astype(np.uint32)
     return hashes
 
 

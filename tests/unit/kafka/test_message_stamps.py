@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stream_app.kafka.librdkafka import Int64s, Message, library
+from stream_app.arrow_buffers import Int64s
+from stream_app.kafka.librdkafka import Message, library
 from stream_app.kafka.message_columns import words_of
 from stream_app.kafka.message_stamps import MessageStamps, stamp_word
 

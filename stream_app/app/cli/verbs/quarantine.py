@@ -20,11 +20,11 @@ from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.ops.check.checked_tables import paths_of
 from stream_app.app.ops.quarantine.job_replay import job_replays
 from stream_app.app.ops.quarantine.quarantine_folder import (
-    DROPPED,
     Quarantine,
     QuarantinedRecord,
     RecordChoice,
     RecordMark,
+    RecordOutcome,
     offset_range,
     open_quarantine,
 )
@@ -312,7 +312,7 @@ def _drop(args: argparse.Namespace, records: _Records) -> Iterator[str]:
         RecordMark(
             name=uuid.uuid4().hex,
             records=tuple(record.identity for record in waiting),
-            outcomes=(DROPPED,) * len(waiting),
+            outcomes=(RecordOutcome.DROPPED,) * len(waiting),
         )
     )
     quarantine.remove(waiting)

@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _remarks(location: str, checkpoint: Folder, *, is_empty: bool) -> Iterator[str]:
-    """What is to say of the job beside its tables."""
+    """Yields the notices about the job beside its tables."""
     if read_state(checkpoint) is None:
         yield not_begun(location)
     elif is_empty:

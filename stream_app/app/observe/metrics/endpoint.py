@@ -12,7 +12,7 @@ from urllib.parse import parse_qs
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from stream_app.app.http.asgi_server import Application, Message, Receive, Send, Server
+from stream_app.app.http.asgi_server import Application, AsgiMessage, Receive, Send, Server
 from stream_app.app.http.guard import Guard, PortLimits, is_taken, limit_for_port, listening
 from stream_app.app.observe.metrics.health import JobHealth
 from stream_app.errors import UsageError
@@ -64,7 +64,7 @@ def serving(
 def _application(registry: CollectorRegistry, checks: Checks) -> Application:
     failed: set[str] = set()
 
-    def answer_or_failure(scope: Message) -> _Answer:
+    def answer_or_failure(scope: AsgiMessage) -> _Answer:
         try:
             return _answer(registry, checks, scope)
         except Exception as error:
@@ -73,7 +73,7 @@ def _application(registry: CollectorRegistry, checks: Checks) -> Application:
                 _LOG.exception("%s cannot be answered (the log says so once)", scope["path"])
             return 500, _PLAIN, f"{type(error).__name__}: see the job's log\n".encode()
 
-    async def answer(scope: Message, _: Receive, send: Send) -> None:
+    async def answer(scope: AsgiMessage, _: Receive, send: Send) -> None:
         # In a thread: a slow scrape must not delay a probe.
         status, headers, body = await asyncio.to_thread(answer_or_failure, scope)
         fields = {**headers, "content-length": str(len(body))}
@@ -84,7 +84,7 @@ def _application(registry: CollectorRegistry, checks: Checks) -> Application:
     return answer
 
 
-def _answer(registry: CollectorRegistry, checks: Checks, scope: Message) -> _Answer:
+def _answer(registry: CollectorRegistry, checks: Checks, scope: AsgiMessage) -> _Answer:
     if scope["method"] not in ("GET", "HEAD"):
         return 405, {"allow": "GET, HEAD"}, b""
     path = scope["path"]
@@ -97,7 +97,7 @@ def _answer(registry: CollectorRegistry, checks: Checks, scope: Message) -> _Ans
     return 503 if problems else 200, _PLAIN, body
 
 
-def _metrics(registry: CollectorRegistry, scope: Message) -> _Answer:
+def _metrics(registry: CollectorRegistry, scope: AsgiMessage) -> _Answer:
     asked = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     encode, kind = choose_encoder(asked.get("accept", ""))
     names = parse_qs(scope["query_string"].decode("latin-1")).get("name[]")

@@ -19,7 +19,7 @@ from stream_app.spark.stream.running_stream import SourceProgress
 
 PARTITIONS_MAX = 1000
 """Kafka partitions with a lag of their own; the total includes the others."""
-Key = tuple[str, str]
+SeriesKey = tuple[str, str]
 """A label, and the name of a table that has it."""
 Partition = tuple[str, str]
 """Topic and Kafka partition."""
@@ -45,11 +45,11 @@ class SourceMetrics:
         self._lag: int | None = None
         self._looked_at_s: float | None = None
         self._is_committed = False
-        self._newest_s: dict[Key, float] = {}
+        self._newest_s: dict[SeriesKey, float] = {}
         self._ready_s: float | None = None
-        self._waiting: dict[Key, HeldTable] = {}
-        self._complete_s: dict[Key, float] = {}
-        self._topics: dict[Key, set[str]] = {}
+        self._waiting: dict[SeriesKey, HeldTable] = {}
+        self._complete_s: dict[SeriesKey, float] = {}
+        self._topics: dict[SeriesKey, set[str]] = {}
         self._lagging: set[str] = set()
         self._lags = gauge("lag_messages", "Messages of the source that are not committed yet.")
         self._table_lags = gauge(
@@ -199,7 +199,9 @@ class SourceMetrics:
         keys = {*newest_s, *self._waiting}
         return self._greatest_age(newest_s, [key for key in keys if key[0] == label])
 
-    def _greatest_age(self, newest_s: Mapping[Key, float], keys: Iterable[Key]) -> float:
+    def _greatest_age(
+        self, newest_s: Mapping[SeriesKey, float], keys: Iterable[SeriesKey]
+    ) -> float:
         now_s, waiting = self._now_s(), dict(self._waiting)
         held = [max(newest_s.get(key, 0), self._complete_s[key]) for key in keys if key in waiting]
         if held:

@@ -47,7 +47,7 @@ class JobListener:
         """Called when the job has checked its query, which it does five times a second."""
 
     def problem(self) -> JobWarning | None:
-        """What keeps the listener from its work; None: it got through the last time."""
+        """The obstacle that keeps the listener from its work; None: its last attempt succeeded."""
         return None
 
     def log_problem(self) -> None:
@@ -69,7 +69,7 @@ class Listeners:
             self.guard(listener, call)
 
     def problems(self) -> list[JobWarning]:
-        """What keeps listeners from their work now."""
+        """The obstacles that keep listeners from their work now."""
         problems = (listener.problem() for listener in self.listeners)
         return [problem for problem in problems if problem is not None]
 

@@ -71,7 +71,7 @@ class KafkaOffsetsFacet(DatasetFacet):
 
 @dataclass(slots=True)
 class WrittenTable:
-    """What a run has written into a table so far.
+    """The changes and files that a run has written into a table so far.
 
     Attributes:
         topics: those whose records came into it.

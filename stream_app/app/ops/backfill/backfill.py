@@ -34,11 +34,11 @@ from stream_app.app.ops.check.source_replay import (
     why_incomparable,
 )
 from stream_app.app.ops.quarantine.quarantine_folder import (
-    BACKFILLED,
     Identity,
     Quarantine,
     QuarantinedRecord,
     RecordMark,
+    RecordOutcome,
 )
 from stream_app.app.source.topic_messages import topic_messages
 from stream_app.cdc.change_batch import whole_messages
@@ -114,7 +114,7 @@ class CoveredRecords:
         """
         for folder, waiting in zip(self.folders, self._waiting, strict=True):
             if covered := sorted(waiting & self._read_again):
-                outcomes = (BACKFILLED,) * len(covered)
+                outcomes = (RecordOutcome.BACKFILLED,) * len(covered)
                 records = tuple(covered)
                 folder.write_mark(
                     RecordMark(

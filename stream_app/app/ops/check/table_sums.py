@@ -83,7 +83,7 @@ class TableSums:
 def table_sums(
     compared: FileStoreTable, other: FileStoreTable, version: Version, left_out: list[str]
 ) -> tuple[TableSums, TableSums]:
-    """Both sides of a comparison of two tables, for the columns that both have in one form.
+    """The two sides of a comparison of tables, for the columns that both have in one form.
 
     Args:
         version: of the other table.

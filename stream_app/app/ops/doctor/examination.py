@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from stream_app.app.config.job_tables import JobTables
 from stream_app.app.config.single_table import SingleTable
+from stream_app.app.config.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.config.whole_database import WholeDatabase
 from stream_app.app.ops.doctor import machine
@@ -69,7 +69,7 @@ class Examination:
         broker_s: seconds that the broker may take for an answer.
     """
 
-    tables: JobTables
+    tables: SingleTableOrDatabase
     quarantine: str | None
     spark: Mapping[str, str]
     clock: Clock

@@ -32,8 +32,7 @@ from stream_app.app.tables.format_setup import format_setup
 from stream_app.app.tables.table_pipeline import row_settings
 from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
 from stream_app.cdc.json_records.options import COLUMN_OPTIONS
-from stream_app.cdc.message_format import MessageFormat
-from stream_app.cdc.pipeline import StepPlace
+from stream_app.cdc.pipeline import Pipeline, StepPlace
 from stream_app.errors import UnsupportedTableError, WrongSourceError
 from stream_app.jdbc import POSTGRESQL, SERVERS, JdbcUrl, parse_jdbc_url
 from stream_app.model.schema.data_type import DataType
@@ -198,7 +197,7 @@ def loaded_table(
     return LoadedTable(table=table, relation=loaded)
 
 
-def load_format(tables: TablesOfJob, table: FileStoreTable) -> MessageFormat:
+def load_format(tables: TablesOfJob, table: FileStoreTable) -> Pipeline:
     """The format of the rows that a database writes for a table, with the job's own steps."""
     settings = row_settings(tables, table)
     kept = {option.key for option in COLUMN_OPTIONS}

@@ -11,6 +11,7 @@ snapshot into the mark, because that record does not last for ever.
 
 from __future__ import annotations
 
+import enum
 import hashlib
 import json
 import re
@@ -25,12 +26,21 @@ from stream_app.errors import CorruptFileError, UsageError
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import can_open, file_io_of
 
-REPLAYED, OVERTAKEN, DROPPED, BACKFILLED = "replayed", "overtaken", "dropped", "backfilled"
 _MARK = "mark-"
 _OLD = ".old-"
 COUNTED_MAX = 1_000_000
 Identity = tuple[str, int, int, str]
 """Topic, partition, offset and digest of a record."""
+
+
+class RecordOutcome(enum.StrEnum):
+    """The outcome of a quarantined record, as marks store it."""
+
+    REPLAYED = "replayed"
+    OVERTAKEN = "overtaken"
+    """The table has a newer change of the record's row."""
+    DROPPED = "dropped"
+    BACKFILLED = "backfilled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,14 +91,14 @@ class RecordMark:
 
     Attributes:
         name: of the mark; a replay's commit user ends with it.
-        outcomes: the outcome of each record: `REPLAYED`, `OVERTAKEN`, `DROPPED` or `BACKFILLED`.
+        outcomes: the outcome of each record.
         user: the commit user of a replay or backfill; empty: no commit belongs to it.
         snapshot: the commit's snapshot; None while the commit is not known to be in the table.
     """
 
     name: str
     records: tuple[Identity, ...]
-    outcomes: tuple[str, ...]
+    outcomes: tuple[RecordOutcome, ...]
     user: str = ""
     snapshot: int | None = None
 
@@ -236,7 +246,11 @@ class Quarantine:
             document = json.loads(self.files.read_bytes(path))
             records = tuple((str(t), int(p), int(o), str(d)) for t, p, o, d in document["records"])
             return RecordMark(
-                **{**document, "records": records, "outcomes": tuple(document["outcomes"])}
+                **{
+                    **document,
+                    "records": records,
+                    "outcomes": tuple(map(RecordOutcome, document["outcomes"])),
+                }
             )
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptFileError(

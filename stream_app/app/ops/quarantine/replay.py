@@ -25,12 +25,11 @@ import pyarrow as pa
 
 from stream_app.app.ops.quarantine.later_changes import LaterChanges, ReadRange
 from stream_app.app.ops.quarantine.quarantine_folder import (
-    OVERTAKEN,
-    REPLAYED,
     Quarantine,
     QuarantinedRecord,
     RecordChoice,
     RecordMark,
+    RecordOutcome,
     same_places,
 )
 from stream_app.app.text.listing import DRY_RUN, NOTHING, counted
@@ -54,7 +53,9 @@ from stream_app.table.versions.waiting_row_count import waiting_line
 
 _USER = "replay-"
 _ATTEMPTS = 5
-_WithText = tuple[QuarantinedRecord, str]
+_Marked = tuple[QuarantinedRecord, RecordOutcome]
+_Refused = tuple[QuarantinedRecord, str]
+"""A record that is still bad, and the reason of today."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,7 @@ class Replayed:
 
     replayed: Sequence[QuarantinedRecord]
     overtaken: Sequence[QuarantinedRecord]
-    bad: Sequence[tuple[QuarantinedRecord, str]]
+    bad: Sequence[_Refused]
     early: Sequence[QuarantinedRecord]
     old: Sequence[QuarantinedRecord]
     rows: int
@@ -152,8 +153,8 @@ class Replay:
         _check_places(ready)
         rows, marks, bad = self._rows(ready, waiting, ends)  # steps 3 and 4
         done = Replayed(
-            replayed=[record for record, outcome in marks if outcome == REPLAYED],
-            overtaken=[record for record, outcome in marks if outcome == OVERTAKEN],
+            replayed=[record for record, outcome in marks if outcome is RecordOutcome.REPLAYED],
+            overtaken=[record for record, outcome in marks if outcome is RecordOutcome.OVERTAKEN],
             bad=bad,
             early=early,
             old=[record for record in chosen if record.is_old],
@@ -189,7 +190,7 @@ class Replay:
         ready: Sequence[QuarantinedRecord],
         waiting: Sequence[QuarantinedRecord],
         ends: Mapping[KafkaPartition, int],
-    ) -> tuple[list[pa.RecordBatch], list[_WithText], list[_WithText]]:
+    ) -> tuple[list[pa.RecordBatch], list[_Marked], list[_Refused]]:
         """The rows to write, each good record's outcome, and the reasons of the bad ones."""
         kept: dict[KafkaPartition, list[int]] = defaultdict(list)
         for record in waiting:
@@ -201,8 +202,8 @@ class Replay:
         for record in ready:
             by_partition[_where(record)].append(record)
         rows: list[pa.RecordBatch] = []
-        marks: list[_WithText] = []
-        bad: list[_WithText] = []
+        marks: list[_Marked] = []
+        bad: list[_Refused] = []
         for where, records in by_partition.items():
             decoded = self.decode.decode(messages_of(records))
             self._check_tables(decoded.tables)
@@ -228,7 +229,8 @@ class Replay:
                 if record.offset in reasons:
                     bad.append((record, reasons[record.offset]))
                 else:
-                    marks.append((record, OVERTAKEN if at in gone else REPLAYED))
+                    done = RecordOutcome.OVERTAKEN if at in gone else RecordOutcome.REPLAYED
+                    marks.append((record, done))
         return [part for part in rows if part.num_rows], marks, bad
 
     def _check_one_job(self, epochs: Mapping[str, JobEpoch]) -> None:

@@ -22,7 +22,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import Bools, Int64s, bools_of
+from stream_app.arrow_buffers import Bools, Int32s, Int64s, bools_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import DecodedBatch, present_values
 from stream_app.cdc.column_drift import Column, Drift, DriftKind, Sighting, drift_of
@@ -45,7 +45,7 @@ from stream_app.cdc.debezium.record_reader import TABLE_FIELDS
 from stream_app.cdc.debezium.records import decode_records
 from stream_app.cdc.json_records.changed_columns import ops_of
 from stream_app.cdc.json_records.decoder_choice import compiled_forms
-from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords, Index
+from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords
 from stream_app.cdc.message_format import Format, FormatSetup, SourceReader, SourceSurvey
 from stream_app.cdc.rows.images import StackedImages
 from stream_app.cdc.rows.row_assembly import lacks_image
@@ -168,7 +168,7 @@ class DebeziumAvro(DebeziumJson):
         )
 
     def _decode_slice(
-        self, values: pa.Array, index: Index, plan: _SchemaPlan, outcome: BatchOutcome
+        self, values: pa.Array, index: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
     ) -> None:
         """Step 2: read whole messages of one schema in columns."""
         if not plan.is_envelope or self._settings.policy.refusal(plan.drift) is not None:
@@ -187,7 +187,7 @@ class DebeziumAvro(DebeziumJson):
             self._one_by_one(values.filter(pa.array(left)), index[left], plan, outcome)
 
     def _decode_images(
-        self, read: AvroRead, index: Index, plan: _SchemaPlan, outcome: BatchOutcome
+        self, read: AvroRead, index: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
     ) -> Bools:
         """Decode the messages that were read; returns the mask of those that are left."""
         _, rows, questions = decode_images(
@@ -256,7 +256,7 @@ class DebeziumAvro(DebeziumJson):
         return self._settings.policy.reported(sightings)
 
     def _one_by_one(
-        self, values: pa.Array, index: Index, plan: _SchemaPlan, outcome: BatchOutcome
+        self, values: pa.Array, index: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
     ) -> None:
         """Step 3: read each message as the JSON that Kafka Connect would have written."""
         texts: list[bytes] = []

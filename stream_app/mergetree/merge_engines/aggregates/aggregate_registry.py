@@ -29,14 +29,18 @@ from stream_app.mergetree.merge_engines.aggregates.collected import (
     updated_rows,
 )
 from stream_app.mergetree.merge_engines.aggregates.limited_elements import merged_maps_by_time
-from stream_app.mergetree.merge_engines.aggregates.steps import ANY_COLUMN, Folded, Steps
+from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
+    ANY_COLUMN,
+    Folded,
+    SegmentChanges,
+)
 from stream_app.mergetree.merge_engines.aggregates.sums import product_of_values, sum_values
 from stream_app.mergetree.merge_engines.aggregates.texts import joined_texts
 from stream_app.mergetree.merge_engines.aggregates.unions import union_of
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
-Aggregate = Callable[[pa.Array, Steps, ColumnAggregate], Folded]
-"""The column of the window's batch, the steps of all segments, the column's options → one value a
+Aggregate = Callable[[pa.Array, SegmentChanges, ColumnAggregate], Folded]
+"""The column of the window's batch, the changes of all segments, the column's options → one value a
 segment."""
 
 AGGREGATES: Mapping[str, Aggregate] = {
@@ -66,16 +70,16 @@ AGGREGATES: Mapping[str, Aggregate] = {
 """The value of ``fields.<column>.aggregate-function`` → the function."""
 
 
-def folded_column(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
+def folded_column(column: pa.Array, changes: SegmentChanges, how: ColumnAggregate) -> Folded:
     """Fold a column into one value for each segment.
 
     Raises:
         MergeError: the function cannot undo a row of kind -U or -D, or read a value.
     """
     if how.ignores_retract:
-        steps = steps.without_take_back()
+        changes = changes.without_take_back()
     try:
-        return AGGREGATES[how.function](column, steps, how)
+        return AGGREGATES[how.function](column, changes, how)
     except MergeError as error:
         what = f"column {how.column!r}: {error.what}" if how.column else error.what
         fix = error.fix.replace(ANY_COLUMN, how.column or ANY_COLUMN)

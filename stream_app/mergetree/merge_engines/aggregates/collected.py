@@ -25,22 +25,26 @@ from stream_app.mergetree.merge_engines.aggregates.elements import (
     standing_elements,
 )
 from stream_app.mergetree.merge_engines.aggregates.limited_elements import limited_update
-from stream_app.mergetree.merge_engines.aggregates.steps import Folded, StepOp, Steps
+from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
+    ChangeOp,
+    Folded,
+    SegmentChanges,
+)
 from stream_app.mergetree.value_codes import row_codes, value_codes
 from stream_app.model.schema.merge_rules import NO_LIMIT, ColumnAggregate
 
 
-def collected_elements(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
-    """Collect all elements in the order of steps; with ``distinct`` each once.
+def collected_elements(column: pa.Array, changes: SegmentChanges, how: ColumnAggregate) -> Folded:
+    """Collect all elements in the order of changes; with ``distinct`` each once.
 
     Undoing an array takes one equal element away for each of its own, the oldest first.
     """
     if not how.distinct:
-        return folded_elements(column, steps, _all)
+        return folded_elements(column, changes, _all)
     # Each row of a merge, even one with null, makes the elements distinct.
-    calls = steps.any(steps.is_any(StepOp.ADD, StepOp.ADD_OLDER) & steps.since_begun())
-    is_merged = calls & (steps.merges_alone | (steps.lengths > 1))
-    return folded_elements(column, steps, _distinct, is_merged)
+    calls = changes.any(changes.is_any(ChangeOp.ADD, ChangeOp.ADD_OLDER) & changes.since_begun())
+    is_merged = calls & (changes.merges_alone | (changes.lengths > 1))
+    return folded_elements(column, changes, _distinct, is_merged)
 
 
 def _all(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
@@ -62,7 +66,7 @@ def _pairs(nested: NestedColumn, elements: Elements) -> Indices:
 
 
 def _left_over(of_pair: Indices, undoes: Mask) -> Indices:
-    """The places of elements that no later step takes back, ascending.
+    """The places of elements that no later change takes back, ascending.
 
     Equal elements of one segment, of which the second is taken back::
 
@@ -88,7 +92,7 @@ def _left_over(of_pair: Indices, undoes: Mask) -> Indices:
     return np.sort(order[np.flatnonzero(kept)])
 
 
-def merged_maps(column: pa.Array, steps: Steps, _: ColumnAggregate) -> Folded:
+def merged_maps(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Folded:
     """Merge maps: the newest value of each key; undoing a map removes its keys, whatever the
     values.
     """
@@ -99,16 +103,16 @@ def merged_maps(column: pa.Array, steps: Steps, _: ColumnAggregate) -> Folded:
             nested, _newest(elements, pair_numbers(elements.segments, codes)), count
         )
 
-    return folded_elements(column, steps, choose)
+    return folded_elements(column, changes, choose)
 
 
-def updated_rows(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
+def updated_rows(column: pa.Array, changes: SegmentChanges, how: ColumnAggregate) -> Folded:
     """Collect the rows that are not null; with ``nested-key`` the newest of each key.
 
     Undoing an array takes away the rows of its keys, or without a key the equal ones.
     """
     if how.count_limit != NO_LIMIT:
-        return limited_update(column, steps, how)
+        return limited_update(column, changes, how)
 
     def choose(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
         elements, rows = _without_nulls(nested, elements)
@@ -123,12 +127,14 @@ def updated_rows(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded
             kept = elements.in_order()
         return nested_elements(nested, kept, count)
 
-    return folded_elements(column, steps, choose)
+    return folded_elements(column, changes, choose)
 
 
-def partially_updated_rows(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
+def partially_updated_rows(
+    column: pa.Array, changes: SegmentChanges, how: ColumnAggregate
+) -> Folded:
     """Merge rows by ``nested-key``: each field gets its newest value that is not null."""
-    steps.refuse_take_back("nested_partial_update")
+    changes.refuse_take_back("nested_partial_update")
 
     def choose(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
         elements, _ = _without_nulls(nested, elements)
@@ -141,7 +147,7 @@ def partially_updated_rows(column: pa.Array, steps: Steps, how: ColumnAggregate)
         made = pa.StructArray.from_arrays(fields, fields=list(rows.type))
         return nested.with_children((made,), elements.segments[firsts], count)
 
-    return folded_elements(column, steps, choose)
+    return folded_elements(column, changes, choose)
 
 
 def key_codes(rows: pa.Array, nested_key: Sequence[str]) -> Indices:

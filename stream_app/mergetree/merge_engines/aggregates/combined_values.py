@@ -11,36 +11,44 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.mergetree.key_value_batch import Indices, Mask
-from stream_app.mergetree.merge_engines.aggregates.steps import Folded, StepOp, Steps
+from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
+    ChangeOp,
+    Folded,
+    SegmentChanges,
+)
 
 Combine = Callable[[pa.Array, Indices], pa.Array]
 """Values [m] of k groups, in order; where each begins and the last one ends, int64 [k + 1] → one
 value a group. A group has two values at least."""
 
 
-def counted_steps(column: pa.Array, steps: Steps) -> Mask:
-    """The mask of steps with a value that still counts: bool [steps]."""
-    if steps.ops is None:
-        return steps.valid(column)
-    return steps.valid(column) & steps.since_begun() & ~steps.is_any(StepOp.SKIP, StepOp.CLEAR)
+def counted_changes(column: pa.Array, changes: SegmentChanges) -> Mask:
+    """The mask of changes with a value that still counts: bool [changes]."""
+    if changes.ops is None:
+        return changes.valid(column)
+    return (
+        changes.valid(column)
+        & changes.since_begun()
+        & ~changes.is_any(ChangeOp.SKIP, ChangeOp.CLEAR)
+    )
 
 
-def combined(column: pa.Array, steps: Steps, counts: Mask, combine: Combine) -> Folded:
+def combined(column: pa.Array, changes: SegmentChanges, counts: Mask, combine: Combine) -> Folded:
     """Combine each segment into one value: a single value stays as it is, and no value gives null.
 
     Args:
-        counts: bool [steps], whose values are combined.
+        counts: bool [changes], whose values are combined.
     """
-    places, sizes = steps.in_order(counts), steps.sums(counts.astype(np.int64))
+    places, sizes = changes.in_order(counts), changes.sums(counts.astype(np.int64))
     ends = np.cumsum(sizes)
     rows = np.full(len(sizes), -1, dtype=np.int64)
     some = np.flatnonzero(sizes)
-    rows[some] = steps.rows[places[ends[some] - 1]]
+    rows[some] = changes.rows[places[ends[some] - 1]]
     several = np.flatnonzero(sizes > 1)
     if not len(several):
         return rows
     taken = places[np.flatnonzero(np.repeat(sizes > 1, sizes))]
-    values = column.take(pa.array(steps.rows[taken]))
+    values = column.take(pa.array(changes.rows[taken]))
     results = combine(values, np.cumsum(np.concatenate(([0], sizes[several]))))
     rows[several] = len(column) + np.arange(len(several))
     return pa.concat_arrays([column, results]).take(pa.array(rows, mask=rows < 0))

@@ -15,8 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.mergetree.key_value_batch import Indices, Mask
-from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_steps
-from stream_app.mergetree.merge_engines.aggregates.steps import Folded, StepOp, Steps
+from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_changes
+from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
+    ChangeOp,
+    Folded,
+    SegmentChanges,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +71,19 @@ class NestedColumn:
 
 @dataclass(frozen=True, slots=True)
 class Elements:
-    """The elements of the steps of k segments, one segment after the other.
+    """The elements of the changes of k segments, one segment after the other.
 
     Attributes:
         at: int64 [m], their places in the children of the column.
         segments: int64 [m], from 0 up, ascending.
-        steps: int64 [m], when each came: a step's elements are together.
+        changes: int64 [m], when each came: a change's elements are together.
         undoes: bool [m], which are taken back.
-        rank: int64 [m], the order of values, in which a late step is before the others.
+        rank: int64 [m], the order of values, in which a late change is before the others.
     """
 
     at: Indices
     segments: Indices
-    steps: Indices
+    changes: Indices
     undoes: Mask
     rank: Indices
 
@@ -88,7 +92,7 @@ class Elements:
         return Elements(
             self.at[chosen],
             self.segments[chosen],
-            self.steps[chosen],
+            self.changes[chosen],
             self.undoes[chosen],
             self.rank[chosen],
         )
@@ -103,34 +107,34 @@ Choose = Callable[[NestedColumn, Elements, int], pa.Array]
 
 
 def folded_elements(
-    column: pa.Array, steps: Steps, choose: Choose, even_alone: Mask | None = None
+    column: pa.Array, changes: SegmentChanges, choose: Choose, even_alone: Mask | None = None
 ) -> Folded:
     """Fold each segment into one value: a single value stays as it is, and no value gives null.
 
     Args:
         even_alone: bool [segments], where also a value that is alone is made of its elements.
     """
-    counts = counted_steps(column, steps)
-    undoes = counts & steps.is_any(StepOp.TAKE_BACK)
+    counts = counted_changes(column, changes)
+    undoes = counts & changes.is_any(ChangeOp.TAKE_BACK)
     adds = counts & ~undoes
-    first, last = steps.first(adds), steps.last(adds)
+    first, last = changes.first(adds), changes.last(adds)
     # There is nothing to undo before the first value.
-    undoes &= steps.places > np.repeat(first, steps.lengths)
+    undoes &= changes.places > np.repeat(first, changes.lengths)
     counts = adds | undoes
-    sizes = steps.sums(counts.astype(np.int64))
-    rows = steps.row_at(last)
+    sizes = changes.sums(counts.astype(np.int64))
+    rows = changes.row_at(last)
     is_made = sizes > 1
     if even_alone is not None:
         is_made |= even_alone & (last >= 0)
     several = np.flatnonzero(is_made)
     if not len(several):
         return rows
-    taken = np.flatnonzero(counts & np.repeat(is_made, steps.lengths))
+    taken = np.flatnonzero(counts & np.repeat(is_made, changes.lengths))
     nested = NestedColumn.of_column(column)
-    at, owners = nested.elements(steps.rows[taken])
+    at, owners = nested.elements(changes.rows[taken])
     number = np.cumsum(is_made) - 1
-    segments = np.repeat(number, steps.lengths)[taken]
-    late = steps.is_any(StepOp.ADD_OLDER)[taken]
+    segments = np.repeat(number, changes.lengths)[taken]
+    late = changes.is_any(ChangeOp.ADD_OLDER)[taken]
     rank = np.where(late, -taken - 1, taken)
     elements = Elements(at, segments[owners], taken[owners], undoes[taken][owners], rank[owners])
     folded = choose(nested, elements, len(several))
@@ -157,8 +161,8 @@ def standing_elements(elements: Elements, of_pair: Indices) -> Mask:
     if not elements.undoes.any():
         return np.ones(len(of_pair), np.bool_)
     undone = np.full(int(of_pair.max(initial=-1)) + 1, -1, dtype=np.int64)
-    np.maximum.at(undone, of_pair[elements.undoes], elements.steps[elements.undoes])
-    mask: Mask = ~elements.undoes & (elements.steps > undone[of_pair])
+    np.maximum.at(undone, of_pair[elements.undoes], elements.changes[elements.undoes])
+    mask: Mask = ~elements.undoes & (elements.changes > undone[of_pair])
     return mask
 
 

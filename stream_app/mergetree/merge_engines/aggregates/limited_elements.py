@@ -1,7 +1,7 @@
 """Computes functions whose elements depend on the previous state, step by step.
 
-``nested_update`` with ``count-limit``, and ``merge_map_with_keytime``. A round takes one step of
-each segment, for all segments at once (`Steps.rounds`).
+``nested_update`` with ``count-limit``, and ``merge_map_with_keytime``. A round takes one change of
+each segment, for all segments at once (`SegmentChanges.rounds`).
 
 Source: Paimon `mergetree/compact/aggregate/FieldNestedUpdateAgg.java`,
 `FieldMergeMapWithKeyTimeAgg.java`.
@@ -17,13 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.mergetree.key_value_batch import Indices, Mask
-from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_steps
+from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_changes
 from stream_app.mergetree.merge_engines.aggregates.elements import (
     NestedColumn,
     first_of_each,
     pair_numbers,
 )
-from stream_app.mergetree.merge_engines.aggregates.steps import Folded, StepOp, Steps
+from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
+    ChangeOp,
+    Folded,
+    SegmentChanges,
+)
 from stream_app.mergetree.value_codes import row_codes, value_codes
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
@@ -52,7 +56,7 @@ class HeldElements:
         return HeldElements(self.at[chosen], self.segments[chosen])
 
     def merged_with(self, other: HeldElements) -> HeldElements:
-        """Both together; in a shared segment, these elements come first."""
+        """The elements of both; in a shared segment, those of `self` come first."""
         return HeldElements.joined((self, other))
 
     def sizes(self, count: int) -> Indices:
@@ -66,20 +70,20 @@ class HeldElements:
         return np.arange(len(self.segments), dtype=np.int64) - np.repeat(starts, sizes)
 
 
-Combine = Callable[[HeldElements, HeldElements], HeldElements]
+CombineElements = Callable[[HeldElements, HeldElements], HeldElements]
 """Combines present and new elements of segments that have both."""
 
 
-def limited_update(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
+def limited_update(column: pa.Array, changes: SegmentChanges, how: ColumnAggregate) -> Folded:
     """Compute ``nested_update`` with ``count-limit``, which drops rows beyond the limit."""
-    nested, steps = _values_of(column, steps)
+    nested, changes = _values_of(column, changes)
     (rows,) = nested.children
     valid = rows.is_valid().to_numpy(zero_copy_only=False)
     keys = [rows.field(name) for name in how.nested_key] or [rows]
     codes = row_codes([value_codes(key) for key in keys], len(rows))
 
     def add(there: HeldElements, new: HeldElements) -> HeldElements:
-        count = len(steps.starts)
+        count = len(changes.starts)
         sizes = there.sizes(count)
         is_full = sizes >= how.count_limit
         new = new.where(valid[new.at] & ~is_full[new.segments])
@@ -110,13 +114,13 @@ def limited_update(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Fold
         last[of_pair] = np.arange(len(of_pair))
         return there.where(last[of_pair[firsts]])
 
-    return _in_rounds(nested, steps, add, take_back)
+    return _in_rounds(nested, changes, add, take_back)
 
 
-def merged_maps_by_time(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
+def merged_maps_by_time(column: pa.Array, changes: SegmentChanges, how: ColumnAggregate) -> Folded:
     """Compute ``merge_map_with_keytime``: a newer value replaces a key's, and null removes it."""
-    steps.refuse_take_back("merge_map_with_keytime")
-    nested, steps = _values_of(column, steps)
+    changes.refuse_take_back("merge_map_with_keytime")
+    nested, changes = _values_of(column, changes)
     keys, rows = nested.children
     codes = value_codes(keys)
     has_row = rows.is_valid().to_numpy(zero_copy_only=False)
@@ -146,31 +150,33 @@ def merged_maps_by_time(column: pa.Array, steps: Steps, how: ColumnAggregate) ->
             .merged_with(new.where(wins & (old < 0)))
         )
 
-    return _in_rounds(nested, steps, add, lambda there, _: there)
+    return _in_rounds(nested, changes, add, lambda there, _: there)
 
 
-def _values_of(column: pa.Array, steps: Steps) -> tuple[NestedColumn, Steps]:
-    """The values of the steps, one a step: the column may be a small part of a large one."""
-    values = column.take(pa.array(steps.rows))
-    return NestedColumn.of_column(values), replace(steps, rows=steps.places)
+def _values_of(column: pa.Array, changes: SegmentChanges) -> tuple[NestedColumn, SegmentChanges]:
+    """The values of the changes, one a change: the column may be a small part of a large one."""
+    values = column.take(pa.array(changes.rows))
+    return NestedColumn.of_column(values), replace(changes, rows=changes.places)
 
 
-def _in_rounds(nested: NestedColumn, steps: Steps, add: Combine, take_back: Combine) -> Folded:
-    counts, count = counted_steps(nested.column, steps), len(steps.starts)
-    ops = np.zeros(len(steps.rows), np.int8) if steps.ops is None else steps.ops
+def _in_rounds(
+    nested: NestedColumn, changes: SegmentChanges, add: CombineElements, take_back: CombineElements
+) -> Folded:
+    counts, count = counted_changes(nested.column, changes), len(changes.starts)
+    ops = np.zeros(len(changes.rows), np.int8) if changes.ops is None else changes.ops
     held = HeldElements(np.empty(0, np.int64), np.empty(0, np.int64))
     finished = []
     has = np.zeros(count, np.bool_)
-    for number, (segments, places) in enumerate(steps.rounds(counts)):
-        is_over = (steps.lengths <= number)[held.segments]
+    for number, (segments, places) in enumerate(changes.rounds(counts)):
+        is_over = (changes.lengths <= number)[held.segments]
         finished.append(held.where(is_over))
         held = held.where(~is_over)
-        at, owners = nested.elements(steps.rows[places])
+        at, owners = nested.elements(changes.rows[places])
         given = HeldElements(at, segments[owners])
-        op = np.full(count, StepOp.SKIP, np.int8)
+        op = np.full(count, ChangeOp.SKIP, np.int8)
         op[segments] = ops[places]
-        undoes, older = op == StepOp.TAKE_BACK, op == StepOp.ADD_OLDER
-        takes = (op != StepOp.SKIP) & ~undoes
+        undoes, older = op == ChangeOp.TAKE_BACK, op == ChangeOp.ADD_OLDER
+        takes = (op != ChangeOp.SKIP) & ~undoes
         begins, adds = takes & ~has, takes & has & ~older
         older &= has
         undoes &= has

@@ -20,14 +20,14 @@ import pyarrow as pa
 from stream_app.errors import MergeError
 from stream_app.mergetree.key_value_batch import Indices, Mask
 from stream_app.mergetree.merge_engines.aggregates.chosen_values import nearest_valid
-from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_steps
+from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_changes
 from stream_app.mergetree.merge_engines.aggregates.ordered_values import (
     filled,
     numbers,
     stored_numbers,
     valid_rows,
 )
-from stream_app.mergetree.merge_engines.aggregates.steps import StepOp, Steps
+from stream_app.mergetree.merge_engines.aggregates.segment_changes import ChangeOp, SegmentChanges
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
 STORED_AS_INT32 = 9
@@ -118,49 +118,49 @@ _NOTHING = -0.0
 _Values = npt.NDArray[Any]
 
 
-def sum_values(column: pa.Array, steps: Steps, _: ColumnAggregate) -> pa.Array:
+def sum_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> pa.Array:
     """The sum of the values that are not null; undoing a value subtracts it."""
-    if steps.ops is None and not pa.types.is_decimal(column.type):
-        return _plain_sum(column, steps)
-    counts, minus = counted_steps(column, steps), steps.is_any(StepOp.TAKE_BACK)
+    if changes.ops is None and not pa.types.is_decimal(column.type):
+        return _plain_sum(column, changes)
+    counts, minus = counted_changes(column, changes), changes.is_any(ChangeOp.TAKE_BACK)
     if pa.types.is_decimal(column.type):
-        return _decimal_sum(column, steps, counts, minus)
-    values = _numbers(column)[steps.rows]
+        return _decimal_sum(column, changes, counts, minus)
+    values = _numbers(column)[changes.rows]
     signed = np.where(counts, np.where(minus, -values, values), np.array(_NOTHING, values.dtype))
     is_real = pa.types.is_floating(column.type)
-    total = _sum_in_order(signed, steps) if is_real else steps.sums(signed)
-    return _array(total, steps.any(counts), column.type)
+    total = _sum_in_order(signed, changes) if is_real else changes.sums(signed)
+    return _array(total, changes.any(counts), column.type)
 
 
-def _plain_sum(column: pa.Array, steps: Steps) -> pa.Array:
+def _plain_sum(column: pa.Array, changes: SegmentChanges) -> pa.Array:
     values, has = stored_numbers(column), None
     if column.null_count:
         valid = valid_rows(column)
         values = filled(values, valid, _NOTHING)
-        has = valid[nearest_valid(column, steps, steps.newest, -1)]
+        has = valid[nearest_valid(column, changes, changes.newest, -1)]
     with np.errstate(all="ignore"):
-        return _array(steps.reduced(values, np.add), has, column.type)
+        return _array(changes.reduced(values, np.add), has, column.type)
 
 
-def product_of_values(column: pa.Array, steps: Steps, _: ColumnAggregate) -> pa.Array:
+def product_of_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> pa.Array:
     """The product of the values that are not null; undoing a value divides by it.
 
     Raises:
         MergeError: a division by zero, or a decimal quotient without an end.
     """
-    counts, minus = counted_steps(column, steps), steps.is_any(StepOp.TAKE_BACK)
+    counts, minus = counted_changes(column, changes), changes.is_any(ChangeOp.TAKE_BACK)
     if pa.types.is_decimal(column.type):
-        return _decimal_product(column, steps, counts, minus)
-    values = _numbers(column)[steps.rows]
+        return _decimal_product(column, changes, counts, minus)
+    values = _numbers(column)[changes.rows]
     is_whole = not pa.types.is_floating(column.type)
     if is_whole and not minus.any():
         ones = np.where(counts, values, 1)
-        product = np.multiply.reduceat(ones, steps.starts)
-        return _array(product, steps.any(counts), column.type)
-    result = np.zeros(len(steps.starts), values.dtype)
-    has = np.zeros(len(steps.starts), np.bool_)
+        product = np.multiply.reduceat(ones, changes.starts)
+        return _array(product, changes.any(counts), column.type)
+    result = np.zeros(len(changes.starts), values.dtype)
+    has = np.zeros(len(changes.starts), np.bool_)
     with np.errstate(all="ignore"):
-        for segments, places in steps.rounds(counts):
+        for segments, places in changes.rounds(counts):
             given, before, divides = values[places], result[segments], minus[places]
             if is_whole:
                 quotient = _whole_quotient(before, given, divides & has[segments])
@@ -189,11 +189,11 @@ def _wrapped(values: _Values, kind: pa.DataType) -> _Values:
     return values.astype(kind.to_pandas_dtype()).astype(np.int64)
 
 
-def _sum_in_order(values: _Values, steps: Steps) -> _Values:
+def _sum_in_order(values: _Values, changes: SegmentChanges) -> _Values:
     """Add floating-point values in Java's order, on which rounding depends."""
-    result = values[steps.starts]
+    result = values[changes.starts]
     with np.errstate(all="ignore"):
-        for number, (segments, places) in enumerate(steps.rounds(None)):
+        for number, (segments, places) in enumerate(changes.rounds(None)):
             if number:
                 result[segments] += values[places]
     return result
@@ -212,20 +212,20 @@ def _whole_quotient(dividend: _Values, divisor: _Values, divides: Mask) -> _Valu
     return np.where(cut, quotient + 1, quotient)
 
 
-def _decimal_sum(column: pa.Array, steps: Steps, counts: Mask, minus: Mask) -> pa.Array:
+def _decimal_sum(column: pa.Array, changes: SegmentChanges, counts: Mask, minus: Mask) -> pa.Array:
     kind = column.type
     if kind.precision <= COMPACT_PRECISION:
-        values = np.where(counts, compact_integers(column)[steps.rows], 0)
+        values = np.where(counts, compact_integers(column)[changes.rows], 0)
         # A sum of 18 digits that nobody checks; below this bound no partial sum leaves 64 bits.
         if np.abs(values.astype(np.float64)).sum() < 9e18:
-            total = steps.sums(np.where(minus, -values, values))
+            total = changes.sums(np.where(minus, -values, values))
             if kind.precision <= STORED_AS_INT32:
                 total = total.astype(np.int32).astype(np.int64)  # as Paimon's writer cuts it
-            return from_compact_integers(total, steps.any(counts), kind)
-    whole = integers(column)[steps.rows]
-    result = np.zeros(len(steps.starts), object)
-    has = np.zeros(len(steps.starts), np.bool_)
-    for segments, places in steps.rounds(counts):
+            return from_compact_integers(total, changes.any(counts), kind)
+    whole = integers(column)[changes.rows]
+    result = np.zeros(len(changes.starts), object)
+    has = np.zeros(len(changes.starts), np.bool_)
+    for segments, places in changes.rounds(counts):
         signed = np.where(minus[places], -whole[places], whole[places])
         added = np.where(has[segments], result[segments] + signed, signed)
         result[segments] = added
@@ -233,12 +233,14 @@ def _decimal_sum(column: pa.Array, steps: Steps, counts: Mask, minus: Mask) -> p
     return from_integers(result, has, kind)
 
 
-def _decimal_product(column: pa.Array, steps: Steps, counts: Mask, minus: Mask) -> pa.Array:
+def _decimal_product(
+    column: pa.Array, changes: SegmentChanges, counts: Mask, minus: Mask
+) -> pa.Array:
     kind = column.type
-    whole = integers(column)[steps.rows]
-    result = np.zeros(len(steps.starts), object)
-    has = np.zeros(len(steps.starts), np.bool_)
-    for segments, places in steps.rounds(counts):
+    whole = integers(column)[changes.rows]
+    result = np.zeros(len(changes.starts), object)
+    has = np.zeros(len(changes.starts), np.bool_)
+    for segments, places in changes.rounds(counts):
         given, before, had = whole[places], result[segments], has[segments]
         divides = minus[places]
         ones = np.where(divides & had, given, 1)

@@ -11,30 +11,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.mergetree.key_value_batch import Indices, Mask
-from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_steps
+from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_changes
 from stream_app.mergetree.merge_engines.aggregates.ordered_values import text_lengths, valid_rows
-from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Steps
+from stream_app.mergetree.merge_engines.aggregates.segment_changes import Folded, SegmentChanges
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
 
-def joined_texts(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
+def joined_texts(column: pa.Array, changes: SegmentChanges, how: ColumnAggregate) -> Folded:
     """The texts that are not empty, in order; a late text comes before the others."""
-    steps.refuse_take_back("listagg")
+    changes.refuse_take_back("listagg")
 
-    valid = full = counted_steps(column, steps)
+    valid = full = counted_changes(column, changes)
     is_empty = valid_rows(column) & (text_lengths(column) == 0)
     if has_empty := bool(is_empty.any()):
-        full = valid & ~is_empty[steps.rows]
-    bounds = np.concatenate(([0], np.cumsum(full)[steps.ends]))
-    rows = steps.rows[steps.in_order(full)]
+        full = valid & ~is_empty[changes.rows]
+    bounds = np.concatenate(([0], np.cumsum(full)[changes.ends]))
+    rows = changes.rows[changes.in_order(full)]
     if how.distinct:
         texts = column.take(pa.array(rows))
-        segments = np.repeat(np.arange(len(steps.starts)), np.diff(bounds))
+        segments = np.repeat(np.arange(len(changes.starts)), np.diff(bounds))
         column, segments = _distinct(texts, segments, how.delimiter)
         rows = np.arange(len(column))
-        bounds = np.searchsorted(segments, np.arange(len(steps.starts) + 1))
+        bounds = np.searchsorted(segments, np.arange(len(changes.starts) + 1))
     # Empty texts alone give an empty result, and no texts give null.
-    return _joined(column, rows, bounds, how.delimiter, steps.any(valid) if has_empty else None)
+    return _joined(column, rows, bounds, how.delimiter, changes.any(valid) if has_empty else None)
 
 
 def _joined(

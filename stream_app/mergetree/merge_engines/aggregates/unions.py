@@ -20,13 +20,13 @@ from pyroaring import BitMap
 
 from stream_app.errors import MergeError
 from stream_app.mergetree.key_value_batch import Indices
-from stream_app.mergetree.merge_engines.aggregates.combined_values import combined, counted_steps
+from stream_app.mergetree.merge_engines.aggregates.combined_values import combined, counted_changes
 from stream_app.mergetree.merge_engines.aggregates.roaring64 import (
     read_bitmaps,
     united_bitmaps,
     written_bitmaps,
 )
-from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Steps
+from stream_app.mergetree.merge_engines.aggregates.segment_changes import Folded, SegmentChanges
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
 Union = Callable[[Sequence[bytes]], bytes]
@@ -42,7 +42,7 @@ _HLL_HEAD, _HLL_EXCEPTIONS = 40, 36
 _HLL_MODE, _HLL_4_BITS, _IS_EXCEPTION = 0b1111, 0b0010, 15
 
 
-def union_of(function: str) -> Callable[[pa.Array, Steps, ColumnAggregate], Folded]:
+def union_of(function: str) -> Callable[[pa.Array, SegmentChanges, ColumnAggregate], Folded]:
     """Make a function that unites the values that are not null."""
     union = UNIONS[function]
 
@@ -53,9 +53,9 @@ def union_of(function: str) -> Callable[[pa.Array, Steps, ColumnAggregate], Fold
         except _UNREADABLE as error:
             raise _unreadable(function, error) from error
 
-    def fold(column: pa.Array, steps: Steps, _: ColumnAggregate) -> Folded:
-        steps.refuse_take_back(function)
-        return combined(column, steps, counted_steps(column, steps), unite)
+    def fold(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Folded:
+        changes.refuse_take_back(function)
+        return combined(column, changes, counted_changes(column, changes), unite)
 
     return fold
 

@@ -23,7 +23,7 @@ from stream_app.app.observe.metrics.collectors import TablesCollector, compactio
 from stream_app.app.observe.metrics.endpoint import serving
 from stream_app.app.observe.metrics.job_metrics import TABLE_LABELS_MAX, JobMetrics
 from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch
-from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, RecordMark
+from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, RecordMark, RecordOutcome
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.errors import UsageError
@@ -262,7 +262,9 @@ def test_records_that_wait_in_quarantine(tmp_path: Path) -> None:
     orders = quarantine.of_table("orders")
     first, second, _ = orders.records()
     identities = (first.identity, second.identity)
-    orders.write_mark(RecordMark(name="m", records=identities, outcomes=("dropped", "dropped")))
+    orders.write_mark(
+        RecordMark(name="m", records=identities, outcomes=(RecordOutcome.DROPPED,) * 2)
+    )
     assert waiting() == {"db": 1, "db.orders": 1}
 
 

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_app.app.ops.quarantine.quarantine_folder import (
-    REPLAYED,
     RecordChoice,
     RecordMark,
+    RecordOutcome,
     open_quarantine,
 )
 from stream_app.app.ops.quarantine.replay import Replay, Replayed
@@ -195,7 +195,11 @@ def test_a_crash_before_the_commit_leaves_the_records_waiting(tmp_path: Path) ->
     bench.take({0})
     (record,) = bench.quarantine.waiting(())
     left = RecordMark(
-        name="1", user="replay-1", records=(record.identity,), outcomes=(REPLAYED,), snapshot=None
+        name="1",
+        user="replay-1",
+        records=(record.identity,),
+        outcomes=(RecordOutcome.REPLAYED,),
+        snapshot=None,
     )
     bench.quarantine.write_mark(left)
     assert len(bench.replay().replayed) == 1

@@ -19,7 +19,7 @@ from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import (
     folded_column,
 )
 from stream_app.mergetree.merge_engines.aggregates.roaring64 import read_bitmaps, written_bitmaps
-from stream_app.mergetree.merge_engines.aggregates.steps import StepOp, Steps
+from stream_app.mergetree.merge_engines.aggregates.segment_changes import ChangeOp, SegmentChanges
 from stream_app.mergetree.merge_engines.aggregates.unions import (
     union_of_bitmaps,
     union_of_hll_sketches,
@@ -45,21 +45,21 @@ class Fold:
     keeps_order: bool = False
     taken: bool = False
 
-    def run(self, steps: Sequence[tuple[StepOp, Value]]) -> Value:
+    def run(self, changes: Sequence[tuple[ChangeOp, Value]]) -> Value:
         so_far, self.taken = None, False
-        for op, value in steps:
+        for op, value in changes:
             match op:
-                case StepOp.ADD:
+                case ChangeOp.ADD:
                     so_far = self.added(so_far, value)
-                case StepOp.ADD_OLDER:
+                case ChangeOp.ADD_OLDER:
                     late = (so_far, value) if self.keeps_order else (value, so_far)
                     so_far = self.added(*late)
-                case StepOp.TAKE_BACK:
+                case ChangeOp.TAKE_BACK:
                     assert self.take_back is not None
                     so_far = self.take_back(so_far, value)
-                case StepOp.SET:
+                case ChangeOp.SET:
                     so_far = value
-                case StepOp.CLEAR:
+                case ChangeOp.CLEAR:
                     so_far = None
         return so_far
 
@@ -180,24 +180,26 @@ def test_a_function_folds_as_step_by_step(
     rng = random.Random(f"{seed} {name}")
     kind, fold = FOLDS[name]
     allowed = [
-        StepOp.ADD,
-        StepOp.ADD,
-        StepOp.ADD_OLDER,
-        StepOp.SET,
-        StepOp.SKIP,
+        ChangeOp.ADD,
+        ChangeOp.ADD,
+        ChangeOp.ADD_OLDER,
+        ChangeOp.SET,
+        ChangeOp.SKIP,
     ]
     if AGGREGATE_FUNCTIONS[name].takes_back and fold.take_back is not None:
-        allowed += [StepOp.TAKE_BACK, StepOp.CLEAR]
+        allowed += [ChangeOp.TAKE_BACK, ChangeOp.CLEAR]
     for _ in range(40):
         lengths = [rng.randrange(1, longest + 1) for _ in range(rng.randrange(1, 8))]
         count = sum(lengths)
         values = [value_of(kind, rng) for _ in range(count)]
-        ops = [StepOp.ADD if only_adds else rng.choice(allowed) for _ in range(count)]
+        ops = [ChangeOp.ADD if only_adds else rng.choice(allowed) for _ in range(count)]
         rows = rng.sample(range(count), count)
         starts = np.cumsum([0, *lengths[:-1]])
-        steps = Steps(np.array(rows), starts, None if only_adds else np.array(ops, np.int8))
+        changes = SegmentChanges(
+            np.array(rows), starts, None if only_adds else np.array(ops, np.int8)
+        )
         column = pa.array(values, TYPES[kind])
-        result = folded_column(column, steps, ColumnAggregate(function=name))
+        result = folded_column(column, changes, ColumnAggregate(function=name))
         if isinstance(result, np.ndarray):
             result = column.take(pa.array(result, mask=result < 0))
         wanted = [
@@ -212,20 +214,23 @@ def test_a_function_folds_as_step_by_step(
 def test_what_cannot_be_undone_is_refused_or_left_out(name: str) -> None:
     kind = FOLDS[name][0]
     column = pa.array([None, None], TYPES[kind])
-    steps = Steps(
-        np.array([0, 1]), np.array([0]), np.array([StepOp.ADD, StepOp.TAKE_BACK], np.int8)
+    changes = SegmentChanges(
+        np.array([0, 1]), np.array([0]), np.array([ChangeOp.ADD, ChangeOp.TAKE_BACK], np.int8)
     )
     with pytest.raises(MergeError, match=r"function \w+ cannot undo"):
-        folded_column(column, steps, ColumnAggregate(function=name))
-    folded_column(column, steps, ColumnAggregate(function=name, ignores_retract=True))
+        folded_column(column, changes, ColumnAggregate(function=name))
+    folded_column(column, changes, ColumnAggregate(function=name, ignores_retract=True))
 
 
 def test_sums_of_small_types_and_real_numbers() -> None:
     """100 values a segment: too many to go through one by one, but for real numbers."""
-    steps = Steps(np.arange(200), np.array([0, 100]))
+    changes = SegmentChanges(np.arange(200), np.array([0, 100]))
     small = pa.array([100] * 100 + [-100] * 100, pa.int8())
     how = ColumnAggregate(function="sum")
-    assert folded_column(small, steps, how).to_pylist() == [wrapped(10_000, 8), wrapped(-10_000, 8)]
+    assert folded_column(small, changes, how).to_pylist() == [
+        wrapped(10_000, 8),
+        wrapped(-10_000, 8),
+    ]
     real = [0.1 * number for number in range(200)]
     wanted = []
     for start in (0, 100):
@@ -233,41 +238,41 @@ def test_sums_of_small_types_and_real_numbers() -> None:
         for number in real[start + 1 : start + 100]:
             total += number
         wanted.append(total)
-    assert folded_column(pa.array(real), steps, how).to_pylist() == wanted
+    assert folded_column(pa.array(real), changes, how).to_pylist() == wanted
     zeros = pa.array([None, -0.0] * 100)
-    assert [str(value) for value in folded_column(zeros, steps, how).to_pylist()] == [
+    assert [str(value) for value in folded_column(zeros, changes, how).to_pylist()] == [
         "-0.0",
         "-0.0",
     ]
 
 
 def test_other_ops_take_over_what_is_known_of_the_segments() -> None:
-    steps = Steps(np.array([4, 0, 2, 3, 1]), np.array([0, 2]))
-    assert steps.newest.tolist() == steps.newest_values.tolist() == [0, 1]
-    other = steps.with_ops(
+    changes = SegmentChanges(np.array([4, 0, 2, 3, 1]), np.array([0, 2]))
+    assert changes.newest.tolist() == changes.newest_values.tolist() == [0, 1]
+    other = changes.with_ops(
         np.array(
-            [StepOp.ADD, StepOp.CLEAR, StepOp.ADD, StepOp.ADD, StepOp.ADD],
+            [ChangeOp.ADD, ChangeOp.CLEAR, ChangeOp.ADD, ChangeOp.ADD, ChangeOp.ADD],
             np.int8,
         )
     )
-    assert other.newest is steps.newest
+    assert other.newest is changes.newest
     assert other.newest_values.tolist() == [-1, 1], "it follows from the ops"
 
 
 def test_a_late_text_stands_before_the_others() -> None:
     column = pa.array(["b,b", "c", "a,b", "d,c"])
-    ops = np.array([StepOp.ADD, StepOp.ADD, StepOp.ADD_OLDER, StepOp.ADD], np.int8)
-    steps = Steps(np.arange(4), np.array([0]), ops)
+    ops = np.array([ChangeOp.ADD, ChangeOp.ADD, ChangeOp.ADD_OLDER, ChangeOp.ADD], np.int8)
+    changes = SegmentChanges(np.arange(4), np.array([0]), ops)
     for distinct, text in ((False, "a,b,b,b,c,d,c"), (True, "a,b,c,d")):
         how = ColumnAggregate(function="listagg", distinct=distinct)
-        assert folded_column(column, steps, how).to_pylist() == [text]
+        assert folded_column(column, changes, how).to_pylist() == [text]
 
 
 def test_long_decimals() -> None:
     kind = pa.decimal128(38, 2)
     column = pa.array([Decimal("-3.33"), None, Decimal(10) ** 35, Decimal("0.07")], kind)
-    steps = Steps(np.arange(4), np.array([0, 2]))
-    result = folded_column(column, steps, ColumnAggregate(function="sum"))
+    changes = SegmentChanges(np.arange(4), np.array([0, 2]))
+    result = folded_column(column, changes, ColumnAggregate(function="sum"))
     assert result.to_pylist() == [Decimal("-3.33"), Decimal("1" + "0" * 35 + ".07")]
-    result = folded_column(column, steps, ColumnAggregate(function="product"))
+    result = folded_column(column, changes, ColumnAggregate(function="product"))
     assert result.to_pylist() == [Decimal("-3.33"), Decimal(7) * 10**33]

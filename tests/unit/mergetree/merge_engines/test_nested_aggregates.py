@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import folded_column
-from stream_app.mergetree.merge_engines.aggregates.steps import StepOp, Steps
+from stream_app.mergetree.merge_engines.aggregates.segment_changes import ChangeOp, SegmentChanges
 from stream_app.mergetree.value_codes import same_values, value_codes
 from stream_app.model.schema.merge_rules import ColumnAggregate
 from tests.support.histories.nested_values import FOLDS, LIMIT, MAP, ROWS, TIMED, Value, once
@@ -42,27 +42,27 @@ def value_of(kind: pa.DataType, rng: random.Random) -> Value:
 def test_a_function_folds_as_step_by_step(how: ColumnAggregate, only_adds: bool, seed: int) -> None:
     fold, rng = FOLDS[how], random.Random(f"{seed} {how}")
     allowed = [
-        StepOp.ADD,
-        StepOp.ADD,
-        StepOp.ADD,
-        StepOp.ADD_OLDER,
-        StepOp.SKIP,
+        ChangeOp.ADD,
+        ChangeOp.ADD,
+        ChangeOp.ADD,
+        ChangeOp.ADD_OLDER,
+        ChangeOp.SKIP,
     ]
-    allowed += [StepOp.TAKE_BACK, StepOp.TAKE_BACK, StepOp.CLEAR] if fold.take_back else []
+    allowed += [ChangeOp.TAKE_BACK, ChangeOp.TAKE_BACK, ChangeOp.CLEAR] if fold.take_back else []
     for _ in range(60):
         lengths = [rng.randrange(1, rng.choice([4, 25])) for _ in range(rng.randrange(1, 6))]
         count = sum(lengths)
         values = [value_of(fold.kind, rng) for _ in range(count)]
-        ops = [StepOp.ADD if only_adds else rng.choice(allowed) for _ in range(count)]
+        ops = [ChangeOp.ADD if only_adds else rng.choice(allowed) for _ in range(count)]
         starts = np.cumsum([0, *lengths[:-1]])
         if not only_adds:
             for start in starts:
-                ops[start] = rng.choice([StepOp.SET, ops[start]])
+                ops[start] = rng.choice([ChangeOp.SET, ops[start]])
         rows = rng.sample(range(count), count)
         given = None if only_adds else np.array(ops, np.int8)
-        steps = Steps(np.array(rows), starts, given, merges_alone=True)
+        changes = SegmentChanges(np.array(rows), starts, given, merges_alone=True)
         column = pa.array([None, *values], fold.kind).slice(1)
-        result = folded_column(column, steps, how)
+        result = folded_column(column, changes, how)
         if isinstance(result, np.ndarray):
             result = column.take(pa.array(result, mask=result < 0))
         wanted: list[Value] = []
@@ -78,16 +78,16 @@ def test_a_function_folds_as_step_by_step(how: ColumnAggregate, only_adds: bool,
 @pytest.mark.parametrize(
     "how", [how for how in FOLDS if how.count_limit == LIMIT or how.time_field], ids=repr
 )
-def test_only_the_values_of_the_steps_are_looked_at(how: ColumnAggregate) -> None:
+def test_only_the_values_of_the_changes_are_looked_at(how: ColumnAggregate) -> None:
     """Merges work on slices of long columns."""
     count, length = 100_000, 10
     fold, rng = FOLDS[how], random.Random(1)
     values = [value_of(fold.kind, rng) for _ in range(length)]
     column = pa.array([*values, *values * (count // length), None], fold.kind).slice(length, length)
-    steps = Steps(np.arange(length), np.array([0]))
-    wanted = folded_column(pa.array(values, fold.kind), steps, how)
+    changes = SegmentChanges(np.arange(length), np.array([0]))
+    wanted = folded_column(pa.array(values, fold.kind), changes, how)
     tracemalloc.start()
-    result = folded_column(column, steps, how)
+    result = folded_column(column, changes, how)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert isinstance(result, pa.Array)
@@ -98,8 +98,8 @@ def test_only_the_values_of_the_steps_are_looked_at(how: ColumnAggregate) -> Non
 def test_a_value_that_no_merge_touches_keeps_its_duplicates() -> None:
     column = pa.array([[1, 1], [2, 2], None], pa.list_(pa.int32()))
     how = ColumnAggregate(function="collect", distinct=True)
-    steps = Steps(np.array([0, 1, 2]), np.array([0, 1]))
-    result = folded_column(column, steps, how)
+    changes = SegmentChanges(np.array([0, 1, 2]), np.array([0, 1]))
+    result = folded_column(column, changes, how)
     assert isinstance(result, pa.Array)
     assert result.to_pylist() == [[1, 1], [2]]
 

@@ -17,7 +17,7 @@ from stream_app.mergetree.merge_engines.aggregates.roaring64 import (
     read_bitmaps,
     written_bitmaps,
 )
-from stream_app.mergetree.merge_engines.aggregates.steps import Steps
+from stream_app.mergetree.merge_engines.aggregates.segment_changes import SegmentChanges
 from stream_app.mergetree.merge_engines.aggregates.unions import SKETCHES
 from stream_app.mergetree.merge_engines.merge_engine_registry import merge_function_of
 from stream_app.model.schema.data_type import parse_columns
@@ -31,7 +31,7 @@ JAVA = bytes.fromhex(
 )
 """What Paimon's RoaringBitmap64 writes of 1, 2, 3, 2^40 and -5."""
 
-TWO = Steps(np.arange(2), np.array([0]))
+TWO = SegmentChanges(np.arange(2), np.array([0]))
 """One key with two rows."""
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.cdc.message_format import MessageFormat
+from stream_app.cdc.pipeline import Pipeline
 from stream_app.spark.epoch.blocks import BlockKind
 from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of
 from stream_app.spark.epoch.epoch_plan import EpochPlan
@@ -35,7 +36,8 @@ class SlowFormat:
 def test_a_task_tells_reading_from_decoding() -> None:
     clock, plan = StandingClock(), a_plan()
     of_table = plan.tables[0]
-    slow = replace(of_table, message_format=SlowFormat(of_table.message_format, clock))
+    slow_decoder = SlowFormat(of_table.message_format, clock)
+    slow = replace(of_table, message_format=Pipeline(slow_decoder))
 
     def batches() -> Iterator[pa.RecordBatch]:
         for offset in (0, 2):

@@ -1,7 +1,7 @@
 """The changes of one column, step by step, for all keys of a window.
 
-A step is a row of the window and its effect on the key's value so far. Every function of this room
-turns the steps of each segment into one value, in whole columns.
+A change is a row of the window and its effect on the key's value so far. Every function of this
+room turns the changes of each segment into one value, in whole columns.
 
 Source: Paimon `mergetree/compact/aggregate/FieldAggregator.java` (`agg`, `aggReversed`, `retract`),
 `mergetree/compact/PartialUpdateMergeFunction.java` (`initRow`).
@@ -27,14 +27,14 @@ from stream_app.model.schema.undone_rows import cannot_undo
 ANY_COLUMN = "<column>"
 """Stands in for the column in texts of errors, which a function does not know."""
 SHALLOW = 16
-"""Steps of a segment up to which it is cheaper to go through the steps one by one."""
+"""Changes of a segment up to which it is cheaper to go through the changes one by one."""
 Folded = Indices | pa.Array
 """A value for each segment: the batch's row that has it (int64 [segments], -1 for null), or the
 values themselves."""
 
 
-class StepOp(enum.IntEnum):
-    """The effect of a step on the value so far."""
+class ChangeOp(enum.IntEnum):
+    """The effect of a change on the value so far."""
 
     ADD = 0
     """Includes the row's value."""
@@ -52,10 +52,10 @@ class StepOp(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Segments:
-    """The rows of all segments, and facts that do not depend on the steps' operations.
+    """The rows of all segments, and facts that do not depend on the changes' operations.
 
     Attributes:
-        rows: int64 [steps], the row of the batch of each step.
+        rows: int64 [changes], the row of the batch of each change.
         starts: int64 [segments], ascending, the first is 0; no segment is empty.
     """
 
@@ -64,37 +64,37 @@ class Segments:
 
     @cached_property
     def places(self) -> Indices:
-        """0, 1, 2 …: int64 [steps]."""
+        """0, 1, 2 …: int64 [changes]."""
         return np.arange(len(self.rows), dtype=np.int64)
 
     @cached_property
     def lengths(self) -> Indices:
-        """Steps of each segment."""
+        """Changes of each segment."""
         return np.diff(self.starts, append=len(self.rows))
 
     @cached_property
     def ends(self) -> Indices:
-        """The place of each segment's last step."""
+        """The place of each segment's last change."""
         return self.starts + self.lengths - 1
 
     @cached_property
     def newest(self) -> Indices:
-        """The row of each segment's last step: int64 [segments]."""
+        """The row of each segment's last change: int64 [segments]."""
         return self.rows[self.ends]
 
     @cached_property
     def oldest(self) -> Indices:
-        """The row of each segment's first step: int64 [segments]."""
+        """The row of each segment's first change: int64 [segments]."""
         return self.rows[self.starts]
 
     @cached_property
     def depth(self) -> int:
-        """Steps of the longest segment."""
+        """Changes of the longest segment."""
         return int(self.lengths.max()) if len(self.lengths) else 0
 
     @cached_property
     def later_rows(self) -> list[tuple[Indices, Indices]]:
-        """The segments of each round but the first, and the rows of their steps."""
+        """The segments of each round but the first, and the rows of their changes."""
         rounds = []
         active = np.flatnonzero(self.lengths > 1)
         for number in range(1, self.depth):
@@ -109,8 +109,8 @@ _OF_SEGMENTS = {name for name, one in vars(Segments).items() if isinstance(one, 
 
 
 @dataclass(frozen=True)
-class Steps(Segments):
-    """The steps of all segments, one segment after the other.
+class SegmentChanges(Segments):
+    """The changes of all segments, one segment after the other.
 
     Two keys; the second has a delete between two values::
 
@@ -119,50 +119,52 @@ class Steps(Segments):
         ops        [ADD, ADD,  ADD, TAKE_BACK, ADD]
 
     Attributes:
-        ops: int8 [steps]; None: all are `StepOp.ADD`.
-        merges_alone: a segment's only step is merged as well; else it stays as it is.
+        ops: int8 [changes]; None: all are `ChangeOp.ADD`.
+        merges_alone: a segment's only change is merged as well; else it stays as it is.
     """
 
     ops: npt.NDArray[np.int8] | None = None
     merges_alone: bool = False
 
-    def with_ops(self, ops: npt.NDArray[np.int8]) -> Steps:
-        """The same rows with other operations: int8 [steps]."""
-        steps = Steps(self.rows, self.starts, ops if ops.any() else None, self.merges_alone)
+    def with_ops(self, ops: npt.NDArray[np.int8]) -> SegmentChanges:
+        """The same rows with other operations: int8 [changes]."""
+        changes = SegmentChanges(
+            self.rows, self.starts, ops if ops.any() else None, self.merges_alone
+        )
         # Cached facts about the segments stay valid.
-        vars(steps).update({name: vars(self)[name] for name in _OF_SEGMENTS & vars(self).keys()})
-        return steps
+        vars(changes).update({name: vars(self)[name] for name in _OF_SEGMENTS & vars(self).keys()})
+        return changes
 
-    def is_any(self, *ops: StepOp) -> Mask:
-        """The mask of steps with one of these operations: bool [steps]."""
+    def is_any(self, *ops: ChangeOp) -> Mask:
+        """The mask of changes with one of these operations: bool [changes]."""
         if self.ops is None:
-            return np.full(len(self.rows), StepOp.ADD in ops)
+            return np.full(len(self.rows), ChangeOp.ADD in ops)
         does = np.zeros(len(self.rows), np.bool_)
         for op in ops:
             does |= self.ops == op
         return does
 
-    def has(self, *ops: StepOp) -> bool:
-        """Whether any step has one of these operations."""
+    def has(self, *ops: ChangeOp) -> bool:
+        """Whether any change has one of these operations."""
         if self.ops is None:
-            return StepOp.ADD in ops and len(self.rows) > 0
+            return ChangeOp.ADD in ops and len(self.rows) > 0
         return bool(self.is_any(*ops).any())
 
     def last(self, chosen: Mask) -> Indices:
-        """The place of each segment's last chosen step, -1 without one: int64 [segments]."""
+        """The place of each segment's last chosen change, -1 without one: int64 [segments]."""
         # A running maximum costs a third of a `reduceat`, and its end may lie before the segment.
         so_far = np.maximum.accumulate(np.where(chosen, self.places, -1))[self.ends]
         return np.where(so_far < self.starts, -1, so_far)
 
     def first(self, chosen: Mask) -> Indices:
-        """The place of each segment's first chosen step; the number of steps without one."""
+        """The place of each segment's first chosen change; the number of changes without one."""
         none = len(self.rows)
         behind = np.minimum.accumulate(np.where(chosen, self.places, none)[::-1])[::-1]
         first = behind[self.starts]
         return np.where(first > self.ends, none, first)
 
     def any(self, chosen: Mask) -> Mask:
-        """The mask of segments with a chosen step: bool [segments]."""
+        """The mask of segments with a chosen change: bool [segments]."""
         has: Mask = self.sums(chosen.astype(np.int64)) > 0
         return has
 
@@ -172,22 +174,22 @@ class Steps(Segments):
         return so_far[self.ends] - so_far[self.starts] + values[self.starts]
 
     def in_order(self, chosen: Mask) -> Indices:
-        """The places of chosen steps, segment by segment, the oldest value first."""
+        """The places of chosen changes, segment by segment, the oldest value first."""
         places = np.flatnonzero(chosen)
-        if not self.has(StepOp.ADD_OLDER):
+        if not self.has(ChangeOp.ADD_OLDER):
             return places
-        is_late = self.is_any(StepOp.ADD_OLDER)[places]
+        is_late = self.is_any(ChangeOp.ADD_OLDER)[places]
         segments = np.repeat(np.arange(len(self.starts)), self.lengths)[places]
         # The last late value is the first of all.
         ordered: Indices = places[np.lexsort((np.where(is_late, -places - 1, places), segments))]
         return ordered
 
     def row_at(self, places: Indices) -> Indices:
-        """Rows of the batch at places of steps; -1 stays -1."""
+        """Rows of the batch at places of changes; -1 stays -1."""
         return np.where(places < 0, -1, self.rows[places])
 
     def valid(self, column: pa.Array) -> Mask:
-        """The mask of steps with a value that is not null: bool [steps].
+        """The mask of changes with a value that is not null: bool [changes].
 
         Args:
             column: the column of the batch.
@@ -201,31 +203,33 @@ class Steps(Segments):
         """The row of each segment's newest value, null or not; -1 where it was taken back."""
         if self.ops is None:
             return self.newest
-        place = self.last(~self.is_any(StepOp.ADD_OLDER, StepOp.SKIP))
-        is_value = self.is_any(StepOp.ADD, StepOp.SET)[place] & (place >= 0)
+        place = self.last(~self.is_any(ChangeOp.ADD_OLDER, ChangeOp.SKIP))
+        is_value = self.is_any(ChangeOp.ADD, ChangeOp.SET)[place] & (place >= 0)
         return self.row_at(np.where(is_value, place, -1))
 
     def since_begun(self) -> Mask:
-        """The mask of steps from the last restart on, which still count: bool [steps]."""
-        if not self.has(StepOp.SET, StepOp.CLEAR):
+        """The mask of changes from the last restart on, which still count: bool [changes]."""
+        if not self.has(ChangeOp.SET, ChangeOp.CLEAR):
             return np.ones(len(self.rows), np.bool_)
-        begun = self.last(self.is_any(StepOp.SET, StepOp.CLEAR))
+        begun = self.last(self.is_any(ChangeOp.SET, ChangeOp.CLEAR))
         return self.places >= np.repeat(begun, self.lengths)
 
-    def without_take_back(self) -> Steps:
-        """The same steps without those that undo a value (``ignore-retract``)."""
-        if not self.has(StepOp.TAKE_BACK):
+    def without_take_back(self) -> SegmentChanges:
+        """The same changes without those that undo a value (``ignore-retract``)."""
+        if not self.has(ChangeOp.TAKE_BACK):
             return self
         assert self.ops is not None
-        return self.with_ops(np.where(self.ops == StepOp.TAKE_BACK, np.int8(StepOp.SKIP), self.ops))
+        return self.with_ops(
+            np.where(self.ops == ChangeOp.TAKE_BACK, np.int8(ChangeOp.SKIP), self.ops)
+        )
 
     def refuse_take_back(self, function: str) -> None:
         """Refuse to undo values.
 
         Raises:
-            MergeError: a step takes a value back.
+            MergeError: a change takes a value back.
         """
-        if self.has(StepOp.TAKE_BACK):
+        if self.has(ChangeOp.TAKE_BACK):
             raise MergeError(
                 cannot_undo(function),
                 fix=f"fields.{ANY_COLUMN}.ignore-retract = true leaves the column as it is. "
@@ -252,13 +256,13 @@ class Steps(Segments):
         return result
 
     def rounds(self, chosen: Mask | None) -> Iterator[tuple[Indices, Indices]]:
-        """The chosen steps (None: all) in their order, one of each segment at a time.
+        """The chosen changes (None: all) in their order, one of each segment at a time.
 
-        For functions in which each step needs the result of the one before. A round works on all
-        segments at once; there are as many rounds as the longest segment has steps.
+        For functions in which each change needs the result of the one before. A round works on all
+        segments at once; there are as many rounds as the longest segment has changes.
 
         Yields:
-            segments, int64 [m], and the places of their steps, int64 [m].
+            segments, int64 [m], and the places of their changes, int64 [m].
         """
         active = np.arange(len(self.starts), dtype=np.int64)
         for number in range(self.depth):

@@ -1,7 +1,7 @@
-"""Computes the step from a published version of Iceberg's metadata to a Paimon snapshot.
+"""Computes the update from a published version of Iceberg's metadata to a Paimon snapshot.
 
 `publisher` uses the changes since the published version, or the snapshot's live files if the
-changes do not lead there. At the end a step has a summary, which Iceberg's readers show.
+changes do not lead there. At the end a update has a summary, which Iceberg's readers show.
 
 Source: Iceberg's table specification, "Optional Snapshot Summary Fields".
 """
@@ -31,8 +31,8 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VersionStep:
-    """The step from a published version to a snapshot.
+class VersionUpdate:
+    """The update from a published version to a snapshot.
 
     Attributes:
         base: the previous version; None if this table has none.
@@ -49,8 +49,8 @@ class VersionStep:
 
 
 @dataclass(frozen=True, slots=True)
-class VersionSteps:
-    """Finds the steps of one table."""
+class VersionUpdates:
+    """Finds the updates of one table."""
 
     table: FileStoreTable
     files: IcebergFiles
@@ -60,8 +60,8 @@ class VersionSteps:
         """Whether Paimon has this snapshot; after a rollback another one may have its number."""
         return self.table.snapshots.delta_list(snapshot.snapshot_id) == snapshot.mark is not None
 
-    def following(self, base: IcebergMetadata, snapshot: Snapshot) -> VersionStep | None:
-        """The step by the changes since the base; None if they do not lead to the snapshot."""
+    def following(self, base: IcebergMetadata, snapshot: Snapshot) -> VersionUpdate | None:
+        """The update by the changes since the base; None: they do not lead to the snapshot."""
         scan, snapshots = FileStoreScan(self.table), self.table.snapshots
         try:
             between = range(base.current.snapshot_id + 1, snapshot.snapshot_id)
@@ -71,16 +71,16 @@ class VersionSteps:
         except (FileNotFoundError, CorruptFileError):
             return None
         changes = self._changes(entries)
-        return VersionStep(base=base, manifests=manifests, kept=base.snapshots, changes=changes)
+        return VersionUpdate(base=base, manifests=manifests, kept=base.snapshots, changes=changes)
 
-    def full_step(
+    def full_update(
         self,
         base: IcebergMetadata | None,
         snapshot: Snapshot,
         *,
         is_same: bool,
-    ) -> VersionStep:
-        """The step that starts anew from the snapshot's live files.
+    ) -> VersionUpdate:
+        """The update that starts anew from the snapshot's live files.
 
         Args:
             is_same: whether `base` describes this table; then what Paimon still has of its history
@@ -94,7 +94,9 @@ class VersionSteps:
             and (self.is_there(published) or published.mark in tagged)
         ]
         changes = self._changes(FileStoreScan(self.table).live(snapshot))
-        return VersionStep(base=base, manifests=(), kept=kept, changes=changes, replaces=bool(kept))
+        return VersionUpdate(
+            base=base, manifests=(), kept=kept, changes=changes, replaces=bool(kept)
+        )
 
     def _changes(self, entries: Iterable[ManifestEntry]) -> VisibleChanges:
         return visible_changes(entries, self.levels, self._path)
@@ -104,14 +106,14 @@ class VersionSteps:
 
 
 def summary(
-    step: VersionStep,
+    update: VersionUpdate,
     snapshot: Snapshot,
     writer: ManifestWriter,
     manifests: Sequence[IcebergManifest],
     *,
     merges_by_key: bool,
 ) -> dict[str, str]:
-    """The operation and counts of a step's snapshot, with the mark of Paimon's snapshot."""
+    """The operation and counts of a update's snapshot, with the mark of Paimon's snapshot."""
     data = [manifest for manifest in manifests if manifest.content is ManifestContent.DATA]
     written = [manifest for manifest in writer.written if manifest.content is ManifestContent.DATA]
     added, deleted = EntryStatus.ADDED, EntryStatus.DELETED
@@ -127,14 +129,14 @@ def summary(
         ),
         "paimon.snapshot-id": snapshot.snapshot_id,
     }
-    follows = bool(step.kept) and step.kept[-1].snapshot_id == snapshot.snapshot_id - 1
+    follows = bool(update.kept) and update.kept[-1].snapshot_id == snapshot.snapshot_id - 1
     keeps_rows = follows and snapshot.commit_kind is CommitKind.COMPACT and not merges_by_key
     has_vectors = any(
         manifest.files[added] for manifest in writer.written if manifest not in written
     )
     kind = operation(
-        has_added=bool(step.changes.added),
-        has_removed=bool(step.changes.removed) or has_vectors or step.replaces,
+        has_added=bool(update.changes.added),
+        has_removed=bool(update.changes.removed) or has_vectors or update.replaces,
         keeps_rows=keeps_rows,
     )
     texts = {name: str(count) for name, count in counts.items()}
