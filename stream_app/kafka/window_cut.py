@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,7 @@ class WholeCut:
     Attributes:
         ends: the end in each partition, up to the offsets that were read.
         newest: connector → its newest transaction before the ends; lacks connectors without one.
+        newest_read: the same before the offsets that were read.
         doubt: why the tables do not equal the source at these transactions; None: they do.
         open: some transactions that are not whole before the offsets that were read, in words.
         is_overtaken: whether a transaction waits behind the ends that is itself whole.
@@ -62,6 +63,7 @@ class WholeCut:
 
     ends: PartitionOffsets
     newest: Mapping[str, SourcePosition]
+    newest_read: Mapping[str, SourcePosition]
     doubt: Doubt | None
     open: Sequence[str]
     is_overtaken: bool
@@ -102,10 +104,8 @@ def cut_window(
         window.settled.clear()  # each partition is to be read beyond what comes again
     return WholeCut(
         ends=dict(zip(window.partitions, ends.tolist(), strict=True)),
-        newest={
-            source: SourcePosition(marker["id"], int(marker["time"]))
-            for source, marker in judged.latest().items()
-        },
+        newest=judged.latest(),
+        newest_read=replace(judged, before=window.ends).latest(),
         doubt=doubt,
         open=_open(window, complete, lacking),
         is_overtaken=bool(complete[marked[~is_before]].any()),
@@ -238,9 +238,13 @@ class _Judged:
         """Connector → the last END marker before the ends in its topic."""
         return self._ends_of(self.before[np.argsort(self.before["offset"], kind="stable")])
 
-    def latest(self) -> dict[str, Any]:
+    def latest(self) -> dict[str, SourcePosition]:
         """Connector → the END marker with the latest time before the ends."""
-        return self._ends_of(self.before[np.lexsort((self.before["offset"], self.before["time"]))])
+        in_time = self.before[np.lexsort((self.before["offset"], self.before["time"]))]
+        return {
+            source: SourcePosition(marker["id"], int(marker["time"]))
+            for source, marker in self._ends_of(in_time).items()
+        }
 
     def _ends_of(self, ordered: FactRows) -> dict[str, Any]:
         sources: Codes = self.window.sources
