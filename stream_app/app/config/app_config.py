@@ -310,12 +310,18 @@ def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tupl
     yield from config.tables.format_problems()
 
 
+def _says_more(source: SourceConfig, key: str) -> bool:
+    """Whether a key has another value than its default, which a printed configuration repeats."""
+    name = key.removeprefix("source.").replace("-", "_")
+    return bool(getattr(source, name) != getattr(SourceConfig(), name))
+
+
 def _load_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
     """Problems of a first load from a database: (key, problem)."""
     source = config.source
     if source.snapshot_from is None:
         for key in sorted(given):
-            if key.startswith("source.snapshot-"):
+            if key.startswith("source.snapshot-") and _says_more(source, key):
                 yield key, "needs source.snapshot-from, the URL of the database"
         return
     if config.tables.is_of_many:

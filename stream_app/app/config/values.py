@@ -238,7 +238,7 @@ def database_address(setting: Setting) -> str:
     """A JDBC URL without a password, because command lines show it."""
     value = text(setting)
     try:
-        url = parse_jdbc_url(value, "it", SERVERS)
+        url = parse_jdbc_url(value, "the text", SERVERS)
     except UsageError as error:
         raise WrongValueError(f"{error.what}: {error.fix}") from None
     if url.password:
