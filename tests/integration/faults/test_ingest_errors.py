@@ -165,7 +165,7 @@ def test_an_older_copy_of_the_checkpoint_loses_nothing(bench: JobBench) -> None:
 
 def test_a_table_of_paimon_that_does_not_fit(bench: JobBench) -> None:
     columns = [("id", "BIGINT NOT NULL"), ("v", "INT"), ("must", "INT NOT NULL")]
-    options = {"bucket": "2", "file.format": "avro"}
+    options = {"bucket": "2", "index-file-in-data-file-dir": "true"}
     bench.java.create(bench.table, columns, primary_keys=["id"], options={"bucket": "2"})
     bench.configure(bench.topic([change(1, "a")]))
     assert bench.fails(code=2) == (
@@ -178,7 +178,7 @@ def test_a_table_of_paimon_that_does_not_fit(bench: JobBench) -> None:
     bench.java.create(other, columns[:1], primary_keys=["id"], options=options)
     error = bench.fails("table.name=other", "table.columns=id BIGINT NOT NULL")
     assert error.startswith("stream_app cannot write this table: ")
-    assert "file.format = avro" in error
+    assert "index-file-in-data-file-dir = true" in error
     assert "  to fix: " in error
 
 

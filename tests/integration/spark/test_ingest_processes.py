@@ -355,8 +355,10 @@ def test_paimon_writes_before_during_and_after_the_job(bench: JobBench, job: Ing
         _write(bench, range(200, 220), f"java {identifier}", identifier)
         bench.send(topic, [change(k, f"job {identifier}") for k in range(50, 60)])
     job.wait_for(lambda events: sum(event.get("changes", 0) for event in events) == 150)
+    checkpoint = Folder(str(bench.folder / "checkpoint"), LocalFileIO())
+    job.wait_for(lambda _: state_of(checkpoint).warnings)  # the client tries for seconds
     assert job.stop() == 0, job.log()
-    [warning] = state_of(Folder(str(bench.folder / "checkpoint"), LocalFileIO())).warnings
+    [warning] = state_of(checkpoint).warnings
     assert "OpenLineage's service did not take an event" in warning.what
     assert "stream.openlineage-url" in warning.fix
     expected = (

@@ -318,6 +318,6 @@ def test_the_folder_of_a_branch_is_the_branch(paimon_java: PaimonJava, tmp_path:
     assert main(["check", branch]) == main(["inspect", branch, "files"]) == 0
     writable = open_for_writing(open_table(branch))
     assert (writable.location, writable.branch, writable.version_root) == (str(path), "x", branch)
-    for verb in ("expire-snapshots", "remove-orphan-files"):
-        assert main([verb, branch]) != 0, "the branch's files may be the table's"
+    assert main(["expire-snapshots", branch]) == 0
+    assert main(["remove-orphan-files", branch]) != 0, "the branch's files may be the table's"
     assert sound_report(open_table(str(path))).branches == 1

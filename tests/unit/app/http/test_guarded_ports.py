@@ -127,11 +127,15 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("port", ["metrics", "page"])
 @pytest.mark.parametrize(
-    "first",
-    [b"", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ", b"\x16\x03\x01\r\n\r\n"],
-    ids=["idle", "slow-heads", "no-http"],
+    ("port", "first"),
+    [
+        ("page", b""),
+        ("page", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: "),
+        ("page", b"\x16\x03\x01\r\n\r\n"),
+        ("metrics", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: "),
+    ],
+    ids=["idle-page", "slow-heads-page", "no-http-page", "slow-heads-metrics"],
 )  # fmt: skip
 def test_thousands_of_connections_take_few_descriptors(
     ports: Ports, port: str, first: bytes
