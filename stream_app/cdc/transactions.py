@@ -15,8 +15,11 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Int64s
 
 MessageKinds = npt.NDArray[np.int8]
-NO_NAME = -1
-"""Code of a message without a transaction, or without a table."""
+Positions = npt.NDArray[np.int64]
+"""Places in the log of a source, int64 [n, `POSITION_NUMBERS`]: greater ones are later. Three
+numbers are compared one after the other. A negative first one: the place is not known."""
+POSITION_NUMBERS = 3
+UNKNOWN = -1
 
 
 class MessageKind(IntEnum):
@@ -43,9 +46,12 @@ class EndMarkers:
     """The facts in e END markers, and their counts of changes, m in all.
 
     Attributes:
-        index: int32 [e]; positions of the messages.
+        index: int64 [e]; places of the messages.
         ids: strings [e]; the whole ids, which may have the position of the commit.
         times: int64 [e]; ms since 1970, as the source says.
+        logs: strings [e]; what names the log in which positions grow, such as a server.
+        positions: int64 [e, 3]; those of the commits. Changes of the transaction lie before it or
+            have it; changes of later transactions lie behind it.
         owners: int64 [m]; the marker of each count, a place in `index`.
         collections: strings [m]; tables as the markers name them.
         counts: int64 [m]; the changes of the transaction in that table.
@@ -54,6 +60,8 @@ class EndMarkers:
     index: Int64s
     ids: pa.Array
     times: Int64s
+    logs: pa.Array
+    positions: Positions
     owners: Int64s
     collections: pa.Array
     counts: Int64s
@@ -70,6 +78,7 @@ class MessageTransactions:
         sources: strings [n]; the connector's name in changes; null in markers.
         tables: strings [n]; the table of a change, from the outermost name to its own.
         orders: int64 [n]; the place of a change within its transaction.
+        positions: int64 [n, 3]; of changes. With `orders` they grow along the source's log.
         ends: the END markers.
     """
 
@@ -78,4 +87,5 @@ class MessageTransactions:
     sources: pa.Array
     tables: pa.Array
     orders: Int64s
+    positions: Positions
     ends: EndMarkers

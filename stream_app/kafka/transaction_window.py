@@ -6,7 +6,6 @@ among them. A window begins at the job's position, and keeps a few numbers of ea
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,19 +14,23 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import Int64s
-from stream_app.cdc.transactions import MessageTransactions
+from stream_app.arrow_buffers import Bools, Int64s
+from stream_app.cdc.transactions import POSITION_NUMBERS, MessageKind, MessageTransactions
+from stream_app.kafka.log_progress import BEFORE_ALL, LogPosition, LogProgress, ranks_of
 from stream_app.kafka.offset_ranges import KafkaPartition, PartitionOffsets
 
 FactRows = npt.NDArray[Any]
 """An array of `MESSAGE`, `END` or `COUNT`."""
+_POSITION = ("position", np.int64, (POSITION_NUMBERS,))
 MESSAGE = np.dtype(
-    [(name, np.int64) for name in ("partition", "offset", "kind", "transaction", "table", "order")]
+    [(name, np.int64) for name in ("partition", "offset", "transaction", "table", "order")]
+    + [_POSITION, ("kind", np.int8), ("is_new", np.bool_)]
 )
-"""A message: codes of its partition, transaction and table, with a `MessageKind`."""
+"""A message: codes of its partition, transaction and table, and a `MessageKind`. A change is new if
+it lies behind all earlier ones of its partition in the source's log. Other changes are repeats."""
 END = np.dtype(
     [(name, np.int64) for name in ("partition", "offset", "transaction", "source", "time")]
-    + [("id", np.object_)]
+    + [_POSITION, ("id", np.object_), ("log", np.object_)]
 )
 """An END marker."""
 COUNT = np.dtype([(name, np.int64) for name in ("transaction", "table", "count")])
@@ -68,27 +71,46 @@ class Codes:
         return new
 
 
+class Gathered:
+    """Facts that come in batches; joined when they are asked for."""
+
+    def __init__(self, kind: np.dtype[Any]) -> None:
+        self._batches = [np.empty(0, kind)]
+
+    def add(self, batch: FactRows) -> None:
+        """Add a batch behind the others."""
+        self._batches.append(batch)
+
+    def all(self) -> FactRows:
+        """All facts, in the order in which they came."""
+        if len(self._batches) > 1:
+            self._batches = [np.concatenate(self._batches)]
+        return self._batches[0]
+
+    def keep(self, mask: Bools) -> None:
+        """Forget all facts but those of a mask."""
+        self._batches = [self.all()[mask]]
+
+
 @dataclass(slots=True)
 class TransactionWindow:
     """The transactions of the messages behind a position of the job.
 
     Attributes:
         reached: the offset behind the newest message of each partition whose facts are here.
-        settled: partitions whose further changes are of transactions with markers in the window or
-            behind it.
-        partitions: those with messages; a code is a place in it.
+        partitions: the code of each one, from 0 on.
         messages, ends, counts: the facts.
     """
 
     reached: dict[KafkaPartition, int] = field(default_factory=dict)
-    settled: set[KafkaPartition] = field(default_factory=set)
-    partitions: list[KafkaPartition] = field(init=False, default_factory=list)
+    partitions: dict[KafkaPartition, int] = field(init=False, default_factory=dict)
     transactions: Codes = field(init=False, default_factory=Codes)
     sources: Codes = field(init=False, default_factory=Codes)
     tables: Codes = field(init=False, default_factory=Codes)
-    messages: FactRows = field(init=False, default_factory=lambda: np.empty(0, MESSAGE))
-    ends: FactRows = field(init=False, default_factory=lambda: np.empty(0, END))
-    counts: FactRows = field(init=False, default_factory=lambda: np.empty(0, COUNT))
+    messages: Gathered = field(init=False, default_factory=lambda: Gathered(MESSAGE))
+    ends: Gathered = field(init=False, default_factory=lambda: Gathered(END))
+    counts: Gathered = field(init=False, default_factory=lambda: Gathered(COUNT))
+    _tops: dict[KafkaPartition, LogPosition] = field(init=False, default_factory=dict)
 
     def add(self, place: KafkaPartition, offsets: Int64s, facts: MessageTransactions) -> None:
         """Add the messages of one partition, which follow those that are here.
@@ -96,14 +118,15 @@ class TransactionWindow:
         Args:
             offsets: int64 [n].
         """
-        partition, topic = self._partition(place), place[0]
+        topic = place[0]
         # A marker does not name its connector; its topic does.
-        source = topic.rpartition(".")[0]
+        source = source_of_markers(topic)
         sources = pc.fill_null(facts.sources, source)
         names = pc.binary_join_element_wise(sources, facts.names, BETWEEN)
         messages = np.zeros(len(offsets), MESSAGE)
-        messages["partition"], messages["offset"] = partition, offsets
+        messages["partition"], messages["offset"] = self._partition(place), offsets
         messages["kind"], messages["order"] = facts.kinds, facts.orders
+        messages["position"], messages["is_new"] = facts.positions, self._new(place, facts)
         messages["transaction"] = self.transactions.of(names)
         messages["table"] = self.tables.of(
             pc.binary_join_element_wise(facts.tables, pa.scalar(topic), BETWEEN)
@@ -112,51 +135,67 @@ class TransactionWindow:
         for name in ("partition", "offset", "transaction"):
             ends[name] = messages[name][facts.ends.index]
         ends["source"], ends["time"] = self.sources.code(source), facts.ends.times
-        ends["id"] = facts.ends.ids.to_pylist()
+        ends["id"], ends["log"] = facts.ends.ids.to_pylist(), facts.ends.logs.to_pylist()
+        ends["position"] = facts.ends.positions
         counts = np.zeros(len(facts.ends.owners), COUNT)
         counts["transaction"] = ends["transaction"][facts.ends.owners]
         counts["table"] = self.tables.of(facts.ends.collections)
         counts["count"] = facts.ends.counts
-        self.messages = np.concatenate([self.messages, messages])
-        self.ends = np.concatenate([self.ends, ends])
-        self.counts = np.concatenate([self.counts, counts])
+        self.messages.add(messages)
+        self.ends.add(ends)
+        self.counts.add(counts)
 
-    def settle(self, places: Iterable[KafkaPartition]) -> None:
-        """Note partitions before whose position every transaction is whole."""
-        self.settled.update(places)
+    def begin_at(self, begin: PartitionOffsets, progress: LogProgress) -> None:
+        """Forget what lies before a position, and everything if it is not known up to there.
 
-    def begin_at(self, begin: PartitionOffsets) -> None:
-        """Forget what lies before a position, and everything if it is not known up to there."""
+        Args:
+            progress: that of the position.
+        """
         if any(begin.get(place, 0) > end for place, end in self.reached.items()) or any(
             at and place not in self.reached for place, at in begin.items()
         ):
-            self.reached, self.partitions = {}, []
-            self.messages, self.ends, self.counts = (
-                np.empty(0, kind) for kind in (MESSAGE, END, COUNT)
-            )
+            self.reached, self.partitions, self._tops = {}, {}, {}
+            self.messages, self.ends, self.counts = map(Gathered, (MESSAGE, END, COUNT))
+        for place, known in progress.partitions.items():
+            self._tops[place] = max(self._tops.get(place, BEFORE_ALL), known.top)
         begins = np.array([begin.get(place, 0) for place in self.partitions], np.int64)
         if len(begins):
-            self.messages = self.messages[
-                self.messages["offset"] >= begins[self.messages["partition"]]
-            ]
-            self.ends = self.ends[self.ends["offset"] >= begins[self.ends["partition"]]]
-            kept = np.isin(self.counts["transaction"], self.ends["transaction"])
-            self.counts = self.counts[kept]
+            for facts in (self.messages, self.ends):
+                facts.keep(facts.all()["offset"] >= begins[facts.all()["partition"]])
+            kept = np.isin(self.counts.all()["transaction"], self.ends.all()["transaction"])
+            self.counts.keep(kept)
         for place, at in begin.items():
             self.reached.setdefault(place, at)
             self._partition(place)
+            self._tops.setdefault(place, progress.top_of_new(place[0]))
         self._forget_transactions()
 
+    def _new(self, place: KafkaPartition, facts: MessageTransactions) -> Bools:
+        """The mask of changes behind all earlier ones of the partition; other messages are new."""
+        is_new = np.ones(len(facts.kinds), np.bool_)
+        at = np.flatnonzero((facts.kinds == MessageKind.CHANGE) & (facts.positions[:, 0] >= 0))
+        if not len(at):
+            return is_new
+        top = self._tops.get(place, BEFORE_ALL)
+        places = np.column_stack([facts.positions[at], facts.orders[at]])
+        ranks = ranks_of(np.vstack([np.array([top], np.int64), places]))
+        is_new[at] = ranks[1:] > np.maximum.accumulate(ranks)[:-1]
+        self._tops[place] = max(top, tuple(places[np.argmax(ranks[1:])].tolist()))
+        return is_new
+
     def _partition(self, place: KafkaPartition) -> int:
-        if place not in self.partitions:
-            self.partitions.append(place)
-        return self.partitions.index(place)
+        return self.partitions.setdefault(place, len(self.partitions))
 
     def _forget_transactions(self) -> None:
-        used = np.unique(self.messages["transaction"])
+        used = np.unique(self.messages.all()["transaction"])
         used = used[used != NO_CODE]
         if len(self.transactions.names) < 2 * len(used) + _FORGOTTEN_MIN:
             return
         new = np.append(self.transactions.forget_all_but(used), NO_CODE)
-        for records in (self.messages, self.ends, self.counts):
-            records["transaction"] = new[records["transaction"]]
+        for facts in (self.messages, self.ends, self.counts):
+            facts.all()["transaction"] = new[facts.all()["transaction"]]
+
+
+def source_of_markers(topic: str) -> str:
+    """The connector whose transactions a topic has."""
+    return topic.rpartition(".")[0]

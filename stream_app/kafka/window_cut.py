@@ -1,38 +1,48 @@
 """Cuts an epoch among the messages of a window, and says what the tables are at its end: pure.
 
-`whole_cut` moves the ends. This module decides which transactions are whole. It also names doubts
-that the tables equal the source at its newest transaction.
+`whole_cut` moves the ends. This module decides which transactions are whole, and names doubts that
+the tables equal the source at its newest transaction. Repeats of a connector decide nothing: they
+are known by their places in the source's log, and a partition has a pace until it is beyond them.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.cdc.transactions import MessageKind
-from stream_app.kafka.offset_ranges import PartitionOffsets
+from stream_app.kafka.log_progress import (
+    BEFORE_ALL,
+    LAST_OF_ALL,
+    LogPosition,
+    LogProgress,
+    NewestTransaction,
+    Pace,
+    PartitionProgress,
+    compared,
+    ranks_of,
+)
+from stream_app.kafka.offset_ranges import KafkaPartition, PartitionOffsets
+from stream_app.kafka.topics_of_counts import collections_of, is_topic_of
 from stream_app.kafka.transaction_window import (
     BETWEEN,
     NO_CODE,
-    Codes,
     FactRows,
     TransactionWindow,
 )
 from stream_app.kafka.whole_cut import spans_of, whole_ends
 from stream_app.model.database.database_snapshot import SourcePosition
 
-_NOT_IN_TOPICS = re.compile(r"[^A-Za-z0-9._-]")
-"""Characters of a table's name that Debezium replaces in the topic's."""
 _NAMED_MAX = 3
-_OF_ONE_MESSAGE = ("order", "table", "kind", "transaction")
-"""What no two messages share, unless the connector repeats one."""
 _METADATA_FIX = "set provide.transaction.metadata = true at Debezium's connector"
 _TOPIC_FIX = "make the topic anew, with one partition"
+_ORDER_FIX = "see docs/transactions.md for the connectors that tell it, or leave the key out"
+_LOG_FIX = "give the job a new checkpoint and new tables, or leave the key out"
+_MARKERS = (MessageKind.BEGIN, MessageKind.END)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +63,17 @@ class WholeCut:
 
     Attributes:
         ends: the end in each partition, up to the offsets that were read.
-        newest: connector → its newest transaction before the ends; lacks connectors without one.
-        newest_read: the same before the offsets that were read.
-        doubt: why the tables do not equal the source at these transactions; None: they do.
+        progress: that of the ends.
+        advances: whether a transaction before the ends is newer than all earlier ones.
+        doubt: why the tables do not equal the source at its newest transactions; None: they do.
         open: some transactions that are not whole before the offsets that were read, in words.
         is_overtaken: whether a transaction waits behind the ends that is itself whole.
         untopical: tables with changes, by their names in markers, that none of the topics carries.
     """
 
     ends: PartitionOffsets
-    newest: Mapping[str, SourcePosition]
-    newest_read: Mapping[str, SourcePosition]
+    progress: LogProgress
+    advances: bool
     doubt: Doubt | None
     open: Sequence[str]
     is_overtaken: bool
@@ -73,150 +83,254 @@ class WholeCut:
 def cut_window(
     window: TransactionWindow,
     newest: PartitionOffsets,
-    known: Mapping[str, SourcePosition],
+    known: LogProgress,
     topics: Collection[str] = (),
+    *,
+    is_forced: bool = False,
 ) -> WholeCut:
-    """Cut an epoch among the messages of a window; notes the partitions that have settled.
+    """Cut an epoch among the messages of a window.
 
     Args:
         newest: the end of each partition of all topics of the job.
-        known: connector → its newest transaction before the window.
+        known: the progress where the window begins.
         topics: further topics of the job, which have come since.
+        is_forced: whether transactions whose rest does not come pass as whole.
     """
-    messages, marked = window.messages, window.ends["transaction"]
+    facts = _Facts.of(window, known)
     collections = collections_of(window, {*topics, *(topic for topic, _ in newest)})
-    lacking = _lacking(window, collections)
-    complete = np.zeros(len(window.transactions.names), np.bool_)
-    complete[marked] = True
-    complete[list(lacking)] = False
-    complete |= _of_earlier(window)
-    read_to = np.array([window.reached[place] for place in window.partitions], np.int64)
-    of_transactions = messages[messages["transaction"] != NO_CODE]
-    spans = spans_of(
-        of_transactions["transaction"], of_transactions["partition"], of_transactions["offset"]
+    binding = facts.binding()
+    lacking = _lacking(facts, binding, collections)
+    complete = facts.ended.copy()
+    complete[[transaction for transaction, _ in lacking]] = False
+    complete |= _passed(facts, binding, ~facts.ended & ~facts.begun, is_forced=False)
+    lost = np.zeros(len(complete), np.bool_)
+    is_open = ~complete
+    if is_forced:
+        lost = _passed(facts, binding, ~facts.ended, is_forced=True) & is_open
+        complete |= facts.ended | lost
+    spans = spans_of(binding["transaction"], binding["partition"], binding["offset"])
+    ends = whole_ends(spans, complete, facts.read_to)
+    is_before = facts.ends["offset"] < ends[facts.ends["partition"]]
+    marks = facts.newest(facts.ends[is_before])
+    barriers = _barriers(facts, lacking, lost, collections) if is_forced else {}
+    progress = LogProgress(
+        marks, _paces(facts, ends, newest if marks else {}, barriers)
     )
-    ends = whole_ends(spans, complete, read_to)
-    _settle(window, newest)
-    is_before = window.ends["offset"] < ends[window.ends["partition"]]
-    judged = _Judged(window, ends, window.ends[is_before], newest, known)
-    doubt = next(judged.doubts(), None)
-    if next(judged.of_repeats(), None) is not None:
-        window.settled.clear()  # each partition is to be read beyond what comes again
+    judged = _Judged(facts, ends, facts.ends[is_before], newest, progress)
     return WholeCut(
         ends=dict(zip(window.partitions, ends.tolist(), strict=True)),
-        newest=judged.latest(),
-        newest_read=replace(judged, before=window.ends).latest(),
-        doubt=doubt,
-        open=_open(window, complete, lacking),
-        is_overtaken=bool(complete[marked[~is_before]].any()),
+        progress=progress,
+        advances=marks != known.newest,
+        doubt=next(judged.doubts(), None),
+        open=_open(facts, binding, is_open, lacking),
+        is_overtaken=bool(complete[facts.ends["transaction"][~is_before]].any()),
         untopical=frozenset(
             window.tables.names[code]
-            for code in np.unique(window.counts["table"]).tolist()
+            for code in np.unique(facts.counts["table"]).tolist()
             if collections[code] == NO_CODE
         ),
     )
 
 
-def collections_of(window: TransactionWindow, topics: Collection[str]) -> Int64s:
-    """The code of the name in END markers for each table's code; -1: no topic carries the table.
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """A window in the light of what lies before it.
 
-    A marker's name has no connector and perhaps no database. A loop over tables.
+    Attributes:
+        ends: the first END marker of each transaction.
+        begun, ended: bool [t]; transactions with a BEGIN, and with an END.
+        is_old: bool [t]; those that end at or before the newest one before the window.
+        read_to: int64 [p]; the offset behind the last message of each partition.
     """
-    names, of_markers = window.tables.names, np.unique(window.counts["table"]).tolist()
-    collections = np.full(len(names), NO_CODE, np.int64)
-    in_topic = {code: _in_topic(names[code]) for code in of_markers}
-    for code in of_markers:
-        if any(topic.endswith(in_topic[code]) for topic in topics):
-            collections[code] = code
-    for code, name in enumerate(names):
-        table, is_change, topic = name.partition(BETWEEN)
-        for collection in of_markers if is_change else ():
-            wanted = f".{names[collection]}"
-            if f".{table}".endswith(wanted) or topic.endswith(in_topic[collection]):
-                collections[code] = collections[collection] = collection
-    return collections
+
+    window: TransactionWindow
+    known: LogProgress
+    messages: FactRows
+    ends: FactRows
+    counts: FactRows
+    begun: Bools
+    ended: Bools
+    is_old: Bools
+    read_to: Int64s
+
+    @classmethod
+    def of(cls, window: TransactionWindow, known: LogProgress) -> _Facts:
+        messages, ends = window.messages.all(), window.ends.all()
+        ends = ends[np.sort(np.unique(ends["transaction"], return_index=True)[1])]
+        begun, ended, is_old = (np.zeros(len(window.transactions.names), np.bool_) for _ in "123")
+        begun[messages["transaction"][messages["kind"] == MessageKind.BEGIN]] = True
+        ended[ends["transaction"]] = True
+        for source, newest in known.newest.items():
+            of_source = ends[ends["source"] == window.sources.code(source)]
+            has_place = of_source["position"][:, 0] >= 0
+            is_known = has_place & (compared(of_source["position"], newest.at) <= 0)
+            is_old[of_source["transaction"][is_known]] = True
+        read_to = np.array([window.reached[place] for place in window.partitions], np.int64)
+        return cls(
+            window, known, messages, ends, window.counts.all(), begun, ended, is_old, read_to
+        )
+
+    def binding(self) -> FactRows:
+        """The messages that hold their transactions together: the first of repeated ones."""
+        messages = self.messages
+        is_bound = (messages["kind"] == MessageKind.CHANGE) & messages["is_new"]
+        markers = np.flatnonzero(np.isin(messages["kind"], _MARKERS))
+        named = 2 * messages["transaction"][markers] + (messages["kind"][markers] == _MARKERS[1])
+        is_bound[markers[np.unique(named, return_index=True)[1]]] = True
+        bound: FactRows = messages[is_bound & (messages["transaction"] != NO_CODE)]
+        bound = bound[~self.is_old[bound["transaction"]]]
+        return bound
+
+    def newest(self, before: FactRows) -> dict[str, NewestTransaction]:
+        """The newest transaction of each connector, with those of some END markers."""
+        newest = dict(self.known.newest)
+        fresh = before[~self.is_old[before["transaction"]] & (before["position"][:, 0] >= 0)]
+        for code in np.unique(fresh["source"]).tolist():
+            of_source = fresh[fresh["source"] == code]
+            last = of_source[np.argmax(ranks_of(of_source["position"]))]
+            source = self.window.sources.names[code]
+            log = newest[source].log if source in newest else of_source[0]["log"]
+            position = SourcePosition(last["id"], int(last["time"]))
+            newest[source] = NewestTransaction(position, tuple(last["position"].tolist()), log)
+        return newest
 
 
-def _in_topic(table: str) -> str:
-    return f".{_NOT_IN_TOPICS.sub('_', table)}"
+def _lacking(
+    facts: _Facts, binding: FactRows, collections: Int64s
+) -> dict[tuple[int, int], str]:
+    """(transaction, table) → the changes that are not here, in words, for those with both markers.
 
-
-def _lacking(window: TransactionWindow, collections: Int64s) -> dict[int, str]:
-    """Transaction → the changes of it that are not here, in words, for those with both markers.
-
-    A transaction without its BEGIN here began before the window, so its counts say nothing. Changes
-    that a connector repeats count once.
+    A transaction without its BEGIN here began before the window, so its counts say nothing.
     """
-    messages, tables = window.messages, len(window.tables.names)
-    changes = messages[messages["kind"] == MessageKind.CHANGE]
+    tables = len(facts.window.tables.names)
+    changes = binding[binding["kind"] == MessageKind.CHANGE]
     changes = changes[collections[changes["table"]] != NO_CODE]
     of_table = changes["transaction"] * tables + collections[changes["table"]]
+    # Partitions that were added may have a change that another one has, too.
     once = np.unique(np.stack([of_table, changes["order"]], axis=1), axis=0)[:, 0]
     arrived, seen = np.unique(once, return_counts=True)
-    begun = messages["transaction"][messages["kind"] == MessageKind.BEGIN]
-    promised = window.counts[np.isin(window.counts["transaction"], begun)]
-    promised = promised[collections[promised["table"]] == promised["table"]]
-    wanted = promised["transaction"] * tables + promised["table"]
+    counted = facts.counts[(facts.begun & ~facts.is_old)[facts.counts["transaction"]]]
+    counted = counted[collections[counted["table"]] == counted["table"]]
+    wanted = counted["transaction"] * tables + counted["table"]
     have = np.append(seen, 0)[np.searchsorted(arrived, wanted)] * np.isin(wanted, arrived)
-    missing = promised["count"] - have
+    missing = counted["count"] - have
     return {  # a loop over the few that are not whole
-        one["transaction"]: f"{count} of {one['count']} changes of "
-        f"{window.tables.names[one['table']]}"
-        for one, count in zip(promised[missing > 0], missing[missing > 0].tolist(), strict=True)
+        (int(one["transaction"]), int(one["table"])): f"{count} of {one['count']} changes of "
+        f"{facts.window.tables.names[one['table']]}"
+        for one, count in zip(counted[missing > 0], missing[missing > 0].tolist(), strict=True)
     }
 
 
-def _of_earlier(window: TransactionWindow) -> Bools:
-    """The mask of transactions whose markers lie before the window: bool [t].
+def _passed(facts: _Facts, binding: FactRows, asked: Bools, *, is_forced: bool) -> Bools:
+    """The transactions of some that lie before one that has ended, in a partition: bool [t].
 
-    Such a one has no marker here, and a change before one of a transaction that has its END here.
+    Markers have the order of commits, so those of such a transaction lie before the window, or are
+    lost. Only before the first one that has ended the former is certain.
     """
-    messages, count = window.messages, len(window.transactions.names)
-    ended, begun = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
-    ended[window.ends["transaction"]] = True
-    begun[messages["transaction"][messages["kind"] == MessageKind.BEGIN]] = True
-    changes = messages[messages["kind"] == MessageKind.CHANGE]
-    has_end = ended[changes["transaction"]]
-    of_ended = changes[has_end]
-    first = np.full(len(window.partitions), NO_CODE, np.int64)  # no partition passes by itself
-    first[of_ended["partition"][::-1]] = of_ended["offset"][::-1]
-    has_none = ~has_end & ~begun[changes["transaction"]]
-    passed = has_none & (changes["offset"] < first[changes["partition"]])
-    earlier = np.zeros(count, np.bool_)
-    earlier[changes["transaction"][passed]] = True
-    return earlier
+    ended = binding[facts.ended[binding["transaction"]]]
+    if not is_forced:
+        ended = ended[::-1]
+    border = np.full(len(facts.read_to), NO_CODE, np.int64)  # no partition passes by itself
+    border[ended["partition"]] = ended["offset"]
+    others = binding[asked[binding["transaction"]]]
+    passed = np.zeros(len(asked), np.bool_)
+    if is_forced and not len(facts.ends):
+        border = facts.read_to  # without any marker nothing tells transactions apart
+    passed[others["transaction"][others["offset"] < border[others["partition"]]]] = True
+    return passed
 
 
-def _settle(window: TransactionWindow, newest: PartitionOffsets) -> None:
-    """Note the partitions whose changes have reached the window's transactions.
+def _barriers(
+    facts: _Facts, lacking: Collection[tuple[int, int]], lost: Bools, collections: Int64s
+) -> dict[KafkaPartition, LogPosition]:
+    """The place that partitions must pass before they have what transactions lack."""
+    window, barriers = facts.window, dict[KafkaPartition, LogPosition]()
+    commits = {int(end["transaction"]): end for end in facts.ends}
+    torn = [(transaction, table) for transaction, table in lacking if transaction in commits]
+    missing: list[tuple[Any, int | None]] = [(commits[of], table) for of, table in torn]
+    if lost.any():
+        missing += [(end, None) for end in facts.ends]
+    for end, table in missing:
+        at = (*end["position"].tolist(), LAST_OF_ALL)
+        source = window.sources.names[end["source"]]
+        for place in window.partitions:
+            is_there = (
+                place[0].startswith(f"{source}.")
+                if table is None
+                else is_topic_of(window, place[0], table, collections)
+            )
+            if is_there:
+                barriers[place] = max(barriers.get(place, BEFORE_ALL), at)
+    return barriers
 
-    Before them lie rows of the connector's first read, or changes whose markers the window lacks.
+
+def _paces(
+    facts: _Facts,
+    ends: Int64s,
+    newest: PartitionOffsets,
+    barriers: Mapping[KafkaPartition, LogPosition],
+) -> dict[KafkaPartition, PartitionProgress]:
+    """The progress of each partition at the ends.
+
+    Args:
+        newest: the end of each partition, where idle ones have been read; empty: an idle one may
+            have rows of the first read to come.
     """
-    messages = window.messages
-    is_marker = np.isin(messages["kind"], (MessageKind.BEGIN, MessageKind.END))
-    marked = np.zeros(len(window.transactions.names), np.bool_)
-    marked[messages["transaction"][is_marker]] = True
-    of_transactions = messages[messages["transaction"] != NO_CODE]
-    is_marked = marked[of_transactions["transaction"]]
-    reached = set(np.unique(of_transactions["partition"][is_marked]).tolist())
-    waiting = set(np.unique(of_transactions["partition"][~is_marked]).tolist())
-    has_streamed = bool(len(window.ends))  # the first read is then over, also in idle topics
-    window.settle(
-        place
-        for code, place in enumerate(window.partitions)
-        if code in reached
-        or (has_streamed and code not in waiting and window.reached[place] >= newest.get(place, 0))
-    )
+    inside = facts.messages[facts.messages["offset"] < ends[facts.messages["partition"]]]
+    is_change = inside["kind"] == MessageKind.CHANGE
+    is_placed = is_change & (inside["position"][:, 0] >= 0)
+    of_change = inside["transaction"][is_change]
+    # Of a transaction that is not counted here, more changes may come.
+    uncounted = facts.ended & (~facts.begun | facts.is_old)
+    is_sure = is_placed.copy()
+    is_sure[is_change] &= ~(inside["is_new"][is_change] & uncounted[of_change])
+    is_row = is_change | np.isin(inside["kind"], (MessageKind.READ, MessageKind.UNMARKED))
+    last, last_change = _last_of(inside, is_row), _last_of(inside, is_placed)
+    highest = _last_of(inside, is_placed & inside["is_new"])
+    markers = set(inside["partition"][np.isin(inside["kind"], _MARKERS)].tolist())
+    paces = {}
+    for place, code in facts.window.partitions.items():
+        before = facts.known.partition(place)
+        seen = max(_place_at(inside, highest.get(code)), before.top)
+        top = max(seen, barriers.get(place, BEFORE_ALL))
+        repeats = before.pace is Pace.REPEATING or top > seen
+        if code in last_change:
+            repeats = _place_at(inside, last_change[code]) < top
+        is_idle = ends[code] >= newest.get(place, LAST_OF_ALL)
+        is_read = code in markers or before.pace is Pace.SETTLED
+        if code in last:
+            is_read = bool(is_sure[last[code]])
+        pace = Pace.SETTLED if is_read or is_idle else Pace.READING
+        paces[place] = PartitionProgress(top, Pace.REPEATING if repeats else pace)
+    return paces
 
 
-def _open(window: TransactionWindow, complete: Bools, lacking: Mapping[int, str]) -> list[str]:
+def _last_of(messages: FactRows, mask: Bools) -> dict[int, int]:
+    """Partition → the last place among messages that a mask has there."""
+    places = np.flatnonzero(mask)[::-1]
+    partitions, first = np.unique(messages["partition"][places], return_index=True)
+    return dict(zip(partitions.tolist(), places[first].tolist(), strict=True))
+
+
+def _place_at(messages: FactRows, at: int | None) -> LogPosition:
+    if at is None:
+        return BEFORE_ALL
+    return (*messages[at]["position"].tolist(), int(messages[at]["order"]))
+
+
+def _open(
+    facts: _Facts,
+    binding: FactRows,
+    is_open: Bools,
+    lacking: Mapping[tuple[int, int], str],
+) -> list[str]:
     """The first transactions that are not whole, in words."""
-    present = np.unique(window.messages["transaction"])
-    present = present[present != NO_CODE]
+    words = {transaction: what for (transaction, _), what in lacking.items()}
+    present = np.unique(binding["transaction"])
     return [
-        f"transaction {window.transactions.names[code].replace(BETWEEN, ' ')} lacks "
-        f"{lacking.get(code, 'its END marker')}"
-        for code in present[~complete[present]][:_NAMED_MAX].tolist()
+        f"transaction {facts.window.transactions.names[code].replace(BETWEEN, ' ')} lacks "
+        f"{words.get(code, 'its END marker')}"
+        for code in present[is_open[present]][:_NAMED_MAX].tolist()
     ]
 
 
@@ -228,76 +342,59 @@ class _Judged:
         before: the END markers before the ends.
     """
 
-    window: TransactionWindow
+    facts: _Facts
     ends: Int64s
     before: FactRows
     newest: PartitionOffsets
-    known: Mapping[str, SourcePosition]
-
-    def last(self) -> dict[str, Any]:
-        """Connector → the last END marker before the ends in its topic."""
-        return self._ends_of(self.before[np.argsort(self.before["offset"], kind="stable")])
-
-    def latest(self) -> dict[str, SourcePosition]:
-        """Connector → the END marker with the latest time before the ends."""
-        in_time = self.before[np.lexsort((self.before["offset"], self.before["time"]))]
-        return {
-            source: SourcePosition(marker["id"], int(marker["time"]))
-            for source, marker in self._ends_of(in_time).items()
-        }
-
-    def _ends_of(self, ordered: FactRows) -> dict[str, Any]:
-        sources: Codes = self.window.sources
-        return {
-            sources.names[source]: ordered[ordered["source"] == source][-1]
-            for source in np.unique(ordered["source"]).tolist()
-        }
+    progress: LogProgress
 
     def doubts(self) -> Iterator[Doubt]:
         """Why tables up to the ends may not be the database at its newest transactions."""
         yield from self._of_settings()
-        yield from self.of_repeats()
-        for topic, partition in self.window.partitions:
-            if (topic, partition) not in self.window.settled:
-                yield Doubt(
-                    f"the job has not read {topic}/{partition} up to the changes that it began with"
-                )
+        yield from self._of_logs()
+        for (topic, partition), at in self.progress.partitions.items():
+            if at.pace is Pace.REPEATING:
+                yield Doubt(f"the connector repeats what it has sent to {topic}/{partition}")
+            elif at.pace is Pace.READING:
+                yield Doubt(f"the job has not read {topic}/{partition} up to its first changes")
 
     def _of_settings(self) -> Iterator[Doubt]:
-        messages, partitions = self.window.messages, self.window.partitions
-        inside = messages["offset"] < self.ends[messages["partition"]]
-        unmarked = messages[inside & (messages["kind"] == MessageKind.UNMARKED)]
-        if len(unmarked):
-            topic, _ = partitions[unmarked[0]["partition"]]
+        messages, places = self.facts.messages, list(self.facts.window.partitions)
+        inside = messages[messages["offset"] < self.ends[messages["partition"]]]
+        is_change = inside["kind"] == MessageKind.CHANGE
+        for unmarked in inside[inside["kind"] == MessageKind.UNMARKED][:1]:
+            topic, _ = places[unmarked["partition"]]
             yield Doubt(f"changes in the topic {topic} name no transaction", _METADATA_FIX)
-        topics = {partitions[at][0] for at in np.unique(self.before["partition"]).tolist()}
-        for topic in sorted(topics):
+        for unplaced in inside[is_change & (inside["position"][:, 0] < 0)][:1]:
+            topic, _ = places[unplaced["partition"]]
+            yield Doubt(
+                f"changes in the topic {topic} do not tell their order in the source's log",
+                _ORDER_FIX,
+            )
+        for topic in sorted({places[at][0] for at in np.unique(self.before["partition"]).tolist()}):
             count = sum(one == topic for one, _ in self.newest)
             if count > 1:
                 what = f"the topic {topic} has {count} partitions, so it tells no order"
                 yield Doubt(what, _TOPIC_FIX)
 
-    def of_repeats(self) -> Iterator[Doubt]:
-        """Signs that a connector repeats what it has sent."""
-        messages, before = self.window.messages, self.before
-        begun = messages["transaction"][messages["kind"] == MessageKind.BEGIN]
-        for source, marker in sorted(self.last().items()):
-            name = f"transaction {marker['id']} of {source}"
-            if marker["transaction"] not in begun:
-                yield Doubt(f"{name} began before the messages that this run has read")
-            latest = before["time"][before["source"] == marker["source"]].max()
-            if (
-                max(latest, self.known[source].time_ms if source in self.known else 0)
-                > marker["time"]
-            ):
-                yield Doubt(f"{name} comes again: the connector repeats what it has sent")
-        # The END of what was sent first says nothing of what was sent again.
-        inside = messages[messages["offset"] < self.ends[messages["partition"]]]
-        inside = inside[inside["transaction"] != NO_CODE]
-        inside = inside[np.lexsort([inside[name] for name in _OF_ONE_MESSAGE])]
-        again = np.ones(max(len(inside) - 1, 0), np.bool_)
-        for name in _OF_ONE_MESSAGE:
-            again &= inside[name][1:] == inside[name][:-1]
-        for repeated in inside[1:][again][:1]:
-            name = self.window.transactions.names[repeated["transaction"]].replace(BETWEEN, " ")
-            yield Doubt(f"transaction {name} comes twice: the connector repeats what it has sent")
+    def _of_logs(self) -> Iterator[Doubt]:
+        facts = self.facts
+        for unplaced in self.before[self.before["position"][:, 0] < 0][:1]:
+            yield Doubt(
+                f"transaction {unplaced['id']} does not tell its place in the source's log",
+                _ORDER_FIX,
+            )
+        for source, newest in self.progress.newest.items():
+            of_source = self.before[self.before["source"] == facts.window.sources.code(source)]
+            for end in of_source[of_source["log"] != newest.log][:1]:
+                what = f"transaction {end['id']} of {source} is of another server than earlier ones"
+                yield Doubt(what, _LOG_FIX)
+        for source, newest in self.progress.newest.items():
+            of_newest = self.before["id"] == newest.position.transaction
+            for end in self.before[of_newest]:
+                code = end["transaction"]
+                if not facts.begun[code] and not facts.is_old[code]:
+                    yield Doubt(
+                        f"transaction {end['id']} of {source} began before the messages that this "
+                        "run has read"
+                    )

@@ -60,7 +60,7 @@ class DatabaseRecord:
                     epoch=epoch,
                     job=self.tables.epoch_log.query_id(),
                     time_ms=self.clock.now_ms(),
-                    sources=border.newest,
+                    sources=border.progress.positions,
                     tables=tables,
                     left_out=left_out,
                 )

@@ -20,17 +20,19 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Int64s, bools_of, children_of, gathered_array, null_where
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting import deep_ones
+from stream_app.cdc.debezium.log_positions import change_positions, commit_positions
 from stream_app.cdc.debezium.origins import without_envelopes
 from stream_app.cdc.debezium.schema import PayloadGroup, split_messages
 from stream_app.cdc.json_records.origins import FieldsRead
 from stream_app.cdc.transactions import EndMarkers, MessageKind, MessageKinds, MessageTransactions
 
+_SOURCE = ("connector", "sequence", "name", "db", "schema", "table")
 _FIELDS = pa.schema(
     [
         pa.field("op", pa.string()),
         pa.field(
             "source",
-            pa.struct([(name, pa.string()) for name in ("name", "db", "schema", "table")]),
+            pa.struct([(name, pa.string()) for name in _SOURCE]),
         ),
         pa.field("transaction", pa.struct([("id", pa.string()), ("total_order", pa.int64())])),
         pa.field("status", pa.string()),
@@ -65,7 +67,7 @@ def debezium_transactions(messages: pa.RecordBatch) -> MessageTransactions:
         gathered_array([(index, columns[at]) for index, columns in read.parts], count, wanted.type)
         for at, wanted in enumerate(_FIELDS)
     )
-    connector, *table = children_of(source)
+    connector, sequence, name, *table = children_of(source)
     ids, orders = children_of(transaction)
     kinds = _kinds(op, status, ids)
     markers = _markers(groups, kinds, count)
@@ -74,9 +76,10 @@ def debezium_transactions(messages: pa.RecordBatch) -> MessageTransactions:
     return MessageTransactions(
         kinds=kinds,
         names=_shared(pc.coalesce(null_where(ids, kinds != MessageKind.CHANGE), markers[0])),
-        sources=connector,
+        sources=name,
         tables=_dotted(table),
         orders=pc.fill_null(orders, 0).to_numpy(),
+        positions=change_positions(connector, ids, sequence),
         ends=_ends(kinds, markers),
     )
 
@@ -119,9 +122,12 @@ def _ends(kinds: MessageKinds, markers: Sequence[pa.Array]) -> EndMarkers:
     collections, counts = children_of(pc.list_flatten(counted))
     # A logical message counts under a name of the connector's process, which no topic has.
     of_table = bools_of(pc.invert(pc.starts_with(collections, _OF_CONNECTOR)))
+    logs, positions = commit_positions(ids)
     return EndMarkers(
         index=index,
         ids=ids,
+        logs=logs,
+        positions=positions,
         times=pc.fill_null(times, 0).to_numpy(),
         owners=pc.list_parent_indices(counted).to_numpy().astype(np.int64)[of_table],
         collections=collections.filter(pa.array(of_table)),

@@ -24,7 +24,6 @@ from stream_app.kafka.offset_ranges import KafkaPartition, OffsetRange, ranges_b
 from stream_app.kafka.range_reader import RangeReader, ReaderSettings
 from stream_app.kafka.transaction_window import TransactionWindow
 from stream_app.kafka.window_cut import Doubt, WholeCut, cut_window
-from stream_app.model.database.database_snapshot import SourcePosition
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.stream.border_log import Border, BorderLog
 
@@ -34,9 +33,9 @@ MESSAGES_MAX = 500_000
 PATIENCE_S = 60.0
 """Seconds that the job waits for the rest of a transaction, once it has read all messages."""
 _TORN = Doubt(
-    "an epoch of this run ended within transactions of the source, because the rest did not come",
+    "an epoch ended within transactions of the source, because the rest did not come",
     "see the log for the tables: does the job read the topic of transactions, and do transforms "
-    "of the connector drop changes? Then start the job again",
+    "of the connector drop changes?",
 )
 _OF_TRANSACTIONS = ".transaction"
 """The end of the name that Debezium gives to its topic of transactions."""
@@ -64,10 +63,8 @@ class WholeBorders:
     limit: int = MESSAGES_MAX
     patience_s: float | None = PATIENCE_S
     _window: TransactionWindow = field(init=False, default_factory=TransactionWindow)
-    _newest: Mapping[str, SourcePosition] | None = field(init=False, default=None)
+    _borders: dict[int, Border] = field(init=False, default_factory=dict)
     _untopical: set[str] = field(init=False, default_factory=set)
-    _is_torn: bool = field(init=False, default=False)
-    _noted: int = field(init=False, default=-1)
     _waits_since: float | None = field(init=False, default=None)
     _reader: RangeReader | None = field(init=False, default=None)
 
@@ -75,41 +72,43 @@ class WholeBorders:
         self, epoch: int, begin: Offsets, newest: Offsets, stopping: Callable[[], bool]
     ) -> Offsets:
         """See `Borders.end`."""
-        if self._newest is None:
-            last = (self.log.border(epoch - 1) if epoch else None) or Border()
-            self._newest = last.newest
-            if last.is_settled:
-                self._window.settle(_by_partition(begin))
-        self._window.begin_at(_by_partition(begin))
+        last = self._last(epoch)
+        self._window.begin_at(_by_partition(begin), last.progress)
         limit = self.limit
         while True:
             target = next_end(begin, newest, limit)
             self._read_to(begin, target, stopping)
-            cut = self._cut(newest)
+            cut = self._cut(last, newest)
             end = _cut_back(target, begin, cut.ends)
             messages = sum(planned.size for planned in ranges_between(begin, end))
             if messages >= max(self.limit // 2, 1) or target == newest:
                 break
             limit *= 2  # a transaction is large, or its partitions are read at different paces
         if not messages:
-            return self._without_rest(epoch, begin, target, cut)
+            return self._without_rest(epoch, begin, newest, target, cut)
         if messages > 2 * self.limit:
             _LOG.warning(
                 "epoch %d has %d messages, and not %d: a transaction of the source is that large",
                 epoch, messages, self.limit,
             )  # fmt: skip
         self._waits_since = None
-        self._note(epoch, cut)
+        self._note(epoch, last, cut)
         return end
 
-    def _cut(self, newest: Offsets) -> WholeCut:
-        ends, known = _by_partition(newest), self._newest or {}
-        cut = cut_window(self._window, ends, known)
+    def _last(self, epoch: int) -> Border:
+        """The border before an epoch."""
+        if epoch - 1 not in self._borders:
+            self._borders = {epoch - 1: (self.log.border(epoch - 1) if epoch else None) or Border()}
+        return self._borders[epoch - 1]
+
+    def _cut(self, last: Border, newest: Offsets, *, is_forced: bool = False) -> WholeCut:
+        ends, known = _by_partition(newest), last.progress
+        cut = cut_window(self._window, ends, known, is_forced=is_forced)
         if cut.untopical <= self._untopical:
             return cut
         # A table's topic may be younger than the known offsets, but not younger than the marker.
         self._untopical |= cut.untopical
-        return cut_window(self._window, ends, known, self.look().keys())
+        return cut_window(self._window, ends, known, self.look().keys(), is_forced=is_forced)
 
     def close(self) -> None:
         """See `Borders.close`."""
@@ -117,9 +116,11 @@ class WholeBorders:
             self._reader.close()
             self._reader = None
 
-    def _without_rest(self, epoch: int, begin: Offsets, target: Offsets, cut: WholeCut) -> Offsets:
-        """The end when nothing is whole: the begin for a while, then all that there is."""
-        now = self.clock.steady_seconds()
+    def _without_rest(
+        self, epoch: int, begin: Offsets, newest: Offsets, target: Offsets, cut: WholeCut
+    ) -> Offsets:
+        """The end when nothing is whole: the begin for a while, then one without the rest."""
+        now, last = self.clock.steady_seconds(), self._last(epoch)
         has_topic = any(topic.endswith(_OF_TRANSACTIONS) for topic in target)
         # Without a later transaction that is whole, the connector itself has not sent the rest.
         if not cut.open or (has_topic and not cut.is_overtaken):
@@ -129,34 +130,24 @@ class WholeBorders:
             _LOG.info("the next epoch waits for transactions: %s", "; ".join(cut.open))
         waited = 0.0 if self._waits_since is None else now - self._waits_since
         if self.patience_s is None or waited < self.patience_s or self._waits_since is None:
-            if self._noted < epoch:
-                self._note(epoch, cut)
+            if epoch not in self._borders:
+                self._note(epoch, last, cut)
             return begin
-        self._waits_since, self._is_torn = None, True
+        self._waits_since = None
         _LOG.warning(
             "epoch %d ends within transactions, after %.0f s: %s",
             epoch, waited, "; ".join(cut.open),
         )  # fmt: skip
-        # The tables have these transactions, so one that comes again is no newer one.
-        self._note(epoch, replace(cut, newest=cut.newest_read))
-        return target
+        torn = self._cut(last, newest, is_forced=True)
+        self._note(epoch, last, replace(torn, doubt=_TORN))
+        return _cut_back(target, begin, torn.ends)
 
-    def _note(self, epoch: int, cut: WholeCut) -> None:
-        known = dict(self._newest or {})
-        for source, position in cut.newest.items():
-            if source not in known or known[source].time_ms <= position.time_ms:
-                known[source] = position
-        self._newest, self._noted = known, epoch
-        is_settled = self._window.settled.issuperset(self._window.partitions)
-        self.log.note(
-            epoch,
-            Border(
-                newest=known,
-                advances=bool(cut.newest),
-                is_settled=is_settled and not self._is_torn,
-                doubt=_TORN if self._is_torn else cut.doubt,
-            ),
-        )
+    def _note(self, epoch: int, last: Border, cut: WholeCut) -> None:
+        # Behind a doubtful epoch its transactions are still to have a snapshot.
+        advances = cut.advances or (last.advances and last.doubt is not None)
+        border = Border(progress=cut.progress, advances=advances, doubt=cut.doubt)
+        self._borders = {epoch - 1: last, epoch: border}
+        self.log.note(epoch, border)
 
     def _read_to(self, begin: Offsets, target: Offsets, stopping: Callable[[], bool]) -> None:
         """Add the messages up to some offsets to the window."""
