@@ -30,12 +30,13 @@ class Pace(StrEnum):
     Attributes:
         SETTLED: all that the connector has sent there, and the newest change is the last one.
         READING: rows of the connector's first read are the last ones, or nothing is known.
-        REPEATING: the connector has gone back, and has not sent the newest change again.
+        BEHIND: a change that the partition had, or shall have, is to come (again) before others
+            count: the connector repeats, or an epoch has ended without the change.
     """
 
     SETTLED = "settled"
     READING = "reading"
-    REPEATING = "repeating"
+    BEHIND = "behind"
 
 
 @dataclass(frozen=True, slots=True)

@@ -276,7 +276,9 @@ def _paces(
         newest: the end of each partition, where idle ones have been read; empty: an idle one may
             have rows of the first read to come.
     """
-    inside = facts.messages[facts.messages["offset"] < ends[facts.messages["partition"]]]
+    messages = facts.messages
+    is_inside = messages["offset"] < ends[messages["partition"]]
+    inside = messages[is_inside]
     is_change = inside["kind"] == MessageKind.CHANGE
     is_placed = is_change & (inside["position"][:, 0] >= 0)
     of_change = inside["transaction"][is_change]
@@ -288,20 +290,23 @@ def _paces(
     last, last_change = _last_of(inside, is_row), _last_of(inside, is_placed)
     highest = _last_of(inside, is_placed & inside["is_new"])
     markers = set(inside["partition"][np.isin(inside["kind"], _MARKERS)].tolist())
+    # The rows of a first read lie before the first change.
+    is_behind = ~is_inside & messages["is_new"] & (messages["kind"] == MessageKind.CHANGE)
+    followed = set(messages["partition"][is_behind].tolist()) if newest else set()
     paces = {}
     for place, code in facts.window.partitions.items():
         before = facts.known.partition(place)
         seen = max(_place_at(inside, highest.get(code)), before.top)
         top = max(seen, barriers.get(place, BEFORE_ALL))
-        repeats = before.pace is Pace.REPEATING or top > seen
+        repeats = before.pace is Pace.BEHIND or top > seen
         if code in last_change:
             repeats = _place_at(inside, last_change[code]) < top
-        is_idle = ends[code] >= newest.get(place, LAST_OF_ALL)
+        is_idle = code in followed or ends[code] >= newest.get(place, LAST_OF_ALL)
         is_read = code in markers or before.pace is Pace.SETTLED
         if code in last:
             is_read = bool(is_sure[last[code]])
         pace = Pace.SETTLED if is_read or is_idle else Pace.READING
-        paces[place] = PartitionProgress(top, Pace.REPEATING if repeats else pace)
+        paces[place] = PartitionProgress(top, Pace.BEHIND if repeats else pace)
     return paces
 
 
@@ -353,8 +358,11 @@ class _Judged:
         yield from self._of_settings()
         yield from self._of_logs()
         for (topic, partition), at in self.progress.partitions.items():
-            if at.pace is Pace.REPEATING:
-                yield Doubt(f"the connector repeats what it has sent to {topic}/{partition}")
+            if at.pace is Pace.BEHIND:
+                yield Doubt(
+                    f"{topic}/{partition} is behind: the connector repeats changes, or some are "
+                    "to come"
+                )
             elif at.pace is Pace.READING:
                 yield Doubt(f"the job has not read {topic}/{partition} up to its first changes")
 
