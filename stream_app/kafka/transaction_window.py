@@ -1,12 +1,13 @@
 """Gathers the transactions of the messages that no epoch has yet.
 
-`spark.stream.whole_borders` reads the messages and adds their facts; `window_cut` cuts an epoch
-among them. A window begins at the job's position, and keeps a few numbers of each message there.
+`transaction_reader` reads the messages and adds their facts; `window_cut` cuts an epoch among them.
+A window begins at the job's position, and keeps a few numbers of each message there.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.cdc.transactions import POSITION_NUMBERS, MessageKind, MessageTransactions
 from stream_app.kafka.log_progress import BEFORE_ALL, LogPosition, LogProgress, ranks_of
-from stream_app.kafka.offset_ranges import KafkaPartition, PartitionOffsets
+from stream_app.kafka.offset_ranges import KafkaPartition, OffsetRange, PartitionOffsets
 
 FactRows = npt.NDArray[Any]
 """An array of `MESSAGE`, `END` or `COUNT`."""
@@ -144,6 +145,19 @@ class TransactionWindow:
         self.messages.add(messages)
         self.ends.add(ends)
         self.counts.add(counts)
+        self.reached[place] = int(offsets[-1]) + 1
+
+    def unread(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
+        """The parts of ranges whose facts are not here."""
+        return [
+            replace(planned, begin=max(planned.begin, self.reached.get(planned.place, 0)))
+            for planned in ranges
+            if self.reached.get(planned.place, 0) < planned.end
+        ]
+
+    def reach(self, ranges: Iterable[OffsetRange]) -> None:
+        """Note that ranges have been read, also where no message is."""
+        self.reached.update({planned.place: planned.end for planned in ranges})
 
     def begin_at(self, begin: PartitionOffsets, progress: LogProgress) -> None:
         """Forget what lies before a position, and everything if it is not known up to there.

@@ -177,8 +177,9 @@ class _Facts:
         markers = np.flatnonzero(np.isin(messages["kind"], _MARKERS))
         named = 2 * messages["transaction"][markers] + (messages["kind"][markers] == _MARKERS[1])
         is_bound[markers[np.unique(named, return_index=True)[1]]] = True
-        bound: FactRows = messages[is_bound & (messages["transaction"] != NO_CODE)]
-        bound = bound[~self.is_old[bound["transaction"]]]
+        is_bound &= messages["transaction"] != NO_CODE
+        is_bound[is_bound] &= ~self.is_old[messages["transaction"][is_bound]]
+        bound: FactRows = messages[is_bound]
         return bound
 
     def newest(self, before: FactRows) -> dict[str, NewestTransaction]:

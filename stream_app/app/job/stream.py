@@ -21,6 +21,7 @@ from stream_app.clock import Clock
 from stream_app.errors import UsageError
 from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
 from stream_app.kafka.range_reader import ReaderSettings
+from stream_app.kafka.transaction_reader import TransactionReader
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
 from stream_app.spark.epoch.frame_epochs import FrameEpochs
 from stream_app.spark.epoch.range_epochs import RangeEpochs
@@ -119,8 +120,9 @@ class NativeReading:
         transactions_of = job.tables.reader.transactions
         assert transactions_of is not None, "the configuration was checked"
         return WholeBorders(
-            settings=self.settings,
-            transactions_of=transactions_of,
+            reader=TransactionReader(
+                settings=self.settings, transactions_of=transactions_of, clock=job.clock
+            ),
             log=BorderLog(job.checkpoint),
             look=lambda: source.offsets_at(OffsetEnd.NEWEST),
             clock=job.clock,

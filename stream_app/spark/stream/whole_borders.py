@@ -2,26 +2,19 @@
 
 Implements `topic_stream.Borders`. The driver reads the messages that the next epoch may have, and
 keeps the facts of their transactions. It cuts before the first one that is not whole
-(docs/adr/0044-an-epoch-ends-between-transactions.md). A message is read here once, however long it
-waits for its epoch.
+(docs/adr/0044-an-epoch-ends-between-transactions.md).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
-import pyarrow as pa
-
-from stream_app.arrow_buffers import int64s_of
-from stream_app.cdc.transactions import MessageTransactions
 from stream_app.clock import Clock
-from stream_app.errors import SourceError, StoppedError, WrongSourceError
 from stream_app.kafka.next_offsets import next_end
 from stream_app.kafka.offset_ranges import KafkaPartition, OffsetRange, ranges_between
-from stream_app.kafka.range_reader import RangeReader, ReaderSettings
 from stream_app.kafka.transaction_window import TransactionWindow
 from stream_app.kafka.window_cut import Doubt, WholeCut, cut_window
 from stream_app.model.job_epoch import Offsets
@@ -39,8 +32,28 @@ _TORN = Doubt(
 )
 _OF_TRANSACTIONS = ".transaction"
 """The end of the name that Debezium gives to its topic of transactions."""
-_LEAVES_AFTER_S = 2.0
-_AHEAD = 16
+
+
+class MessageReader(Protocol):
+    """Reads the transactions of messages."""
+
+    def read(
+        self,
+        ranges: Sequence[OffsetRange],
+        window: TransactionWindow,
+        stopping: Callable[[], bool],
+    ) -> None:
+        """Add the messages of ranges that a window does not have.
+
+        Raises:
+            SourceError: the messages cannot be read.
+            StoppedError: the job is stopping.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close connections."""
+        ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,15 +61,12 @@ class WholeBorders:
     """Implements `topic_stream.Borders`; for one thread.
 
     Attributes:
-        settings: of the native reader.
-        transactions_of: the format's reading of transactions.
         look: asks the brokers for the topics' newest offsets.
         limit: messages of an epoch; it has twice as many at most, unless a transaction has more.
         patience_s: see `PATIENCE_S`; None: the job never goes on without the rest.
     """
 
-    settings: ReaderSettings
-    transactions_of: Callable[[pa.RecordBatch], MessageTransactions]
+    reader: MessageReader
     log: BorderLog
     look: Callable[[], Offsets]
     clock: Clock
@@ -66,7 +76,6 @@ class WholeBorders:
     _borders: dict[int, Border] = field(init=False, default_factory=dict)
     _untopical: set[str] = field(init=False, default_factory=set)
     _waits_since: float | None = field(init=False, default=None)
-    _reader: RangeReader | None = field(init=False, default=None)
 
     def end(
         self, epoch: int, begin: Offsets, newest: Offsets, stopping: Callable[[], bool]
@@ -77,7 +86,7 @@ class WholeBorders:
         limit = self.limit
         while True:
             target = next_end(begin, newest, limit)
-            self._read_to(begin, target, stopping)
+            self.reader.read(ranges_between(begin, target), self._window, stopping)
             cut = self._cut(last, newest)
             end = _cut_back(target, begin, cut.ends)
             messages = sum(planned.size for planned in ranges_between(begin, end))
@@ -112,9 +121,7 @@ class WholeBorders:
 
     def close(self) -> None:
         """See `Borders.close`."""
-        if self._reader is not None:
-            self._reader.close()
-            self._reader = None
+        self.reader.close()
 
     def _without_rest(
         self, epoch: int, begin: Offsets, newest: Offsets, target: Offsets, cut: WholeCut
@@ -148,47 +155,6 @@ class WholeBorders:
         border = Border(progress=cut.progress, advances=advances, doubt=cut.doubt)
         self._borders = {epoch - 1: last, epoch: border}
         self.log.note(epoch, border)
-
-    def _read_to(self, begin: Offsets, target: Offsets, stopping: Callable[[], bool]) -> None:
-        """Add the messages up to some offsets to the window."""
-        until = self.clock.steady_seconds() + self.settings.timeout_s
-        while True:
-            reached = self._window.reached
-            ranges = [
-                replace(planned, begin=max(planned.begin, reached.get(_place(planned), 0)))
-                for planned in ranges_between(begin, target)
-                if reached.get(_place(planned), 0) < planned.end
-            ]
-            try:
-                self._read(ranges, stopping)
-                return
-            except WrongSourceError:
-                raise
-            except SourceError:
-                if stopping():
-                    raise StoppedError("the job is stopping") from None
-                if self.clock.steady_seconds() > until:
-                    raise
-
-    def _read(self, ranges: list[OffsetRange], stopping: Callable[[], bool]) -> None:
-        if self._reader is None:
-            self._reader = RangeReader(
-                replace(self.settings, ahead=_AHEAD, leaves_after_s=_LEAVES_AFTER_S), self.clock
-            )
-        with closing(self._reader.read(ranges)) as batches:
-            for batch in batches:
-                if stopping():
-                    raise StoppedError("the job is stopping")
-                place = (batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py())
-                offsets = int64s_of(batch.column("offset"))
-                self._window.add(place, offsets, self.transactions_of(batch))
-                self._window.reached[place] = int(offsets[-1]) + 1
-        for planned in ranges:
-            self._window.reached[_place(planned)] = planned.end
-
-
-def _place(planned: OffsetRange) -> KafkaPartition:
-    return planned.topic, planned.partition
 
 
 def _by_partition(offsets: Offsets) -> dict[KafkaPartition, int]:

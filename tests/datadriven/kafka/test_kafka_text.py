@@ -128,8 +128,8 @@ def cut(case: Case) -> str:
     for (topic, partition), words in places.items():
         messages = [_message(topic, word) for word in words]
         offsets = np.arange(len(messages))
-        window.add((topic, partition), offsets, debezium_transactions(_batch(messages)))
-        window.reached[topic, partition] = len(messages)
+        if messages:
+            window.add((topic, partition), offsets, debezium_transactions(_batch(messages)))
         is_unread = f"{topic}/{partition}" == case.args.get("unread")
         newest[topic, partition] = len(messages) + is_unread
     whole = cut_window(window, newest, known, is_forced="forced" in case.args)
@@ -169,9 +169,8 @@ def _change_place(transaction: int, order: int) -> tuple[int, int]:
 
 
 def _message(topic: str, word: str) -> bytes:
-    source = {
-        "connector": "postgresql", "name": topic.partition(".")[0], "table": topic.split(".")[-1]
-    }  # fmt: skip
+    name, table = topic.partition(".")[0], topic.rpartition(".")[2]
+    source = {"connector": "postgresql", "name": name, "table": table}
     match word[0]:
         case "-":
             return b"{}"

@@ -15,6 +15,7 @@ from stream_app.errors import CheckpointError, StoppedError
 from stream_app.kafka.client_options import client_options
 from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
 from stream_app.kafka.range_reader import ReaderSettings
+from stream_app.kafka.transaction_reader import TransactionReader
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.stream.border_log import BorderLog
@@ -87,8 +88,11 @@ class Bank:
 
     def borders(self, limit: int = 100, patience_s: float | None = 60.0) -> WholeBorders:
         return WholeBorders(
-            settings=ReaderSettings(client=self.client),
-            transactions_of=debezium_transactions,
+            reader=TransactionReader(
+                settings=ReaderSettings(client=self.client),
+                transactions_of=debezium_transactions,
+                clock=self.clock,
+            ),
             log=BorderLog(self.checkpoint),
             look=self.newest,
             clock=self.clock,
