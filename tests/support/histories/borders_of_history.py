@@ -200,17 +200,20 @@ def borders_of_history(seed: int) -> BordersOfHistory:
     counts = {table: random.randint(1, 2) for table in history.tables}
     reads, sent = history.reads(), list(history.sent())
     grows_at = random.randrange(len(sent)) if random.random() < 0.2 else len(sent)
-    order = [(_place(one, counts), one) for one in reads]
-    for at, one in enumerate(sent):
-        if at == grows_at and one.table is not None:
-            counts[one.table] += 1
-        order.append((_place(one, counts), one))
+    order = [
+        (_place(one, counts, has_grown=at - len(reads) >= grows_at), one)
+        for at, one in enumerate([*reads, *sent])
+    ]
     return BordersOfHistory(random, history, Topics(random, order, len(reads)))
 
 
-def _place(sent: Sent, counts: dict[str, int]) -> KafkaPlace:
-    partitions = 1 if sent.table is None else counts[sent.table]
-    return sent.topic, sent.key * 7 % 5 % partitions
+def _place(sent: Sent, counts: dict[str, int], *, has_grown: bool) -> KafkaPlace:
+    """The partition of a message; some keys move to a further one, which is read last."""
+    if sent.table is None:
+        return sent.topic, 0
+    partitions = counts[sent.table]
+    moves = has_grown and sent.key % 2 == 1
+    return sent.topic, partitions if moves else sent.key % partitions
 
 
 def _batch(values: Sequence[bytes]) -> pa.RecordBatch:
