@@ -290,6 +290,7 @@ def _paces(
     is_row = is_change | np.isin(inside["kind"], (MessageKind.READ, MessageKind.UNMARKED))
     last, last_change = _last_of(inside, is_row), _last_of(inside, is_placed)
     highest = _last_of(inside, is_placed & inside["is_new"])
+    moved = _moved(facts, inside[is_placed & inside["is_new"]])
     markers = set(inside["partition"][np.isin(inside["kind"], _MARKERS)].tolist())
     # The rows of a first read lie before the first change.
     is_behind = ~is_inside & messages["is_new"] & (messages["kind"] == MessageKind.CHANGE)
@@ -298,7 +299,7 @@ def _paces(
     for place, code in facts.window.partitions.items():
         before = facts.known.partition(place)
         seen = max(_place_at(inside, highest.get(code)), before.top)
-        top = max(seen, barriers.get(place, BEFORE_ALL))
+        top = max(seen, *(one.get(place, BEFORE_ALL) for one in (barriers, moved)))
         repeats = before.pace is Pace.BEHIND or top > seen
         if code in last_change:
             repeats = _place_at(inside, last_change[code]) < top
@@ -309,6 +310,30 @@ def _paces(
         pace = Pace.SETTLED if is_read or is_idle else Pace.READING
         paces[place] = PartitionProgress(top, Pace.BEHIND if repeats else pace)
     return paces
+
+
+def _moved(facts: _Facts, changes: FactRows) -> dict[KafkaPartition, LogPosition]:
+    """The place that partitions must pass which have others' changes, since topics got more.
+
+    Args:
+        changes: those that are new in their partitions.
+    """
+    places, barriers = list(facts.window.partitions), dict[KafkaPartition, LogPosition]()
+    of_old = changes["partition"][facts.is_old[changes["transaction"]]]
+    for code in np.unique(of_old).tolist():
+        barriers[places[code]] = facts.known.top_of_new(places[code][0])
+    named = np.stack([changes["transaction"], changes["order"]], axis=1)
+    _, inverse, count = np.unique(named, axis=0, return_inverse=True, return_counts=True)
+    shared = np.unique(changes["partition"][count[inverse.ravel()] > 1]).tolist()
+    tops = {places[code]: _place_at(changes, _last_in(changes, code)) for code in shared}
+    for place in tops:
+        of_topic = [top for (topic, _), top in tops.items() if topic == place[0]]
+        barriers[place] = max(*of_topic, barriers.get(place, BEFORE_ALL))
+    return barriers
+
+
+def _last_in(messages: FactRows, partition: int) -> int:
+    return int(np.flatnonzero(messages["partition"] == partition)[-1])
 
 
 def _last_of(messages: FactRows, mask: Bools) -> dict[int, int]:
