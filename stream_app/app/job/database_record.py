@@ -7,12 +7,13 @@ that cannot be written fails no epoch: the next one is recorded again.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError
-from stream_app.model.database.database_snapshot import DatabaseSnapshot, TableAt
+from stream_app.model.database.database_snapshot import DatabaseSnapshot, SourcePosition, TableAt
 from stream_app.spark.ingest.epoch_tables import COMMIT_THREADS, EpochTables
 from stream_app.spark.ingest.job_state import JobWarning
 from stream_app.spark.ingest.table_feed import TableFeed
@@ -38,6 +39,8 @@ class DatabaseRecord:
     snapshots: DatabaseSnapshots
     clock: Clock
     _pruned_at: float = field(init=False, default=float("-inf"))
+    _pruning: threading.Thread | None = field(init=False, default=None)
+    _kept: dict[str, DatabaseSnapshot] = field(init=False, default_factory=dict)
 
     def __call__(self, epoch: int) -> None:
         """Record the tables as they are, if the epoch ends between transactions.
@@ -54,49 +57,63 @@ class DatabaseRecord:
         if not border.is_whole:
             return
         try:
-            tables, left_out = self._tables()
-            self.snapshots.add(
-                DatabaseSnapshot(
-                    epoch=epoch,
-                    job=self.tables.epoch_log.query_id(),
-                    time_ms=self.clock.now_ms(),
-                    sources=border.progress.positions,
-                    tables=tables,
-                    left_out=left_out,
-                )
-            )
-            self._prune()
+            self._record(epoch, border.progress.positions)
         except (StreamAppError, OSError) as error:
             _LOG.warning("the database snapshot of epoch %d is not recorded: %s", epoch, error)
+        now = self.clock.steady_seconds()
+        is_due = now - self._pruned_at >= _PRUNES_AFTER_S
+        if is_due and (self._pruning is None or not self._pruning.is_alive()):
+            self._pruned_at = now
+            # What a job that ends has not deleted, its next run deletes.
+            self._pruning = threading.Thread(target=self._prune, name="prune", daemon=True)
+            self._pruning.start()
+
+    def _record(self, epoch: int, sources: Mapping[str, SourcePosition]) -> None:
+        tables, left_out = self._tables()
+        self.snapshots.add(
+            DatabaseSnapshot(
+                epoch=epoch,
+                job=self.tables.epoch_log.query_id(),
+                time_ms=self.clock.now_ms(),
+                sources=sources,
+                tables=tables,
+                left_out=left_out,
+            )
+        )
 
     def _tables(self) -> tuple[Mapping[str, TableAt], Mapping[str, str]]:
-        """The newest snapshot of each table, and why other tables have none."""
+        """The newest snapshot of each table, and why other tables have none; asks no storage."""
         held = self.tables.held.by_name
         left_out = {name: f"it was held back: {table.reason}" for name, table in held.items()}
-        ready = self.tables.ready()
-        for feed in ready:
+        tables = {}
+        for feed in self.tables.ready():
             table = feed.job.table
+            newest = feed.job.committer.state.history.newest
             if table.skips_level_0 or table.kind.postpones:
                 left_out[feed.name] = "its readers get rows only after a compaction"
-        chosen = [feed for feed in ready if feed.name not in left_out]
-        newest = map_in_threads(COMMIT_THREADS, _newest, chosen)
-        tables = {feed.name: at for feed, at in zip(chosen, newest, strict=True) if at is not None}
+            elif newest is not None:
+                tables[feed.name] = TableAt(newest.snapshot_id, newest.time_millis)
         return tables, left_out
 
     def _prune(self) -> None:
-        now = self.clock.steady_seconds()
-        if now - self._pruned_at < _PRUNES_AFTER_S:
-            return
-        self._pruned_at = now
-        user, earliest = self.tables.epoch_log.query_id(), {}
-        for feed in self.tables.feeds:
-            earliest[feed.name] = feed.job.table.snapshots.earliest_id()
-        for snapshot in self.snapshots.all():
-            if snapshot.job == user and not is_kept(snapshot, earliest):
-                self.snapshots.delete(snapshot)
+        """Delete the job's snapshots that have expired; in a thread, without the lock."""
+        try:
+            names = self.snapshots.names(self.tables.epoch_log.query_id())
+            unread = [name for name in names if name not in self._kept]
+            read = zip(
+                unread, map_in_threads(COMMIT_THREADS, self.snapshots.read, unread), strict=True
+            )
+            known = {**self._kept, **{name: one for name, one in read if one is not None}}
+            named = {table for one in known.values() for table in one.tables}
+            feeds = [feed for feed in list(self.tables.feeds) if feed.name in named]
+            first = map_in_threads(COMMIT_THREADS, _earliest, feeds)
+            earliest = {feed.name: number for feed, number in zip(feeds, first, strict=True)}
+            expired = [name for name, one in known.items() if not is_kept(one, earliest)]
+            map_in_threads(COMMIT_THREADS, self.snapshots.delete, expired)
+            self._kept = {name: one for name, one in known.items() if name not in set(expired)}
+        except (StreamAppError, OSError) as error:
+            _LOG.warning("expired database snapshots are not deleted: %s", error)
 
 
-def _newest(feed: TableFeed) -> TableAt | None:
-    """The newest snapshot of a table; None: it has none so far."""
-    latest = feed.job.table.snapshots.latest()
-    return None if latest is None else TableAt(latest.snapshot_id, latest.time_millis)
+def _earliest(feed: TableFeed) -> int | None:
+    return feed.job.table.snapshots.earliest_id()

@@ -21,7 +21,7 @@ from stream_app.clock import Clock
 from stream_app.errors import UsageError
 from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
 from stream_app.kafka.range_reader import ReaderSettings
-from stream_app.kafka.transaction_reader import TransactionReader
+from stream_app.kafka.transactions.transaction_reader import TransactionReader
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
 from stream_app.spark.epoch.frame_epochs import FrameEpochs
 from stream_app.spark.epoch.range_epochs import RangeEpochs

@@ -13,14 +13,14 @@ from typing import Any
 
 from stream_app.cdc.transactions import POSITION_NUMBERS
 from stream_app.errors import CheckpointError
-from stream_app.kafka.log_progress import (
+from stream_app.kafka.transactions.log_progress import (
     LogPosition,
     LogProgress,
     NewestTransaction,
     Pace,
     PartitionProgress,
 )
-from stream_app.kafka.window_cut import Doubt
+from stream_app.kafka.transactions.window_cut import Doubt
 from stream_app.model.database.database_snapshot import SourcePosition
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.stream.epoch_log_writer import EPOCHS_KEPT

@@ -15,8 +15,8 @@ from typing import Protocol
 from stream_app.clock import Clock
 from stream_app.kafka.next_offsets import next_end
 from stream_app.kafka.offset_ranges import KafkaPartition, OffsetRange, ranges_between
-from stream_app.kafka.transaction_window import TransactionWindow
-from stream_app.kafka.window_cut import Doubt, WholeCut, cut_window
+from stream_app.kafka.transactions.transaction_window import TransactionWindow
+from stream_app.kafka.transactions.window_cut import Doubt, WholeCut, cut_window
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.stream.border_log import Border, BorderLog
 

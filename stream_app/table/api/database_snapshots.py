@@ -7,7 +7,6 @@ tables' snapshots has expired.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -17,8 +16,10 @@ from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.model.database.database_snapshot import DatabaseSnapshot, parsed_snapshot
+from stream_app.table.map_in_threads import map_in_threads
 
 FOLDER = "stream-app/transactions"
+_THREADS = 8
 _NAME = re.compile(r"\d+-[\w-]+\.json")
 
 
@@ -39,26 +40,35 @@ class DatabaseSnapshots:
         Raises:
             CorruptFileError: a file is damaged.
         """
-        snapshots = []
-        for name in self.file_io.list_names(f"{self.folder}/{FOLDER}"):
-            if _NAME.fullmatch(name):
-                with contextlib.suppress(FileNotFoundError):  # its job has just deleted it
-                    snapshots.append(self._read(name))
-        return sorted(snapshots, key=lambda one: (one.time_ms, one.epoch))
+        read = map_in_threads(_THREADS, self.read, self.names())
+        there = [one for one in read if one is not None]
+        return sorted(there, key=lambda one: (one.time_ms, one.epoch))
+
+    def names(self, job: str = "") -> list[str]:
+        """The names of the files, of all jobs or of one."""
+        names = self.file_io.list_names(f"{self.folder}/{FOLDER}")
+        return [name for name in names if _NAME.fullmatch(name) and name.endswith(f"{job}.json")]
 
     def add(self, snapshot: DatabaseSnapshot) -> None:
         """Publish a snapshot; a repeated epoch replaces its own."""
         data = json.dumps(snapshot.document(), ensure_ascii=False).encode()
         self.file_io.overwrite(self._path(snapshot), data)
 
-    def delete(self, snapshot: DatabaseSnapshot) -> None:
-        """Delete a snapshot."""
-        self.file_io.delete(self._path(snapshot))
+    def delete(self, name: str) -> None:
+        """Delete the file of a snapshot."""
+        self.file_io.delete(f"{self.folder}/{FOLDER}/{name}")
 
-    def _read(self, name: str) -> DatabaseSnapshot:
+    def read(self, name: str) -> DatabaseSnapshot | None:
+        """The snapshot of a file; None: its job has just deleted it.
+
+        Raises:
+            CorruptFileError: the file is damaged.
+        """
         path = f"{self.folder}/{FOLDER}/{name}"
         try:
             return parsed_snapshot(json.loads(self.file_io.read_bytes(path)))
+        except FileNotFoundError:
+            return None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CorruptFileError(
                 f"the database snapshot is damaged: {error}",

@@ -15,12 +15,6 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.debezium.transactions import debezium_transactions
 from stream_app.errors import WrongSourceError
 from stream_app.kafka.client_options import READING_OPTIONS, client_options
-from stream_app.kafka.log_progress import (
-    LogProgress,
-    NewestTransaction,
-    Pace,
-    PartitionProgress,
-)
 from stream_app.kafka.next_offsets import first_offsets, next_end, offsets_text, vanished_partitions
 from stream_app.kafka.offset_ranges import (
     JobOffsets,
@@ -31,8 +25,14 @@ from stream_app.kafka.offset_ranges import (
     shared_out,
 )
 from stream_app.kafka.security_options import JaasError, read_jaas
-from stream_app.kafka.transaction_window import TransactionWindow
-from stream_app.kafka.window_cut import cut_window
+from stream_app.kafka.transactions.log_progress import (
+    LogProgress,
+    NewestTransaction,
+    Pace,
+    PartitionProgress,
+)
+from stream_app.kafka.transactions.transaction_window import TransactionWindow
+from stream_app.kafka.transactions.window_cut import cut_window
 from stream_app.model.database.database_snapshot import SourcePosition
 from stream_app.model.job_epoch import Offsets
 from tests.support.suite.datadriven import Case, files, run_file

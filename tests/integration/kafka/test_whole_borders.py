@@ -15,7 +15,7 @@ from stream_app.errors import CheckpointError, StoppedError
 from stream_app.kafka.client_options import client_options
 from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
 from stream_app.kafka.range_reader import ReaderSettings
-from stream_app.kafka.transaction_reader import TransactionReader
+from stream_app.kafka.transactions.transaction_reader import TransactionReader
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.stream.border_log import BorderLog
@@ -220,7 +220,7 @@ def test_a_transaction_whose_rest_does_not_come_keeps_its_table_behind(
     for one in (borders, again):
         one.close()
     log = [BorderLog(bank.checkpoint).border(epoch) for epoch in range(3)]
-    doubts = [border and border.doubt for border in log]
+    doubts = [None if border is None else border.doubt for border in log]
     assert doubts[0] is not None
     assert "do transforms of the connector drop changes" in doubts[0].fix
     assert doubts[1] is not None

@@ -18,7 +18,7 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.debezium.transactions import debezium_transactions
 from stream_app.cdc.transactions import EndMarkers, MessageTransactions
 from stream_app.kafka.offset_ranges import OffsetRange
-from stream_app.kafka.transaction_window import TransactionWindow
+from stream_app.kafka.transactions.transaction_window import TransactionWindow
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.stream.border_log import BorderLog

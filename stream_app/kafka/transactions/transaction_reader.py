@@ -18,7 +18,7 @@ from stream_app.clock import Clock
 from stream_app.errors import SourceError, StoppedError, WrongSourceError
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.range_reader import RangeReader, ReaderSettings
-from stream_app.kafka.transaction_window import TransactionWindow
+from stream_app.kafka.transactions.transaction_window import TransactionWindow
 
 _LEAVES_AFTER_S = 2.0
 _AHEAD = 16

@@ -17,8 +17,13 @@ import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.cdc.transactions import POSITION_NUMBERS, MessageKind, MessageTransactions
-from stream_app.kafka.log_progress import BEFORE_ALL, LogPosition, LogProgress, ranks_of
 from stream_app.kafka.offset_ranges import KafkaPartition, OffsetRange, PartitionOffsets
+from stream_app.kafka.transactions.log_progress import (
+    BEFORE_ALL,
+    LogPosition,
+    LogProgress,
+    ranks_of,
+)
 
 FactRows = npt.NDArray[Any]
 """An array of `MESSAGE`, `END` or `COUNT`."""

@@ -11,7 +11,7 @@ from collections.abc import Collection
 import numpy as np
 
 from stream_app.arrow_buffers import Int64s
-from stream_app.kafka.transaction_window import BETWEEN, NO_CODE, TransactionWindow
+from stream_app.kafka.transactions.transaction_window import BETWEEN, NO_CODE, TransactionWindow
 
 _NOT_IN_TOPICS = re.compile(r"[^A-Za-z0-9._-]")
 """Characters of a table's name that Debezium replaces in the topic's."""
