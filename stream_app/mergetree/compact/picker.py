@@ -15,9 +15,9 @@ from typing import Protocol
 from stream_app.mergetree.compact.compact_strategy import CompactStrategy, PickTime
 from stream_app.mergetree.compact.universal_compaction import LEVEL0_UPWARDS, pick_full
 from stream_app.mergetree.levels import Levels
-from stream_app.model.bucket_change import BucketChange
-from stream_app.model.compact_request import CompactUnit
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactUnit
+from stream_app.model.files.data_file_meta import DataFileMeta
 
 
 class Picker(Protocol):

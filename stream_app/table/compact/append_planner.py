@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 
 from stream_app.filestore.manifests.manifest_files import ManifestFiles
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.compact_request import CompactRequest
-from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.files.compact_request import CompactRequest
+from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.options.compaction_options import (
     COMPACTION_DELETE_RATIO_THRESHOLD,
     COMPACTION_FILE_NUM_LIMIT,

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from stream_app.mergetree.compact.compact_manager import CompactManager
 from stream_app.mergetree.levels import Levels
-from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.compact_request import CompactRequest, CompactUnit
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactRequest, CompactUnit
+from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.options.compaction_options import (
     COMPACTION_FORCE_REWRITE_ALL_FILES,
     COMPACTION_MIN_FILE_NUM,
