@@ -20,7 +20,7 @@ from stream_app.model.files.bucket_change import BucketChange, ManifestCommittab
 from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.commit.batch_commit import batch_committer
-from stream_app.table.compact.append_task import sorted_requests
+from stream_app.table.compact.append.append_task import sorted_requests
 
 
 def planned_sorting(job: CompactionSettings) -> list[CompactRequest]:

@@ -1,7 +1,7 @@
 """The port that picks the next compaction of one bucket, with the state that this needs.
 
 `CompactManager` asks it. `MergeTreePicker` picks sorted runs by a `CompactStrategy`; tables without
-a primary key have pickers of their own (`table.compact.bucketed_append`).
+a primary key have pickers of their own (`table.compact.append.bucketed_append`).
 
 Source: Paimon `mergetree/compact/MergeTreeCompactManager.java#triggerCompaction`.
 """

@@ -15,7 +15,7 @@ from stream_app.format.binary_row import serialize_row
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from stream_app.table.compact.append_planner import (
+from stream_app.table.compact.append.append_planner import (
     AppendCompactPlanner,
     AppendPlan,
 )

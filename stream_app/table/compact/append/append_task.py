@@ -25,7 +25,7 @@ from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.near_names import did_you_mean
 from stream_app.model.options.write_options import WRITE_BUFFER_SIZE
 from stream_app.model.snapshot import Snapshot
-from stream_app.table.compact.row_sorting import RowSorting
+from stream_app.table.compact.append.row_sorting import RowSorting
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.compact_refusals import compactable_entries
 from stream_app.table.versions.deletion_vectors import deletion_vectors

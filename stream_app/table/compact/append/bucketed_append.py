@@ -30,7 +30,7 @@ from stream_app.planning.compact.append_compaction import (
     pick_compact_before,
     pick_full,
 )
-from stream_app.table.compact.append_task import append_request
+from stream_app.table.compact.append.append_task import append_request
 from stream_app.table.compact.coordinator import files_by_bucket
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.compact_refusals import compactable_entries

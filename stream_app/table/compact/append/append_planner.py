@@ -31,7 +31,7 @@ from stream_app.planning.compact.append_compaction import (
     Task,
     plan_round,
 )
-from stream_app.table.compact.append_task import append_request
+from stream_app.table.compact.append.append_task import append_request
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.compact_refusals import CompactableFiles, compactable_entries
 from stream_app.table.versions.file_store_scan import FileStoreScan
