@@ -166,11 +166,12 @@ def protected_versions(
         CorruptFileError: the file of a tag or of a branch's snapshot cannot be read.
     """
     roots = version_roots(table.file_io, table.location)
-    others = [
-        tuple(sorted(versions_below(table.file_io, root), key=_number))
-        for root in roots
-        if root != table.version_root
-    ]
+
+    def versions(root: str) -> tuple[NamedVersion, ...]:
+        return tuple(sorted(versions_below(table.file_io, root), key=_number))
+
+    other_roots = [root for root in roots if root != table.version_root]
+    others = map_in_threads(thread_count(table), versions, other_roots)
     tags = table.tags.tags() if names is None else table.tags.tags_named(names)
     tagged = {tag.snapshot.snapshot_id: tag.snapshot for tag in tags}
     return ProtectedVersions(dict(sorted(tagged.items())), tuple(others))
