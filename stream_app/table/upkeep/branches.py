@@ -27,7 +27,12 @@ from stream_app.model.tag import Tag
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.publisher import IcebergPublisher
 from stream_app.table.upkeep.announcements import holding_announcements, withdraw_rollbacks
-from stream_app.table.upkeep.rollback import RollbackPlan, plan_rollback, roll_back
+from stream_app.table.upkeep.rollback import (
+    RollbackPlan,
+    plan_rollback,
+    roll_back,
+    without_lost_changelog,
+)
 from stream_app.table.upkeep.upkeep_refusals import check_is_main
 
 
@@ -88,7 +93,7 @@ def create_branch(table: FileStoreTable, name: str, tag: Tag | None) -> None:
     if tag is not None:
         newest = tag.snapshot.schema_id
         branch.tags.create(tag)
-        branch.snapshots.restore(tag.snapshot)
+        branch.snapshots.restore(without_lost_changelog(table, tag.snapshot))
     for number in table.schemas.ids():
         if number <= newest:
             branch.schemas.create(table.schemas.schema(number))

@@ -61,9 +61,12 @@ class ProtectedVersions:
 
     @property
     def others_changelogs(self) -> frozenset[str]:
-        """The changelog lists of all versions of other branches."""
-        lists = (version.changelog_manifest_list for version in self.others_snapshots())
-        return frozenset(name for name in lists if name is not None)
+        """The changelog lists of other branches' versions; a tag does not keep its changelog."""
+        versions = (one for branch in self.others for one in branch)
+        kept = (_content(one) for one in versions if one.kind is not VersionKind.TAG)
+        return frozenset(
+            one.changelog_manifest_list for one in kept if one.changelog_manifest_list is not None
+        )
 
     def others_snapshots(self) -> Iterator[Snapshot]:
         """All versions of other branches."""
