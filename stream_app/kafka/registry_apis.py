@@ -49,7 +49,7 @@ def _of_confluent(get: Get, number: int) -> Registered:
     references: dict[str, str] = {}
 
     def read(reference: Mapping[str, Any], what: str) -> tuple[str, Any]:
-        subject = quote(str(reference.get("subject")), safe="")
+        subject = _quoted(reference.get("subject"), what)
         inner = _object(get(f"/subjects/{subject}/versions/{reference['version']}", what), number)
         return _text(inner), inner.get("references")
 
@@ -67,8 +67,7 @@ def _of_apicurio(get: Get, number: int, version: str, id_kind: IdKind) -> Regist
 
     def read(reference: Mapping[str, Any], what: str) -> tuple[str, Any]:
         group, artifact = (
-            quote(str(reference.get(key) or "default"), safe="")
-            for key in ("groupId", "artifactId")
+            _quoted(reference.get(key) or "default", what) for key in ("groupId", "artifactId")
         )
         place = f"/groups/{group}/artifacts/{artifact}/versions/{reference['version']}"
         text = get(place if version == "2" else f"{place}/content", what).decode()
@@ -105,6 +104,14 @@ def _refer(
         _refer(number, inner, references, read)
         del references[name]
         references[name] = text
+
+
+def _quoted(name: object, what: str) -> str:
+    """A name as a part of a path."""
+    try:
+        return quote(str(name), safe="")
+    except UnicodeEncodeError:
+        raise RegistryRefusalError(f"{what} has half of a surrogate pair in its name") from None
 
 
 def _object(body: bytes, number: int) -> Mapping[str, Any]:

@@ -32,7 +32,7 @@ from dataclasses import dataclass, replace
 
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.filestore.versions.announcement_files import RollbackAnnouncement
-from stream_app.model.manifest_entry import FileKind
+from stream_app.model.files.manifest_entry import FileKind
 from stream_app.model.options.expire_options import SNAPSHOT_CLEAN_EMPTY_DIRECTORIES
 from stream_app.model.options.scan_options import CONSUMER_EXPIRATION_TIME
 from stream_app.model.snapshot import Snapshot

@@ -74,7 +74,7 @@ def test_a_comment_and_a_dropped_not_null_inside_of_a_column_end_no_job(tmp_path
     rows = [{"k": 1, "r": [{"a": 1}]}, {"k": 2, "r": [{"a": None}]}, {"k": 3, "r": [{"a": None}]}]
     assert read_rows(open_table(job.table.location)) == rows
     assert {each.schema_id for each in _snapshots(job)} == {0, 1}
-    assert any(each.commit_kind.value == "COMPACT" for each in _snapshots(job))
+    assert any(snapshot.commit_kind.value == "COMPACT" for snapshot in _snapshots(job))
     sound_report(open_table(job.table.location))
 
 
@@ -96,7 +96,7 @@ def test_an_alter_inside_of_a_column_is_adopted_at_the_next_epoch(tmp_path: Path
         {"k": 3, "r": None, "m": None},
     ]
     assert read_rows(open_table(job.table.location)) == rows
-    assert any(each.commit_kind.value == "COMPACT" for each in _snapshots(job))
+    assert any(snapshot.commit_kind.value == "COMPACT" for snapshot in _snapshots(job))
     sound_report(open_table(job.table.location))
 
 

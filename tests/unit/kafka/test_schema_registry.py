@@ -109,14 +109,17 @@ def test_schemas_of_other_kinds_refuse_their_messages_alone(registry: Registry) 
     of_json = registry.add({"type": "object"}, schemaType="JSON")
     reference = {"name": "other", "subject": "other", "version": 1}
     references = registry.add(GOOD, references=[reference])
+    half = registry.add(GOOD, references=[{**reference, "subject": "\ud800"}])
     no_avro = registry.add({"type": "record", "name": "X", "fields": [{"name": "a", "type": "N"}]})
-    strange = [named(each) for each in (protobuf, of_json, references, no_avro, 2**31, 2**32 - 1)]
+    numbers = (protobuf, of_json, references, no_avro, 2**31, 2**32 - 1, half)
+    strange = [named(number) for number in numbers]
     _, reasons = beside_good_ones(registry, *strange)
     assert "which is of type PROTOBUF" in reasons[1]
     assert "which is of type JSON" in reasons[2]
     assert "whose reference 'other' the schema registry does not have" in reasons[3]
     assert reasons[4].startswith("has a schema that is not Avro's")
     assert "which the schema registry does not have" in reasons[6]
+    assert "has half of a surrogate pair in its name" in reasons[7]
     assert not {2**31, 2**32 - 1} & set(registry.asked), "no registry counts so far"
 
 

@@ -37,7 +37,7 @@ PLACE = {
     "fields": [{"name": "x", "type": "double"}, {"name": "note", "type": ["string", "null"]}],
 }
 FIELDS = [
-    *(each for each in ROW["fields"] if each["name"] != "tags"),
+    *(field for field in ROW["fields"] if field["name"] != "tags"),
     {"name": "wide", "type": [WIDE, "null"]},
     {"name": "tight", "type": ["null", TIGHT]},
     {"name": "other", "type": DECIMAL},

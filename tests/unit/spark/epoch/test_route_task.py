@@ -51,7 +51,7 @@ def schema_of(plan: EpochPlan) -> TableSchema:
 def test_a_worker_keeps_tables_unpacked_for_later_epochs() -> None:
     plan = a_plan()
     later = EpochPlan(tables={0: plan.tables[0].of_next_epoch(7, NO_INDEX)}, shape=plan.shape)
-    first, second = (pickle.loads(pickle.dumps(each)).tables[0] for each in (plan, later))
+    first, second = (pickle.loads(pickle.dumps(one)).tables[0] for one in (plan, later))
     assert second.message_format is first.message_format
     assert second.next_sequence_number == 7
     assert second.table == plan.tables[0].table, "with its file system"
