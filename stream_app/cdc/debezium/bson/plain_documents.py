@@ -28,10 +28,10 @@ from stream_app.cdc.json_documents import JsonNumber, json_text, load_document
 
 _KINDS = (
     ('"$oid"', r'\{\s*"\$oid"\s*:\s*("[0-9a-f]{24}")\s*\}'),
-    ('"$numberLong"', r'\{\s*"\$numberLong"\s*:\s*"(-?(?:0|[1-9][0-9]*))"\s*\}'),
-    ('"$numberInt"', r'\{\s*"\$numberInt"\s*:\s*"(-?(?:0|[1-9][0-9]*))"\s*\}'),
+    ('"$numberLong"', r'\{\s*"\$numberLong"\s*:\s*"(0|-?[1-9][0-9]{0,17})"\s*\}'),
+    ('"$numberInt"', r'\{\s*"\$numberInt"\s*:\s*"(0|-?[1-9][0-9]{0,17})"\s*\}'),
     # Behind the numbers: a date may have one.
-    ('"$date"', r'\{\s*"\$date"\s*:\s*(-?[0-9]+)\s*\}'),
+    ('"$date"', r'\{\s*"\$date"\s*:\s*(0|-?[1-9][0-9]{0,17})\s*\}'),
 )
 """Kind by kind: a mark of its texts, and an expression whose group replaces the match."""
 _FRACTION = r'([^\\]"\s*:\s*)(-?[0-9]+(?:[.][0-9]+(?:[eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+))(\s*[,}])'
