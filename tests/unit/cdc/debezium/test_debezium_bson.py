@@ -204,6 +204,18 @@ def test_what_cannot_be_read_is_bad_and_harms_no_other() -> None:
     assert len(reasons_of(bare)) == 2
 
 
+def test_a_field_that_is_no_column_may_stand_twice() -> None:
+    """However the document is read: a document within another is converted alone."""
+    values = [
+        message("c", document(n=n, zz='1, "zz": {"$numberLong": "2"}'))
+        for n in ("1", '{"a": 1}', "1")
+    ]
+    decode = a_format(COLUMNS, name="debezium-bson", keys=("_id",))
+    decoded = decode.decode(batch(values, [KEY] * 3))
+    assert reasons_of(decoded) == {}
+    assert [row[4] for row in rows_of(decoded)] == ["1", '{"a":1}', "1"]
+
+
 def test_what_messages_tell_of_their_source() -> None:
     reader = source_reader("debezium-bson", {})
     heartbeat = '{"ts_ms":1}'
