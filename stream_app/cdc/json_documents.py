@@ -91,9 +91,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def with_values(
-    document: dict[str, Any], converted: Callable[[str, Any], Any]
-) -> dict[str, Any]:
+def with_values(document: dict[str, Any], converted: Callable[[str, Any], Any]) -> dict[str, Any]:
     """The object with each value converted; a field that it has twice stays so.
 
     Args:
