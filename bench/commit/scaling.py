@@ -35,9 +35,9 @@ from stream_app.clock import SystemClock
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_row
 from stream_app.message_format_registry import message_format
-from stream_app.model.bucket_change import BucketChange, ManifestCommittable
-from stream_app.model.compact_request import CompactRequest, CompactUnit
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.files.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.files.compact_request import CompactRequest, CompactUnit
+from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.spark.compact_jobs import SparkCompactions
 from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, TablePlan

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.files.data_file_meta import DataFileMeta
 
 
 class FilesOfBucket(NamedTuple):

@@ -20,9 +20,9 @@ from stream_app.mergetree.compact.compact_manager import CompactManager
 from stream_app.mergetree.compact.packed_buckets import FilesOfBucket, PackedBuckets
 from stream_app.mergetree.compact.picker import MergeTreePicker
 from stream_app.mergetree.levels import Levels
-from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import POSTPONED, BucketId
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.options.compaction_options import (
     COMPACTION_FORCE_REWRITE_ALL_FILES,
     WRITE_ONLY,

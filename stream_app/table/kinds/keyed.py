@@ -19,7 +19,7 @@ from stream_app.mergetree.file_access import OldRows
 from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.compact_request import CompactRequest
+from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.options.merge_options import ROWKIND_FIELD
 from stream_app.model.options.write_options import (
     WRITE_BUFFER_SIZE,

@@ -37,7 +37,7 @@ from stream_app.errors import UnsupportedTableError, WrongSourceError
 from stream_app.jdbc import POSTGRESQL, SERVERS, JdbcUrl, parse_jdbc_url
 from stream_app.model.schema.data_type import DataType
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
-from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.load.database_rows import DatabaseRows
 from stream_app.spark.load.load_plan import KeyValues, LoadPart, LoadPlan, read_load

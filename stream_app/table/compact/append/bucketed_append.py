@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from stream_app.mergetree.compact.compact_manager import CompactManager
 from stream_app.mergetree.compact.packed_buckets import FilesOfBucket
 from stream_app.mergetree.levels import Levels
-from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.compact_request import CompactRequest, CompactUnit
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactRequest, CompactUnit
+from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.options.compaction_options import (
     COMPACTION_FORCE_REWRITE_ALL_FILES,
     COMPACTION_MIN_FILE_NUM,
@@ -31,7 +31,7 @@ from stream_app.planning.compact.append_compaction import (
     pick_compact_before,
     pick_full,
 )
-from stream_app.table.compact.append_task import append_request
+from stream_app.table.compact.append.append_task import append_request
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.compact_refusals import compactable_entries
 
