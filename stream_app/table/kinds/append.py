@@ -13,7 +13,7 @@ from stream_app.table.compact.append.append_coordinator import AppendCompactCoor
 from stream_app.table.compact.append.append_planner import small_file_requests
 from stream_app.table.compact.append.append_task import compact_append
 from stream_app.table.compact.append.bucketed_append import (
-    bucketed_append_managers,
+    bucketed_append_manager,
     neighbour_requests,
 )
 from stream_app.table.compact.coordinator import CompactCoordinator
@@ -69,7 +69,7 @@ BUCKETED_APPEND_KIND = TableKind(
     bucket_writer=_bucket_writer,
     table_write=_table_write,
     compactions=lambda table, executor: CompactCoordinator(
-        table, executor, bucketed_append_managers
+        table, executor, bucketed_append_manager
     ),
     planned_compactions=neighbour_requests,
     rewrite=compact_append,
