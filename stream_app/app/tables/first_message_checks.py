@@ -21,7 +21,7 @@ import pyarrow as pa
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.whole_database import WholeDatabase
 from stream_app.app.source.first_messages import warn_of
-from stream_app.app.tables.database_tables import database_table_schema
+from stream_app.app.tables.database_schemas import database_table_schema
 from stream_app.app.tables.format_setup import format_setup
 from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.column_drift import INEXACT
