@@ -12,16 +12,16 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from stream_app.app.config.applicable_rules import check_made_keys, columns_with_made
-from stream_app.app.config.whole_database import WholeDatabase
+from stream_app.app.config.job_tables.applicable_rules import check_made_keys, columns_with_made
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.cdc.lowered_decode import Describe, LoweredDescription
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
 from stream_app.model.renames.source_renames import NO_RENAMES, SourceRenames
 from stream_app.model.schema.data_type import DataField, RowType
-from stream_app.model.schema.origin import Origin
-from stream_app.model.schema.source_table import SourceTable, merged_source_table, with_aliases
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
+from stream_app.model.source.origin import Origin
+from stream_app.model.source.source_table import SourceTable, merged_source_table, with_aliases
 from stream_app.planning.schema.column_renames import options_of_renamed, renames_in_new
 from stream_app.planning.sync.new_tables import new_table
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from stream_app.app.config.applicable_rules import rules_for
+from stream_app.app.config.job_tables.applicable_rules import rules_for
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.sync_config import SyncConfig
-from stream_app.app.config.whole_database import WholeDatabase
 from stream_app.app.tables.database_schemas import (
     NoColumnsError,
     database_table_schema,
@@ -37,9 +37,9 @@ from stream_app.errors import NoAccessError, StreamAppError, TableNotFoundError
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.renames.source_renames import SourceRenames
 from stream_app.model.schema.data_type import RowType
-from stream_app.model.schema.origin import Origin, ghost_of
-from stream_app.model.schema.source_table import merged_source_table
 from stream_app.model.schema.tables_own_options import is_tables_own, option_differences
+from stream_app.model.source.origin import Origin, ghost_of
+from stream_app.model.source.source_table import merged_source_table
 from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.planning.sync.assignment import Assignment, TableLimit
 from stream_app.planning.sync.column_remarks import remarks_of_new, shard_differences
