@@ -304,7 +304,7 @@ def _test(noise: random.Random) -> str:
     return f"NOT ({test})" if noise.random() < 0.2 else test
 
 
-def test_a_condition_that_does_not_fit_is_told(tmp_path: Path) -> None:
+def test_a_condition_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     table = three_ranges(tmp_path / "t").table
     with pytest.raises(UsageError, match="does not fit the table's columns") as caught:
         row_filter(pc.field("nope") > 1, table.schema)
