@@ -19,7 +19,7 @@ from stream_app.table.compact.append.bucketed_append import (
 from stream_app.table.compact.coordinator import CompactCoordinator
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.kind_parts import TableKind
-from stream_app.table.versions.index_manifests import IndexBasis
+from stream_app.table.versions.index_manifests import BucketBasis
 from stream_app.table.write.append_only_writer import AppendOnlyWriter
 from stream_app.table.write.bucket_assigner import FixedBuckets, WithoutBuckets
 from stream_app.table.write.bucket_writer import ignored_kinds
@@ -43,7 +43,9 @@ def _bucket_writer(
     )
 
 
-def _table_write(table: FileStoreTable, next_sequence_number: int, basis: IndexBasis) -> TableWrite:
+def _table_write(
+    table: FileStoreTable, next_sequence_number: int, basis: BucketBasis
+) -> TableWrite:
     return TableWrite(
         table,
         _bucket_writer,

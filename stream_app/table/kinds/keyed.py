@@ -31,7 +31,7 @@ from stream_app.table.compact.coordinator import CompactCoordinator, files_by_bu
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.keyed_compaction import rewrite_keyed
 from stream_app.table.kinds.kind_parts import TableKind
-from stream_app.table.versions.index_manifests import IndexBasis
+from stream_app.table.versions.index_manifests import BucketBasis
 from stream_app.table.write.bucket_assigner import FixedBuckets
 from stream_app.table.write.bucket_writer import ignored_kinds
 from stream_app.table.write.dynamic_buckets import DynamicBuckets, HashIndexWriter
@@ -89,7 +89,9 @@ def _planned_compactions(
     return [request for request in due if request is not None]
 
 
-def _fixed_write(table: FileStoreTable, next_sequence_number: int, basis: IndexBasis) -> TableWrite:
+def _fixed_write(
+    table: FileStoreTable, next_sequence_number: int, basis: BucketBasis
+) -> TableWrite:
     return TableWrite(
         table,
         _bucket_writer,
@@ -109,7 +111,7 @@ KEYED_KIND = TableKind(
 
 
 def _indexed_write(
-    table: FileStoreTable, next_sequence_number: int, basis: IndexBasis
+    table: FileStoreTable, next_sequence_number: int, basis: BucketBasis
 ) -> TableWrite:
     return TableWrite(
         table,
