@@ -102,6 +102,7 @@ def test_the_driver_and_sparks_tasks_write_the_same(
         assert read == CHANGES + 1
         assert (jobs == 0) == (most > CHANGES)
         [table] = output.tables.values()
+        assert table.in_driver == (jobs == 0)
         assert [batch.num_rows for batch in table.bad] == [1]
         assert table.counts.messages == CHANGES + 1
         seen.append(rows_of(made, output))

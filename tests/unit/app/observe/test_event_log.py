@@ -81,6 +81,7 @@ def test_an_epochs_line_names_its_compactions(
         sorted_runs={5: 1, 1: 7},
         compactions=(REPORT,),
         metrics=METRICS,
+        in_driver=True,
     )
     events.epoch(report)
     line, compacted = caplog.messages
@@ -88,6 +89,7 @@ def test_an_epochs_line_names_its_compactions(
     assert compacted == LINE
     event = json.loads(sink.getvalue())
     assert TOLD.items() <= event.items()
+    assert event["in_driver"] is True
     assert (event["wait_s"], event["read_s"], event["write_s"]) == (3.25, 0.5, 0.0)
 
     caplog.clear()
