@@ -1,7 +1,7 @@
 """Builds the paths of a table's data, manifests, statistics and indexes.
 
 The modules of `filestore.versions` build those of snapshots, schemas, tags, branches and consumers.
-`filestore.iceberg.iceberg_files` builds those of the metadata for Iceberg.
+`filestore.iceberg_files` builds those of the metadata for Iceberg.
 
 Source: Paimon `utils/FileStorePathFactory.java`, `io/DataFilePathFactory.java`.
 """
@@ -16,14 +16,14 @@ from stream_app.fileio.file_io_registry import path_beside
 from stream_app.format.binary_row import deserialize_row
 from stream_app.format.partition_path import partition_spec, spec_path
 from stream_app.model.bucket_id import POSTPONED
-from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.index_file_meta import IndexFileMeta
+from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.files.index_file_meta import IndexFileMeta
 from stream_app.model.options.file_options import (
     DATA_FILE_PATH_DIRECTORY,
+    INDEX_FILE_IN_DATA_FILE_DIR,
     PARTITION_DEFAULT_NAME,
     PARTITION_LEGACY_NAME,
 )
-from stream_app.model.options.option import is_on
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import TableSchema
 
@@ -66,7 +66,7 @@ class FileStorePathFactory:
             schema.partition_type,
             options[PARTITION_DEFAULT_NAME],
             options[PARTITION_LEGACY_NAME],
-            is_on(schema.options, "index-file-in-data-file-dir"),
+            options[INDEX_FILE_IN_DATA_FILE_DIR],
             data_folder,
         )
 

@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow as pa
-
-from stream_app.app.config.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
-from stream_app.app.job.known_tables import known_tables
+from stream_app.app.job.known_tables import KnownTables, OnlyTable, SampledDatabase, known_tables
 from stream_app.app.ops.doctor.damaged_checkpoint import check_whole
 from stream_app.app.source.broker_connection import TopicInfo, uncheckable_settings
 from stream_app.app.source.kafka_reader import native_reader
@@ -29,8 +27,8 @@ from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
 from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.message_format_registry import format_named
-from stream_app.spark.ingest.checkpoint_owner import DATABASE, own_checkpoint, remember_topics
-from stream_app.spark.ingest.job_state import JobStateFile, JobWarning
+from stream_app.spark.checkpoint.checkpoint_owner import DATABASE, own_checkpoint, remember_topics
+from stream_app.spark.checkpoint.job_state import JobStateFile, JobWarning
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -41,16 +39,19 @@ class CheckedJob(NamedTuple):
     """The parts of a job that have passed the checks.
 
     Attributes:
-        table: the only table; None: the job has a whole database.
+        known: the only table, or a whole database.
         state_file: the job's state in its checkpoint.
         reader: settings of the native reader; None if Spark reads.
-        first_messages: the messages from which a database's tables are made; `MESSAGE_SCHEMA`.
     """
 
-    table: FileStoreTable | None
+    known: KnownTables
     state_file: JobStateFile
     reader: ReaderSettings | None
-    first_messages: pa.Table
+
+    @property
+    def table(self) -> FileStoreTable | None:
+        """The only table; None: the job has a whole database."""
+        return self.known.table if isinstance(self.known, OnlyTable) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,21 +81,23 @@ class JobChecks:
                 where="sync.transactions",
                 fix="see the log for what source.reader = 'native' lacks, or leave the key out",
             )
-        _log_decoder(self.tables.source)
+        decoder = _decoder_of(self.tables.source)
         self._check_folders()
         topics = _check_source(self.tables.source)
         state_file = self._opened_state()
         reads_first = self.tables.source.begins_at_oldest and not state_file.state.table
         known = known_tables(self.tables, topics, self.clock, reads_first=reads_first)
         share = str(self.tables.share or "")
-        if known.table is None:
-            own_checkpoint(state_file, self.tables.location, DATABASE, share)
-        else:
-            own_checkpoint(state_file, known.table.version_root, known.table.identity(), share)
-        state_file.begin()
-        state_file.warn([*_warnings_of(self.stream), *known.warnings])
+        match known:
+            case OnlyTable(table, warnings):
+                own_checkpoint(state_file, table.version_root, table.identity(), share)
+            case SampledDatabase():
+                own_checkpoint(state_file, self.tables.location, DATABASE, share)
+                warnings = ()
+        state_file.begin(decoder)
+        state_file.warn([*_warnings_of(self.stream), *warnings])
         _check_not_recreated(topics, state_file)
-        return CheckedJob(known.table, state_file, reader, known.first_messages)
+        return CheckedJob(known, state_file, reader)
 
     def _check_folders(self) -> None:
         """Make the local folders, and try to write to them."""
@@ -133,15 +136,17 @@ def _warnings_of(stream: StreamConfig) -> list[JobWarning]:
     return [JobWarning(what=what, fix=fix)]
 
 
-def _log_decoder(source: SourceConfig) -> None:
-    """Log which decoder runs, for a format that has two.
+def _decoder_of(source: SourceConfig) -> str:
+    """Log and return which decoder runs, for a format that has two; empty for others.
 
     Raises:
         UsageError: the compiled decoder is wanted, and cannot be had.
     """
-    if DECODER_OPTION in format_named(source.format).options:
-        wanted = source.format_options.get(DECODER, AUTO)
-        _LOG.info("messages are decoded by %s", decoder_in_use(wanted))
+    if DECODER_OPTION not in format_named(source.format).options:
+        return ""
+    decoder = decoder_in_use(source.format_options.get(DECODER, AUTO))
+    _LOG.info("messages are decoded by %s", decoder)
+    return decoder
 
 
 def _check_source(source: SourceConfig) -> Mapping[str, TopicInfo]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from stream_app.app.config.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.job.between_epochs import BetweenEpochs
 from stream_app.app.job.checks import CheckedJob, JobChecks
@@ -33,10 +33,10 @@ from stream_app.app.observe.watched_job import WatchedJob
 from stream_app.clock import Clock
 from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELISM
 from stream_app.model.options.core_options import CoreOptions
+from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.compact_jobs import DRIVER_BYTES, SparkCompactions
 from stream_app.spark.epoch.warm_up import warming_up
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
-from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_tables import EpochTables
 from stream_app.spark.jvm_watch import ending_with_jvm
 from stream_app.spark.stop_signals import stop_on_signals

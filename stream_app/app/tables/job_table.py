@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 
-from stream_app.app.config.single_table import SingleTable
+from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.tables.job_catalog import create_job_table
 from stream_app.clock import Clock
@@ -14,7 +14,7 @@ from stream_app.model.options.option_support import ignored_options
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.schema.undone_rows import UndoNotice, undo_notices
 from stream_app.planning.sync.column_remarks import TableRemark
-from stream_app.spark.ingest.job_state import JobWarning
+from stream_app.spark.checkpoint.job_state import JobWarning
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger("stream_app")

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from stream_app.model.schema.origin import Origin
+from stream_app.model.source.origin import Origin
 from stream_app.planning.sync.target_tables import (
     GhostTable,
     LeftOutTable,
     SyncRules,
     decide_target,
 )
-from stream_app.spark.ingest.job_state import JobState
+from stream_app.spark.checkpoint.job_state import JobState
 
 TABLES_MAX = 1000
 """Messages may hold any number of names."""

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from stream_app.app.config.tables_of_job import TablesOfJob
-from stream_app.app.config.whole_database import WholeDatabase
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.tables.format_setup import takes_aliases
 from stream_app.app.tables.table_pipeline import row_settings
 from stream_app.cdc.ddl_messages import ddl_messages
 from stream_app.cdc.ddl_text import DdlOf
 from stream_app.model.renames.ddl import parsed_statements
 from stream_app.model.renames.source_renames import RenameReaction, SourceRenames
-from stream_app.spark.ingest.job_state import JobStateFile
+from stream_app.spark.checkpoint.job_state import JobStateFile
 from stream_app.spark.ingest.schema_evolution import RenameRules, SchemaEvolution
 from stream_app.table.file_store_table import FileStoreTable
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from stream_app.app.observe.events.epoch_history import PastEpoch, TableNow
 from stream_app.app.ops.inspect.job_status import BEHIND, READY, TableStatus
 from stream_app.app.text.listing import age_text
-from stream_app.spark.ingest.job_state import JobWarning
+from stream_app.spark.checkpoint.job_state import JobWarning
 
 _WINDOW_S = 300
 """Seconds over which throughput is measured; a table may keep fewer epochs."""
@@ -28,6 +28,7 @@ class JobGlance:
         waiting: records in quarantine by table, of which there are some; '' has those of no table;
             None: nobody has counted them.
         warnings: the warnings of the job.
+        decoder: what decodes its messages; empty: the format leaves no choice.
     """
 
     is_here: bool = False
@@ -39,6 +40,7 @@ class JobGlance:
     queued: int | None = None
     waiting: Mapping[str, int] | None = field(default_factory=dict)
     warnings: Sequence[JobWarning] = ()
+    decoder: str = ""
 
     def is_late(self, tables: Iterable[TableStatus]) -> bool:
         """Whether the job commits nothing while messages wait for tables without problems."""

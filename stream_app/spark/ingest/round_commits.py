@@ -235,7 +235,7 @@ class RoundCommits(Generic[Messages]):
         reserve = self.reserve if result.output.counts.restored else 0
         job, plan = result.feed.job, result.plan
         is_late = least > plan.next_sequence_number - reserve
-        is_moved = not plan.first_offsets and not job.index_fits(plan.basis)
+        is_moved = not plan.first_offsets and not job.buckets_fit(plan.basis)
         return is_late or is_moved or job.table is not plan.table
 
     def _commit(self, result: TableResult) -> EpochReport:
@@ -263,6 +263,7 @@ class RoundCommits(Generic[Messages]):
             buckets=len(output.changes),
             files=len(files),
             bytes=sum(file.file_size for file in files),
+            in_driver=output.in_driver,
             parts=replace(self.times, commit_s=self.clock.steady_seconds() - began),
             began_ms=self.decoded.began_ms,
             snapshots=committed.snapshots,

@@ -13,14 +13,14 @@ import pyarrow as pa
 
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.cdc.pipeline import Pipeline
-from stream_app.model.schema.origin import Origin
 from stream_app.model.snapshot import Snapshot
+from stream_app.model.source.origin import Origin
+from stream_app.spark.checkpoint.job_state import JobWarning
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_plan import MessageSplitter, TablePlan
 from stream_app.spark.epoch.epoch_runner import TableOutput
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.broken_expectations import BrokenExpectations
-from stream_app.spark.ingest.job_state import JobWarning
 from stream_app.spark.ingest.quarantine_writer import Quarantined, QuarantineWriter
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
@@ -37,6 +37,7 @@ class EpochReport:
     Attributes:
         skipped: whether the table had the epoch already.
         quarantined: the bad records; None: there are none.
+        in_driver: whether the driver itself ran the epoch, without tasks of Spark.
         began_ms: when reading began, since 1970 in UTC.
         sorted_runs, compactions, metrics: as in `IdleReport`, at the epoch's end.
     """
@@ -48,6 +49,7 @@ class EpochReport:
     buckets: int = 0
     files: int = 0
     bytes: int = 0
+    in_driver: bool = False
     parts: EpochSeconds = field(default_factory=EpochSeconds)
     began_ms: int = 0
     snapshots: tuple[Snapshot, ...] = ()
@@ -120,7 +122,7 @@ class TableFeed:
             known = TablePlan(table=table, message_format=self.format_of(table))
         if next_sequence_number is None:
             next_sequence_number = known.next_sequence_number
-        self._plan = plan = known.of_next_epoch(next_sequence_number, self.job.index_basis)
+        self._plan = plan = known.of_next_epoch(next_sequence_number, self.job.bucket_basis)
         return plan
 
     def has_others(self, plan: TablePlan, counts: DecodeCounts) -> bool:
@@ -158,7 +160,7 @@ class TableFeed:
         self._new_columns.update(set(now).difference(before))
         if self.job.table is not plan.table:
             return True
-        return not plan.first_offsets and not self.job.index_stands(plan.basis, output.changes)
+        return not plan.first_offsets and not self.job.buckets_stand(plan.basis, output.changes)
 
     def take_warnings(self) -> Sequence[JobWarning]:
         """Warnings about columns and expectations since the last call."""

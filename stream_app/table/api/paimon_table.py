@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.model.data_split import DataSplit
+from stream_app.model.files.data_split import DataSplit
 from stream_app.model.options.scan_options import CONSUMER_ID, CONSUMER_IGNORE_PROGRESS
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.read.stream_start import stream_start
@@ -43,8 +43,8 @@ from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
 from stream_app.table.read.system_tables import SYSTEM_TABLES, check_system_table
 from stream_app.table.upkeep.read_protection import SchemaAndRows, protected_rows, retention_ms
+from stream_app.table.versions.pruning.row_filter import RowFilter, row_filter
 from stream_app.table.versions.read_refusals import warn_of_unknown
-from stream_app.table.versions.row_filter import RowFilter, row_filter
 from stream_app.table.versions.time_travel import (
     Timestamp,
     Version,

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.model.bucket_id import POSTPONED
-from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.data_split import DataSplit, StreamContent, StreamSplit
-from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.files.data_split import DataSplit, StreamContent, StreamSplit
+from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.compaction_options import FULL_COMPACTION_DELTA_COMMITS
 from stream_app.model.options.core_options import CoreOptions
@@ -54,9 +54,9 @@ from stream_app.table.follow.followed_snapshot import (
 from stream_app.table.read.incremental_read import IncrementalRead
 from stream_app.table.read.split_scan import SplitScan, by_bucket
 from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.versions.pruning.row_filter import RowFilter
+from stream_app.table.versions.pruning.scan_pruning import scan_pruning
 from stream_app.table.versions.read_refusals import check_readable
-from stream_app.table.versions.row_filter import RowFilter
-from stream_app.table.versions.scan_pruning import scan_pruning
 from stream_app.table.versions.time_travel import millis_of
 
 NO_LIMITS = StepLimits()

@@ -24,8 +24,8 @@ from stream_app.filestore.data.stats_filter import StatsFilter
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.mergetree.key_value_batch import are_retracts, rows_at
 from stream_app.model.bucket_id import POSTPONED, BucketId
-from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
@@ -36,8 +36,8 @@ from stream_app.table.read.projection import RowChoice
 from stream_app.table.read.split_scan import by_bucket
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.versions.pruning.scan_pruning import ScanPruning, scan_pruning
 from stream_app.table.versions.read_refusals import check_readable
-from stream_app.table.versions.scan_pruning import ScanPruning, scan_pruning
 from stream_app.table.versions.time_travel import numbered_snapshot
 
 

@@ -7,7 +7,7 @@ It may run beside the table's jobs:
    what was split of files that went is deleted. That repeats until nothing has changed.
 3. The commit replaces exactly the files that were split, or begins again with step 2.
 
-A job that has routed rows by the old number routes them again (`table.job.index_state`).
+A job that has routed rows by the old number routes them again (`table.job.bucket_state`).
 
 Source: Paimon `flink/action/RescaleAction.java`, whose commit fails when others have committed.
 """
@@ -18,8 +18,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.errors import CommitConflictError, CorruptFileError, UnsupportedTableError
-from stream_app.model.bucket_change import BucketChange, ManifestCommittable
-from stream_app.model.manifest_entry import FileIdentity, ManifestEntry
+from stream_app.model.files.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.files.manifest_entry import FileIdentity, ManifestEntry
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.planning.buckets.rescale_plan import PlannedRescale, split_groups
 from stream_app.table.commit.batch_commit import batch_committer

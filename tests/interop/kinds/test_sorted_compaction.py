@@ -13,16 +13,16 @@ import stream_app
 from stream_app.app.cli.main import main
 from stream_app.app.job.sorted_compaction import sort_partitions
 from stream_app.app.tables.compaction_settings import CompactionSettings
-from stream_app.model.compact_request import OrderStrategy, RowOrder
+from stream_app.model.files.compact_request import OrderStrategy, RowOrder
 from stream_app.model.schema.data_type import RowType, parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import CommitKind
+from stream_app.table.compact.append.row_sorting import RowSorting
 from stream_app.table.compact.compacted_buckets import CompactionChoice, parse_partition
-from stream_app.table.compact.row_sorting import RowSorting
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import create_or_open, open_table
 from stream_app.table.read.split_scan import SplitScan
-from stream_app.table.versions.row_filter import row_filter
+from stream_app.table.versions.pruning.row_filter import row_filter
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter, by_content
 from tests.support.judges.normal_rows import normal_rows
 from tests.support.judges.paimon_java import PaimonJava
@@ -114,7 +114,7 @@ def test_a_partition_alone_is_sorted_and_later_rows_stay(
     assert len(paimon_java.read(path)) == len(rows) + 1
 
 
-def test_a_dry_run_tells_what_would_be_sorted(
+def test_a_dry_run_lists_what_would_be_sorted(
     tmp_path: Path, seed: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "db.db" / "t"

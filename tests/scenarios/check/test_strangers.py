@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.config.single_table import SingleTable
+from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.ops.check.checked_tables import choice_of
@@ -15,7 +15,7 @@ from stream_app.app.ops.check.source_replay import replay_source
 from stream_app.cdc.steps.own_table import EVERY_SOURCE
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.message_format_registry import format_named
-from stream_app.spark.ingest.job_state import ONLY_TABLE, JobStateFile
+from stream_app.spark.checkpoint.job_state import ONLY_TABLE, JobStateFile
 from stream_app.spark.job_folder import Folder
 from stream_app.table.check.source_check import SourceCheck
 from tests.support.messages.debezium_messages import messages

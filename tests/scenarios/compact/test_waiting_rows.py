@@ -17,8 +17,8 @@ import pytest
 from stream_app.app.ops.inspect.job_status import READY, WAITING, TableStatus, with_waiting_rows
 from stream_app.errors import CompactionError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
-from stream_app.model.bucket_change import BucketChange
-from stream_app.model.compact_request import CompactRequest
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.planning.compact.waiting_rows import waiting_buckets
@@ -255,7 +255,7 @@ def test_a_write_only_job_leaves_them_to_the_one_that_compacts(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_check_and_status_tell_how_many_wait(tmp_path: Path, kind: str) -> None:
+def test_check_and_status_count_the_rows_that_wait(tmp_path: Path, kind: str) -> None:
     table = a_table(tmp_path, KINDS[kind])
     writer = died(table)
     [finding] = quick_findings(table)
@@ -267,7 +267,7 @@ def test_check_and_status_tell_how_many_wait(tmp_path: Path, kind: str) -> None:
     assert quick_findings(table) == []
 
 
-def test_rows_of_the_moment_are_not_told(tmp_path: Path) -> None:
+def test_rows_that_a_compaction_is_about_to_take_are_not_counted(tmp_path: Path) -> None:
     """Their compaction is under way: nobody has to do anything."""
     table = a_table(tmp_path, LOOKUP)
     writer = TableWriter(table, DiesThere)

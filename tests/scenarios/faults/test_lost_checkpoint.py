@@ -14,8 +14,8 @@ import pytest
 
 from stream_app.errors import CheckpointError
 from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
+from stream_app.spark.checkpoint.held_tables import resume
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
-from stream_app.spark.ingest.held_tables import resume
 from tests.support.engines.begun_epoch import begin_epoch
 from tests.support.engines.epoch_in_caller import EpochHere, Parts
 from tests.support.files.synced_disk import SyncedDisk
@@ -97,7 +97,7 @@ def test_behind_the_records_that_it_has_it_begins(tmp_path: Path) -> None:
     assert contents(tables) == [by_content(rows) for rows in tables.wanted()]
 
 
-def test_it_stores_them_again_when_it_is_told_to(tmp_path: Path) -> None:
+def test_a_job_stores_messages_again_on_request(tmp_path: Path) -> None:
     tables, runner = after_a_loss(tmp_path, takes_repeats=True), EpochHere()
     assert run(tables.started(runner), tables, runner) is None
     assert contents(tables) == [by_content(tables.wanted()[0]), by_content([*EVENTS, *EVENTS])]

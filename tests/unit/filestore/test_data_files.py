@@ -17,7 +17,7 @@ import pytest
 from stream_app.errors import CorruptFileError, UnsupportedTableError
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.format.binary_row import deserialize_row
-from stream_app.model.data_file_meta import DataFileMeta, FileSource
+from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.schema.data_type import DataField, RowType, parse_columns, parse_data_type
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.schema.type_widening import keeps_values
@@ -288,7 +288,7 @@ def test_a_type_that_paimon_does_not_give_is_refused(tmp_path: Path) -> None:
     assert raised.value.where.endswith(file.file_name)
 
 
-def test_a_schema_that_is_gone_is_told(tmp_path: Path) -> None:
+def test_a_schema_that_is_gone_is_reported(tmp_path: Path) -> None:
     table = a_table(tmp_path, "k INT, a DOUBLE")
     [file] = write(table, rows(table, [{"k": 1, "a": 0.1}]))
     with pytest.raises(CorruptFileError, match="schema 7, with which a data file was") as raised:

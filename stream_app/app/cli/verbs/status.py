@@ -28,7 +28,7 @@ from stream_app.app.tables.job_folders import checkpoint_of, not_begun
 from stream_app.app.text.listing import Listing
 from stream_app.clock import SystemClock
 from stream_app.errors import FAILED
-from stream_app.spark.ingest.job_state import read_state
+from stream_app.spark.checkpoint.job_state import read_state
 from stream_app.spark.job_folder import Folder
 
 _TROUBLES = (HELD, MISSING, UNREADABLE, REFUSED)
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
         rows = [row for row in rows if row.table == args.table]
     whole = Listing(TableStatus, rows)
     shown = Listing(TableStatus, [in_short(row) for row in rows])
-    for line in _remarks(config.stream.checkpoint, checkpoint, is_empty=not rows):
+    for line in _remarks(config.stream.checkpoint, checkpoint, status, is_empty=not rows):
         print(line, file=sys.stderr)
     if config.tables.share is not None and not args.json:
         print(f"{config.tables.name}: tables of other shares are other jobs'")
@@ -109,12 +109,16 @@ def run(args: argparse.Namespace) -> int:
     return FAILED if not is_there or any(row.state in _TROUBLES for row in rows) else 0
 
 
-def _remarks(location: str, checkpoint: Folder, *, is_empty: bool) -> Iterator[str]:
+def _remarks(
+    location: str, checkpoint: Folder, status: JobStatus, *, is_empty: bool
+) -> Iterator[str]:
     """Yields the notices about the job beside its tables."""
     if read_state(checkpoint) is None:
         yield not_begun(location)
     elif is_empty:
         yield "the job has met no table yet"
+    if decoder := status.decoder():
+        yield f"messages are decoded by {decoder}"
     yield from load_progress(checkpoint)
 
 

@@ -39,8 +39,8 @@ from openlineage.client.facet_v2 import (
 from openlineage.client.uuid import generate_new_uuid
 
 from stream_app import __version__
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.source_config import SourceConfig, SourceKind
-from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.observe.monitoring.listener import JobListener
 from stream_app.cdc.computed.definition import parse_definition
 from stream_app.cdc.computed.functions import function_of
@@ -49,7 +49,7 @@ from stream_app.errors import UsageError
 from stream_app.model.job_epoch import Offsets
 from stream_app.model.options.file_options import FILE_FORMAT
 from stream_app.model.schema.table_schema import TableSchema
-from stream_app.spark.ingest.job_state import JobWarning
+from stream_app.spark.checkpoint.job_state import JobWarning
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.job.table_job import TableJob

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from stream_app.app.config.single_table import SingleTable
-from stream_app.app.config.single_table_or_database import SingleTableOrDatabase
-from stream_app.app.config.tables_of_job import TablesOfJob
-from stream_app.app.config.whole_database import WholeDatabase
+from stream_app.app.config.job_tables.single_table import SingleTable
+from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.ops.doctor import machine
 from stream_app.app.ops.doctor.broker_examination import Broker
 from stream_app.app.ops.doctor.damaged_checkpoint import empty_files
@@ -50,9 +50,9 @@ from stream_app.kafka.offset_ranges import lost_ranges
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.write_options import WRITE_BUFFER_SIZE
 from stream_app.model.schema.table_schema import TableSchema
-from stream_app.spark.ingest.checkpoint_owner import DATABASE, check_owner
-from stream_app.spark.ingest.epoch_log import LOST_FIX
-from stream_app.spark.ingest.job_state import state_of
+from stream_app.spark.checkpoint.checkpoint_owner import DATABASE, check_owner
+from stream_app.spark.checkpoint.epoch_log import LOST_FIX
+from stream_app.spark.checkpoint.job_state import state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.table.opening import check_fits, open_for_altering, with_configuration
 

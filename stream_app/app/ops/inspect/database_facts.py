@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from stream_app.app.config.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.model.database.database_snapshot import DatabaseSnapshot
-from stream_app.spark.ingest.job_state import state_of
+from stream_app.spark.checkpoint.job_state import state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.stream.border_log import BorderLog
 from stream_app.table.api.paimon_database import PaimonDatabase

@@ -11,7 +11,7 @@ import pytest
 from stream_app.app.config.sync_config import OneSetting
 from stream_app.app.job.between_epochs import BetweenEpochs
 from stream_app.app.job.unused_settings import UnusedSettings
-from stream_app.spark.ingest.job_state import state_of
+from stream_app.spark.checkpoint.job_state import state_of
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.messages.database_topic import creates
 
@@ -61,7 +61,7 @@ def test_while_an_epoch_is_committed_the_check_waits_for_the_next_time(tmp_path:
     assert len(state_of(job.checkpoint).warnings) == 1
 
 
-def test_before_the_first_message_nothing_is_told(
+def test_before_the_first_message_nothing_is_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     job = DatabaseJob(tmp_path, tables={"orders.filter": OneSetting("id > 0")})

@@ -14,7 +14,7 @@ from stream_app.app.config.sync_config import OneSetting
 from stream_app.model.renames.source_renames import RenameReaction
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.planning.schema.schema_changes import AddColumn, RenameColumn
-from stream_app.spark.ingest.job_state import state_of
+from stream_app.spark.checkpoint.job_state import state_of
 from stream_app.table.opening import open_for_altering
 from stream_app.table.schema.alter import alter_table
 from tests.support.jobs.database_job import DatabaseJob
@@ -99,7 +99,7 @@ def test_no_statement_comes_and_the_column_is_one_of_its_own(
     assert [warning.is_lasting for warning in state_of(job.checkpoint).warnings] == [True]
 
 
-def test_a_source_that_tells_no_statements_waits_for_none(tmp_path: Path) -> None:
+def test_a_source_without_statements_waits_for_none(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path)
     job.run(old(1))
     job.run(new(2))

@@ -9,15 +9,15 @@ import pytest
 
 from stream_app.errors import WrongSourceError
 from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.spark.checkpoint.job_state import ONLY_TABLE, JobStateFile, state_of
+from stream_app.spark.checkpoint.sources_met import SourcesMet
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
-from stream_app.spark.ingest.job_state import ONLY_TABLE, JobStateFile, state_of
 from stream_app.spark.ingest.source_table_check import (
     SourceTableCheck,
     SourceVerdict,
     distinct_tables,
     verdict_on,
 )
-from stream_app.spark.ingest.truncation import SourcesMet
 from stream_app.spark.job_folder import Folder
 
 
@@ -178,7 +178,7 @@ def test_another_table_in_a_later_epoch_of_a_later_start(checkpoint: Folder) -> 
         later.check(counts_of({}, others=11, other=("a", "db.u")), later.begin())
 
 
-def test_a_stranger_with_ten_thousand_tables_is_told_in_a_few_words(checkpoint: Folder) -> None:
+def test_a_stranger_with_ten_thousand_tables_is_reported_in_a_few_words(checkpoint: Folder) -> None:
     check = check_of(checkpoint)
     with pytest.raises(WrongSourceError) as error:
         check.check(counts_of({("a", f"t{at}"): 1 for at in range(10_000)}), check.begin())

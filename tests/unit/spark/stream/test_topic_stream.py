@@ -17,7 +17,7 @@ from stream_app.errors import CheckpointError, StreamAppError, WrongSourceError
 from stream_app.kafka.cluster_offsets import OffsetEnd
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
 from stream_app.spark.stream.running_stream import SourceProgress
@@ -257,7 +257,7 @@ def test_a_limit_counts_what_a_new_partition_has_and_not_what_it_had(checkpoint:
     ]
 
 
-def test_the_sinks_own_error_is_told_and_not_its_first_line(checkpoint: Folder) -> None:
+def test_the_sinks_own_error_is_raised_and_not_its_first_line(checkpoint: Folder) -> None:
     stream = stream_of(checkpoint, Topics({"0": 1}), Sink(dies_in=0), EpochRules())
     stream.failure = lambda: StreamAppError("in whole")
     stream.start()

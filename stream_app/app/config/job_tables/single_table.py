@@ -1,0 +1,101 @@
+"""The table of a job of one table: section ``[table]``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from stream_app.app.config.expectations_config import TABLES, check_columns
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.sync_problems import excluding_options
+from stream_app.app.config.table_config import TableConfig, table_problems
+from stream_app.cdc.steps.expectations import Expectation
+from stream_app.model.schema.data_type import RowType
+from stream_app.model.source.origin import Origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SingleTable(TablesOfJob):
+    """The table of a job of one table; its name in the job is ``DATABASE.TABLE``.
+
+    Its methods ignore the name or folder that they get.
+    """
+
+    section_name = "table"
+
+    table: TableConfig
+
+    @property
+    def may_lack_keys(self) -> bool:
+        """See `TablesOfJob.may_lack_keys`."""
+        return not self.table.primary_keys
+
+    def problems(self, given: Collection[str]) -> Iterator[tuple[str, str]]:
+        """See `TablesOfJob.problems`."""
+        yield from table_problems(self.table, self._format, given)
+        if self.share is not None:
+            yield "stream.share", "is of a job of a whole database, [sync]: this job has one table"
+        for key in given:
+            if key.startswith("expectations.") and key.endswith(f".{TABLES}"):
+                yield key, "is for a job of a whole database: leave it out"
+
+    def format_problems(self) -> Iterator[tuple[str, str]]:
+        """See `TablesOfJob.format_problems`."""
+        for key, problem in excluding_options(self.source.format_options):
+            yield self._format.full_key(key), problem
+        if self.table.columns.fields:
+            yield from self._check_problems(self.table.columns)
+
+    @property
+    def section(self) -> TableConfig:
+        """See `TablesOfJob.section`."""
+        return self.table
+
+    @property
+    def name(self) -> str:
+        """See `TablesOfJob.name`."""
+        return f"{self.table.database}.{self.table.name}"
+
+    def path(self, _name: str) -> str:
+        """See `TablesOfJob.path`."""
+        return self.table.path
+
+    def paths(self, _met: Iterable[str]) -> Mapping[str, str]:
+        """See `TablesOfJob.paths`."""
+        return {self.name: self.table.path}
+
+    def target(self, _origin: Origin) -> str:
+        """See `TablesOfJob.target`."""
+        return self.table.path
+
+    def table_config(self, _name: str, _columns: RowType) -> TableConfig:
+        """See `TablesOfJob.table_config`."""
+        return self.table
+
+    def expectations_of(self, _name: str, columns: RowType) -> Sequence[Expectation]:
+        """See `TablesOfJob.expectations_of`."""
+        for expectation in self.expectations.all:
+            check_columns(expectation, self.table.name, columns)
+        return self.expectations.all
+
+    def source_of(self, _name: str) -> SourceConfig:
+        """See `TablesOfJob.source_of`."""
+        return self.source
+
+    @property
+    def is_of_many(self) -> bool:
+        """See `TablesOfJob.is_of_many`."""
+        return False
+
+    def part(self, _name: str) -> str:
+        """See `TablesOfJob.part`."""
+        return ""
+
+    def full_name(self, _name: str) -> str:
+        """See `TablesOfJob.full_name`."""
+        return self.name
+
+    def own_name(self, full_name: str) -> str:
+        """See `TablesOfJob.own_name`."""
+        return full_name

@@ -1,0 +1,149 @@
+"""The tables of a job of a whole database: section ``[sync]``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from stream_app.app.config.job_tables.applicable_rules import made_problems, rules_of_table
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.sync_config import SourceTransactions, SyncConfig
+from stream_app.app.config.sync_problems import (
+    drift_problems,
+    sync_problems,
+    transaction_problems,
+)
+from stream_app.app.config.table_config import TableConfig
+from stream_app.catalog.catalog_options import names_folder
+from stream_app.cdc.column_drift import INEXACT, TYPE_MAPPING, DriftKind, DriftReaction
+from stream_app.cdc.json_records.options import TRUNCATE
+from stream_app.cdc.steps.expectations import Expectation
+from stream_app.message_format_registry import format_named
+from stream_app.model.schema.data_type import RowType
+from stream_app.model.source.mapping_options import MappingOptions
+from stream_app.model.source.origin import Origin
+from stream_app.planning.sync.target_tables import SyncRules, TargetTable, decide_target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeDatabase(TablesOfJob):
+    """The tables of a whole database; the name in the job is the table's own."""
+
+    section_name = "sync"
+    replaced_keys = ("merge-shards",)
+
+    sync: SyncConfig
+
+    @property
+    def may_lack_keys(self) -> bool:
+        """See `TablesOfJob.may_lack_keys`."""
+        return True
+
+    def problems(self, given: Collection[str]) -> Iterator[tuple[str, str]]:
+        """See `TablesOfJob.problems`."""
+        yield from sync_problems(self.sync, self.source.kind, given)
+        yield from made_problems(self.sync, self._format)
+        yield from drift_problems(self.sync, self._format, self.source.format_options)
+        if self.keeps_transactions:
+            yield from transaction_problems(self.source, self._format)
+            if self.share is not None:
+                yield "stream.share", "jobs of a share have no common border: leave it out"
+            if not names_folder(self.catalog):
+                yield "sync.transactions", "'whole' needs a catalog whose warehouse is a folder"
+
+    def format_problems(self) -> Iterator[tuple[str, str]]:
+        """See `TablesOfJob.format_problems`."""
+        if TRUNCATE not in {option.key for option in self._format.options}:
+            for key in self.sync.tables:
+                if key.endswith(f".{TRUNCATE}"):
+                    yield f"sync.tables.{key}", f"{self.source.format} has no message of a TRUNCATE"
+        yield from self._check_problems(RowType(()))
+
+    @property
+    def section(self) -> SyncConfig:
+        """See `TablesOfJob.section`."""
+        return self.sync
+
+    @property
+    def name(self) -> str:
+        """See `TablesOfJob.name`."""
+        share, database = self.share, self.sync.database
+        return f"{database} (share {share.number} of {share.jobs})" if share else database
+
+    @property
+    def rules(self) -> SyncRules:
+        """See `TablesOfJob.rules`."""
+        return replace(self.sync.rules, share=self.share)
+
+    @property
+    def mapping_options(self) -> MappingOptions:
+        """See `TablesOfJob.mapping_options`."""
+        return self.sync.mapping_options
+
+    @property
+    def keeps_transactions(self) -> bool:
+        """See `TablesOfJob.keeps_transactions`."""
+        return self.sync.transactions is SourceTransactions.WHOLE
+
+    @property
+    def named_tables(self) -> Sequence[str]:
+        """See `TablesOfJob.named_tables`; those of other jobs' shares are left out."""
+        named = self.sync.named_tables()
+        return [name for name in named if self.share is None or self.share.takes(name)]
+
+    def path(self, name: str) -> str:
+        """See `TablesOfJob.path`."""
+        return self.sync.path(name)
+
+    def paths(self, met: Iterable[str]) -> Mapping[str, str]:
+        """See `TablesOfJob.paths`."""
+        return {name: self.sync.path(name) for name in sorted(set(met))}
+
+    def target(self, origin: Origin) -> str | None:
+        """See `TablesOfJob.target`."""
+        decision = decide_target(self.rules, origin, {})
+        return self.sync.path(decision.name) if isinstance(decision, TargetTable) else None
+
+    def table_config(self, name: str, columns: RowType) -> TableConfig:
+        """See `TablesOfJob.table_config`."""
+        return rules_of_table(self.sync, name, columns)
+
+    def expectations_of(self, name: str, columns: RowType) -> Sequence[Expectation]:
+        """See `TablesOfJob.expectations_of`."""
+        return self.expectations.of_table(name, columns)
+
+    def source_of(self, name: str) -> SourceConfig:
+        """See `TablesOfJob.source_of`."""
+        declared = {option.key for option in format_named(self.source.format).options}
+        of_database = {
+            DriftKind.UNKNOWN.option: DriftReaction.EVOLVE.value,
+            INEXACT: self.sync.inexact.value,
+        }
+        if self.sync.type_mapping:
+            of_database[TYPE_MAPPING] = ",".join(self.sync.type_mapping)
+        defaults = {key: value for key, value in of_database.items() if key in declared}
+        own = self.sync.format_options_of(name)
+        return replace(
+            self.source,
+            merge_shards=True,  # the splitter has found the source table already
+            lowers_names=self.lowers_names,
+            format_options={**defaults, **self.source.format_options, **own},
+        )
+
+    def full_key(self, option: str) -> str:
+        """See `TablesOfJob.full_key`."""
+        return f"sync.{option}" if option == INEXACT else TablesOfJob.full_key(self, option)
+
+    def part(self, name: str) -> str:
+        """See `TablesOfJob.part`."""
+        return name
+
+    def full_name(self, name: str) -> str:
+        """See `TablesOfJob.full_name`."""
+        return name and f"{self.sync.database}.{name}"
+
+    def own_name(self, full_name: str) -> str | None:
+        """See `TablesOfJob.own_name`."""
+        database = f"{self.sync.database}."
+        return full_name.removeprefix(database) if full_name.startswith(database) else None

@@ -1,0 +1,247 @@
+"""Reads many Protobuf messages of one type together, by a cursor in each of n messages.
+
+A field begins with its number, so each message tells which comes next. A step reads one field of
+every message that has more; messages of a type mostly have the same fields in the same order. So
+the loops are over fields, never over messages.
+
+A broken message never affects others (`value_cursor`). One with more fields than `_STEPS_MAX` is
+left to the reader of single messages, and so is one whose value has no exact form here.
+
+Source: Protobuf's "Encoding".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stream_app.arrow_buffers import Bools, Int64s, bytes_of, offsets_of
+from stream_app.cdc.wire.avro_types import AvroType
+from stream_app.cdc.wire.protobuf.protobuf_fields import (
+    WIRE_32,
+    WIRE_64,
+    WIRE_LENGTH,
+    WIRE_VARINT,
+    FieldKind,
+    ProtobufField,
+)
+from stream_app.cdc.wire.value_cursor import AvroValues, ValueCursor
+from stream_app.cdc.wire.wire_format import HEAD
+
+_STEPS_MAX = 400
+_NANOS = 10**9
+_SECONDS_MAX = 9_000_000_000
+"""Moments beyond have no nanoseconds in 64 bits; single messages tell what is wrong with them."""
+PATH_MAX = 8
+"""The deepest type within a type that is read."""
+_UINT32 = np.uint64(2**32 - 1)
+
+
+def protobuf_cursor(messages: pa.Array) -> ProtobufCursor:
+    """A cursor in messages of the wire format, binary [n], at the indexes of their type."""
+    offsets = offsets_of(messages).astype(np.int64)
+    begins = np.minimum(offsets[:-1] + HEAD.size, offsets[1:])
+    return ProtobufCursor(bytes_of(messages)[: offsets[-1]], begins, offsets[1:])
+
+
+class ProtobufCursor(ValueCursor):
+    """Reads the fields of n messages from the places where they begin."""
+
+    def paths(self) -> Int64s:
+        """Read the indexes of each message's type: int64 [n, PATH_MAX], -1 behind the last."""
+        everything = np.arange(len(self.at))
+        rows = everything[self.at < self._ends]
+        paths: Int64s = np.full((len(self.at), PATH_MAX), -1, np.int64)
+        left = self._longs(rows)
+        is_wrong = (left < 0) | (left > PATH_MAX)
+        self._lose(rows[is_wrong])
+        paths[rows[left == 0], 0] = 0
+        left = np.where(is_wrong, 0, left)
+        for step in range(PATH_MAX):
+            rows, left = rows[left > 0], left[left > 0] - 1
+            if not len(rows):
+                break
+            paths[rows, step] = self._longs(rows)
+        return paths
+
+    def fields(self, fields: Sequence[ProtobufField]) -> Mapping[str, AvroValues]:
+        """Read all messages to their ends; the values of these fields, by name."""
+        by_number = {one.number: _Read(one, self.at) for one in fields}
+        rows = np.flatnonzero(self.at < self._ends)
+        for _ in range(_STEPS_MAX):
+            if not len(rows):
+                break
+            tags = self._varints(rows)
+            for tag in np.unique(tags).tolist():  # mostly one
+                self._field(int(tag), rows[tags == tag], by_number)
+            rows = rows[self.at[rows] < self._ends[rows]]
+        self._lose(rows)
+        self._leave_choices(by_number.values())
+        return {one.of.name: one.values() for one in by_number.values()}
+
+    def _leave_choices(self, reads: Iterable[_Read]) -> None:
+        """Leave messages with a default, or with several members of a oneof, to Google."""
+        seen: dict[str, Bools] = {}
+        for read in reads:
+            if read.of.has_default:
+                self._lose(np.flatnonzero(~read.seen))
+            if choice := read.of.choice:
+                others = seen.get(choice, np.zeros(len(self.at), np.bool_))
+                self._lose(np.flatnonzero(others & read.seen))
+                seen[choice] = others | read.seen
+
+    def _field(self, tag: int, rows: Int64s, reads: Mapping[int, _Read]) -> None:
+        number, wire_type = tag >> 3, tag & 7
+        read = reads.get(number)
+        if number == 0 or wire_type not in (WIRE_VARINT, WIRE_64, WIRE_LENGTH, WIRE_32):
+            self._lose(rows)
+        elif read is not None and read.of.kind is FieldKind.OTHER:
+            read.seen[rows] = True
+            self._skip(wire_type, rows)
+        elif read is None:
+            self._skip(wire_type, rows)
+        elif read.of.kind.wire_type != wire_type:
+            self._lose(rows)
+        elif wire_type == WIRE_LENGTH:
+            self._bytes_field(read, rows)
+        else:
+            self._number_field(read, rows)
+
+    def _skip(self, wire_type: int, rows: Int64s) -> None:
+        if wire_type == WIRE_VARINT:
+            self._varints(rows)
+        elif wire_type == WIRE_LENGTH:
+            self._lengths(rows)
+        else:
+            self._fixed(rows, 8 if wire_type == WIRE_64 else 4)
+
+    def _lengths(self, rows: Int64s) -> tuple[Int64s, Int64s]:
+        """Starts and lengths of values; the cursors stand behind them."""
+        lengths = self._varints(rows).view(np.int64)
+        values = self._bytes(AvroType("bytes"), rows, lengths)
+        assert values.starts is not None
+        assert values.lengths is not None
+        self._lose(rows[self.at[rows] > self._ends[rows]])
+        return values.starts, values.lengths
+
+    def _number_field(self, read: _Read, rows: Int64s) -> None:
+        kind = read.of.kind
+        if kind.wire_type == WIRE_VARINT:
+            numbers = _varint_numbers(kind, self._varints(rows))
+        else:
+            size = 8 if kind.wire_type == WIRE_64 else 4
+            numbers = np.ascontiguousarray(self._fixed(rows, size)).view(_FIXED[kind])[:, 0]
+        if kind in (FieldKind.UINT64, FieldKind.FIXED64):
+            self._lose(rows[numbers.view(np.int64) < 0])  # beyond what 64 bits hold with a sign
+        read.put(rows, numbers)
+
+    def _bytes_field(self, read: _Read, rows: Int64s) -> None:
+        starts, lengths = self._lengths(rows)
+        if read.of.kind in (FieldKind.STRING, FieldKind.BYTES):
+            read.put_bytes(rows, starts, lengths)
+            return
+        self._lose(rows[read.seen[rows]])  # parts of one message, which are merged
+        inner = [read.of.inner] if read.of.inner is not None else [_SECONDS, _NANOS_FIELD]
+        part = self._within(starts, np.minimum(starts + lengths, self._ends[rows]))
+        values = part.fields(inner)
+        self._lose(rows[part.broken()])
+        if read.of.inner is not None:
+            read.put_inner(rows, values[read.of.inner.name])
+            return
+        seconds, nanos = (
+            np.asarray(values[one.name].numbers, np.int64) for one in (_SECONDS, _NANOS_FIELD)
+        )
+        far = (np.abs(seconds) > _SECONDS_MAX) | (nanos < 0) | (nanos >= _NANOS)
+        self._lose(rows[far])
+        read.put(rows, np.where(far, 0, seconds) * _NANOS + nanos)
+
+    def _within(self, starts: Int64s, ends: Int64s) -> ProtobufCursor:
+        """A cursor over parts of the messages; it shares their bytes."""
+        return ProtobufCursor(self._data, starts, ends, is_padded=True)
+
+
+def _varint_numbers(kind: FieldKind, raw: npt.NDArray[np.uint64]) -> npt.NDArray[Any]:
+    one = np.uint64(1)
+    match kind:
+        case FieldKind.BOOL:
+            truths: Bools = raw != 0
+            return truths
+        case FieldKind.SINT64 | FieldKind.SINT32:
+            raw = raw & _UINT32 if kind is FieldKind.SINT32 else raw
+            folded: Int64s = ((raw >> one) ^ (~(raw & one) + one)).view(np.int64)
+            return folded
+        case FieldKind.INT32 | FieldKind.ENUM:
+            return raw.astype(np.uint32).view(np.int32).astype(np.int64)
+        case FieldKind.UINT32:
+            return raw.astype(np.uint32).astype(np.int64)
+        case _:
+            numbers: Int64s = raw.view(np.int64)
+            return numbers
+
+
+_FIXED = {
+    FieldKind.FIXED32: "<u4",
+    FieldKind.SFIXED32: "<i4",
+    FieldKind.FLOAT: "<f4",
+    FieldKind.FIXED64: "<u8",
+    FieldKind.SFIXED64: "<i8",
+    FieldKind.DOUBLE: "<f8",
+}
+_DTYPES = {"boolean": np.bool_, "float": np.float32, "double": np.float64}
+_SECONDS = ProtobufField("seconds", 1, FieldKind.INT64, has_presence=False)
+_NANOS_FIELD = ProtobufField("nanos", 2, FieldKind.INT32, has_presence=False)
+
+
+class _Read:
+    """The values of a field in n messages so far; the last one of a message counts.
+
+    Attributes:
+        seen: bool [n]; messages that have the field.
+    """
+
+    def __init__(self, of: ProtobufField, begins: Int64s) -> None:
+        count = len(begins)
+        self.of = of
+        self.seen: Bools = np.zeros(count, np.bool_)
+        shown = of.inner or of
+        self._shown = shown
+        self._numbers: npt.NDArray[Any] = np.zeros(count, _DTYPES.get(shown.kind.avro, np.int64))
+        self._starts, self._lengths = begins.copy(), np.zeros(count, np.int64)
+
+    def put(self, rows: Int64s, numbers: npt.NDArray[np.generic]) -> None:
+        """Take numbers, truth values or an enum's numbers."""
+        self.seen[rows] = True
+        self._numbers[rows] = numbers
+
+    def put_bytes(self, rows: Int64s, starts: Int64s, lengths: Int64s) -> None:
+        """Take texts or bytes."""
+        self.seen[rows] = True
+        self._starts[rows], self._lengths[rows] = starts, lengths
+
+    def put_inner(self, rows: Int64s, values: AvroValues) -> None:
+        """Take the values within wrappers, one of each."""
+        self.seen[rows] = True
+        if values.numbers is not None:
+            self._numbers[rows] = values.numbers
+        if values.starts is not None and values.lengths is not None:
+            self._starts[rows], self._lengths[rows] = values.starts, values.lengths
+
+    def values(self) -> AvroValues:
+        """The values of those messages that have one."""
+        if self.of.kind is FieldKind.OTHER:  # also where it is missing, which may be an empty list
+            return AvroValues(None, np.arange(len(self.seen)))
+        rows = np.flatnonzero(self.seen) if self.of.has_presence else np.arange(len(self.seen))
+        declared = self._shown.of
+        if declared.kind in ("string", "bytes"):
+            return AvroValues(declared, rows, None, self._starts[rows], self._lengths[rows])
+        numbers = self._numbers[rows]
+        if self._shown.kind is FieldKind.ENUM:
+            known = np.array([*self._shown.symbols], np.int64)
+            order = np.argsort(known)
+            at = np.minimum(np.searchsorted(known[order], numbers), len(known) - 1)
+            numbers = np.where(known[order][at] == numbers, order[at], -1)
+        return AvroValues(declared, rows, numbers)

@@ -1,0 +1,125 @@
+"""Compiles the text of a Protobuf schema, and describes its messages' fields.
+
+protoc itself compiles it, as the extra ``protobuf`` brings it (ADR 38); the result is kept for the
+process. Called once for each schema.
+
+Source: Protobuf's "Language guide", field presence; Confluent's "Wire format" for message indexes.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from stream_app.cdc.bad_reasons import UnreadableRecordError
+from stream_app.cdc.schema_registry_port import Registered, SchemaKind, Schemas
+from stream_app.cdc.wire.protobuf.protobuf_cursor import PATH_MAX
+from stream_app.errors import UsageError
+from stream_app.local_disk import scratch_folder
+
+_ROOT = "stream_app_registered.proto"
+_IMPORTED = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*\.proto")
+_OWN = "google/protobuf/"
+"""The files that protoc brings."""
+_SHOWN_MAX = 160
+
+
+def check_protoc(name: str) -> None:
+    """Check that protoc is there.
+
+    Args:
+        name: of the format.
+
+    Raises:
+        UsageError: the extra is not installed.
+    """
+    if importlib.util.find_spec("grpc_tools") is None:
+        raise UsageError(
+            f"the format {name} needs protoc, which is not installed",
+            where="source.format",
+            fix="pip install 'stream_app[protobuf]', on the driver and all executors",
+        )
+
+
+def message_class(schemas: Schemas, number: int, path: Sequence[int]) -> Any:
+    """The class of messages of a schema.
+
+    Args:
+        number: -1: the message is not in the wire format.
+        path: the index of the message's type, and of types within.
+
+    Raises:
+        UnreadableRecordError: there is none.
+        SourceError: no registry answers.
+    """
+    registered = schemas.schema(number)
+    registered.check(SchemaKind.PROTOBUF)
+    if not path:
+        raise UnreadableRecordError(
+            f"is not Protobuf of schema {number}: it has no index of a message's type, or more "
+            f"than {PATH_MAX}"
+        )
+    compiled = _compiled(registered)
+    if isinstance(compiled, str):
+        raise UnreadableRecordError(compiled)
+    from google.protobuf import message_factory  # noqa: PLC0415
+
+    kinds, declared = list(compiled.message_types_by_name.values()), None
+    for index in path:
+        if not 0 <= index < len(kinds):
+            shown = ", ".join(map(str, path[:8]))
+            raise UnreadableRecordError(
+                f"names schema {number}, which has no message of index {shown}"
+            )
+        declared = kinds[index]
+        kinds = list(declared.nested_types)
+    return message_factory.GetMessageClass(declared)
+
+
+@lru_cache(maxsize=256)
+def _compiled(registered: Registered) -> Any:
+    """The descriptor of the schema's file, or why there is none."""
+    from google.protobuf import descriptor_pb2, descriptor_pool  # noqa: PLC0415
+
+    try:
+        compiled = _by_protoc(registered)
+        pool = descriptor_pool.DescriptorPool()
+        for file in descriptor_pb2.FileDescriptorSet.FromString(compiled).file:
+            pool.Add(file)
+        return pool.FindFileByName(_ROOT)
+    except UnreadableRecordError as problem:
+        return str(problem)
+    except Exception as error:  # whatever its parser stumbles over
+        said = f"{type(error).__name__}: {error}"
+        return f"has a schema that is not Protobuf's: {said}"[:_SHOWN_MAX]
+
+
+def _by_protoc(registered: Registered) -> bytes:
+    """The compiled files, those of the references before the schema itself."""
+    import grpc_tools  # noqa: PLC0415
+    from grpc_tools import protoc  # noqa: PLC0415
+
+    own = Path(grpc_tools.__file__).with_name("_proto")
+    with scratch_folder("protobuf") as folder:
+        for name, text in ((_ROOT, registered.text), *registered.references):
+            if name.startswith(_OWN):
+                continue
+            if not _IMPORTED.fullmatch(name):
+                raise UnreadableRecordError(
+                    f"has a schema that imports {name[:_SHOWN_MAX]!r}, which is no name of a file"
+                )
+            file = Path(folder, name)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        out = Path(folder, "compiled")
+        paths = [f"-I{folder}", f"-I{own}"]
+        code = protoc.main(
+            ["protoc", *paths, "--include_imports", f"--descriptor_set_out={out}", _ROOT]
+        )
+        if code or not out.exists():
+            raise UnreadableRecordError("has a schema that is not Protobuf's: protoc refuses it")
+        return out.read_bytes()

@@ -1,0 +1,103 @@
+"""A compaction of one bucket, as the driver requests it; a task answers with a `BucketChange`.
+
+Source: Paimon `mergetree/compact/CompactUnit.java`, `spark/sort/TableSorter.java`.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.data_file_meta import DataFileMeta
+
+
+class OrderStrategy(enum.Enum):
+    """The way in which several columns become one order.
+
+    ORDER: by the first column, equal values by the next. ZORDER and HILBERT: along a curve through
+    all columns at once, so that rows with near values of any column lie near each other.
+    """
+
+    ORDER = "order"
+    ZORDER = "zorder"
+    HILBERT = "hilbert"
+
+
+@dataclass(frozen=True, slots=True)
+class RowOrder:
+    """An order of rows.
+
+    Attributes:
+        columns: the most significant one first.
+    """
+
+    strategy: OrderStrategy
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CompactUnit:
+    """A decision: merge these files into that level. Nothing has happened yet.
+
+    `reason` says in words which rule picked it, for logs and for `inspect`.
+    """
+
+    output_level: int
+    files: tuple[DataFileMeta, ...]
+    reason: str
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """The levels of the sorted runs, newest first."""
+        level0 = [0 for file in self.files if file.level == 0]
+        return (*level0, *sorted({file.level for file in self.files if file.level > 0}))
+
+    @property
+    def total_size(self) -> int:
+        """Bytes of the files that the compaction reads."""
+        return sum(file.file_size for file in self.files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactRequest:
+    """A unit with everything that its executor needs.
+
+    Attributes:
+        partition, bucket, total_buckets: as in `BucketChange`.
+        drop_deletes: no older row can lie below the output, so deletes may be left out.
+        max_level: the bucket's highest level.
+        rewrite_all: also rewrite files that could merely be upgraded.
+        above: files of higher levels than the output, in which rows of the unit's keys are looked
+            up.
+        runs: sorted runs of the bucket when the unit was picked; more runs are more urgent.
+        order: in which a table without keys gets its rows; None: as they are.
+    """
+
+    partition: bytes
+    bucket: int
+    unit: CompactUnit
+    drop_deletes: bool
+    max_level: int
+    total_buckets: int | None = None
+    rewrite_all: bool = False
+    above: tuple[DataFileMeta, ...] = ()
+    runs: int = 1
+    order: RowOrder | None = None
+
+    def change(
+        self,
+        *,
+        removed: tuple[DataFileMeta, ...] = (),
+        added: tuple[DataFileMeta, ...] = (),
+        changelog: tuple[DataFileMeta, ...] = (),
+    ) -> BucketChange:
+        """The bucket's change by this request."""
+        return BucketChange(
+            partition=self.partition,
+            bucket=self.bucket,
+            total_buckets=self.total_buckets,
+            removed=removed,
+            added=added,
+            changelog=changelog,
+        )

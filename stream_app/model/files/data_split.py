@@ -1,0 +1,87 @@
+"""The unit of reading: files of one bucket that one task or thread reads together.
+
+Made by `planning.read.split_generator` and `table.read.split_scan`, read by
+`table.read.split_read`. Small, and can be pickled: it names files and holds no rows.
+
+Source: Paimon `table/source/DataSplit.java`.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.files.index_file_meta import IndexManifestEntry
+
+
+@dataclass(frozen=True, slots=True)
+class SplitGroup:
+    """Files that are read together.
+
+    Attributes:
+        is_raw: each file can be read by itself. Otherwise a reader must merge versions of keys, and
+            the split has all files that may hold one.
+    """
+
+    files: tuple[DataFileMeta, ...]
+    is_raw: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSplit:
+    """Files of a bucket at a snapshot.
+
+    Attributes:
+        snapshot_id: the number of the version that is read.
+        schema_id: the schema number of the columns that it was planned with.
+        partition: serialized BinaryRow of the partition columns.
+        is_raw: see `SplitGroup`.
+        index_files: those that hold deletion vectors of these files.
+    """
+
+    snapshot_id: int
+    schema_id: int
+    partition: bytes
+    bucket: int
+    files: tuple[DataFileMeta, ...]
+    is_raw: bool
+    index_files: tuple[IndexManifestEntry, ...] = ()
+
+    def __post_init__(self) -> None:
+        assert self.files, "a split without files has nothing to read"
+
+    @property
+    def row_count(self) -> int:
+        """Rows of all files, deletes and older versions included."""
+        return sum(file.row_count for file in self.files)
+
+    @property
+    def file_size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.file_size for file in self.files)
+
+
+class StreamContent(enum.Enum):
+    """The way to read the files of a stream's split.
+
+    ROWS: merged, as rows of a version; all are +I.
+    CHANGES: as they stand, each row with its kind.
+    """
+
+    ROWS = "rows"
+    CHANGES = "changes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSplit:
+    """A split of a streaming read: `table.follow.stream_scan` makes it, `stream_read` reads it.
+
+    Attributes:
+        split: files of CHANGES are read in this order, which is that in which they were written.
+        commit_time_millis: its snapshot's commit time, in ms since 1970 in UTC.
+    """
+
+    split: DataSplit
+    content: StreamContent
+    commit_time_millis: int

@@ -1,0 +1,101 @@
+"""An index file as index manifests describe it: deletion vectors, hashes, or a global index.
+
+We read and write deletion vectors and hashes. Each index manifest copies all other entries, because
+a missing entry loses its file.
+
+Source: Paimon `index/IndexFileMeta.java`, `index/DeletionVectorMeta.java`,
+`index/GlobalIndexMeta.java`, `manifest/IndexManifestEntry.java`. Bytes on disk:
+`format.avro.index_manifest_avro`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from stream_app.model.files.manifest_entry import FileKind
+
+DELETION_VECTORS = "DELETION_VECTORS"
+"""The index type of files that hold deletion vectors."""
+HASH = "HASH"
+"""The index type of files that hold the hashes of a bucket's keys."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionVectorMeta:
+    """The place of a data file's deletion vector in its index file.
+
+    Attributes:
+        offset: the offset of the first byte of its entry.
+        length: bytes; of magic number and bitmap for 32-bit bitmaps, of the whole entry for 64-bit.
+        cardinality: deleted rows; None when an old writer did not say.
+    """
+
+    data_file_name: str
+    offset: int
+    length: int
+    cardinality: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlobalIndexMeta:
+    """The range of a global index; we only copy it."""
+
+    row_range_start: int
+    row_range_end: int
+    index_field_id: int
+    extra_field_ids: tuple[int, ...] | None
+    index_meta: bytes | None
+    source_meta: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexFileMeta:
+    """One index file.
+
+    Attributes:
+        row_count: deletion vectors in it, or hashes; of other types, what they count.
+        deletion_vectors: the entries of a file of deletion vectors, in its order; None for others.
+        unknown_fields: fields of its entry that we do not know, and that a copy would lose.
+    """
+
+    index_type: str
+    file_name: str
+    file_size: int
+    row_count: int
+    deletion_vectors: tuple[DeletionVectorMeta, ...] | None = None
+    external_path: str | None = None
+    global_index: GlobalIndexMeta | None = None
+    unknown_fields: tuple[str, ...] = ()
+
+    @property
+    def data_file_names(self) -> tuple[str, ...]:
+        """The data files whose deletion vectors it holds."""
+        return tuple(meta.data_file_name for meta in self.deletion_vectors or ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexManifestEntry:
+    """An index file of a bucket; in a change, whether the file is added (ADD) or deleted (DELETE).
+
+    Attributes:
+        partition: serialized BinaryRow of the partition columns.
+    """
+
+    kind: FileKind
+    partition: bytes
+    bucket: int
+    index_file: IndexFileMeta
+
+    @property
+    def holds_deletion_vectors(self) -> bool:
+        """Whether the file is one of deletion vectors."""
+        return self.index_file.index_type == DELETION_VECTORS
+
+    @property
+    def holds_hashes(self) -> bool:
+        """Whether the file is the index of a bucket's keys."""
+        return self.index_file.index_type == HASH
+
+    def as_delete(self) -> IndexManifestEntry:
+        """The change that deletes this file."""
+        return replace(self, kind=FileKind.DELETE)

@@ -1,0 +1,85 @@
+"""An entry of a manifest, which adds or deletes a file; and a manifest as its list describes it.
+
+Source: Paimon `manifest/ManifestEntry.java`, `manifest/ManifestFileMeta.java`,
+`manifest/FileEntry.java` (identity).
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, replace
+
+from stream_app.model.files.data_file_meta import DataFileMeta, SimpleStats
+
+
+class FileKind(enum.IntEnum):
+    """The effect of an entry on its file."""
+
+    ADD = 0
+    DELETE = 1
+
+
+@dataclass(frozen=True, slots=True)
+class FileIdentity:
+    """The fields by which two entries mean the same file at the same level."""
+
+    partition: bytes
+    bucket: int
+    level: int
+    file_name: str
+    extra_files: tuple[str, ...]
+    embedded_index: bytes | None
+    external_path: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestEntry:
+    """One change of a bucket's files.
+
+    Attributes:
+        partition: serialized BinaryRow of the partition columns.
+        total_buckets: the table's `bucket` option when the entry was written.
+    """
+
+    kind: FileKind
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    file: DataFileMeta
+
+    @property
+    def identity(self) -> FileIdentity:
+        """The key by which a DELETE finds its ADD."""
+        file = self.file
+        return FileIdentity(
+            self.partition,
+            self.bucket,
+            file.level,
+            file.file_name,
+            file.extra_files,
+            file.embedded_index,
+            file.external_path,
+        )
+
+    def as_delete(self) -> ManifestEntry:
+        """The entry that deletes this file."""
+        return replace(self, kind=FileKind.DELETE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestFileMeta:
+    """One manifest file as a manifest list knows it; sizes in bytes, None is unknown."""
+
+    file_name: str
+    file_size: int
+    num_added_files: int
+    num_deleted_files: int
+    partition_stats: SimpleStats
+    schema_id: int
+    min_bucket: int | None = None
+    max_bucket: int | None = None
+    min_level: int | None = None
+    max_level: int | None = None
+    min_row_id: int | None = None
+    max_row_id: int | None = None
+    unknown_fields: tuple[str, ...] = ()

@@ -1,0 +1,78 @@
+"""Checks that a checkpoint belongs to this job: to its table and its topics.
+
+Spark's checkpoint knows offsets, but neither the sink nor the identity of a topic. With another
+table a job would skip all records that the first table has read. A topic that was recreated
+would lose its first records. The job detects both at start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stream_app.errors import CheckpointError
+from stream_app.spark.checkpoint.job_state import JobState, JobStateFile
+from stream_app.spark.job_folder import Folder
+
+DATABASE = "a whole database"
+"""Identity of a whole database; its tables have identities of their own."""
+_NEW = "give the job a new checkpoint folder (stream.checkpoint)"
+
+
+def own_checkpoint(file: JobStateFile, location: str, identity: str, share: str = "") -> None:
+    """Check that the checkpoint belongs to the job; claim a new checkpoint for it.
+
+    Args:
+        location, identity, share: as in `check_owner`.
+
+    Raises:
+        CheckpointError: as `check_owner`.
+    """
+    check_owner(file.folder, file.state, location, identity, share)
+    if not file.state.table:
+        file.update(table=location, table_identity=identity, share=share)
+
+
+def remember_topics(file: JobStateFile, topic_ids: Mapping[str, str]) -> None:
+    """Add topics to the state; known topics keep their ids."""
+    file.update(topic_ids={**topic_ids, **file.state.topic_ids})
+
+
+def check_owner(
+    folder: Folder, state: JobState, location: str, identity: str, share: str = ""
+) -> None:
+    """Check that a checkpoint is new, or belongs to a job of this table and this share.
+
+    Args:
+        location: the folder of the table; of a whole database, that of its tables.
+        identity: the identity of the table; of a whole database `DATABASE`.
+        share: the job's share of a database's tables, such as ``3/8``; empty: all tables.
+
+    Raises:
+        CheckpointError: it belongs to another table, to an earlier table at this place, to
+            another job's share, or to a job of other software.
+    """
+    if not state.table:
+        if folder.files.exists(folder.path("offsets")):
+            raise CheckpointError(
+                "the checkpoint was made by another application", where=str(folder), fix=_NEW
+            )
+        return
+    same_place = state.table == location
+    if state.table_identity != identity or (identity == DATABASE and not same_place):
+        if same_place:
+            what = "the table was dropped and recreated since this checkpoint was begun"
+        else:
+            what = f"the checkpoint belongs to the table {state.table}, not {location}"
+        raise CheckpointError(what, where=str(folder), fix=_NEW)
+    if state.share != share:
+        began, now = map(_share_in_words, (state.share, share))
+        raise CheckpointError(
+            f"the checkpoint was begun with {began}, and the job now has {now}: it would skip what "
+            "tables of another share have not got",
+            where=str(folder),
+            fix=f"set stream.share as it was, or {_NEW}",
+        )
+
+
+def _share_in_words(share: str) -> str:
+    return f"stream.share = {share!r}" if share else "all tables"

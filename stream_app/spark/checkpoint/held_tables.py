@@ -1,0 +1,107 @@
+"""The held tables of a job, and the requests to try one again: ``resume/NAME.json``.
+
+Another process makes requests while the job runs and writes its state. Two writers of one file
+would lose each other's changes, so each request is a file of its own in the job's checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from stream_app.model.job_epoch import Offsets
+from stream_app.spark.checkpoint.held_table import HeldTable, held_after
+from stream_app.spark.checkpoint.job_state import JobStateFile, state_of
+from stream_app.spark.job_folder import Folder
+from stream_app.spark.task_errors import readable_error
+
+
+def resume(folder: Folder, name: str, now_ms: int) -> None:
+    """Ask the running job, or the next one, to try a held table again.
+
+    Raises:
+        KeyError: the table is not held.
+    """
+    state = state_of(folder)
+    document = {"at_ms": now_ms, "tries": state.held[name].tries}
+    folder.files.overwrite(folder.path(f"resume/{name}.json"), json.dumps(document).encode())
+
+
+def _is_resumed(folder: Folder, name: str, table: HeldTable) -> bool:
+    """Whether there is a request since the table's last failure."""
+    try:
+        request = json.loads(folder.files.read_bytes(folder.path(f"resume/{name}.json")))
+    except FileNotFoundError:
+        return False
+    return bool(request["at_ms"] > table.since_ms and request["tries"] == table.tries)
+
+
+class HeldTables:
+    """The held tables of a running job, in its state; `JobStateFile.save` persists them."""
+
+    def __init__(
+        self,
+        state: JobStateFile,
+        now_ms: Callable[[], int],
+        on_change: Callable[[str, HeldTable | None], None],
+    ) -> None:
+        """Start from the job's remembered state.
+
+        Args:
+            on_change: called with a table's name, and its state if it is held.
+        """
+        self._file = state
+        self._now_ms = now_ms
+        self._on_change = on_change
+        for name, table in self.by_name.items():
+            on_change(name, table)
+
+    @property
+    def by_name(self) -> Mapping[str, HeldTable]:
+        """The held tables; one may not exist yet."""
+        return self._file.state.held
+
+    def hold(self, name: str, error: BaseException, *, epoch: int, begin: Offsets) -> HeldTable:
+        """Hold a table back.
+
+        Args:
+            epoch, begin: the first epoch and the first offsets that it lacks.
+        """
+        table = held_after(
+            readable_error(error),
+            epoch=epoch,
+            begin=begin,
+            now_ms=self._now_ms(),
+            before=self.by_name.get(name),
+        )
+        self._file.note(held={**self.by_name, name: table})
+        self._on_change(name, table)
+        return table
+
+    def release(self, name: str) -> None:
+        """Release a held table, which has all epochs again."""
+        others = {other: table for other, table in self.by_name.items() if other != name}
+        self._file.note(held=others)
+        self._on_change(name, None)
+
+    def advance(self, name: str, begin: Offsets) -> None:
+        """Note that a held table lacks nothing before some offsets."""
+        table = replace(self.by_name[name], begin=begin)
+        self._file.note(held={**self.by_name, name: table})
+
+    def make_all_due(self) -> None:
+        """Let all held tables be tried, because the cause may have been fixed before a start."""
+        now = self._now_ms()
+        due = {name: replace(table, retry_ms=now) for name, table in self.by_name.items()}
+        self._file.note(held=due)
+
+    def due(self) -> Mapping[str, HeldTable]:
+        """The held tables whose next try is due."""
+        now, folder = self._now_ms(), self._file.folder
+        return {
+            name: table
+            for name, table in self.by_name.items()
+            if (table.retry_ms is not None and table.retry_ms <= now)
+            or _is_resumed(folder, name, table)
+        }

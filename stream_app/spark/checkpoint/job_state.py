@@ -1,0 +1,286 @@
+"""Reads and writes what a job remembers in its checkpoint, beside Spark's files:
+``job_state.json``.
+
+One versioned document, which only the job writes. `status`, `check`, `doctor`, replays and the page
+read it with this module. A request to resume a table comes from another process, so it is a file of
+its own (`held_tables`).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from stream_app.errors import CheckpointError
+from stream_app.model.renames.source_renames import NO_RENAMES, SourceRenames, source_renames
+from stream_app.model.source.origin import Origin
+from stream_app.spark.checkpoint.held_table import HeldTable
+from stream_app.spark.checkpoint.sources_met import SourcesMet, with_seen
+from stream_app.spark.job_folder import Folder
+
+_LOG = logging.getLogger("stream_app")
+ONLY_TABLE = ""
+"""The name of its table in the state of a job of one table."""
+FILE = "job_state.json"
+EARLIER_FILE = "stream_app.json"
+"""File name of 0.1.0, whose jobs have one table."""
+_UNRELEASED = {"tables.json", "sources.json", "origins.json", "refused.json"}
+_VERSION = 1
+_WARNINGS_MAX = 1000
+_PLAIN = ("table", "table_identity", "share", "decoder", "topic_ids")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobWarning:
+    """A warning: where the job deviates from what a user expects, and the remedy.
+
+    Attributes:
+        table: ``DATABASE.TABLE``; empty: it concerns the whole job.
+        what: names the columns.
+        is_lasting: whether it survives a restart; otherwise each start finds it again.
+    """
+
+    table: str = ""
+    what: str
+    fix: str
+    is_lasting: bool = False
+
+    def __str__(self) -> str:
+        of_table = f"the table {self.table}: " if self.table else ""
+        return f"{of_table}{self.what}\n  to fix: {self.fix}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobState:
+    """Everything that a job remembers in its checkpoint.
+
+    Attributes:
+        table: the table's folder, or that of a database's tables; empty: no job has begun.
+        table_identity: distinguishes a table from a later one at the same place.
+        share: the job's share of a database's tables, such as ``3/8``; empty: it has all.
+        decoder: what decodes messages since the newest start; empty: the format leaves no choice.
+        topic_ids: Kafka's id of each topic that was ever read.
+        epoch: the newest epoch that all tables but the held ones have; -1 before the first. A job
+            of one table has every epoch as a snapshot, and does not note it here.
+        newest: table → the newest epoch that brought it changes.
+        held: the tables that wait.
+        source_tables: table → the source tables whose rows it has.
+        origins: source table → the name of its table.
+        refused: source table that the job does not store → why.
+        renames: what the source's statements have renamed.
+        warnings: warnings of the newest start, and the lasting ones.
+    """
+
+    table: str = ""
+    table_identity: str = ""
+    share: str = ""
+    decoder: str = ""
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    epoch: int = -1
+    newest: Mapping[str, int] = field(default_factory=dict)
+    held: Mapping[str, HeldTable] = field(default_factory=dict)
+    source_tables: Mapping[str, SourcesMet] = field(default_factory=dict)
+    origins: Mapping[Origin, str] = field(default_factory=dict)
+    refused: Mapping[Origin, str] = field(default_factory=dict)
+    renames: SourceRenames = NO_RENAMES
+    warnings: tuple[JobWarning, ...] = ()
+
+    def source_tables_of(self, name: str = ONLY_TABLE) -> SourcesMet:
+        """All source tables whose rows a table may have."""
+        return self.source_tables.get(name, {})
+
+
+def read_state(folder: Folder) -> JobState | None:
+    """The state in a checkpoint; None: no job has used it.
+
+    Raises:
+        CheckpointError: the file is damaged, or of a later version.
+    """
+    document = _read(folder)
+    earlier = _earlier(folder) if document is None else None
+    if document is None:
+        # The job may have replaced the earlier file before or during this read.
+        document = _read(folder)
+    return earlier if document is None else _parsed(folder, document)
+
+
+def state_of(folder: Folder) -> JobState:
+    """The state of a checkpoint, as `read_state`; empty when no job has used the checkpoint."""
+    return read_state(folder) or JobState()
+
+
+class JobStateFile:
+    """The state of a running job, its only writer. Not thread safe."""
+
+    def __init__(self, folder: Folder) -> None:
+        """Read the state.
+
+        Raises:
+            CheckpointError: as `read_state`.
+        """
+        self.folder = folder
+        self.state = self._saved = state_of(folder)
+        self._replaces_earlier = True
+        self._passing: dict[str, tuple[JobWarning, ...]] = {}
+
+    def note(self, **changes: Any) -> None:
+        """Change fields in memory; the next `save` persists them."""
+        self.state = replace(self.state, **changes)
+
+    def update(self, **changes: Any) -> None:
+        """Change fields, and persist them if they differ."""
+        self.note(**changes)
+        self.save()
+
+    def add_source_tables(self, seen: Mapping[str, Iterable[tuple[str, str]]]) -> None:
+        """Persist which source tables each table, by its name, is about to get rows from."""
+        merged = {
+            name: with_seen(self.state.source_tables_of(name), tables)
+            for name, tables in seen.items()
+            if tables
+        }
+        self.update(source_tables={**self.state.source_tables, **merged})
+
+    def begin(self, decoder: str = "") -> None:
+        """Begin a job: note its decoder, and forget the warnings that each start finds anew."""
+        lasting = tuple(known for known in self.state.warnings if known.is_lasting)
+        self.update(warnings=lasting, decoder=decoder)
+
+    def warn(self, warnings: Iterable[JobWarning]) -> None:
+        """Log warnings, and remember them for `status`, `check` and the page."""
+        for warning in warnings:
+            _LOG.warning("%s", warning)
+            known = self.state.warnings
+            if warning not in known and len(known) < _WARNINGS_MAX:
+                self.update(warnings=(*known, warning))
+
+    def note_passing(self, origin: str, warnings: Sequence[JobWarning]) -> None:
+        """Replace the warnings of an origin's last call: such warnings end with their cause."""
+        before = self._passing.get(origin, ())
+        ended = [known for known in before if known not in warnings]
+        self.update(
+            warnings=tuple(warning for warning in self.state.warnings if warning not in ended)
+        )
+        self.warn(warning for warning in warnings if warning not in before)
+        self._passing[origin] = tuple(warnings)
+
+    def save(self) -> None:
+        """Persist the state atomically if it changed; then delete the file of 0.1.0.
+
+        A crash in between leaves the old file behind. Readers prefer the new one, and the next
+        start deletes the old one.
+        """
+        if self.state == self._saved:
+            return
+        data = json.dumps(_document(self.state)).encode()
+        self.folder.files.overwrite(self.folder.path(FILE), data)
+        self._saved = self.state
+        if self._replaces_earlier:
+            self.folder.files.delete(self.folder.path(EARLIER_FILE))
+            self._replaces_earlier = False
+
+
+def _read(folder: Folder, name: str = FILE) -> Any:
+    try:
+        return json.loads(folder.files.read_bytes(folder.path(name)))
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise _damaged(folder, error, name) from None
+
+
+def _earlier(folder: Folder) -> JobState | None:
+    """The state that a job of version 0.1.0 left; None if there is no such file."""
+    document = _read(folder, EARLIER_FILE)
+    if document is None:
+        return None
+    if unreleased := sorted(_UNRELEASED.intersection(folder.files.list_names(folder.location))):
+        raise CheckpointError(
+            f"{', '.join(unreleased)} of the checkpoint is of a version that was never released",
+            where=str(folder),
+            fix="start a job of the version that wrote it, or give the job a new checkpoint "
+            "folder (stream.checkpoint)",
+        )
+    try:
+        tables = document.get("tables")
+        return JobState(
+            table=str(document.get("table", "")),
+            table_identity=str(document.get("table_identity", "")),
+            topic_ids=dict(document.get("topic_ids", {})),
+            source_tables={ONLY_TABLE: tables} if tables else {},
+        )
+    except (AttributeError, TypeError, ValueError) as error:
+        raise _damaged(folder, error, EARLIER_FILE) from None
+
+
+def _document(state: JobState) -> dict[str, Any]:
+    return {
+        "version": _VERSION,
+        **{name: getattr(state, name) for name in _PLAIN},
+        "epoch": state.epoch,
+        "newest": state.newest,
+        "held": {name: asdict(waiting) for name, waiting in state.held.items()},
+        "source_tables": state.source_tables,
+        "origins": _of_origins(state.origins, "name"),
+        "refused": _of_origins(state.refused, "reason"),
+        "renames": state.renames.document(),
+        "warnings": [asdict(warning) for warning in state.warnings],
+    }
+
+
+def _of_origins(texts: Mapping[Origin, str], name: str) -> list[dict[str, str]]:
+    """A document for each source table, in order; a job of many writes them with each epoch."""
+    return [
+        {"database": at.database, "schema": at.schema, "table": at.table, name: text}
+        for at, text in sorted(texts.items())
+    ]
+
+
+def _parsed(folder: Folder, document: Any) -> JobState:
+    try:
+        version = document["version"]
+        if version == _VERSION:
+            return JobState(
+                table=str(document["table"]),
+                table_identity=str(document["table_identity"]),
+                share=str(document.get("share", "")),
+                decoder=str(document.get("decoder", "")),
+                topic_ids=dict(document["topic_ids"]),
+                epoch=int(document["epoch"]),
+                newest=dict(document["newest"]),
+                held={name: HeldTable(**held) for name, held in document["held"].items()},
+                source_tables={
+                    name: {topic: list(names) for topic, names in topics.items()}
+                    for name, topics in document["source_tables"].items()
+                },
+                origins={_origin(origin): str(origin["name"]) for origin in document["origins"]},
+                refused={_origin(origin): str(origin["reason"]) for origin in document["refused"]},
+                renames=source_renames(document["renames"])
+                if "renames" in document
+                else NO_RENAMES,
+                warnings=tuple(JobWarning(**warning) for warning in document.get("warnings", ())),
+            )
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise _damaged(folder, error) from None
+    raise CheckpointError(
+        f"{FILE} of the checkpoint is of version {version}, and this stream_app knows {_VERSION}",
+        where=str(folder),
+        fix="continue with the version of stream_app that wrote it, or a later one",
+    )
+
+
+def _origin(document: Mapping[str, Any]) -> Origin:
+    return Origin(document["database"], document["schema"], document["table"])
+
+
+def _damaged(folder: Folder, error: Exception, name: str = FILE) -> CheckpointError:
+    return CheckpointError(
+        f"{name} of the checkpoint is damaged: {error}",
+        where=str(folder),
+        fix="restore it with the checkpoint, or give the job a new checkpoint folder "
+        "(stream.checkpoint): it says where tables that were held back go on, and which rows a "
+        "TRUNCATE deletes",
+    )

@@ -1,0 +1,171 @@
+"""The options of the Spark source, with Paimon's keys: versions, ranges and starts of a read.
+
+A read gets them, and no table stores them. `data_source` takes them; `scan_choice` decides what
+they mean together.
+
+Source: Paimon `CoreOptions.java` (``scan.…``, ``incremental-…``), `SparkConnectorOptions.java`
+(``read.…``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from stream_app.errors import UsageError
+from stream_app.model.near_names import unknown_name
+from stream_app.model.options import scan_options
+from stream_app.model.options.option import (
+    BOOLEAN,
+    CHOICE,
+    LONG,
+    TEXT,
+    Option,
+    OptionKind,
+    Value,
+    declared_options,
+    parse_retention_ms,
+)
+
+PATH = "path"
+CATALOG_PREFIX = "catalog."
+"""The prefix of options of the table's catalog; then the path is `DATABASE.TABLE`."""
+
+
+_OF_FILE_SYSTEM = {
+    option.key: option
+    for option in (
+        Option("s3.endpoint", TEXT, "", "URL of the store, if it is not Amazon S3."),
+        Option("s3.region", TEXT, "", "Region of the store."),
+        Option("s3.path.style.access", TEXT, "", "Whether the bucket stands in a URL's path."),
+    )
+}
+"""Options of file systems without the keys: plans show options, so keys come from AWS's variables
+alone."""
+_OF_TABLE = declared_options(vars(scan_options))
+INCREMENTAL_BETWEEN = Option(
+    "incremental-between",
+    TEXT,
+    "",
+    "Changes between two snapshots or tags, `3,7`; the first is excluded.",
+)
+INCREMENTAL_BETWEEN_TIMESTAMP = Option(
+    "incremental-between-timestamp",
+    TEXT,
+    "",
+    "Changes between two times, as texts or milliseconds.",
+)
+INCREMENTAL_BETWEEN_SCAN_MODE = Option(
+    "incremental-between-scan-mode",
+    CHOICE,
+    "auto",
+    "Which files are read between two versions.",
+    only=("auto", "delta", "changelog", "diff"),
+)
+READ_CHANGELOG = Option(
+    "read.changelog", BOOLEAN, False, "Put a column `rowkind` in front, and read rows of all kinds."
+)
+READ_COLUMNS = Option(
+    "read.columns",
+    TEXT,
+    None,
+    "Columns to read, comma separated. Spark does not tell a Python source which columns "
+    "a query needs.",
+    is_own=True,
+)
+READ_PROTECT = Option(
+    "read.protect",
+    OptionKind("duration", parse_retention_ms),
+    None,
+    "Time after planning for which a tag keeps the version from expiring. Writes to the "
+    "table; Spark does not tell a source when a query ends.",
+    is_own=True,
+)
+READ_STREAM_MAX_FILES_PER_TRIGGER = Option(
+    "read.stream.maxFilesPerTrigger", LONG, None, "Files of a micro-batch.", minimum=1
+)
+READ_STREAM_MAX_BYTES_PER_TRIGGER = Option(
+    "read.stream.maxBytesPerTrigger", LONG, None, "Bytes of a micro-batch.", minimum=1
+)
+READ_STREAM_MAX_ROWS_PER_TRIGGER = Option(
+    "read.stream.maxRowsPerTrigger", LONG, None, "Rows of a micro-batch.", minimum=1
+)
+READ_STREAM_MIN_ROWS_PER_TRIGGER = Option(
+    "read.stream.minRowsPerTrigger",
+    LONG,
+    None,
+    "Rows that a micro-batch waits for, but no longer than maxTriggerDelayMs.",
+    minimum=1,
+)
+READ_STREAM_MAX_TRIGGER_DELAY_MS = Option(
+    "read.stream.maxTriggerDelayMs",
+    LONG,
+    None,
+    "Longest wait for minRowsPerTrigger, since the last micro-batch.",
+    minimum=0,
+)
+
+SOURCE_OPTIONS: dict[str, Option[Any]] = declared_options(globals()) | _OF_TABLE | _OF_FILE_SYSTEM
+"""The options by key; those that tables have too override the table's own."""
+
+_MIN_ROWS, _MAX_DELAY = "read.stream.minRowsPerTrigger", "read.stream.maxTriggerDelayMs"
+_SECRET = ("s3.access-key", "s3.secret-key", "s3.session.token")
+_BY_LOWER_CASE = {key.lower(): key for key in SOURCE_OPTIONS}
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """Options that were given, by their keys; each can be read."""
+
+    raw: Mapping[str, str]
+
+    def __getitem__(self, option: Option[Value]) -> Value:
+        """The value of an option, or its default."""
+        return option.read(self.raw)
+
+    def columns(self) -> tuple[str, ...] | None:
+        """``read.columns``; None: all."""
+        text = self.raw.get(READ_COLUMNS.key)
+        return None if text is None else tuple(part.strip() for part in text.split(","))
+
+    def of_table(self) -> dict[str, str]:
+        """The options that tables have too."""
+        return {key: text for key, text in self.raw.items() if key in _OF_TABLE}
+
+    def of_file_system(self) -> dict[str, str]:
+        """The options of file systems."""
+        return {key: text for key, text in self.raw.items() if key in _OF_FILE_SYSTEM}
+
+
+def read_source_options(given: Mapping[str, str]) -> SourceOptions:
+    """The options of a read; keys in any case, for Spark makes them lower.
+
+    Raises:
+        UsageError: lists all problems: unknown keys with the nearest known ones, and wrong values.
+    """
+    known: dict[str, str] = {}
+    problems = []
+    for name, text in given.items():
+        if name.lower() == PATH or name.lower().startswith(CATALOG_PREFIX):
+            continue
+        key = _BY_LOWER_CASE.get(name.lower())
+        if key is None:
+            problems.append(
+                f"option {name!r} is refused, because a plan would show it: set AWS_ACCESS_KEY_ID, "
+                "AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN in the environment of the driver"
+                if name.lower() in _SECRET
+                else unknown_name("option", name, [PATH, *SOURCE_OPTIONS])
+            )
+            continue
+        known[key] = text
+        try:
+            SOURCE_OPTIONS[key].read(known)
+        except UsageError as error:
+            problems.append(f"{error.what} ({error.fix})")
+    if (_MIN_ROWS in known) != (_MAX_DELAY in known):
+        alone, missing = sorted((_MIN_ROWS, _MAX_DELAY), key=lambda key: key not in known)
+        problems.append(f"option {alone!r} needs {missing!r} as well")
+    if problems:
+        raise UsageError("; ".join(problems), fix="docs/OPTIONS.md lists them all")
+    return SourceOptions(known)

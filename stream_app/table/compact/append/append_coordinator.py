@@ -1,0 +1,307 @@
+"""Coordinates the compactions of a table without keys and buckets: joins small files.
+
+`table.job.table_state` owns it, on the driver. Several tasks may run in one partition, each on its
+own files, and writes never wait for them. `append_rounds` plans tasks beside the job; the rest
+belongs to the caller's thread. `FailedAppendTasks` decides which failed tasks run again, and when.
+
+Source: Paimon `append/AppendCompactCoordinator.java`,
+`flink/source/AppendBypassCoordinateOperator.java`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from stream_app.clock import Clock, SystemClock
+from stream_app.errors import CorruptFileError
+from stream_app.mergetree.compact.compact_executor import CompactExecutor
+from stream_app.mergetree.compact.compact_manager import write_only_error
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactRequest
+from stream_app.model.options.compaction_options import WRITE_ONLY
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.compact.append_compaction import Task
+from stream_app.table.compact.append.append_rounds import AppendRounds
+from stream_app.table.compact.append.append_task import append_request
+from stream_app.table.compact.back_pressure import BackPressure
+from stream_app.table.compact.compactions import FullBounds
+from stream_app.table.compact.failures import CompactionFailures, DroppedCompactions
+from stream_app.table.compact.metrics import (
+    CompactionMetrics,
+    CompactionUnderWay,
+    OpenWork,
+    present_metrics,
+    under_way,
+)
+from stream_app.table.compact.report import FinishedCompaction
+from stream_app.table.file_store_table import FileStoreTable
+
+_LOG = logging.getLogger(__name__)
+PENDING_TASKS_MAX = 5000
+"""The number of uncommitted tasks at which planning pauses."""
+
+
+@dataclass(slots=True)
+class _Running:
+    """A task whose result is not committed yet; `since`: seconds of the steady clock."""
+
+    request: CompactRequest
+    future: Future[BucketChange]
+    since: float
+    is_overtaken: bool = False
+    is_in_doubt: bool = False
+
+    @property
+    def bucket(self) -> BucketId:
+        return self.request.partition, self.request.bucket
+
+
+class AppendCompactCoordinator:
+    """Plans tasks, and keeps the running ones under the name of their first file.
+
+    Implements `Compactions`.
+    """
+
+    def __init__(
+        self, table: FileStoreTable, executor: CompactExecutor, age_clock: Clock | None = None
+    ) -> None:
+        self.table = table
+        self.executor = executor
+        self.age_clock = age_clock or SystemClock()
+        self.failures = FailedAppendTasks(CompactionFailures(table.clock))
+        self.dropped = DroppedCompactions()
+        # More files make reads slower, not wrong: without sorted runs no write ever waits.
+        self.back_pressure = BackPressure(table.paths, {}, self.failures.of_buckets)
+        self.rounds = AppendRounds(table)
+        self._running: dict[str, _Running] = {}
+        self._partitions: frozenset[bytes] | None = None
+        self._changed_at = 0
+
+    def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
+        """Do nothing: the planner finds files by itself."""
+
+    def adapt(self, freshness: int) -> None:
+        """Do nothing: files without a key are no sorted runs, so they have no rules."""
+
+    def policy_of(self, bucket: BucketId) -> str | None:  # noqa: ARG002
+        """Return None; see `adapt`."""
+        return None
+
+    def restrict(self, partitions: Collection[bytes]) -> None:
+        """Compact in these partitions only."""
+        if self._partitions != frozenset(partitions):
+            # The restriction drops tasks that were planned for other partitions.
+            self._partitions = frozenset(partitions)
+            self.rounds.ask(starts_anew=True)
+
+    def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
+        """Forget partitions that another writer changed: running tasks may not fit any more."""
+        changed = set(buckets)
+        self._changed_at = snapshot.snapshot_id if snapshot else 0
+        for running in self._running.values():
+            running.is_overtaken |= running.bucket in changed
+        self.rounds.ask()
+
+    def known_buckets(self) -> set[BucketId]:
+        """Buckets with running tasks."""
+        return {running.bucket for running in self._running.values()}
+
+    def add_new_files(self, changes: Iterable[BucketChange]) -> None:
+        """Plan again: the planner finds added files in the snapshot."""
+        if any(change.added for change in changes):
+            self.rounds.ask()
+
+    def trigger(self, *, rests: bool = False) -> int:  # noqa: ARG002 - no row waits
+        """Start the planned tasks, and plan again when there are new snapshots."""
+        self.rounds.read_until(None)
+        return self._trigger()
+
+    def _trigger(self) -> int:
+        begun = self._take_plan()
+        pending = len(self._running) < PENDING_TASKS_MAX
+        is_due = self.rounds.is_due or bool(self.failures.ready())
+        if self.rounds.running is None and pending and is_due:
+            units = [running.request.unit for running in self._running.values()]
+            taken = {file.file_name for unit in units for file in unit.files}
+            again = self.failures.take_ready()
+            self.rounds.begin(taken | self.failures.names(), again)
+        return begun
+
+    def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
+        """Trigger compactions as `trigger` does, up to a snapshot: there are no levels to fill."""
+        if self.table.options[WRITE_ONLY]:
+            raise write_only_error()
+        self.rounds.read_until(bounds.last_snapshot)
+        self._trigger()
+        return set()
+
+    def is_idle(self) -> bool:
+        """Whether no task runs, is planned, or waits for its commit."""
+        return self.rounds.running is None and not self._running
+
+    def unfinished(self) -> Sequence[CompactionUnderWay]:
+        """The tasks that wait for a thread or run. Any thread may call it."""
+        return [
+            under_way(
+                self.table.paths.partition(running.request.partition),
+                running.request.bucket,
+                running.request.unit,
+                running.future,
+            )
+            for running in list(self._running.values())
+            if not running.future.done()
+        ]
+
+    def waiting_rows(self) -> int:
+        """Return 0: readers see the rows of such a table at once."""
+        return 0
+
+    def load(self) -> CompactionMetrics:
+        """The work that is open, and the attempts that failed. Any thread may call it."""
+        return present_metrics(
+            (),
+            [OpenWork(work.future, work.since) for work in list(self._running.values())],
+            now=self.age_clock.steady_seconds(),
+            failed=self.failures.of_buckets.total,
+            dropped=self.dropped.total,
+        )
+
+    def wait_for_any(self, timeout_s: float | None = None) -> None:
+        """Return when a task or the planning ends; at once when neither runs."""
+        futures: list[Future[Any]] = [running.future for running in self._running.values()]
+        futures += [] if self.rounds.running is None else [self.rounds.running]
+        if futures and not any(future.done() for future in futures):
+            self.table.clock.wait_for_any(futures, timeout_s)
+
+    def finished(self) -> list[FinishedCompaction]:
+        """Results that wait for their commit. Failed tasks are logged and planned again.
+
+        Starts the tasks planned since, for a caller that only waits.
+        """
+        self._trigger()
+        done = []
+        for name, running in list(self._running.items()):
+            if not running.future.done():
+                continue
+            error = running.future.exception()
+            if error is None:
+                unit, change = running.request.unit, running.future.result()
+                done.append(FinishedCompaction(unit, change, running.is_overtaken))
+            else:
+                del self._running[name]
+                self.failures.note(running.request, self.table.paths.bucket(*running.bucket), error)
+        return done
+
+    def apply(self, finished: Iterable[FinishedCompaction]) -> None:
+        """Note committed results; the planner may pick small files among them again."""
+        for compaction in finished:
+            del self._running[_name(compaction.change)]
+            self.failures.of_buckets.forget(compaction.bucket)
+            self.dropped.forget(compaction.bucket)
+        self.rounds.ask()
+
+    def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
+        """Note that the results may or may not have been committed: their files must stay."""
+        for compaction in finished:
+            self._running[_name(compaction.change)].is_in_doubt = True
+
+    def discard(
+        self,
+        finished: Iterable[FinishedCompaction],
+        snapshot: Snapshot | None,  # noqa: ARG002 - the planner looks at the newest one
+        why: str,
+    ) -> None:
+        """Delete the files of results that cannot be committed, and read the table's state anew.
+
+        Files of a result in doubt stay, because a snapshot may name them.
+        """
+        for compaction in finished:
+            running = self._running.pop(_name(compaction.change))
+            self.dropped.note(compaction.bucket, self.table.paths.bucket(*compaction.bucket), why)
+            if not running.is_in_doubt:
+                self.table.discard([compaction.change])
+        self.rounds.ask(starts_anew=True)
+
+    def _take_plan(self) -> int:
+        """Hand the planned tasks to the executor when the plan is ready.
+
+        Raises:
+            UnsupportedTableError: the table has a file that cannot be compacted.
+        """
+        plan = self.rounds.take_plan()
+        if plan is None:
+            return 0
+        tasks = [
+            (partition, files)
+            for partition, files in plan.tasks
+            if self._partitions is None or partition in self._partitions
+        ]
+        # Another writer may have compacted these files after the planner read them.
+        is_overtaken = plan.seen < self._changed_at
+        for partition, files in tasks:
+            request = append_request(partition, 0, files, "small files")
+            future = self.executor.submit(request)
+            since = self.age_clock.steady_seconds()
+            self._running[files[0].file_name] = _Running(request, future, since, is_overtaken)
+        return len(tasks)
+
+
+def _name(change: BucketChange) -> str:
+    return change.removed[0].file_name
+
+
+@dataclass(slots=True)
+class FailedAppendTasks:
+    """The failed tasks, until they are planned again. Implements `Failures`."""
+
+    of_buckets: CompactionFailures[BucketId]
+    _again: list[Task] = field(init=False, default_factory=list)
+    _damaged: dict[str, tuple[BucketId, BaseException]] = field(init=False, default_factory=dict)
+
+    def note(self, request: CompactRequest, where: str, error: BaseException) -> None:
+        """Note that a task failed."""
+        bucket = request.partition, request.bucket
+        files = request.unit.files
+        self.of_buckets.note(bucket, where, error)
+        place = error.where if isinstance(error, CorruptFileError) else ""
+        damaged = {file.file_name for file in files if file.file_name in place}
+        if damaged:
+            self._damaged |= {name: (bucket, error) for name in damaged}
+            _LOG.error(
+                "%s: left as it is until the job is started again; the files beside it continue",
+                ", ".join(sorted(damaged)),
+            )
+        again = tuple(file for file in files if file.file_name not in damaged)
+        if again:
+            self._again.append((request.partition, again))
+
+    def ready(self) -> list[Task]:
+        """Files that may be tried again at this time."""
+        return [task for task in self._again if not self.of_buckets.must_wait((task[0], 0))]
+
+    def take_ready(self) -> list[Task]:
+        """The tasks of `ready`, which are removed: they are planned again."""
+        ready = self.ready()
+        self._again = [task for task in self._again if task not in ready]
+        return ready
+
+    def names(self) -> set[str]:
+        """Files that the planner must skip: they wait for a retry, or are damaged."""
+        return self._damaged.keys() | {file.file_name for _, files in self._again for file in files}
+
+    def to_be_retried(self) -> set[BucketId]:
+        """Buckets with a failed task that has attempts left."""
+        return self.of_buckets.to_be_retried()
+
+    def stuck(self) -> dict[BucketId, BaseException | None]:
+        """Buckets whose tasks keep failing or whose files are damaged, with the last error."""
+        return {**self.of_buckets.stuck(), **dict(self._damaged.values())}
+
+    def seconds_until_retry(self) -> float | None:
+        """Seconds until the next retry; None when no retry is worth waiting for."""
+        return self.of_buckets.seconds_until_retry() if self._again else None

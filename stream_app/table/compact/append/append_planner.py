@@ -1,0 +1,268 @@
+"""Finds small files of a table without keys and buckets, and decides which are joined.
+
+`append_rounds` owns it, and runs it in a thread of its own. A table may have a million files,
+and reading their manifests must not hold the job back. The first round reads the newest snapshot, a
+manifest at a time. Later rounds read the changes of each snapshot after it.
+
+Source: Paimon `append/AppendCompactCoordinator.java#FilesIterator`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from stream_app.filestore.manifests.manifest_files import ManifestFiles
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.files.compact_request import CompactRequest
+from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.options.compaction_options import (
+    COMPACTION_DELETE_RATIO_THRESHOLD,
+    COMPACTION_FILE_NUM_LIMIT,
+    COMPACTION_MIN_FILE_NUM,
+)
+from stream_app.model.options.scan_options import SOURCE_SPLIT_OPEN_FILE_COST
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.planning.compact.append_compaction import (
+    PackRules,
+    SubCoordinator,
+    Task,
+    plan_round,
+)
+from stream_app.table.compact.append.append_task import append_request
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.compact_refusals import CompactableFiles, compactable_entries
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+_REASON = "small files"
+
+
+@dataclass(frozen=True, slots=True)
+class AppendPlan:
+    """The outcome of a round.
+
+    Attributes:
+        has_more: the round left files unread.
+        seen: number of the newest snapshot whose deletions are all known.
+    """
+
+    tasks: tuple[Task, ...] = ()
+    has_more: bool = False
+    seen: int = 0
+
+
+@dataclass(slots=True)
+class _Round:
+    """The files of a round, by partition: small ones, and the names of deleted ones."""
+
+    by_partition: dict[bytes, list[DataFileMeta]]
+    gone: dict[bytes, set[str]] = field(default_factory=dict)
+    _small: int = field(init=False, default=0)
+
+    def add_entry(self, entry: ManifestEntry, is_small: bool) -> int:
+        """Apply one manifest entry, and return how many small files the round has met."""
+        if entry.kind is FileKind.DELETE:
+            self.gone.setdefault(entry.partition, set()).add(entry.file.file_name)
+        elif is_small:
+            self.by_partition.setdefault(entry.partition, []).append(entry.file)
+            self._small += 1
+        return self._small
+
+    def forget(self) -> None:
+        """Start the round anew."""
+        self.by_partition.clear()
+        self.gone.clear()
+        self._small = 0
+
+
+def pack_rules(schema: TableSchema) -> PackRules:
+    """The packing rules of the table's options."""
+    return PackRules(
+        target_file_size=schema.target_file_size,
+        open_file_cost=schema.core_options[SOURCE_SPLIT_OPEN_FILE_COST],
+        min_file_num=schema.core_options[COMPACTION_MIN_FILE_NUM],
+    )
+
+
+@dataclass(slots=True)
+class AppendCompactPlanner:
+    """Remembers which files it has seen. Not thread safe: one round at a time."""
+
+    table: FileStoreTable
+    _last: int | None = field(init=False, default=None)
+    _next: int | None = field(init=False, default=None)
+    _entries: Iterator[ManifestEntry] | None = field(init=False, default=None)
+    _subs: dict[bytes, SubCoordinator] = field(init=False, default_factory=dict)
+    _deletions: Deletions = field(init=False, default_factory=dict)
+    _index_manifest: str | None = field(init=False, default=None)
+    _compactable: CompactableFiles = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._compactable = CompactableFiles(self.table)
+
+    def plan(
+        self,
+        *,
+        taken: Collection[str] = (),
+        again: Sequence[Task] = (),
+        starts_anew: bool = False,
+        last: int | None = None,
+    ) -> AppendPlan:
+        """One round, over at most ``compaction.file-num-limit`` small files.
+
+        Args:
+            taken: names of files that a task compacts, or that cannot be compacted.
+            again: files of failed tasks, to be planned once more.
+            starts_anew: forget everything, and read the newest snapshot.
+            last: number of the last snapshot to read; None: no end.
+
+        Raises:
+            FileNotFoundError: a snapshot to be read has expired.
+            CorruptFileError: a manifest cannot be read, maybe because it has expired.
+            UnsupportedTableError: a file cannot be compacted.
+        """
+        self._last = last
+        if starts_anew:
+            self._next, self._entries, self._subs = None, None, {}
+        looked_at = _Round(self._still_there(again))
+        has_more = self._look(looked_at, taken)
+        by_partition = looked_at.by_partition
+        for partition, names in looked_at.gone.items():
+            by_partition[partition] = [
+                file for file in by_partition.get(partition, ()) if file.file_name not in names
+            ]
+            if partition in self._subs:
+                self._subs[partition] = self._subs[partition].without(names)
+        index_files = _index_files(self.table.schema, self._deletions)
+        tasks, self._subs = plan_round(
+            self._subs, by_partition, pack_rules(self.table.schema), index_files
+        )
+        # While a snapshot is partly read, some of its deletions are unknown.
+        seen = (self._next or 1) - (1 if self._entries is None else 2)
+        return AppendPlan(tuple(tasks), has_more=has_more, seen=seen)
+
+    def _still_there(self, again: Sequence[Task]) -> dict[bytes, list[DataFileMeta]]:
+        """The files of failed tasks that are still live.
+
+        Rounds that ran while they waited may have passed snapshots that delete them. No later round
+        sees those deletions again.
+        """
+        latest = self.table.snapshots.latest() if again else None
+        if latest is None:
+            return {}
+        live = FileStoreScan(self.table).live_in(latest, {partition for partition, _ in again})
+        names = {entry.file.file_name for entry in live}
+        by_partition: dict[bytes, list[DataFileMeta]] = {}
+        for partition, files in again:
+            there = [file for file in files if file.file_name in names]
+            by_partition.setdefault(partition, []).extend(there)
+        return by_partition
+
+    def _look(self, looked_at: _Round, taken: Collection[str]) -> bool:
+        """Collect small files that no round has met; returns whether more may follow."""
+        limit = self.table.options[COMPACTION_FILE_NUM_LIMIT]
+        while True:
+            if self._entries is None:
+                self._entries = self._next_entries(looked_at)
+            if self._entries is None:
+                return False
+            for entry in self._entries:
+                is_small = entry.kind is FileKind.ADD and self._is_small(entry.file, taken)
+                if looked_at.add_entry(entry, is_small) == limit:
+                    return True
+            self._entries = None
+
+    def _is_small(self, file: DataFileMeta, taken: Collection[str]) -> bool:
+        if file.schema_id <= self.table.schema.schema_id:
+            self._compactable.check(file)
+        return file.file_name not in taken and is_candidate(
+            self.table.schema, file, self._deletions
+        )
+
+    def _next_entries(self, looked_at: _Round) -> Iterator[ManifestEntry] | None:
+        """The changes of the next snapshot; None when there is none."""
+        snapshots, scan = self.table.snapshots, FileStoreScan(self.table)
+        if self._next is None:
+            latest = snapshots.latest()
+            if latest is None:
+                return None
+            self._next = latest.snapshot_id + 1
+            self._index_manifest = latest.index_manifest
+            self._deletions = deletions_of(self.table.manifests, latest)
+            return scan.iterate_live(latest)
+        if self._last is not None and self._next > self._last:
+            return None
+        if not snapshots.exists(self._next) and (snapshots.latest_id() or 0) < self._next:
+            return None
+        snapshot = snapshots.snapshot(self._next)
+        if snapshot.index_manifest != self._index_manifest:
+            self._index_manifest = snapshot.index_manifest
+            self._deletions = deletions_of(self.table.manifests, snapshot)
+            if snapshot.commit_kind is not CommitKind.COMPACT:
+                # Rows of files that earlier rounds read were deleted, so the search starts anew.
+                # The round forgets its files, because a fresh read reports no deletions. It finds
+                # the live ones again.
+                self._next, self._subs = None, {}
+                looked_at.forget()
+                return self._next_entries(looked_at)
+        self._next += 1
+        return iter(scan.delta(snapshot))
+
+
+Deletions = dict[str, tuple[str, int | None]]
+"""Data file → the index file with its deletion vector, and the number of deleted rows."""
+
+
+def deletions_of(manifests: ManifestFiles, snapshot: Snapshot) -> Deletions:
+    """The deletion vectors that a snapshot names, without reading them."""
+    return {
+        meta.data_file_name: (entry.index_file.file_name, meta.cardinality)
+        for entry in manifests.read_index_manifest(snapshot.index_manifest)
+        for meta in entry.index_file.deletion_vectors or ()
+    }
+
+
+def is_candidate(schema: TableSchema, file: DataFileMeta, deletions: Deletions) -> bool:
+    """Whether a file is worth rewriting: it is small, or too many of its rows are deleted."""
+    if file.schema_id > schema.schema_id:
+        return False  # this process would drop columns of a newer schema
+    if file.file_size < schema.compaction_file_size:
+        return True
+    if file.file_name not in deletions:
+        return False
+    deleted = deletions[file.file_name][1]
+    share = schema.core_options[COMPACTION_DELETE_RATIO_THRESHOLD]
+    return deleted is None or deleted > file.row_count * share
+
+
+def _index_files(schema: TableSchema, deletions: Deletions) -> dict[str, str] | None:
+    if not schema.core_options.merges_by_vectors:
+        return None
+    return {name: index_file for name, (index_file, _) in deletions.items()}
+
+
+def small_file_requests(
+    table: FileStoreTable,
+    snapshot: Snapshot | None,
+    buckets: Collection[BucketId] | None = None,
+    *,
+    full: bool = False,  # noqa: ARG001 - there are no levels to fill
+) -> list[CompactRequest]:
+    """Plans one round over all small files of a snapshot; see `PlansCompactions`.
+
+    Raises:
+        UnsupportedTableError: a file cannot be compacted.
+    """
+    if snapshot is None:
+        return []
+    deletions = deletions_of(table.manifests, snapshot)
+    small: dict[bytes, list[DataFileMeta]] = {}
+    for entry in compactable_entries(table, snapshot, buckets):
+        if is_candidate(table.schema, entry.file, deletions):
+            small.setdefault(entry.partition, []).append(entry.file)
+    tasks, _ = plan_round(
+        {}, small, pack_rules(table.schema), _index_files(table.schema, deletions)
+    )
+    return [append_request(partition, 0, files, _REASON) for partition, files in tasks]

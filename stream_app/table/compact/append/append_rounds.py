@@ -1,0 +1,93 @@
+"""Runs the rounds of the append planner in threads of their own, and when the next one is due.
+
+Planning reads manifests, and the job must not wait for that. `append_coordinator` owns the rounds:
+they belong to its caller's thread, and the planner belongs to a round's thread while that runs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from concurrent.futures import Future
+from threading import Thread
+
+from stream_app.errors import UnsupportedTableError
+from stream_app.model.options.compaction_options import WRITE_ONLY
+from stream_app.planning.compact.append_compaction import Task
+from stream_app.table.compact.append.append_planner import AppendCompactPlanner, AppendPlan
+from stream_app.table.compact.failures import FAILURES_MAX
+from stream_app.table.file_store_table import FileStoreTable
+
+_LOG = logging.getLogger(__name__)
+
+
+class AppendRounds:
+    """The rounds of one table's planner; at most one runs.
+
+    Attributes:
+        is_due: whether another round may find something.
+        running: the round that runs, or whose plan is not taken yet.
+    """
+
+    def __init__(self, table: FileStoreTable) -> None:
+        self.is_due = not table.options[WRITE_ONLY]
+        self.running: Future[AppendPlan] | None = None
+        self._table = table
+        self._planner = AppendCompactPlanner(table)
+        self._last: int | None = None
+        self._starts_anew = False
+        self._failures = 0
+
+    def ask(self, *, starts_anew: bool = False) -> None:
+        """Have another round; one that starts anew forgets all files, and reads the newest."""
+        self._starts_anew |= starts_anew
+        self.is_due = not self._table.options[WRITE_ONLY]
+
+    def read_until(self, last: int | None) -> None:
+        """Read no snapshot after this one; None: no end, so those behind an earlier end are due."""
+        if last is None and self._last is not None:
+            self.ask()
+        self._last = last
+
+    def begin(self, taken: Collection[str], again: Sequence[Task]) -> None:
+        """Begin a round; `taken` and `again` are those of `AppendCompactPlanner.plan`."""
+        starts_anew, self._starts_anew = self._starts_anew, False
+        if starts_anew:
+            again = ()  # the planner finds them like any others
+        self.is_due = False
+        running, last = Future[AppendPlan](), self._last
+
+        def plan() -> None:
+            try:
+                running.set_result(
+                    self._planner.plan(taken=taken, again=again, starts_anew=starts_anew, last=last)
+                )
+            except BaseException as error:
+                running.set_exception(error)
+
+        self.running = running
+        Thread(target=plan, name="compaction-planner", daemon=True).start()
+
+    def take_plan(self) -> AppendPlan | None:
+        """The plan of a round that has ended; None without one. After a failure a round is due.
+
+        Raises:
+            UnsupportedTableError: the table has a file that cannot be compacted.
+        """
+        if self.running is None or not self.running.done():
+            return None
+        ended, self.running = self.running, None
+        error = ended.exception()
+        if isinstance(error, UnsupportedTableError):
+            raise error
+        if error is not None:
+            # Most likely its snapshot expired during the read; the next commit finds a newer one.
+            _LOG.error("compactions of %s could not be planned: %s", self._table.location, error)
+            self._starts_anew = True
+            self._failures += 1
+            self.is_due = self._failures < FAILURES_MAX
+            return None
+        self._failures = 0
+        plan = ended.result()
+        self.is_due |= plan.has_more
+        return plan

@@ -1,0 +1,137 @@
+"""Rewrites files of a table without keys into fewer ones, in a task, in the order of their rows.
+
+Called by `table.kinds.append`.
+
+Source: Paimon `append/AppendCompactTask.java`,
+`operation/BaseAppendFileStoreWrite.java#compactRewrite`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+import pyarrow as pa
+
+from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.filestore.data.bucket_files import BucketFiles
+from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
+from stream_app.format.deletion_vector import live_rows
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactRequest, CompactUnit, RowOrder
+from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
+from stream_app.model.near_names import did_you_mean
+from stream_app.model.options.write_options import WRITE_BUFFER_SIZE
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.compact.append.row_sorting import RowSorting
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.compact_refusals import compactable_entries
+from stream_app.table.versions.deletion_vectors import deletion_vectors
+
+
+def append_request(
+    partition: bytes, bucket: int, files: tuple[DataFileMeta, ...], reason: str
+) -> CompactRequest:
+    """The request to rewrite these files, in this order."""
+    return CompactRequest(
+        partition=partition,
+        bucket=bucket,
+        unit=CompactUnit(0, files, reason),
+        drop_deletes=False,
+        max_level=0,
+    )
+
+
+def compact_append(table: FileStoreTable, request: CompactRequest) -> BucketChange:
+    """Rewrite the rows of the request's files; on failure it deletes its files.
+
+    It leaves out rows that the latest snapshot deletes; the commit checks that no more were deleted
+    since. The other rows take sequence numbers from the first file's on, so they stay before the
+    rows of later files. A request with an order has them sorted.
+
+    Raises:
+        CorruptFileError: a file cannot be read.
+    """
+    files = request.unit.files
+    bucket = request.partition, request.bucket
+    latest = table.snapshots.latest()
+    vectors = deletion_vectors(table, latest, [bucket]).get(bucket, {}) if latest else {}
+    access = table.bucket_files(request.partition, request.bucket)
+    writer = access.row_writer(
+        first_sequence_number=files[0].min_sequence_number, source=FileSource.COMPACT
+    )
+    rows = _rows(access, files, vectors)
+    if request.order is not None:
+        columns = table.schema.fields.project(request.order.columns)
+        keys = table.bucket_files(request.partition, request.bucket, columns=columns)
+        sorting = RowSorting(request.order, table.schema.fields, table.options[WRITE_BUFFER_SIZE])
+        rows = sorting.rows(
+            partial(_rows, access, files, vectors),
+            partial(_rows, keys, files, vectors),
+            request.unit.total_size,
+        )
+    try:
+        for batch in rows:
+            writer.write(batch)
+        return request.change(removed=files, added=writer.close())
+    except BaseException:
+        writer.abort()
+        raise
+
+
+def _rows(
+    access: BucketFiles, files: Sequence[DataFileMeta], vectors: BucketVectors
+) -> Iterator[pa.RecordBatch]:
+    for file in files:
+        batches, vector = access.read(file), vectors.get(file.file_name)
+        yield from batches if vector is None else live_rows(batches, vector)
+
+
+def sorted_requests(
+    table: FileStoreTable,
+    snapshot: Snapshot | None,
+    order: RowOrder,
+    buckets: Collection[BucketId],
+) -> list[CompactRequest]:
+    """The requests to bring the rows of each of some partitions into an order.
+
+    Raises:
+        UsageError: the order names no column, or one that gives none.
+        UnsupportedTableError: the table has a key or buckets, whose rows have an order already.
+    """
+    _check_order(table, order)
+    if snapshot is None:
+        return []
+    files: dict[BucketId, list[DataFileMeta]] = {}
+    for entry in compactable_entries(table, snapshot, buckets):
+        files.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+    reason = f"{order.strategy.value} by {', '.join(order.columns)}"
+    return [
+        replace(append_request(*bucket, tuple(of_bucket), reason), order=order)
+        for bucket, of_bucket in files.items()
+    ]
+
+
+def _check_order(table: FileStoreTable, order: RowOrder) -> None:
+    if table.kind.merges_by_key or table.kind.has_buckets:
+        raise UnsupportedTableError(
+            "rows of a primary key or of a bucket have an order already: only a table without both "
+            "can be sorted",
+            where=table.location,
+            fix="leave --order-strategy out",
+        )
+    fields, keys = table.schema.fields, table.schema.partition_keys
+    for name in order.columns:
+        if name not in fields.names:
+            what = f"there is no column {name!r}{did_you_mean(name, fields.names)}"
+        elif name in keys:
+            what = f"{name!r} is a partition column, which all rows of a partition share"
+        elif fields.field(name).data_type.is_nested:
+            what = f"{name!r} is nested, and has no order"
+        elif order.columns.count(name) > 1:
+            what = f"{name!r} is named twice"
+        else:
+            continue
+        raise UsageError(f"--order-by: {what}", where=table.location, fix="mend --order-by")

@@ -1,0 +1,166 @@
+"""Compacts bucketed tables without keys: joins neighbouring files of a bucket.
+
+They pick other files than those of keyed tables, and writes never wait for them: more files make
+reads slower, not wrong.
+
+Source: Paimon `append/BucketedAppendCompactManager.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from stream_app.mergetree.compact.compact_manager import CompactManager
+from stream_app.mergetree.compact.packed_buckets import FilesOfBucket
+from stream_app.mergetree.levels import Levels
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactRequest, CompactUnit
+from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.options.compaction_options import (
+    COMPACTION_FORCE_REWRITE_ALL_FILES,
+    COMPACTION_MIN_FILE_NUM,
+    WRITE_ONLY,
+)
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.compact.append_compaction import (
+    Files,
+    in_sequence,
+    pick_compact_before,
+    pick_full,
+)
+from stream_app.table.compact.append.append_task import append_request
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.compact_refusals import compactable_entries
+
+
+@dataclass(slots=True)
+class NeighbourPicker:
+    """Implements `Picker` for the files of a bucket without keys.
+
+    Attributes:
+        queue: files that a compaction may still pick, in the order of their rows.
+    """
+
+    schema: TableSchema
+    queue: Files
+
+    @property
+    def rewrite_all(self) -> bool:
+        """See `Picker.rewrite_all`."""
+        return self.schema.core_options[COMPACTION_FORCE_REWRITE_ALL_FILES]
+
+    def next_neighbours(self, *, full: bool) -> Files:
+        """Take the next neighbours from the queue; none if no compaction is worthwhile.
+
+        Args:
+            full: take all files after the large ones at the bucket's beginning.
+        """
+        if full:
+            picked = pick_full(
+                self.queue,
+                compaction_file_size=self.schema.compaction_file_size,
+                rewrite_all=self.rewrite_all,
+            )
+            self.queue = () if picked else self.queue
+            return picked
+        # Files that can never be neighbours again leave the queue as well.
+        picked, self.queue = pick_compact_before(
+            self.queue,
+            target_file_size=self.schema.target_file_size,
+            min_file_num=self.schema.core_options[COMPACTION_MIN_FILE_NUM],
+        )
+        return picked
+
+    def next_unit(
+        self,
+        levels: Levels,  # noqa: ARG002 - the queue is what is left of them
+        *,
+        local_ms: int,  # noqa: ARG002
+        full: bool,
+        rests: bool,  # noqa: ARG002 - none of its rows wait
+    ) -> CompactUnit | None:
+        """See `Picker.next_unit`."""
+        picked = self.next_neighbours(full=full)
+        reason = "full compaction" if full else f"{len(picked)} neighbours"
+        return CompactUnit(0, picked, reason) if picked else None
+
+    def note_new(self, file: DataFileMeta) -> None:
+        """See `Picker.note_new`."""
+        self.queue = in_sequence((*self.queue, file))
+
+    def note_applied(
+        self,
+        levels: Levels,  # noqa: ARG002
+        unit: CompactUnit,  # noqa: ARG002
+        change: BucketChange,
+    ) -> None:
+        """Put the last file back if it is small, so that it may be picked again."""
+        for last in change.added[-1:]:
+            if last.file_size < self.schema.compaction_file_size:
+                self.note_new(last)
+
+    def note_failed(self, unit: CompactUnit) -> None:
+        """See `Picker.note_failed`."""
+        self.queue = in_sequence((*self.queue, *unit.files))
+
+    def note_restored(
+        self,
+        before: Levels,  # noqa: ARG002
+        now: Levels,
+        running: CompactUnit | None,
+    ) -> None:
+        """See `Picker.note_restored`."""
+        taken = {file.file_name for file in running.files} if running else set()
+        self.queue = in_sequence(file for file in now.all_files() if file.file_name not in taken)
+
+
+def bucketed_append_manager(
+    table: FileStoreTable, bucket: BucketId, files: FilesOfBucket
+) -> CompactManager:
+    """The manager of a bucket of a table without a primary key."""
+    # Another engine has clustered the files above level 0: they stay.
+    flat = [file for file in files.files if file.level == 0]
+    picker = NeighbourPicker(table.schema, in_sequence(flat))
+    return CompactManager(
+        partition=bucket[0],
+        bucket=bucket[1],
+        levels=Levels(flat, num_levels=1, key_of=table.key_of),
+        picker=None if table.options[WRITE_ONLY] else picker,
+        stop_trigger=None,
+        total_buckets=files.total_buckets,
+    )
+
+
+def neighbour_requests(
+    table: FileStoreTable,
+    snapshot: Snapshot | None,
+    buckets: Collection[BucketId] | None = None,
+    *,
+    full: bool = False,
+) -> list[CompactRequest]:
+    """All windows of neighbours in each bucket of a snapshot; see `PlansCompactions`.
+
+    Args:
+        full: rewrite all files after the large ones at each bucket's beginning.
+
+    Raises:
+        UnsupportedTableError: a file cannot be compacted.
+    """
+    if snapshot is None:
+        return []
+    live: dict[BucketId, list[DataFileMeta]] = {}
+    for entry in compactable_entries(table, snapshot, buckets):
+        live.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+    return [
+        append_request(*bucket, picked, "full" if full else "small files")
+        for bucket, files in live.items()
+        for picked in _windows(NeighbourPicker(table.schema, in_sequence(files)), full=full)
+    ]
+
+
+def _windows(picker: NeighbourPicker, *, full: bool) -> Iterator[Files]:
+    while picked := picker.next_neighbours(full=full):
+        yield picked

@@ -1,0 +1,132 @@
+"""Sorts the rows of a partition for a sorted compaction, in bounded memory.
+
+1. Read the columns of the order alone, and sample where rows lie.
+2. If the rows may not fit into memory, cut the order into ranges. Put the rows of each range into a
+   file on local disk.
+3. Sort range after range.
+
+Called by append_task. One task sorts a whole partition; Paimon lets Spark or Flink shuffle it.
+
+Source: Paimon `spark/sort/TableSorter.java`, `flink/shuffle/RangeShuffle.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.format.binary_row_columns import Words
+from stream_app.format.curve_order import hilbert_order, ordered_words, z_order
+from stream_app.local_disk import scratch_folder
+from stream_app.model.files.compact_request import OrderStrategy, RowOrder
+from stream_app.model.schema.data_type import RowType
+
+RANGES_MAX = 500
+"""Files that are open at a time."""
+_ARROW_OF_PARQUET = 4
+"""Arrow takes two to five times the room of Parquet."""
+_SAMPLES_MAX = 1000
+"""Of one batch."""
+
+BatchSource = Callable[[], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True, slots=True)
+class RowSorting:
+    """Sorts rows.
+
+    Attributes:
+        columns: the table's.
+        memory: bytes of Arrow that are sorted at a time.
+    """
+
+    order: RowOrder
+    columns: RowType
+    memory: int
+
+    def rows(
+        self, batches: BatchSource, order_columns: BatchSource, stored_bytes: int
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of all batches in their order.
+
+        Args:
+            batches, order_columns: give all rows, whole or with the order's columns alone.
+            stored_bytes: of the files.
+        """
+        ranges = min(-(-_ARROW_OF_PARQUET * stored_bytes // self.memory), RANGES_MAX)
+        if ranges <= 1:
+            yield from self._sorted(list(batches()))
+            return
+        with scratch_folder("sort") as folder, ExitStack() as files:
+            paths = [Path(folder) / f"range-{place}.arrow" for place in range(ranges)]
+            bounds = self._bounds(order_columns(), ranges)
+            self._spill(batches(), bounds, paths)
+            for path in paths:
+                if path.exists():
+                    source = files.enter_context(pa.memory_map(str(path)))
+                    yield from self._sorted(list(pa.ipc.open_stream(source)))
+
+    def _sorted(self, batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if not batches:
+            return
+        table = pa.Table.from_batches(batches)
+        if self.order.strategy is OrderStrategy.ORDER:
+            keys = []
+            for name in self.order.columns:  # a null comes first
+                table = table.append_column(f"\0{name}", pc.is_valid(table.column(name)))
+                keys += [(f"\0{name}", "ascending"), (name, "ascending")]
+            places = pc.sort_indices(table, sort_keys=keys)
+            table = table.select(batches[0].schema.names)
+        else:
+            # The last key of lexsort is its first.
+            places = pa.array(np.lexsort(self._words(table)[::-1]))
+        yield from table.take(places).to_batches()
+
+    def _words(self, rows: pa.Table | pa.RecordBatch) -> list[Words]:
+        columns = []
+        for name in self.order.columns:
+            column = rows.column(name)
+            whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+            columns.append(ordered_words(whole, self.columns.field(name).data_type))
+        match self.order.strategy:
+            case OrderStrategy.ORDER:
+                return columns
+            case OrderStrategy.ZORDER:
+                return z_order(columns)
+            case OrderStrategy.HILBERT:
+                return hilbert_order(columns)
+
+    def _bounds(self, batches: Iterator[pa.RecordBatch], ranges: int) -> Words:
+        """The first words at which ranges of about equal size begin: uint64 [ranges - 1]."""
+        samples = [np.empty(0, dtype=np.uint64)]
+        for batch in batches:
+            step = -(-batch.num_rows // _SAMPLES_MAX)
+            samples.append(self._words(batch.take(pa.array(range(0, batch.num_rows, step))))[0])
+        sample = np.sort(np.concatenate(samples))
+        return sample[np.arange(1, ranges) * len(sample) // ranges]
+
+    def _spill(
+        self, batches: Iterator[pa.RecordBatch], bounds: Words, paths: Sequence[Path]
+    ) -> None:
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        writers: dict[int, pa.ipc.RecordBatchStreamWriter] = {}
+        with ExitStack() as files:
+            for batch in batches:
+                range_of = np.searchsorted(bounds, self._words(batch)[0], side="right")
+                order = np.argsort(range_of, kind="stable")
+                rows = batch.take(pa.array(order))
+                numbers, starts = np.unique(range_of[order], return_index=True)
+                ends = [*starts[1:].tolist(), batch.num_rows]
+                for number, start, end in zip(numbers.tolist(), starts.tolist(), ends, strict=True):
+                    if number not in writers:
+                        sink = files.enter_context(pa.OSFile(str(paths[number]), "wb"))
+                        writers[number] = files.enter_context(
+                            pa.ipc.new_stream(sink, batch.schema, options=options)
+                        )
+                    writers[number].write_batch(rows.slice(start, end - start))

@@ -1,0 +1,391 @@
+"""The driver's knowledge of what gives its table's rows their buckets, for every kind of table.
+
+A table with a fixed number of buckets has that number for each partition, and no index. With
+``bucket = -1`` an epoch is routed by an index that the epoch before may still add to
+(docs/adr/0021-epochs-overlap.md). So the driver checks twice: before the rows are written, that
+they have the buckets that the newest index gives them. With the commit it checks that nobody has
+changed the index since. Rows that fail are routed again.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from stream_app.errors import CommitConflictError, CorruptFileError, OutdatedRowsError
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.manifest_entry import FileKind
+from stream_app.model.snapshot import KEY_SHARES_PROPERTY, CommitKind, Snapshot
+from stream_app.planning.buckets.open_buckets import DynamicBucketRules, open_buckets
+from stream_app.planning.key_index.index_rule import IndexRule, index_rule
+from stream_app.table.commit.commit_history import CommitHistory
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.versions.index_manifests import (
+    NO_BASIS,
+    BucketBasis,
+    IndexManifest,
+    index_manifest,
+)
+from stream_app.table.write.write_constraints import WriteConstraints
+
+_MOVES_NOTHING = (CommitKind.COMPACT, CommitKind.ANALYZE)
+
+
+class BucketState(Protocol):
+    """What gives one table's rows their buckets, as its job knows it.
+
+    The defaults are those of a table whose buckets follow from the rows alone.
+    """
+
+    @property
+    def basis(self) -> BucketBasis:
+        """The version by which rows are routed or written at this moment."""
+        ...
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the table has an index that must be read."""
+        return True
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The properties that describe the index in each snapshot of an epoch."""
+        return {}
+
+    def fits(self, basis: BucketBasis) -> bool:  # noqa: ARG002 - a default
+        """Whether routed rows can be written with the index that is known now."""
+        return True
+
+    def stands(
+        self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
+    ) -> bool:
+        """Whether written rows still fit on top of a snapshot."""
+        ...
+
+    def check(
+        self, basis: BucketBasis, changes: Sequence[BucketChange], latest: Snapshot | None
+    ) -> None:
+        """Check that changes can be committed on top of a snapshot.
+
+        Raises:
+            CommitConflictError: they cannot.
+        """
+        ...
+
+    def note(self, basis: BucketBasis, changes: Iterable[BucketChange]) -> None:
+        """Note that an epoch of this job is committed."""
+        del basis, changes
+
+
+def bucket_state(
+    table: FileStoreTable, history: CommitHistory, constraints: WriteConstraints
+) -> BucketState:
+    """The state for a table."""
+    if (rule := index_rule(table.schema)) is not None:
+        return KeyIndexState(table, history, rule)
+    if table.kind.has_bucket_number:
+        return BucketCountState(table, history, constraints)
+    return HashIndexState(table, history)
+
+
+@dataclass(frozen=True, slots=True)
+class BucketCountState(BucketState):
+    """The numbers of buckets of a table's partitions, which take the place of an index.
+
+    A partition that others rescale gets another number. Rows that were routed before are routed
+    again.
+
+    Attributes:
+        history: the newest snapshot that the job knows.
+        constraints: has the numbers in that snapshot.
+    """
+
+    table: FileStoreTable
+    history: CommitHistory
+    constraints: WriteConstraints
+
+    @property
+    def basis(self) -> BucketBasis:
+        """See `BucketState.basis`."""
+        counts = self.constraints.bucket_counts
+        return BucketBasis(bucket_counts=counts) if counts else NO_BASIS
+
+    @property
+    def is_needed(self) -> bool:
+        """False: `constraints` has the numbers, so the job reads no manifests for them."""
+        return False
+
+    def fits(self, basis: BucketBasis) -> bool:
+        """See `BucketState.fits`."""
+        return basis.bucket_counts == self.constraints.bucket_counts
+
+    def stands(
+        self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
+    ) -> bool:
+        """Whether each changed partition still has its number of buckets, or no files."""
+        return self._moved(basis, changes, newest) is None
+
+    def check(
+        self, basis: BucketBasis, changes: Sequence[BucketChange], latest: Snapshot | None
+    ) -> None:
+        """See `BucketState.check`.
+
+        Raises:
+            OutdatedRowsError: a changed partition was rescaled.
+        """
+        if (moved := self._moved(basis, changes, latest)) is not None:
+            partition, now = moved
+            raise OutdatedRowsError(
+                f"the partition has got {now} buckets while its rows were written",
+                where=self.table.paths.partition_folder(partition),
+                fix="write the rows again: a running job does so by itself",
+            )
+
+    def _moved(
+        self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
+    ) -> tuple[bytes, int] | None:
+        """A changed partition that has another number of buckets, and the number."""
+        partitions, bucket = {change.partition for change in changes}, self.table.options.bucket
+        if newest is None or newest.snapshot_id == self.history.known_id:
+            known = self.constraints.bucket_counts
+            now = {one: known.get(one, bucket) for one in partitions}
+        else:
+            live = FileStoreScan(self.table).live_in(newest, partitions)
+            now = {entry.partition: entry.total_buckets for entry in live}
+        for partition, count in now.items():
+            if count != basis.bucket_counts.get(partition, bucket):
+                return partition, count
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyIndexState(BucketState):
+    """The index state of a table whose keys find their rows in any partition.
+
+    Rows are routed by their keys alone: a key share is a function of the key. They are placed
+    when they are written, by the snapshot that the job knows then. When another writer has
+    committed rows since, a key may be elsewhere.
+
+    Attributes:
+        history: the newest snapshot that the job knows.
+    """
+
+    table: FileStoreTable
+    history: CommitHistory
+    rule: IndexRule
+
+    @property
+    def basis(self) -> BucketBasis:
+        """See `BucketState.basis`."""
+        newest = self.history.newest
+        return BucketBasis(snapshot_id=0 if newest is None else newest.snapshot_id)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The snapshot property with the number of key shares by which rows were placed."""
+        return {KEY_SHARES_PROPERTY: str(self.rule.shares)}
+
+    def stands(
+        self,
+        basis: BucketBasis,
+        changes: Iterable[BucketChange],  # noqa: ARG002
+        newest: Snapshot | None,
+    ) -> bool:
+        """Whether no other writer has committed rows since the basis."""
+        return self._mover(basis, newest) is None
+
+    def check(
+        self,
+        basis: BucketBasis,
+        changes: Sequence[BucketChange],  # noqa: ARG002
+        latest: Snapshot | None,
+    ) -> None:
+        """See `BucketState.check`."""
+        if (mover := self._mover(basis, latest)) is not None:
+            raise CommitConflictError(
+                f"{mover} has come while the epoch was written: a key could be in two partitions",
+                where=self.table.location,
+                fix="start the job again: it writes the epoch's rows anew. Let only one job write "
+                "a table whose keys lack partition columns",
+            )
+
+    def _mover(self, basis: BucketBasis, latest: Snapshot | None) -> str | None:
+        """A text that names the commit that changed rows since the basis; None if no commit did."""
+        known = basis.snapshot_id
+        if known is None:
+            return None
+        newest = known if latest is None else latest.snapshot_id
+        seen = newest + 1
+        for snapshot in self.table.snapshots.backwards(begin=newest, down_to=known + 1):
+            if snapshot.commit_kind not in _MOVES_NOTHING:
+                return f"snapshot {snapshot.snapshot_id} of user {snapshot.commit_user}"
+            seen = snapshot.snapshot_id
+        return None if seen == known + 1 else f"a snapshot before {seen}, which has expired,"
+
+
+_EPOCHS_KEPT = 4
+"""An epoch is routed while the one before is written; that one may need further rounds."""
+Index = Mapping[BucketId, str]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReplacement:
+    """The replacement of a bucket's file by an epoch of this job.
+
+    Attributes:
+        before: the replaced file; None: the bucket is new.
+        open_buckets: the open buckets of its partition, by which the epoch was routed.
+    """
+
+    before: str | None
+    open_buckets: tuple[int, ...]
+
+
+def is_routed_alike(
+    routed_on: Index,
+    newest: Index,
+    open_in: Callable[[bytes], tuple[int, ...]],
+    replacements: Mapping[str, IndexReplacement],
+) -> bool:
+    """Whether the newest index gives every hash the bucket that its rows were given.
+
+    Args:
+        routed_on: the index by which rows got their buckets.
+        open_in: the open buckets of a partition, by which the other rows got their buckets.
+        replacements: by the name of the new file; those of other writers are missing.
+    """
+    if not routed_on.keys() <= newest.keys():
+        return False
+    return all(
+        _grew_alike(routed_on.get(bucket), file, open_in(bucket[0]), replacements)
+        for bucket, file in newest.items()
+        if routed_on.get(bucket) != file
+    )
+
+
+def _grew_alike(
+    old: str | None,
+    new: str,
+    open_buckets: tuple[int, ...],
+    replacements: Mapping[str, IndexReplacement],
+) -> bool:
+    """Whether epochs with these open buckets made one file of a bucket out of another one."""
+    file: str | None = new
+    while file != old:
+        replacement = None if file is None else replacements.get(file)
+        if replacement is None or replacement.open_buckets != open_buckets:
+            return False
+        file = replacement.before
+    return True
+
+
+@dataclass(slots=True)
+class HashIndexState(BucketState):
+    """The hash index of one table. A table of another kind has none, so everything fits.
+
+    Attributes:
+        history: the newest snapshot that the job knows.
+    """
+
+    table: FileStoreTable
+    history: CommitHistory
+    _epochs: deque[dict[str, IndexReplacement]] = field(
+        init=False, default_factory=lambda: deque(maxlen=_EPOCHS_KEPT)
+    )
+
+    @property
+    def basis(self) -> BucketBasis:
+        """The index by which rows are routed at this moment, as far as this process knows."""
+        return self._basis(self.history.newest)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the table's kind has such an index."""
+        return self.table.kind.indexes_hashes
+
+    def fits(self, basis: BucketBasis) -> bool:
+        """Whether routed rows have the buckets that the newest index gives them."""
+        now = self.basis.routed_on
+        if now == basis.routed_on:
+            return True
+        try:
+            before = index_manifest(self.table, basis.routed_on)
+            after = index_manifest(self.table, now)
+        except CorruptFileError:
+            return False  # the older one may have expired
+        return is_routed_alike(
+            before.hash_files,
+            after.hash_files,
+            lambda partition: self._open(before, partition),
+            ChainMap(*self._epochs),
+        )
+
+    def stands(
+        self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
+    ) -> bool:
+        """Whether the changes add to the index that the changed partitions have now."""
+        now = self._basis(newest).written_on
+        if now == basis.written_on:
+            return True
+        before = index_manifest(self.table, basis.written_on).hashes
+        after = index_manifest(self.table, now).hashes
+        partitions = {change.partition for change in changes}
+        return all(before.get(partition) == after.get(partition) for partition in partitions)
+
+    def check(
+        self, basis: BucketBasis, changes: Sequence[BucketChange], latest: Snapshot | None
+    ) -> None:
+        """Check that changes can be committed on top of a snapshot.
+
+        Raises:
+            CommitConflictError: they cannot.
+        """
+        if self.stands(basis, changes, latest):
+            return
+        assert latest is not None, "without a snapshot there is no index"
+        raise CommitConflictError(
+            "another writer has changed the index of the table's keys while the epoch was "
+            f"written, in snapshot {latest.snapshot_id} or before: a key would be in two buckets",
+            where=self.table.location,
+            fix="start the job again: it gives the epoch's rows their buckets anew. With "
+            "bucket = -1 let only one job write a table at a time",
+        )
+
+    def note(self, basis: BucketBasis, changes: Iterable[BucketChange]) -> None:
+        """Note that an epoch of this job is committed."""
+        changed = [change for change in changes if change.index]
+        if not changed:
+            return
+        try:
+            before = index_manifest(self.table, basis.routed_on)
+        except CorruptFileError:
+            return  # then the next epoch is routed again
+        self._epochs.append(
+            dict(
+                replacement
+                for change in changed
+                for replacement in self._replacements(before, change)
+            )
+        )
+
+    def _basis(self, newest: Snapshot | None) -> BucketBasis:
+        if not self.table.kind.indexes_hashes or newest is None:
+            return NO_BASIS
+        return BucketBasis(newest.index_manifest, newest.index_manifest)
+
+    def _replacements(
+        self, before: IndexManifest, change: BucketChange
+    ) -> Iterable[tuple[str, IndexReplacement]]:
+        names = {entry.kind: entry.index_file.file_name for entry in change.index}
+        replacement = IndexReplacement(
+            names.get(FileKind.DELETE), self._open(before, change.partition)
+        )
+        yield names[FileKind.ADD], replacement
+
+    def _open(self, manifest: IndexManifest, partition: bytes) -> tuple[int, ...]:
+        rules = DynamicBucketRules.of_options(self.table.options)
+        return open_buckets(manifest.counts(partition), rules)

@@ -1,0 +1,222 @@
+"""Skips data files that hold no matching row, as their file indexes prove.
+
+Called by `table.read`: the plan of a read asks the indexes in manifests, and the read those in
+files beside the data files. An index knows the rows of its file alone. So where versions are merged
+a file may be skipped only with all others of its section.
+
+Source: Paimon `fileindex/FileIndexPredicate.java`, `io/FileIndexEvaluator.java`.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
+
+import pyarrow as pa
+from pyroaring import BitMap
+
+from stream_app.errors import CorruptFileError
+from stream_app.filestore.data.file_index_writer import INDEX_SUFFIX
+from stream_app.format.arrow_schema import arrow_scalar, arrow_type
+from stream_app.format.file_index.container import Bodies, decode_file_index
+from stream_app.format.file_index.file_index_registry import FILE_INDEX_KINDS
+from stream_app.format.file_index.index_kind import IndexComparison, IndexTest
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.options.file_options import FILE_INDEX_READ_ENABLED
+from stream_app.model.schema.data_type import FLOAT_ROOTS, DataField
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.predicate import predicate as tree
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.pruning.row_filter import RowFilter
+
+_LOG = logging.getLogger(__name__)
+ColumnAndKind = tuple[str, str]
+"""The name of a column, and a kind of index."""
+MayPass = BitMap | None
+"""The rows of a file that may pass, by their places; None: any may."""
+
+_WITHOUT = "set 'file-index.read.enabled' = 'false', and compact the table fully"
+_COMPARISONS = {
+    "=": IndexComparison.ONE_OF,
+    "<>": IndexComparison.NONE_OF,
+    "<": IndexComparison.LESS,
+    "<=": IndexComparison.AT_MOST,
+    ">": IndexComparison.GREATER,
+    ">=": IndexComparison.AT_LEAST,
+}
+_OPPOSITES = {
+    IndexComparison.ONE_OF: IndexComparison.NONE_OF,
+    IndexComparison.LESS: IndexComparison.AT_LEAST,
+    IndexComparison.GREATER: IndexComparison.AT_MOST,
+    IndexComparison.NULL: IndexComparison.NOT_NULL,
+}
+_OPPOSITES |= {other: one for one, other in _OPPOSITES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class IndexPruning:
+    """A condition that the indexes of a table's files are asked about.
+
+    Attributes:
+        unknown: the columns of which an index of an unknown kind was met, each with the kind. The
+            first one of a kind is logged.
+    """
+
+    table: FileStoreTable
+    predicate: tree.Predicate
+    schema_of: Callable[[int], TableSchema]
+    unknown: set[ColumnAndKind]
+
+    def may_hold(self, file: DataFileMeta) -> bool:
+        """Whether a row of a file may match, by the index in its manifest entry.
+
+        Raises:
+            CorruptFileError: the index cannot be read.
+        """
+        return file.embedded_index is None or self._may_match(file, file.embedded_index)
+
+    def is_worth_reading(self, bucket: BucketId, file: DataFileMeta) -> bool:
+        """Whether a row of a file may match, by the index in a file beside it.
+
+        Raises:
+            CorruptFileError: the index is missing or cannot be read.
+        """
+        for path in self.table.paths.extra_files(*bucket, file):
+            if not path.endswith(INDEX_SUFFIX):
+                continue
+            try:
+                data = self.table.file_io.read_bytes(path)
+            except FileNotFoundError:
+                raise CorruptFileError(
+                    "the index of a data file is missing",
+                    where=path,
+                    fix=_WITHOUT,
+                ) from None
+            if not self._may_match(file, data, path):
+                return False
+        return True
+
+    def _may_match(self, file: DataFileMeta, data: bytes, path: str = "") -> bool:
+        schema = self.schema_of(file.schema_id)
+        try:
+            bodies = decode_file_index(data)
+            self._warn_of_unknown(bodies)
+            rows = _FileAnswers(bodies, schema).of(self.predicate)
+        except (struct.error, ValueError, IndexError) as error:
+            raise CorruptFileError(
+                f"the index of a data file cannot be read: {error}",
+                where=path or file.file_name,
+                fix=_WITHOUT,
+            ) from error
+        return rows is None or bool(rows)
+
+    def _warn_of_unknown(self, bodies: Bodies) -> None:
+        """Log each column with an index of a kind that reads do without, once."""
+        for column, by_kind in bodies.items():
+            for kind in by_kind.keys() - FILE_INDEX_KINDS.keys():
+                if (column, kind) in self.unknown:
+                    continue
+                self.unknown.add((column, kind))
+                _LOG.warning(
+                    "%s has indexes of column %r of the kind %r, which stream_app does not know: "
+                    "reads open the files that they would leave out; index the column by %s, or "
+                    "read it with Paimon's own readers",
+                    self.table.location,
+                    column,
+                    kind,
+                    " or ".join(FILE_INDEX_KINDS),
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class _FileAnswers:
+    """Answers a condition on today's columns by the indexes of one file.
+
+    Attributes:
+        schema: with which the file was written; it has the columns' names in the index.
+    """
+
+    bodies: Bodies
+    schema: TableSchema
+
+    def of(self, condition: tree.Predicate, *, negated: bool = False) -> MayPass:
+        """The rows that may pass a condition, or its opposite."""
+        match condition:
+            case tree.Not(part):
+                return self.of(part, negated=not negated)
+            case tree.And(parts):
+                answers = [self.of(part, negated=negated) for part in parts]
+                return _any_of(answers) if negated else _all_of(answers)
+            case tree.Or(parts):
+                answers = [self.of(part, negated=negated) for part in parts]
+                return _all_of(answers) if negated else _any_of(answers)
+            case tree.Always(column, truth) if truth is negated:
+                return BitMap()
+            case tree.Always(column):
+                return self._test(column, IndexComparison.NOT_NULL, ())
+            case _:
+                return self._leaf(condition, negated=negated)
+
+    def _leaf(
+        self, test: tree.Compare | tree.OneOf | tree.IsNull | tree.Matches, *, negated: bool
+    ) -> MayPass:
+        match test:
+            case tree.Compare(column, sign, value):
+                comparison, values = _COMPARISONS[sign], (value,)
+            case tree.OneOf(column, values):
+                comparison = IndexComparison.ONE_OF
+            case tree.IsNull(column):
+                return self._test(
+                    column, IndexComparison.NOT_NULL if negated else IndexComparison.NULL, ()
+                )
+            case tree.Matches():
+                return None
+        return self._test(column, _OPPOSITES[comparison] if negated else comparison, values)
+
+    def _test(
+        self, column: DataField, comparison: IndexComparison, values: tuple[object, ...]
+    ) -> MayPass:
+        then = next((old for old in self.schema.fields if old.field_id == column.field_id), None)
+        if then is None or then.data_type.as_nullable() != column.data_type.as_nullable():
+            return None  # an index knows the values of the file's own type
+        if column.data_type.root in FLOAT_ROOTS and 0 in values:
+            return None  # 0.0 and -0.0 are equal, and two values to an index
+        scalars = [arrow_scalar(value, column.data_type) for value in values]
+        array = pa.array(scalars, arrow_type(column.data_type))
+        test = IndexTest(comparison, array)
+        return _all_of(
+            FILE_INDEX_KINDS[kind].reader(body, then.data_type).rows(test)
+            for kind, body in self.bodies.get(then.name, {}).items()
+            if body is not None and kind in FILE_INDEX_KINDS
+        )
+
+
+def _all_of(answers: Iterable[MayPass]) -> MayPass:
+    known = [rows for rows in answers if rows is not None]
+    return reduce(and_, known) if known else None
+
+
+def _any_of(answers: Iterable[MayPass]) -> MayPass:
+    answers = list(answers)
+    known = [rows for rows in answers if rows is not None]
+    return reduce(or_, known) if len(known) == len(answers) else None
+
+
+def index_pruning(
+    table: FileStoreTable, row_filter: RowFilter | None, unknown: set[ColumnAndKind]
+) -> IndexPruning | None:
+    """The pruning of a condition; None: no index is asked.
+
+    Args:
+        unknown: see `IndexPruning`; that of one read or plan.
+    """
+    if row_filter is None or row_filter.predicate is None:
+        return None
+    if not table.options[FILE_INDEX_READ_ENABLED]:
+        return None
+    return IndexPruning(table, row_filter.predicate, table.known_schemas(), unknown)

@@ -1,0 +1,131 @@
+"""Parses a condition on rows, and finds the buckets that can match it.
+
+Both forms filter rows and are compared with statistics. Only a condition from text also names
+buckets, because Arrow expressions are opaque.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.errors import StreamAppError, UsageError
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.format.binary_row import encode_row
+from stream_app.format.bucket_hash import murmur_hash
+from stream_app.model.files.manifest_entry import ManifestEntry
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.predicate.parser import parse_predicate
+from stream_app.predicate.predicate import Predicate, column_names, possible_values, to_expression
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """Keeps the rows for which the expression is true.
+
+    Attributes:
+        columns: those in the expression.
+        buckets: the only ones that can hold a matching row; None: any.
+        predicate: the condition itself; None: it is an Arrow expression, which is opaque.
+    """
+
+    expression: pc.Expression
+    columns: tuple[str, ...]
+    buckets: BucketPruning | None = None
+    predicate: Predicate | None = None
+
+
+def row_filter(where: str | pc.Expression, schema: TableSchema) -> RowFilter:
+    """A condition such as ``amount > 5 AND dt = '2026-01-01'``, or ``pc.field("amount") > 5``.
+
+    Raises:
+        UsageError: points at the error in the condition.
+    """
+    if isinstance(where, str):
+        return predicate_filter(parse_predicate(where, schema.fields), schema)
+    return RowFilter(where, _columns_of(where, arrow_schema(schema.fields)))
+
+
+def predicate_filter(predicate: Predicate, schema: TableSchema) -> RowFilter:
+    """The filter of a parsed condition."""
+    pruning = bucket_pruning(predicate, schema)
+    return RowFilter(to_expression(predicate), column_names(predicate), pruning, predicate)
+
+
+def _columns_of(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:
+    """The expression's columns, found by binding: Arrow offers no list of them."""
+    if (problem := _problem(expression, schema)) is not None:
+        raise UsageError(
+            f"the condition does not fit the table's columns: {problem}",
+            where=str(expression),
+            fix=f"the table has {', '.join(f'{field.name} {field.type}' for field in schema)}",
+        )
+    without = [schema.remove(place) for place in range(len(schema))]
+    return tuple(
+        name
+        for name, others in zip(schema.names, without, strict=True)
+        if _problem(expression, others) is not None
+    )
+
+
+def _problem(expression: pc.Expression, schema: pa.Schema) -> str | None:
+    try:
+        schema.empty_table().filter(expression)
+    except (pa.ArrowException, TypeError) as error:
+        return str(error)
+    return None
+
+
+_KEYS_MAX = 1000
+"""The number of keys beyond which most buckets hold one of them, so that pruning is useless."""
+
+
+@dataclass(frozen=True, slots=True)
+class BucketPruning:
+    """The hashes of the bucket keys that can match."""
+
+    key_hashes: frozenset[int]
+
+    def may_hold(self, entry: ManifestEntry) -> bool:
+        """Whether a row of this entry's bucket can match."""
+        total = entry.total_buckets
+        # Java's remainder keeps the sign of the hash; its size is the bucket.
+        return total < 1 or any(abs(hashed) % total == entry.bucket for hashed in self.key_hashes)
+
+
+def hashes_as_today(
+    schema: TableSchema, schema_of: Callable[[int], TableSchema]
+) -> Callable[[int], bool]:
+    """Whether a schema's files have their keys in the buckets that the current types determine.
+
+    False after ALTER TYPE of a bucket key, which Paimon allows without a primary key.
+    """
+    todays = schema.bucket_key_types
+
+    def hashes(schema_id: int) -> bool:
+        try:
+            return schema_of(schema_id).bucket_key_types == todays
+        except (FileNotFoundError, StreamAppError):
+            return False  # the read of the file reports it
+
+    return hashes
+
+
+def bucket_pruning(predicate: Predicate, schema: TableSchema) -> BucketPruning | None:
+    """The bucket keys that a condition allows; None: any."""
+    keys = schema.bucket_keys
+    columns = [possible_values(predicate, name) for name in keys]
+    known = [values for values in columns if values is not None]
+    if not keys or not schema.core_options.hashes_by_default or len(known) < len(keys):
+        return None
+    if prod(len(values) for values in known) > _KEYS_MAX:
+        return None
+    types = schema.fields.project(keys).types
+    return BucketPruning(
+        frozenset(murmur_hash(encode_row(values, types)) for values in product(*known))
+    )

@@ -1,0 +1,86 @@
+"""Skips manifests, partitions and buckets without a matching row.
+
+Called by file_store_scan, which never opens what is skipped. The partitions of a manifest decide.
+Its range of buckets does not, because older files may have another bucket count than the table.
+
+Source: Paimon `operation/ManifestsReader.java`, `operation/AbstractFileStoreScan.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from stream_app.filestore.data.file_stats import simple_stats
+from stream_app.filestore.data.stats_filter import RowStats, StatsFilter
+from stream_app.format.binary_row import deserialize_row
+from stream_app.format.column_stats import ColumnStats
+from stream_app.model.files.manifest_entry import ManifestEntry, ManifestFileMeta
+from stream_app.model.schema.data_type import RowType
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.pruning.row_filter import BucketPruning, RowFilter, hashes_as_today
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPruning:
+    """The part of a condition that concerns partitions and buckets.
+
+    Attributes:
+        condition: None when it uses no partition column.
+        hashes_as_today: whether a schema gives the bucket keys their current types; else the
+            buckets of its files prove nothing.
+    """
+
+    condition: StatsFilter | None
+    partition_type: RowType
+    buckets: BucketPruning | None
+    hashes_as_today: Callable[[int], bool]
+    _known: dict[bytes, bool] = field(init=False, default_factory=dict)
+
+    def manifests(self, metas: Sequence[ManifestFileMeta]) -> list[ManifestFileMeta]:
+        """The manifests that may name a partition with a matching row."""
+        if self.condition is None:
+            return list(metas)
+        passing = self.condition.passing(map(self._stats_of, metas))
+        return [meta for meta, passes in zip(metas, passing, strict=True) if passes]
+
+    def entries(self, entries: Iterable[ManifestEntry]) -> Iterator[ManifestEntry]:
+        """The entries of partitions and buckets that may have a matching row."""
+        for entry in entries:
+            if self._may_hold(entry.partition) and (
+                self.buckets is None
+                or self.buckets.may_hold(entry)
+                or not self.hashes_as_today(entry.file.schema_id)
+            ):
+                yield entry
+
+    def _stats_of(self, meta: ManifestFileMeta) -> RowStats:
+        entries = meta.num_added_files + meta.num_deleted_files
+        stats = simple_stats(meta.partition_stats, self.partition_type)
+        return entries, dict(zip(self.partition_type.names, stats, strict=True))
+
+    def _may_hold(self, partition: bytes) -> bool:
+        if self.condition is None:
+            return True
+        if partition not in self._known:
+            values = deserialize_row(partition, self.partition_type.types)
+            stats = {
+                name: ColumnStats(value, value, int(value is None))
+                for name, value in zip(self.partition_type.names, values, strict=True)
+            }
+            (self._known[partition],) = self.condition.passing([(1, stats)])
+        return self._known[partition]
+
+
+def scan_pruning(row_filter: RowFilter | None, table: FileStoreTable) -> ScanPruning | None:
+    """The pruning of a condition; None: it excludes nothing."""
+    if row_filter is None:
+        return None
+    schema = table.schema
+    condition = None
+    if set(row_filter.columns) & set(schema.partition_keys):
+        condition = StatsFilter(row_filter.expression, schema.fields.project(row_filter.columns))
+    if condition is None and row_filter.buckets is None:
+        return None
+    as_today = hashes_as_today(schema, table.known_schemas())
+    return ScanPruning(condition, schema.partition_type, row_filter.buckets, as_today)

@@ -1,0 +1,231 @@
+"""The job's checkpoint and quarantine on every kind of file system, by one suite.
+
+`HadoopFiles`, which are for what Hadoop alone knows, are tried on HDFS.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import NoReturn
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from stream_app.app.tables.job_folders import hadoop_settings, open_folder, spark_location
+from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
+from stream_app.errors import CheckpointError
+from stream_app.spark.checkpoint.checkpoint_owner import own_checkpoint, remember_topics
+from stream_app.spark.checkpoint.epoch_log import EpochLog
+from stream_app.spark.checkpoint.job_state import JobStateFile
+from stream_app.spark.hadoop_files import HadoopFiles
+from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
+from stream_app.spark.job_folder import Folder
+from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
+from stream_app.table.file_store_table import FileStoreTable
+from tests.support.servers.hdfs_cluster import HdfsCluster
+from tests.support.servers.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
+from tests.support.tables.small_table import small_table
+
+NAME = "what a folder/can be%20called"
+
+
+def no_session() -> NoReturn:
+    raise AssertionError("it takes no JVM")
+
+
+@pytest.fixture(
+    params=[
+        "path",
+        "file:",
+        "s3",
+        "s3a",
+        pytest.param("hdfs", marks=pytest.mark.java),
+        pytest.param("hdfs by Hadoop", marks=[pytest.mark.java, pytest.mark.spark]),
+    ]
+)
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
+    """One that is not there yet."""
+    if request.param == "path":
+        return open_folder(f"{tmp_path}/{NAME}", {}, no_session)
+    if request.param == "file:":
+        return open_folder((tmp_path / NAME).as_uri(), {}, no_session)
+    if request.param.startswith("s3"):
+        s3: S3Server = request.getfixturevalue("s3")
+        location = f"{request.param}://{s3.new_bucket()}/{NAME}"
+        return open_folder(location, s3.options, no_session)
+    hdfs: HdfsCluster = request.getfixturevalue("hdfs")
+    location = f"{hdfs.new_folder()}/{NAME}"
+    if request.param == "hdfs":
+        return open_folder(location, {}, no_session)
+    return Folder(location, HadoopFiles(request.getfixturevalue("spark")))
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> FileStoreTable:
+    return small_table(tmp_path / "db.db" / "t", "k INT", "k").table
+
+
+def test_files_are_whole_or_not_there(folder: Folder) -> None:
+    path, files = folder.path("sub/file"), folder.files
+    assert not files.exists(path)
+    with pytest.raises(FileNotFoundError):
+        files.read_bytes(path)
+    for data in (b"first", "zwölf\n".encode() * 1000, b""):
+        files.overwrite(path, data)
+        assert files.read_bytes(path) == data
+    assert files.exists(path)
+    assert files.exists(folder.path("sub"))
+
+
+def owned(folder: Folder, table: FileStoreTable) -> JobStateFile:
+    """What a job of the table remembers, when it starts."""
+    file = JobStateFile(folder)
+    own_checkpoint(file, table.location, table.identity())
+    return file
+
+
+def test_a_checkpoint_remembers_its_table_and_topics(folder: Folder, table: FileStoreTable) -> None:
+    remember_topics(owned(folder, table), {"orders": "id-1"})
+    again = owned(folder, table)
+    assert again.state.topic_ids == {"orders": "id-1"}
+    remember_topics(again, {"orders": "id-2", "customers": "id-3"})
+    assert owned(folder, table).state.topic_ids == {"orders": "id-1", "customers": "id-3"}
+
+
+def test_a_checkpoint_of_another_table_is_refused(
+    folder: Folder, table: FileStoreTable, tmp_path: Path
+) -> None:
+    owned(folder, table)
+    other = small_table(tmp_path / "db.db" / "other", "k INT, v INT", "k").table
+    with pytest.raises(CheckpointError, match="belongs to the table") as refused:
+        owned(folder, other)
+    assert refused.value.where == folder.location
+
+
+def test_a_checkpoint_of_another_application_is_refused(
+    folder: Folder, table: FileStoreTable
+) -> None:
+    folder.files.overwrite(folder.path("offsets/0"), b"v1")
+    with pytest.raises(CheckpointError, match="by another application"):
+        owned(folder, table)
+
+
+def test_a_damaged_checkpoint_is_reported(folder: Folder, table: FileStoreTable) -> None:
+    folder.files.overwrite(folder.path("job_state.json"), b'{"table": ')
+    with pytest.raises(CheckpointError, match="is damaged") as raised:
+        owned(folder, table)
+    assert raised.value.where == folder.location
+
+
+def test_what_spark_has_noted_is_read(folder: Folder) -> None:
+    folder.files.overwrite(folder.path("metadata"), b'{"id":"one"}')
+    folder.files.overwrite(folder.path("offsets/7"), b'v1\n{"conf":{}}\n{"t":{"0":3}}')
+    epochs = EpochLog(folder, goes_back=True)
+    assert epochs.query_id() == "one"
+    assert epochs.source_end(7) == '{"t":{"0":3}}'
+
+
+def test_the_log_of_epochs_is_written_and_read(folder: Folder) -> None:
+    writer, epochs = EpochLogWriter(folder, kept=2), EpochLog(folder, goes_back=True)
+    assert writer.newest() is None
+    assert not writer.has_first()
+    writer.begin_query()
+    query = epochs.query_id()
+    writer.begin_query()
+    assert epochs.query_id() == query
+    for first in (3, 4):  # the first one stays
+        writer.first({"t": {"0": first}})
+    assert epochs.source_begin(0) == {"t": {"0": 3}}
+    for epoch in range(4):
+        writer.begin(epoch, {"t": {"10": 7, "0": epoch}}, 5)
+        assert not epochs.is_done(epoch)
+        writer.finish(epoch)
+        assert epochs.is_done(epoch)
+    assert writer.newest() == 3
+    assert epochs.source_end(3) == '{"t":{"0":3,"10":7}}'
+    assert sorted(folder.files.list_names(folder.path("offsets"))) == ["2", "3"]
+    assert sorted(folder.files.list_names(folder.path("commits"))) == ["2", "3"]
+    writer.begin(3, {"t": {"10": 7, "0": 3}}, 5)  # as after an answer that was lost
+    with pytest.raises(CheckpointError, match="another job has begun epoch 3"):
+        writer.begin(3, {"t": {"0": 3}}, 6)
+
+
+def test_the_log_of_an_epoch_is_few_requests(s3: S3Server) -> None:
+    folder = open_folder(f"s3://{s3.new_bucket()}/c", s3.options, no_session)
+    writer, epochs = EpochLogWriter(folder, kept=2), EpochLog(folder, goes_back=True)
+    for epoch in range(4):
+        with s3.counted() as requests:
+            writer.begin(epoch, {"t": {"0": epoch}}, 5)
+            epochs.source_end(epoch)
+            writer.finish(epoch)
+    assert sorted(method for method, _ in requests) == ["GET", "POST", "POST", "PUT", "PUT"]
+
+
+def test_the_quarantine_keeps_a_record_once_and_what_was_there(folder: Folder) -> None:
+    letters = QuarantineWriter(folder, None)
+    for offset in (1, 1, 2, 2, 3):
+        row = {"topic": "t", "partition": 0, "offset": offset, "reason": "why"}
+        letters.write(0, pa.Table.from_pylist([row], schema=BAD_RECORD_SCHEMA))
+    names = ("epoch-0.jsonl", "epoch-0.old-1.jsonl", "epoch-0.old-2.jsonl")
+    texts = [folder.files.read_bytes(folder.path(name)).decode() for name in names]
+    assert [json.loads(text)["offset"] for text in texts] == [3, 1, 2]
+    assert not folder.files.exists(folder.path("epoch-0.old-3.jsonl"))
+
+
+def test_a_run_that_was_killed_between_keeping_and_writing(folder: Folder) -> None:
+    """The next one keeps what was there no second time."""
+    folder.files.overwrite(folder.path("epoch-0.jsonl"), b"old\n")
+    folder.files.overwrite(folder.path("epoch-0.old-1.jsonl"), b"old\n")
+    row = {"topic": "t", "partition": 0, "offset": 1, "reason": "why"}
+    QuarantineWriter(folder, None).write(0, pa.Table.from_pylist([row], schema=BAD_RECORD_SCHEMA))
+    assert not folder.files.exists(folder.path("epoch-0.old-2.jsonl"))
+    assert folder.files.read_bytes(folder.path("epoch-0.jsonl")).startswith(b'{"topic": "t"')
+
+
+@pytest.mark.spark
+def test_what_hadoop_alone_knows_goes_by_spark(spark: SparkSession) -> None:
+    """And what it does not know either is told with what is missing."""
+    folder = open_folder("oci://lake/checkpoint/", {}, lambda: HadoopFiles(spark))
+    with pytest.raises(OSError, match='No FileSystem for scheme "oci"') as raised:
+        folder.files.exists(folder.path("offsets"))
+    assert folder.location == "oci://lake/checkpoint"
+    assert "spark.jars" in raised.value.__notes__[0]
+
+
+@pytest.mark.parametrize(
+    ("location", "expected"),
+    [
+        ("/a b/c%20d", "file:///a b/c%20d"),
+        ("s3://lake/c", "s3a://lake/c"),
+        ("s3a://lake/c", "s3a://lake/c"),
+        ("hdfs://nn:8020/c", "hdfs://nn:8020/c"),
+        ("gs://lake/c", "gs://lake/c"),
+    ],
+)
+def test_a_location_has_the_form_that_spark_takes(location: str, expected: str) -> None:
+    assert spark_location(location) == expected
+
+
+def test_spark_gets_the_options_of_the_file_system() -> None:
+    options = {
+        "s3.endpoint": "http://127.0.0.1:9000",
+        "s3.access-key": ACCESS_KEY,
+        "s3.secret-key": SECRET_KEY,
+        "hadoop.dfs.nameservices": "lake",
+    }
+    assert hadoop_settings("s3://lake/c", options, {"AWS_REGION": "eu-west-1"}) == {
+        "spark.hadoop.fs.s3a.endpoint": "http://127.0.0.1:9000",
+        "spark.hadoop.fs.s3a.endpoint.region": "eu-west-1",
+        "spark.hadoop.fs.s3a.path.style.access": "true",
+        "spark.hadoop.fs.s3a.access.key": ACCESS_KEY,
+        "spark.hadoop.fs.s3a.secret.key": SECRET_KEY,
+    }
+    assert hadoop_settings("hdfs://lake/c", options, {}) == {
+        "spark.hadoop.dfs.nameservices": "lake"
+    }
+    [(key, manager)] = hadoop_settings("/c", options, {}).items()
+    assert key == "spark.sql.streaming.checkpointFileManagerClass"
+    assert manager.startswith("org.apache.spark.sql.execution.streaming.")
+    assert hadoop_settings("gs://lake/c", options, {}) == {}

@@ -1,0 +1,232 @@
+"""What a job remembers in its checkpoint: one document, and the file that came before it."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stream_app.errors import CheckpointError
+from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.model.source.origin import Origin
+from stream_app.spark.checkpoint.checkpoint_owner import DATABASE, own_checkpoint
+from stream_app.spark.checkpoint.held_table import HeldTable
+from stream_app.spark.checkpoint.job_state import (
+    JobState,
+    JobStateFile,
+    JobWarning,
+    read_state,
+    state_of,
+)
+from stream_app.spark.job_folder import Folder
+from tests.support.files.faulty_file_io import Fault, FaultyFileIO
+
+RECORDED = Path(__file__).parents[3] / "fixtures/checkpoints/spark-4.1.3.zip"
+WHOLE = JobState(
+    table="/w/shop.db",
+    table_identity=DATABASE,
+    share="3/8",
+    decoder="machine code (Numba 0.61.2)",
+    topic_ids={"t": "id of t"},
+    epoch=7,
+    newest={"orders": 7, "items": 2},
+    held={
+        "items": HeldTable(
+            since_epoch=3, begin={"t": {"0": 40}}, reason="full", since_ms=5, retry_ms=None, tries=2
+        )
+    },
+    source_tables={"orders": {"t": ["eu.orders", "us.orders"]}},
+    origins={Origin("eu", "", "orders"): "orders", Origin("us", "", "orders"): "orders"},
+    refused={Origin("eu", "", "odd name"): "name it"},
+    warnings=(JobWarning(table="orders", what="column at is cut", fix="correct", is_lasting=True),),
+)
+EARLIER = {
+    "table": "/w/shop.db/orders",
+    "table_identity": "its own",
+    "topic_ids": {"t": "id of t"},
+    "tables": {"t": ["shop.orders"]},
+}
+"""What a job of 0.1.0 had in ``stream_app.json``."""
+OF_EARLIER = JobState(
+    table="/w/shop.db/orders",
+    table_identity="its own",
+    topic_ids={"t": "id of t"},
+    source_tables={"": {"t": ["shop.orders"]}},
+)
+
+
+def a_folder(path: Path, fault: Fault | None = None) -> Folder:
+    return Folder(str(path), LocalFileIO() if fault is None else FaultyFileIO(fault=fault))
+
+
+def with_earlier(path: Path) -> Folder:
+    path.mkdir()
+    (path / "stream_app.json").write_text(json.dumps(EARLIER))
+    return a_folder(path)
+
+
+def files_in(folder: Folder) -> list[str]:
+    return sorted(path.name for path in Path(folder.location).iterdir())
+
+
+def test_all_of_it_is_there_again_at_the_next_start(tmp_path: Path) -> None:
+    folder = a_folder(tmp_path)
+    assert read_state(folder) is None
+    file = JobStateFile(folder)
+    file.state = WHOLE
+    file.save()
+    assert JobStateFile(folder).state == WHOLE
+
+
+def test_what_is_known_already_is_not_written_again(tmp_path: Path) -> None:
+    file = JobStateFile(a_folder(tmp_path))
+    file.update(epoch=3)
+    (tmp_path / "job_state.json").unlink()
+    file.update(epoch=3)
+    assert files_in(file.folder) == []
+
+
+def test_the_file_of_0_1_0_is_read_and_then_replaced(tmp_path: Path) -> None:
+    folder = with_earlier(tmp_path / "c")
+    assert state_of(folder) == OF_EARLIER
+    assert files_in(folder) == ["stream_app.json"], "reading changes nothing"
+    JobStateFile(folder).update(epoch=7)
+    assert files_in(folder) == ["job_state.json"]
+    assert state_of(folder) == replace(OF_EARLIER, epoch=7)
+
+
+@pytest.mark.parametrize("name", ["tables.json", "sources.json", "origins.json", "refused.json"])
+def test_a_file_that_no_release_wrote_is_refused(tmp_path: Path, name: str) -> None:
+    folder = with_earlier(tmp_path / "c")
+    Path(folder.path(name)).write_text("{}")
+    with pytest.raises(CheckpointError, match=f"{name} of the checkpoint is of a version that was"):
+        read_state(folder)
+
+
+def test_a_warning_is_kept_once_and_named_by_its_table(tmp_path: Path) -> None:
+    file = JobStateFile(a_folder(tmp_path))
+    cut = JobWarning(
+        table="orders", what="column at is a TIME", fix="make it anew", is_lasting=True
+    )
+    file.warn([cut, JobWarning(what="no numbers", fix="set stream.metrics-port")])
+    assert str(cut) == "the table orders: column at is a TIME\n  to fix: make it anew"
+    (tmp_path / "job_state.json").rename(tmp_path / "before")
+    file.warn([cut])
+    assert files_in(file.folder) == ["before"], "it is known"
+    (tmp_path / "before").rename(tmp_path / "job_state.json")
+    assert [one.what for one in state_of(file.folder).warnings] == [cut.what, "no numbers"]
+    JobStateFile(file.folder).begin("arrays")
+    assert state_of(file.folder).warnings == (cut,), "each start finds the others anew"
+    assert state_of(file.folder).decoder == "arrays"
+
+
+def test_a_passing_warning_ends_with_its_cause(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = JobStateFile(a_folder(tmp_path))
+    stays = JobWarning(what="no numbers", fix="set stream.metrics-port")
+    lags = JobWarning(table="db.t", what="Iceberg's readers lag", fix="correct the cause")
+    file.warn([stays])
+    file.note_passing("callbacks", [lags])
+    file.note_passing("callbacks", [lags])
+    file.note_passing("services", [])
+    assert state_of(file.folder).warnings == (stays, lags)
+    assert caplog.text.count("Iceberg's readers lag") == 1
+    file.note_passing("callbacks", [])
+    assert state_of(file.folder).warnings == (stays,)
+    file.note_passing("callbacks", [lags])
+    assert caplog.text.count("Iceberg's readers lag") == 2
+
+
+def test_wherever_the_replacement_ends_the_next_start_has_all(tmp_path: Path) -> None:
+    """Each file operation is the last one of a process."""
+    for at in range(100):
+        path = tmp_path / str(at)
+        with_earlier(path)
+        fault = Fault(at, "after", stays_dead=True)
+        try:
+            JobStateFile(a_folder(path, fault)).update(epoch=8)
+        except OSError:
+            seen = state_of(a_folder(path)).epoch
+            assert seen in (-1, 8)
+        again = JobStateFile(a_folder(path))
+        again.update(epoch=9)
+        assert state_of(again.folder) == replace(OF_EARLIER, epoch=9)
+        assert files_in(again.folder) == ["job_state.json"]
+        if not fault.has_struck:
+            break
+    assert at >= 2
+
+
+@pytest.mark.parametrize("name", ["job_state.json", "stream_app.json"])
+def test_another_process_reads_all_while_the_job_replaces_them(tmp_path: Path, name: str) -> None:
+    """The job does so before the reader's first look at a file."""
+    folder = with_earlier(tmp_path / "c")
+
+    class Meanwhile(LocalFileIO):
+        def read_bytes(self, path: str) -> bytes:
+            if path.endswith(f"/{name}") and "stream_app.json" in files_in(folder):
+                if name == "job_state.json":
+                    with pytest.raises(FileNotFoundError):
+                        super().read_bytes(path)
+                JobStateFile(folder).update(epoch=7)
+                if name == "job_state.json":
+                    raise FileNotFoundError(path)
+            return super().read_bytes(path)
+
+    assert read_state(Folder(folder.location, Meanwhile())) == replace(OF_EARLIER, epoch=7)
+    assert files_in(folder) == ["job_state.json"]
+
+
+def test_a_checkpoint_of_0_1_0_is_its_job_s(tmp_path: Path) -> None:
+    """Recorded; it has one file of the job's own, beside Spark's."""
+    with zipfile.ZipFile(RECORDED) as recorded:
+        data = recorded.read("checkpoint/stream_app.json")
+    (tmp_path / "stream_app.json").write_bytes(data)
+    before = json.loads(data)
+    file = JobStateFile(a_folder(tmp_path))
+    own_checkpoint(file, before["table"], before["table_identity"])
+    with pytest.raises(CheckpointError, match="belongs to the table"):
+        own_checkpoint(file, "/elsewhere", "another")
+    assert file.state.topic_ids == before["topic_ids"]
+    assert file.state.source_tables_of() == before["tables"]
+    file.update(epoch=1)
+    assert files_in(file.folder) == ["job_state.json"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{", "is damaged"),
+        ("[]", "is damaged"),
+        ('{"version": 1}', "is damaged: 'table'"),
+        ('{"version": 2, "anything": 1}', "is of version 2, and this stream_app knows 1"),
+    ],
+)
+def test_what_is_not_understood_is_refused(tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / "job_state.json").write_text(text)
+    with pytest.raises(CheckpointError, match=problem):
+        read_state(a_folder(tmp_path))
+
+
+@pytest.mark.parametrize("text", ["{", "7"])
+def test_a_damaged_earlier_file_is_reported(tmp_path: Path, text: str) -> None:
+    folder = with_earlier(tmp_path / "c")
+    Path(folder.path("stream_app.json")).write_text(text)
+    with pytest.raises(CheckpointError, match=r"stream_app\.json of the checkpoint is damaged"):
+        read_state(folder)
+
+
+@pytest.mark.parametrize(
+    ("began", "now"), [("", "1/2"), ("1/2", ""), ("1/2", "2/2"), ("1/2", "1/3")]
+)
+def test_a_checkpoint_belongs_to_one_share(tmp_path: Path, began: str, now: str) -> None:
+    own_checkpoint(JobStateFile(a_folder(tmp_path)), "/w/shop.db", DATABASE, began)
+    own_checkpoint(JobStateFile(a_folder(tmp_path)), "/w/shop.db", DATABASE, began)
+    with pytest.raises(CheckpointError, match="was begun with") as caught:
+        own_checkpoint(JobStateFile(a_folder(tmp_path)), "/w/shop.db", DATABASE, now)
+    assert began in str(caught.value)
+    assert state_of(a_folder(tmp_path)).share == began
