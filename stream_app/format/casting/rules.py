@@ -15,6 +15,7 @@ import pyarrow as pa
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.format.casting import from_text, numbers, times, times_from_text, to_text
 from stream_app.format.casting.arrays import CastError
+from stream_app.format.nested_arrays import cast_with_members
 from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
     FLOAT_ROOTS,
@@ -117,7 +118,7 @@ def read_as(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
     """
     if stored.fits_into(wanted, by_ids=True):
         # Nested nullability may differ, which is part of Arrow's types.
-        return values.cast(arrow_type(wanted)) if wanted.is_nested else values
+        return cast_with_members(values, arrow_type(wanted)) if wanted.is_nested else values
     rule = cast_rule(stored, wanted)
     if rule is not None:
         return rule(values, stored, wanted)
@@ -144,7 +145,8 @@ def _rebuilt(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
     for now in members(wanted):
         if now.field_id in then:
             data_type, column = then[now.field_id]
-            made.append(read_as(column, data_type, now.data_type).cast(arrow_type(now.data_type)))
+            member = read_as(column, data_type, now.data_type)
+            made.append(cast_with_members(member, arrow_type(now.data_type)))
         else:
             made.append(pa.nulls(length, arrow_type(now.data_type)))
     if wanted.root is TypeRoot.ROW:
