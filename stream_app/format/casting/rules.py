@@ -103,6 +103,15 @@ def can_be_read_as(stored: DataType, wanted: DataType) -> bool:
     )
 
 
+def can_become(stored: DataType, wanted: DataType) -> bool:
+    """Whether a column may change its type, so that every reader reads its files.
+
+    Paimon turns times into STRING, and not into STRING NOT NULL.
+    """
+    is_text_of_time = stored.root in _WHOLE_TEXTS_ONLY and wanted.root in STRING_ROOTS
+    return can_be_read_as(stored, wanted) and (wanted.nullable or not is_text_of_time)
+
+
 def _can_be_member(stored: DataType | None, wanted: DataType) -> bool:
     """Whether a value inside of a nested one can be read as another; None: files lack it."""
     if stored is None:
@@ -150,7 +159,8 @@ def _rebuilt(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
         else:
             made.append(pa.nulls(length, arrow_type(now.data_type)))
     if wanted.root is TypeRoot.ROW:
-        return pa.StructArray.from_arrays(made, fields=list(kind), mask=values.is_null())
+        rows = pa.StructArray.from_arrays(made, fields=list(kind), mask=values.is_null())
+        return cast_with_members(rows, kind)  # or writers refuse what null ROWs hide
     if wanted.root is TypeRoot.MAP:
         made = [pa.StructArray.from_arrays(made[::-1], fields=[kind.key_field, kind.item_field])]
     return pa.Array.from_buffers(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
+from stream_app.format.arrow_schema import arrow_type
+from stream_app.format.casting.rules import read_as
 from stream_app.format.nested_arrays import cast_with_members, with_hidden_nulls
+from stream_app.model.schema.data_type import parse_columns
 
 INNER = pa.struct([("n", pa.int32()), ("s", pa.string())])
 STRICT = pa.struct([
@@ -45,3 +50,12 @@ def test_a_null_that_is_not_hidden_is_refused() -> None:
     rows = pa.array([{"n": None, "s": "x"}], INNER)
     with pytest.raises(pa.ArrowInvalid, match="'n' is NOT NULL, and has a null"):
         cast_with_members(rows, STRICT)
+
+
+def test_rows_of_another_type_hide_no_nulls_from_writers() -> None:
+    """Arrow's Parquet writer refuses a NOT NULL field with nulls below null ROWs."""
+    was = parse_columns("r ROW<n INT NOT NULL, s STRING, gone INT>").types[0]
+    now = replace(was, fields=was.fields[:2])
+    rows = read_as(pa.array([{"n": 1, "s": "x", "gone": 2}, None], arrow_type(was)), was, now)
+    assert rows.to_pylist() == [{"n": 1, "s": "x"}, None]
+    assert rows.field(0).null_count == 0
