@@ -7,7 +7,7 @@ topic show early what will fail with them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -31,18 +31,31 @@ from stream_app.table.file_store_table import FileStoreTable
 
 
 @dataclass(frozen=True, slots=True)
-class KnownTables:
-    """The facts about a job's tables that are known before the job begins.
+class OnlyTable:
+    """The table of a job of one table.
 
     Attributes:
-        table: the only table; None: the job has a whole database.
-        first_messages: the messages from which a database's tables are made; `MESSAGE_SCHEMA`.
         warnings: about the columns of the first messages.
     """
 
-    table: FileStoreTable | None = None
-    first_messages: pa.Table = field(default_factory=MESSAGE_SCHEMA.empty_table)
+    table: FileStoreTable
     warnings: Sequence[JobWarning] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SampledDatabase:
+    """A whole database, of which a few messages are known.
+
+    Attributes:
+        first_messages: the messages from which tables are made; `MESSAGE_SCHEMA`.
+    """
+
+    database: WholeDatabase
+    first_messages: pa.Table
+
+
+KnownTables = OnlyTable | SampledDatabase
+"""The facts about a job's tables that are known before the job begins."""
 
 
 def known_tables(
@@ -65,13 +78,13 @@ def known_tables(
         case SingleTable():
             wanted = wanted_schema(tables.table, clock)
             warnings = _column_warnings(tables, topics, wanted, reads_them=reads_first)
-            return KnownTables(job_table(tables, wanted, clock), warnings=warnings)
+            return OnlyTable(job_table(tables, wanted, clock), warnings)
         case WholeDatabase() if reads_first and topics:
             messages = in_one_table(first_messages(tables.source, topics))
             warn_of_first_messages(tables, messages, clock)
-            return KnownTables(first_messages=messages)
+            return SampledDatabase(tables, messages)
         case WholeDatabase():
-            return KnownTables()
+            return SampledDatabase(tables, MESSAGE_SCHEMA.empty_table())
 
 
 def _column_warnings(

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from stream_app.app.config.source_config import SourceKind
-from stream_app.app.config.whole_database import WholeDatabase
 from stream_app.app.job.checks import CheckedJob
 from stream_app.app.job.feeds import JobFeeds
+from stream_app.app.job.known_tables import OnlyTable, SampledDatabase
 from stream_app.app.tables.database_tables import DatabaseTables
 from stream_app.app.tables.source_statements import statements_of
 from stream_app.clock import Clock
@@ -20,8 +20,7 @@ from stream_app.spark.epoch.driver_epochs import DriverEpochs
 from stream_app.spark.epoch.epoch_plan import EpochShape
 from stream_app.spark.epoch.frame_epochs import FrameEpochs
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
-from stream_app.spark.ingest.epoch_tables import HoldingTables, StoppingTables
-from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.ingest.epoch_tables import EpochTables, HoldingTables, StoppingTables
 from stream_app.spark.load.load_epochs import LoadEpochs
 
 
@@ -33,29 +32,33 @@ def job_rounds(
     clock: Clock,
 ) -> EpochRounds[Any]:
     """The tables of the job, and the rounds that bring epochs into them."""
-    tables = feeds.tables
     shape = EpochShape(
         tasks=feeds.stream.write_parallelism or runner.spark.sparkContext.defaultParallelism,
-        sort_messages=tables.source.kind is SourceKind.FILES,
-        isolates=tables.is_of_many,
+        sort_messages=feeds.tables.source.kind is SourceKind.FILES,
+        isolates=feeds.tables.is_of_many,
     )
-    newcomers, known, read_statements = None, list[TableFeed](), None
-    if checked.table is not None:
-        known = [feeds.only(checked.table)]
-    elif isinstance(tables, WholeDatabase):
-        newcomers = DatabaseTables(
-            tables=tables,
-            state_file=checked.state_file,
-            clock=clock,
-            feed_of=feeds.of_table,
-            quarantine=feeds.quarantine,
-        )
-        read_statements = statements_of(tables, checked.state_file, clock.now_ms)
-        # A table that cannot be created now is tried again with its first message.
-        known = [*newcomers.known_feeds(), *newcomers.feeds(checked.first_messages).feeds]
-        held = frozenset(checked.state_file.state.held)
-        shape = shape.with_splitter(newcomers.splitter(known, held))
-    epoch_tables = (StoppingTables if newcomers is None else HoldingTables)(
+    kind: type[EpochTables]
+    match checked.known:
+        case OnlyTable(table):
+            kind, known = StoppingTables, [feeds.only(table)]
+            newcomers, read_statements = None, None
+        case SampledDatabase(database, messages):
+            newcomers = DatabaseTables(
+                tables=database,
+                state_file=checked.state_file,
+                clock=clock,
+                feed_of=feeds.of_table,
+                quarantine=feeds.quarantine,
+            )
+            read_statements = statements_of(database, checked.state_file, clock.now_ms)
+            # A table that cannot be created now is tried again with its first message.
+            kind, known = (
+                HoldingTables,
+                [*newcomers.known_feeds(), *newcomers.feeds(messages).feeds],
+            )
+            held = frozenset(checked.state_file.state.held)
+            shape = shape.with_splitter(newcomers.splitter(known, held))
+    tables = kind(
         known,
         epoch_log=epoch_log,
         state_file=checked.state_file,
@@ -63,7 +66,7 @@ def job_rounds(
         on_change=feeds.events.held,
     )
     return EpochRounds(
-        tables=epoch_tables,
+        tables=tables,
         shape=shape,
         runner=runner,
         clock=clock,

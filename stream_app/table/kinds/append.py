@@ -13,13 +13,13 @@ from stream_app.table.compact.append.append_coordinator import AppendCompactCoor
 from stream_app.table.compact.append.append_planner import small_file_requests
 from stream_app.table.compact.append.append_task import compact_append
 from stream_app.table.compact.append.bucketed_append import (
-    bucketed_append_managers,
+    bucketed_append_manager,
     neighbour_requests,
 )
 from stream_app.table.compact.coordinator import CompactCoordinator
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.kind_parts import TableKind
-from stream_app.table.versions.index_manifests import IndexBasis
+from stream_app.table.versions.index_manifests import BucketBasis
 from stream_app.table.write.append_only_writer import AppendOnlyWriter
 from stream_app.table.write.bucket_assigner import FixedBuckets, WithoutBuckets
 from stream_app.table.write.bucket_writer import ignored_kinds
@@ -43,7 +43,9 @@ def _bucket_writer(
     )
 
 
-def _table_write(table: FileStoreTable, next_sequence_number: int, basis: IndexBasis) -> TableWrite:
+def _table_write(
+    table: FileStoreTable, next_sequence_number: int, basis: BucketBasis
+) -> TableWrite:
     return TableWrite(
         table,
         _bucket_writer,
@@ -67,7 +69,7 @@ BUCKETED_APPEND_KIND = TableKind(
     bucket_writer=_bucket_writer,
     table_write=_table_write,
     compactions=lambda table, executor: CompactCoordinator(
-        table, executor, bucketed_append_managers
+        table, executor, bucketed_append_manager
     ),
     planned_compactions=neighbour_requests,
     rewrite=compact_append,

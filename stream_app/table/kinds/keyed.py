@@ -27,11 +27,11 @@ from stream_app.model.options.write_options import (
     WRITE_BUFFER_SPILLABLE,
 )
 from stream_app.model.snapshot import Snapshot
-from stream_app.table.compact.coordinator import CompactCoordinator, bucket_managers
+from stream_app.table.compact.coordinator import CompactCoordinator, files_by_bucket, keyed_manager
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.keyed_compaction import rewrite_keyed
 from stream_app.table.kinds.kind_parts import TableKind
-from stream_app.table.versions.index_manifests import IndexBasis
+from stream_app.table.versions.index_manifests import BucketBasis
 from stream_app.table.write.bucket_assigner import FixedBuckets
 from stream_app.table.write.bucket_writer import ignored_kinds
 from stream_app.table.write.dynamic_buckets import DynamicBuckets, HashIndexWriter
@@ -82,12 +82,16 @@ def _planned_compactions(
     full: bool = False,
 ) -> list[CompactRequest]:
     local_ms = local_wall_clock_ms(table.clock)
-    managers = bucket_managers(table, snapshot, buckets).values()
-    due = (manager.due(local_ms=local_ms, full=full) for manager in managers)
+    due = (
+        keyed_manager(table, bucket, files).due(local_ms=local_ms, full=full)
+        for bucket, files in files_by_bucket(table, snapshot, buckets).items()
+    )
     return [request for request in due if request is not None]
 
 
-def _fixed_write(table: FileStoreTable, next_sequence_number: int, basis: IndexBasis) -> TableWrite:
+def _fixed_write(
+    table: FileStoreTable, next_sequence_number: int, basis: BucketBasis
+) -> TableWrite:
     return TableWrite(
         table,
         _bucket_writer,
@@ -100,14 +104,14 @@ KEYED_KIND = TableKind(
     bucket_assigner=lambda table, basis: FixedBuckets(table.schema, basis.bucket_counts),
     bucket_writer=_bucket_writer,
     table_write=_fixed_write,
-    compactions=lambda table, executor: CompactCoordinator(table, executor, bucket_managers),
+    compactions=lambda table, executor: CompactCoordinator(table, executor, keyed_manager),
     planned_compactions=_planned_compactions,
     rewrite=rewrite_keyed,
 )
 
 
 def _indexed_write(
-    table: FileStoreTable, next_sequence_number: int, basis: IndexBasis
+    table: FileStoreTable, next_sequence_number: int, basis: BucketBasis
 ) -> TableWrite:
     return TableWrite(
         table,
