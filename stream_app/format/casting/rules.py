@@ -15,7 +15,7 @@ import pyarrow as pa
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.format.casting import from_text, numbers, times, times_from_text, to_text
 from stream_app.format.casting.arrays import CastError
-from stream_app.format.nested_arrays import cast_with_members
+from stream_app.format.casting.nested_arrays import cast_with_members
 from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
     FLOAT_ROOTS,

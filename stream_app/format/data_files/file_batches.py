@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from stream_app.errors import CorruptFileError
-from stream_app.format.nested_arrays import cast_with_members
+from stream_app.format.casting.nested_arrays import cast_with_members
 
 BATCH_BYTES = 4 << 20
 """Arrow bytes of a batch that is read, about; a merge holds a few of each run."""

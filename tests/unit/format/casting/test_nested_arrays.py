@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from stream_app.format.arrow_schema import arrow_type
+from stream_app.format.casting.nested_arrays import cast_with_members, with_hidden_nulls
 from stream_app.format.casting.rules import read_as
-from stream_app.format.nested_arrays import cast_with_members, with_hidden_nulls
 from stream_app.model.schema.data_type import parse_columns
 
 INNER = pa.struct([("n", pa.int32()), ("s", pa.string())])
