@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from stream_app.app.config.single_table import SingleTable
-from stream_app.app.config.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.single_table import SingleTable
+from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.job.checks import CheckedJob
 from stream_app.app.ops.load.first_load import (
     FirstLoad,

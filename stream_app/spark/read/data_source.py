@@ -42,8 +42,8 @@ from stream_app.spark.supported_versions import untried_warning
 from stream_app.table.opening import open_named_table
 from stream_app.table.read.system_tables import check_system_table
 from stream_app.table.storage_errors import storage_errors
+from stream_app.table.versions.pruning.row_filter import predicate_filter
 from stream_app.table.versions.read_refusals import warn_of_unknown
-from stream_app.table.versions.row_filter import predicate_filter
 
 
 class BatchReader(DataSourceReader):

@@ -37,7 +37,7 @@ from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
 from stream_app.table.read.system_tables import SYSTEM_TABLES
 from stream_app.table.upkeep.read_protection import tagged_version
-from stream_app.table.versions.row_filter import RowFilter
+from stream_app.table.versions.pruning.row_filter import RowFilter
 from stream_app.table.versions.time_travel import (
     Version,
     at_version,

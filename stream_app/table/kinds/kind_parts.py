@@ -61,6 +61,18 @@ class TableWrites(Protocol):
         ...
 
 
+def write_of_counts(writers: BucketWriters) -> TableWrites:
+    """Writers of tasks for a kind whose partitions have numbers of buckets, or no buckets."""
+
+    def make(table: FileStoreTable, next_sequence_number: int, basis: BucketBasis) -> TableWrite:
+        counts = basis.bucket_counts
+        return TableWrite(
+            table, writers, next_sequence_number=next_sequence_number, bucket_counts=counts
+        )
+
+    return make
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableKind:
     """One kind of table.

@@ -22,7 +22,7 @@ from stream_app.table.compact.compacted_buckets import CompactionChoice, parse_p
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import create_or_open, open_table
 from stream_app.table.read.split_scan import SplitScan
-from stream_app.table.versions.row_filter import row_filter
+from stream_app.table.versions.pruning.row_filter import row_filter
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter, by_content
 from tests.support.judges.normal_rows import normal_rows
 from tests.support.judges.paimon_java import PaimonJava
@@ -114,7 +114,7 @@ def test_a_partition_alone_is_sorted_and_later_rows_stay(
     assert len(paimon_java.read(path)) == len(rows) + 1
 
 
-def test_a_dry_run_tells_what_would_be_sorted(
+def test_a_dry_run_lists_what_would_be_sorted(
     tmp_path: Path, seed: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "db.db" / "t"

@@ -11,7 +11,7 @@ import pytest
 
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.errors import UnsupportedTableError, WrongSourceError
-from stream_app.model.schema.source_table import SourceTable
+from stream_app.model.source.source_table import SourceTable
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
@@ -290,7 +290,7 @@ class EndsBehind(SchemaEvolution):
         raise EndedError
 
 
-def test_a_column_that_no_table_can_have_is_told(
+def test_a_column_that_no_table_can_have_is_refused(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     job = a_job(tmp_path)

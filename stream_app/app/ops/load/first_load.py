@@ -18,8 +18,8 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.ops.check.database_sums import log_position, source_kinds
 from stream_app.app.ops.check.source_replay import why_incomparable
 from stream_app.app.ops.init.jdbc_source import jdbc_table, opened_database
@@ -36,7 +36,7 @@ from stream_app.cdc.pipeline import Pipeline, StepPlace
 from stream_app.errors import UnsupportedTableError, WrongSourceError
 from stream_app.jdbc import POSTGRESQL, SERVERS, JdbcUrl, parse_jdbc_url
 from stream_app.model.schema.data_type import DataType
-from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
+from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS
 from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.load.database_rows import DatabaseRows

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from stream_app.app.config.single_table import SingleTable
+from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import OneSetting
 from stream_app.app.config.table_config import TableConfig
@@ -19,8 +19,8 @@ from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import change_schema
 from stream_app.errors import CheckpointError, WrongSourceError
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.model.schema.origin import Origin
 from stream_app.model.schema.table_schema import VALUE_KIND
+from stream_app.model.source.origin import Origin
 from stream_app.spark.checkpoint.held_table import HeldTable
 from stream_app.spark.checkpoint.job_state import JobStateFile, state_of
 from stream_app.spark.epoch.blocks import UNREADABLE
@@ -167,7 +167,7 @@ def test_divided_tables_share_no_name(tmp_path: Path) -> None:
     assert "as shop.orders does" in part.column("reason")[0].as_py()
 
 
-def test_what_will_hold_a_table_back_is_told_at_start(
+def test_a_problem_that_will_hold_a_table_back_is_reported_at_start(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     database = Database(tmp_path, primary_keys=("id", "n"))
@@ -179,7 +179,7 @@ def test_what_will_hold_a_table_back_is_told_at_start(
     assert warning.startswith("shop.orders: the row of a delete or an update will not be certain")
 
 
-def test_the_status_tells_of_each_table_where_it_is_and_why(tmp_path: Path) -> None:
+def test_the_status_has_the_state_of_each_table_and_its_reason(tmp_path: Path) -> None:
     database = Database(tmp_path)
     database.feeds(*creates("shop.orders", [1]), *creates("shop.items", [1]))
     (tmp_path / "checkpoint/offsets").mkdir()

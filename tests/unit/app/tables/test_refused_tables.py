@@ -13,7 +13,7 @@ from stream_app.app.ops.inspect.job_status import own_ends
 from stream_app.app.tables.first_message_checks import warn_of_first_messages
 from stream_app.app.tables.refused_tables import TABLES_MAX, with_refused
 from stream_app.clock import SystemClock
-from stream_app.model.schema.origin import Origin
+from stream_app.model.source.origin import Origin
 from tests.support.databases.source_database import a_configuration, table_of
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.jobs.examined_job import examination_of
@@ -29,7 +29,7 @@ def status(conf: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[st
     return code, {row["table"]: f"{row['state']}: {row['reason']}" for row in rows}
 
 
-def test_it_is_told_until_it_has_its_table(
+def test_a_refused_source_table_is_shown_until_it_has_its_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job = DatabaseJob(tmp_path, tables=PARTITIONED, options={"bucket": "2"})

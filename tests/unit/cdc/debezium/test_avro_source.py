@@ -14,7 +14,7 @@ from stream_app.cdc.message_format import FormatSetup, SourceReader
 from stream_app.cdc.source_tables import NO_TABLE
 from stream_app.cdc.wire.wire_format import json_of
 from stream_app.message_format_registry import FORMATS, message_format, source_reader
-from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, parse_mapping_options
+from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS, parse_mapping_options
 from tests.support.brokers.schema_registry import Registry, encoded, schema_registry
 from tests.support.messages.avro_events import (
     ENVELOPE,
@@ -179,7 +179,7 @@ def field(name: str, of: Any, **more: Any) -> dict[str, Any]:
     return {"name": name, "type": of, **more}
 
 
-def test_columns_as_the_envelope_of_json_tells_them(registry: Registry) -> None:
+def test_columns_are_those_of_the_envelope_of_json(registry: Registry) -> None:
     source_type = "__debezium.source.column."
     fields = [
         field("id", "long"),

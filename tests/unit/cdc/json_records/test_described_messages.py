@@ -12,8 +12,8 @@ from decimal import Decimal
 import pytest
 
 from stream_app.message_format_registry import FORMATS
-from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
-from stream_app.model.schema.source_table import SourceTable
+from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS
+from stream_app.model.source.source_table import SourceTable
 from tests.support.messages.debezium_messages import a_format, captured, reasons_of, rows_of
 
 FILE = "paimon_cdc_tests"
@@ -191,7 +191,7 @@ def test_a_table_that_follows_canal_sees_each_version_of_the_types() -> None:
         ("maxwell-json", FILE, "maxwell.evolution", 2),
     ],
 )
-def test_each_version_of_a_table_has_the_messages_that_tell_its_types(
+def test_each_version_of_a_table_has_the_messages_with_its_types(
     name: str, file: str, topic: str, least: int
 ) -> None:
     batch, reader = captured(file, topic), FORMATS[name].reader({})

@@ -15,7 +15,7 @@ from stream_app.errors import WrongSourceError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.message_format_registry import message_format, origins_in
 from stream_app.model.schema.data_type import parse_columns
-from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
+from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS
 from tests.support.messages.debezium_messages import a_format, messages, reasons_of, rows_of
 
 ROW = '"id":%d,"v":"x"'
@@ -109,7 +109,7 @@ def test_a_truncate_shows_its_table_before_the_job_knows_its_own() -> None:
     assert (outcome.truncated, outcome.others, len(rows_of(outcome))) == (None, 1, 2)
 
 
-def test_a_stranger_that_is_bad_here_tells_nothing_of_the_columns() -> None:
+def test_a_bad_record_of_another_table_describes_no_columns() -> None:
     source = '"source":{"connector":"mysql","db":"d","table":"customers"}'
     after = '{"type":"struct","field":"after","fields":[{"type":"int64","field":"v"}]}'
     schema = f'{{"type":"struct","fields":[{after}]}}'
@@ -140,7 +140,7 @@ def test_a_stranger_that_is_bad_here_tells_nothing_of_the_columns() -> None:
     assert list(reasons_of(outcome)) == [1]
 
 
-def test_any_number_of_names_is_told_in_a_few() -> None:
+def test_of_any_number_of_names_a_few_are_kept() -> None:
     own = SourceChoice(own=frozenset({"d.orders"}))
     strange = [of_table("debezium-json", f"t{at}" * 50, at) for at in range(1000)]
     outcome = decoder("debezium-json", own).decode(messages(*strange))
