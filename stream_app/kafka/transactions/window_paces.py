@@ -49,7 +49,7 @@ def paces_of(
     is_row = is_change | np.isin(inside["kind"], (MessageKind.READ, MessageKind.UNMARKED))
     last, last_change = _last_of(inside, is_row), _last_of(inside, is_placed)
     highest = _last_of(inside, is_placed & inside["is_new"])
-    moved = _moved(facts, inside[is_placed & inside["is_new"]])
+    doubtful = _doubtful(facts, inside[is_placed & inside["is_new"]])
     markers = set(inside["partition"][np.isin(inside["kind"], MARKERS)].tolist())
     # The rows of a first read lie before the first change.
     is_behind = ~is_inside & messages["is_new"] & (messages["kind"] == MessageKind.CHANGE)
@@ -58,7 +58,7 @@ def paces_of(
     for place, code in facts.window.partitions.items():
         before = facts.known.partition(place)
         seen = max(_place_at(inside, highest.get(code)), before.top)
-        top = max(seen, *(one.get(place, BEFORE_ALL) for one in (barriers, moved)))
+        top = max(seen, *(one.get(place, BEFORE_ALL) for one in (barriers, doubtful)))
         repeats = before.pace is Pace.BEHIND or top > seen
         if code in last_change:
             repeats = _place_at(inside, last_change[code]) < top
@@ -71,8 +71,11 @@ def paces_of(
     return paces
 
 
-def _moved(facts: WindowFacts, changes: FactRows) -> dict[KafkaPartition, LogPosition]:
-    """The place that partitions must pass which have others' changes, since topics got more.
+def _doubtful(facts: WindowFacts, changes: FactRows) -> dict[KafkaPartition, LogPosition]:
+    """The place that partitions must pass in which repeats seem to be new.
+
+    Their topic got more partitions, which have others' changes. Or the connector started again in
+    its first transaction, before which it knows no commit.
 
     Args:
         changes: those that are new in their partitions.
@@ -83,16 +86,12 @@ def _moved(facts: WindowFacts, changes: FactRows) -> dict[KafkaPartition, LogPos
         barriers[places[code]] = facts.known.top_of_new(places[code][0])
     named = np.stack([changes["transaction"], changes["order"]], axis=1)
     _, inverse, count = np.unique(named, axis=0, return_inverse=True, return_counts=True)
-    shared = np.unique(changes["partition"][count[inverse.ravel()] > 1]).tolist()
-    tops = {places[code]: _place_at(changes, _last_in(changes, code)) for code in shared}
-    for place in tops:
-        of_topic = [top for (topic, _), top in tops.items() if topic == place[0]]
-        barriers[place] = max(*of_topic, barriers.get(place, BEFORE_ALL))
+    again = changes[["partition", "transaction"]][count[inverse.ravel()] > 1]
+    commits = {int(end["transaction"]): end["position"].tolist() for end in facts.ends}
+    for code, transaction in np.unique(again).tolist() if len(again) else ():
+        at = (*commits.get(transaction, ()), LAST_OF_ALL)
+        barriers[places[code]] = max(at, barriers.get(places[code], BEFORE_ALL))
     return barriers
-
-
-def _last_in(messages: FactRows, partition: int) -> int:
-    return int(np.flatnonzero(messages["partition"] == partition)[-1])
 
 
 def _last_of(messages: FactRows, mask: Bools) -> dict[int, int]:

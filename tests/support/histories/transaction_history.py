@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -50,6 +50,8 @@ class Sent:
     table: str | None
     key: int
     value: bytes
+    resumed: bytes = b""
+    """The value when the connector has started again amid the transaction; empty: the same."""
 
     @property
     def topic(self) -> str:
@@ -100,13 +102,16 @@ class TransactionHistory:
         random = self.random
         log = [(sent, at == 0) for sents in self.log for at, sent in enumerate(sents)]
         begins = [at for at, (_, is_begin) in enumerate(log) if is_begin]
-        rate, at = random.choice((0.0, 0.005, 0.02, 0.04)), 0
+        rate, at, resumed = random.choice((0.0, 0.005, 0.02, 0.04)), 0, 0
         while at < len(log):
             if at and random.random() < rate:
                 at = max(0, at - random.randint(0, random.choice((3, 15, 60))))
                 if random.random() < 0.3:  # the marker may come again before the rest
                     yield log[max(begin for begin in begins if begin <= at)][0]
-            yield log[at][0]
+                resumed = at
+            sent = log[at][0]
+            is_resumed = sent.resumed and not any(resumed <= begin <= at for begin in begins)
+            yield replace(sent, value=sent.resumed) if is_resumed else sent
             at += 1
 
     def commit(self, number: int) -> int:
@@ -125,8 +130,15 @@ class TransactionHistory:
             value = rows[table, key] = number * 100 + order
             counts[table] += 1
             block = {"id": self.form.id_of(number, lsn), "total_order": order}
-            sequence = f'["{self.commit(number - 1)}","{lsn}"]'
-            sent.append(self._change(table, key, value, "u", {"sequence": sequence}, block))
+            commit = "null" if number == 1 else f'"{self.commit(number - 1)}"'
+            change = self._change(
+                table, key, value, "u", {"sequence": f'[{commit},"{lsn}"]'}, block
+            )
+            if number == 1:  # a connector that has seen no commit takes the place of what it sent
+                place = {"sequence": f'["{lsn}","{lsn}"]'}
+                again = self._change(table, key, value, "u", place, block)
+                change = replace(change, resumed=again.value)
+            sent.append(change)
         collections = [
             {"data_collection": table, "event_count": count}
             for table, count in counts.items()
