@@ -1,4 +1,4 @@
-"""Gives bad records the bytes of their messages back, for formats that decode a part of them."""
+"""Restores the messages' own bytes in bad records, for formats that decode a part of a message."""
 
 from __future__ import annotations
 
