@@ -12,7 +12,7 @@ from stream_app.cdc.change_batch import BAD_RECORD_ORDER, bad_records
 _PLACE = ("topic", "partition", "offset")
 
 
-def as_it_came(bad: pa.RecordBatch, messages: pa.RecordBatch) -> pa.RecordBatch:
+def as_received(bad: pa.RecordBatch, messages: pa.RecordBatch) -> pa.RecordBatch:
     """The bad records with the bytes of their messages, in their order."""
     if not bad.num_rows:
         return bad
