@@ -12,6 +12,7 @@ from stream_app.app.config.source_config import SourceKind
 from stream_app.app.config.whole_database import WholeDatabase
 from stream_app.app.job.checks import CheckedJob
 from stream_app.app.job.feeds import JobFeeds
+from stream_app.app.job.loading import JobLoad
 from stream_app.app.tables.database_tables import DatabaseTables
 from stream_app.app.tables.source_statements import statements_of
 from stream_app.clock import Clock
@@ -25,42 +26,61 @@ from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.load.load_epochs import LoadEpochs
 
 
+def newcomers_of(checked: CheckedJob, feeds: JobFeeds, clock: Clock) -> DatabaseTables | None:
+    """Makes the tables of a whole database; None: the job has one table, which is there."""
+    if not isinstance(feeds.tables, WholeDatabase):
+        return None
+    return DatabaseTables(
+        tables=feeds.tables,
+        state_file=checked.state_file,
+        clock=clock,
+        feed_of=feeds.of_table,
+        quarantine=feeds.quarantine,
+    )
+
+
 def job_rounds(
     checked: CheckedJob,
     feeds: JobFeeds,
     runner: FrameEpochs | DriverEpochs | LoadEpochs,
     epoch_log: EpochLog,
     clock: Clock,
+    newcomers: DatabaseTables | None,
+    load: JobLoad | None = None,
 ) -> EpochRounds[Any]:
-    """The tables of the job, and the rounds that bring epochs into them."""
+    """The tables of the job, and the rounds that bring epochs into them.
+
+    Args:
+        newcomers: see `newcomers_of`.
+        load: a first load, whose epochs come first.
+
+    Raises:
+        TableNotFoundError: a table is gone whose first load has not ended.
+    """
     tables = feeds.tables
     shape = EpochShape(
         tasks=feeds.stream.write_parallelism or runner.spark.sparkContext.defaultParallelism,
         sort_messages=tables.source.kind is SourceKind.FILES,
         isolates=tables.is_of_many,
     )
-    newcomers, known, read_statements = None, list[TableFeed](), None
+    known, read_statements = list[TableFeed](), None
     if checked.table is not None:
         known = [feeds.only(checked.table)]
-    elif isinstance(tables, WholeDatabase):
-        newcomers = DatabaseTables(
-            tables=tables,
-            state_file=checked.state_file,
-            clock=clock,
-            feed_of=feeds.of_table,
-            quarantine=feeds.quarantine,
-        )
-        read_statements = statements_of(tables, checked.state_file, clock.now_ms)
+    if newcomers is not None:
+        read_statements = statements_of(newcomers.tables, checked.state_file, clock.now_ms)
         # A table that cannot be created now is tried again with its first message.
         known = [*newcomers.known_feeds(), *newcomers.feeds(checked.first_messages).feeds]
         held = frozenset(checked.state_file.state.held)
         shape = shape.with_splitter(newcomers.splitter(known, held))
+    if load is not None:
+        load.check_tables((feed.job.table for feed in known), checked.state_file.folder)
     epoch_tables = (StoppingTables if newcomers is None else HoldingTables)(
         known,
         epoch_log=epoch_log,
         state_file=checked.state_file,
         now_ms=clock.now_ms,
         on_change=feeds.events.held,
+        loads=0 if load is None else load.epochs,
     )
     return EpochRounds(
         tables=epoch_tables,

@@ -15,6 +15,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
 
@@ -124,7 +125,8 @@ class DatabaseTables:
         for name, parts in self._by_table(messages).items():
             try:
                 if name not in self._feeds:
-                    table = self._created(name, parts, renames)
+                    described = partial(described_tables, self.tables, parts)
+                    table = self._created(name, described, renames)
                     job_pipeline(self.tables, table)  # options of the format that do not fit it
                     self._feeds[name] = self._feed(name, table)
             except (StreamAppError, OSError) as error:
@@ -143,6 +145,32 @@ class DatabaseTables:
                 _LOG.info("the table %s takes %s", name, ", ".join(map(str, new)))
         self._remember({})
         return ArrivedTables(feeds, failed, uncreated)
+
+    def schema_for(self, name: str, sources: Mapping[Origin, SourceTable]) -> TableSchema:
+        """The schema of a table, which is the one that it has, or would be created with.
+
+        Raises:
+            UsageError: the source tables do not suffice for the table.
+        """
+        try:
+            return self._opened(name).schema
+        except TableNotFoundError:
+            return database_table_schema(self.tables, name, sources, self.clock)
+
+    def begin_with(
+        self, tables: Mapping[str, Mapping[Origin, SourceTable]]
+    ) -> Mapping[str, FileStoreTable]:
+        """Create tables before their first message, or open them; the job knows them from then on.
+
+        Args:
+            tables: the table's name → its source tables.
+        """
+        created = {}
+        for name, sources in tables.items():
+            created[name] = self._created(name, partial(dict, sources), NO_RENAMES)
+            self._taken.update(dict.fromkeys(sources, name))
+        self._remember({})
+        return created
 
     def splitter(
         self,
@@ -229,21 +257,25 @@ class DatabaseTables:
         self._compared.add(name)
         # An undescribable source table is an error only when its rows come.
         with contextlib.suppress(StreamAppError):
-            differences = shard_differences(_described(self.tables, parts))
+            described = described_tables(self.tables, parts).items()
+            differences = shard_differences({str(origin): of for origin, of in described})
             if differences:
                 _LOG.warning("the shards of the table %s differ: %s", name, differences)
 
     def _created(
-        self, name: str, parts: Mapping[Origin, pa.RecordBatch], renames: SourceRenames
+        self,
+        name: str,
+        describe: Callable[[], Mapping[Origin, SourceTable]],
+        renames: SourceRenames,
     ) -> FileStoreTable:
         """Create a table, or open the existing one."""
         try:
             return self._opened(name)
         except TableNotFoundError:
-            pass
-        schema = database_table_schema(self.tables, name, parts, self.clock, renames)
+            sources = describe()
+        schema = database_table_schema(self.tables, name, sources, self.clock, renames)
         table = create_job_table(self.tables, self.tables.path(name), schema, self.clock)
-        source = functools.reduce(merged_source_table, _described(self.tables, parts).values())
+        source = functools.reduce(merged_source_table, sources.values())
         full_name = self.tables.full_name(name)
         others = (known for known in self.state_file.state.warnings if known.table != full_name)
         self.state_file.note(warnings=tuple(others))  # the earlier rows were another table's
@@ -283,23 +315,23 @@ class DatabaseTables:
 def database_table_schema(
     database: WholeDatabase,
     name: str,
-    parts: Mapping[Origin, pa.RecordBatch],
+    sources: Mapping[Origin, SourceTable],
     clock: Clock,
     renames: SourceRenames = NO_RENAMES,
 ) -> TableSchema:
-    """The schema of a new table, by some messages of its source tables.
+    """The schema of a new table, by the descriptions of its source tables.
 
-    A column that was renamed between these messages has its later name.
+    A column that was renamed between the described messages has its later name.
 
     Raises:
-        UsageError: the messages have no columns, or do not suffice for the table.
+        UsageError: nothing describes columns, or they do not suffice for the table.
     """
-    sync, tables = database.sync, _described(database, parts)
-    if not tables:
+    sync = database.sync
+    if not sources:
         raise NoColumnsError
-    source = functools.reduce(merged_source_table, tables.values())
+    source = functools.reduce(merged_source_table, sources.values())
     renamed = renames_in_new(
-        [column.name for column in source.columns], source.primary_keys, renames.of(list(parts))
+        [column.name for column in source.columns], source.primary_keys, renames.of(list(sources))
     )
     source = with_aliases(source, renamed)
     columns = RowType(
@@ -314,7 +346,7 @@ def database_table_schema(
         )
     )
     columns, not_held = columns_with_made(sync, name, columns)
-    chosen = new_table(sync.table_rules, name, min(parts), columns.names, source.primary_keys)
+    chosen = new_table(sync.table_rules, name, min(sources), columns.names, source.primary_keys)
     check_made_keys(sync, name, columns, chosen.primary_keys)
     for remark in (*not_held, *chosen.remarks):
         _LOG.info("the table %s: %s", name, remark)
@@ -327,18 +359,16 @@ def database_table_schema(
     )
 
 
-def _described(
+def described_tables(
     database: WholeDatabase, parts: Mapping[Origin, pa.RecordBatch]
-) -> Mapping[str, SourceTable]:
-    """The descriptions of source tables from messages, by name."""
+) -> Mapping[Origin, SourceTable]:
+    """The descriptions of source tables from some messages of each; those without one lack."""
     describe: Describe = database.reader.describe
     if database.lowers_names:
         describe = LoweredDescription(describe)
     options = database.mapping_options
-    descriptions = {str(origin): describe(part, options) for origin, part in parts.items()}
-    return {
-        name: description for name, description in descriptions.items() if description is not None
-    }
+    descriptions = {origin: describe(part, options) for origin, part in parts.items()}
+    return {origin: table for origin, table in descriptions.items() if table is not None}
 
 
 def _lacking(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:

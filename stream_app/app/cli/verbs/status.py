@@ -21,7 +21,6 @@ from stream_app.app.ops.inspect.job_status import (
     TableStatus,
     in_short,
 )
-from stream_app.app.ops.load.first_load import load_progress
 from stream_app.app.source.preflight import source_ends
 from stream_app.app.tables.job_folders import checkpoint_of, not_begun
 from stream_app.app.text.listing import Listing
@@ -46,6 +45,7 @@ EPILOG = (
     "  held        an error holds it back, and the other tables continue\n"
     "  empty       no epoch had rows for it\n"
     "  missing, unreadable   see the reason\n"
+    "  loading     its first load from the database lasts\n"
     "  refused     nothing of a table of the source is stored: see the reason\n"
     "Below the tables stand the job's warnings: of columns that lose something, for example.\n\n"
     "examples:\n"
@@ -96,6 +96,8 @@ def run(args: argparse.Namespace) -> int:
     shown = Listing(TableStatus, [in_short(row) for row in rows])
     for line in _remarks(config.stream.checkpoint, checkpoint, is_empty=not rows):
         print(line, file=sys.stderr)
+    if (load := status.load_line()) is not None:
+        print(load, file=sys.stderr)
     if config.tables.share is not None and not args.json:
         print(f"{config.tables.name}: tables of other shares are other jobs'")
     for line in whole.json_lines() if args.json else shown.lines():
@@ -115,4 +117,3 @@ def _remarks(location: str, checkpoint: Folder, *, is_empty: bool) -> Iterator[s
         yield not_begun(location)
     elif is_empty:
         yield "the job has met no table yet"
-    yield from load_progress(checkpoint)

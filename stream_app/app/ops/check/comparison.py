@@ -140,7 +140,7 @@ class Comparison:
         folder = f"{self.folder}/{len(self._tables)}"
         check = SourceCheck(table, folder, basis_of(table, snapshot))
         filling = None
-        if why := why_incomparable(table, rules):
+        if why := why_incomparable(table.schema, rules):
             left.add(
                 f"{snapshot.total_record_count} records of the table were not compared with the "
                 f"source: {why}",
