@@ -112,6 +112,9 @@ class _IngestJob:
             rounds = job_rounds(
                 self.checked, feeds, reading.runner, epoch_log, self.clock, newcomers, load
             )
+            if load is not None:
+                newest = rounds.tables
+                self.watched.metrics.follow_load(lambda: load.progress(newest.epoch + 1))
             committer = EpochCommitter(rounds)
             self._run_stream(committer, feeds, reading)
             check_none_held(committer.tables.held.by_name)

@@ -25,6 +25,7 @@ from stream_app.app.ops.load.first_load import (
     database_of,
     load_format,
 )
+from stream_app.app.ops.load.load_progress import LoadProgress, progress_of
 from stream_app.app.ops.load.relations import followed_database
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError, UsageError
@@ -90,6 +91,10 @@ class JobLoad:
     def epochs(self) -> int:
         """The number of its epochs."""
         return len(self.plan.epochs)
+
+    def progress(self, epoch: int) -> LoadProgress:
+        """How far it is when an epoch begins."""
+        return progress_of(self.plan, epoch)
 
     def before(self, topics: DriverEpochs) -> LoadEpochs:
         """The runner of the load's epochs, then of the topics'."""

@@ -39,6 +39,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mar
 ROWS = 200
 PART_ROWS = 30
 NO_DATA = {"snapshot.mode": "no_data"}
+WITH_LENGTHS = {**NO_DATA, "column.propagate.source.type": ".*"}
 
 
 def kinds_of(database: SourceDatabase) -> dict[str, Kind]:
@@ -265,7 +266,7 @@ def test_a_whole_database_while_it_changes(
             values = [f"({at}, 'x')" if table == "s" else "('x')" for at in range(ROWS)]
             database.execute(f"insert into {table} values {', '.join(values)}")
         database.execute("create table empty (k int primary key, v varchar(9))")
-        database.start_connector(testbed.connect, NO_DATA)
+        database.start_connector(testbed.connect, WITH_LENGTHS)
         database.wait_until_sent(testbed.connect)
         conf = conf_of_database(tmp_path, testbed, database, url)
         refused = ingest_server.run(conf)

@@ -118,7 +118,7 @@ def screen(
 
 def summary(title: str, tables: Sequence[TableStatus]) -> Text:
     """One line with the number of tables and their states."""
-    troubles = sum(status.reason is not None for status in tables)
+    troubles = sum(status.is_trouble for status in tables)
     ages = [status.fresh_s for status in tables if status.fresh_s is not None]
     text = Text(no_wrap=True, overflow="ellipsis").append(visible(title), style="bold")
     text.append(f"  {len(tables)} table{'' if len(tables) == 1 else 's'}")

@@ -68,6 +68,11 @@ class TableStatus:
     proven_s: int | None = None
     reason: str | None = None
 
+    @property
+    def is_trouble(self) -> bool:
+        """Whether the reason is one to act on; that of a first load is its progress."""
+        return self.reason is not None and self.state != LOADING
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus:
