@@ -41,10 +41,10 @@ from stream_app.format.arrow_schema import key_value_file_schema
 from stream_app.format.binary_row import serialize_row
 from stream_app.format.data_files.parquet_reader import placed_batches
 from stream_app.format.data_files.parquet_writer import parquet_writer
-from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.compact_request import CompactRequest, CompactUnit
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactRequest, CompactUnit
+from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind_registry import (
     bucket_assigner,

@@ -35,16 +35,16 @@ from stream_app.clock import SystemClock
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_row
 from stream_app.message_format_registry import message_format
-from stream_app.model.bucket_change import BucketChange, ManifestCommittable
-from stream_app.model.compact_request import CompactRequest, CompactUnit
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.files.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.files.compact_request import CompactRequest, CompactUnit
+from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.spark.compact_jobs import SparkCompactions
 from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, TablePlan
 from stream_app.spark.session import start_session
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
-from stream_app.table.compact.coordinator import bucket_managers
+from stream_app.table.compact.coordinator import files_by_bucket
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import EpochCommit, StreamTableCommit
 from stream_app.table.opening import create_or_open, open_table
@@ -313,12 +313,12 @@ def compaction_ms(folder: Path) -> tuple[float, float]:
         CompactRequest(
             partition=partition,
             bucket=bucket,
-            unit=CompactUnit(5, tuple(manager.levels.all_files()), "bench"),
+            unit=CompactUnit(5, live.files, "bench"),
             drop_deletes=True,
             max_level=5,
         )
-        for (partition, bucket), manager in bucket_managers(
-            made.table, made.table.snapshots.latest()
+        for (partition, bucket), live in files_by_bucket(
+            made.table, made.table.snapshots.latest(), None
         ).items()
     ]
     compactions = SparkCompactions(spark, 1)

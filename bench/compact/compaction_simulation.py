@@ -29,9 +29,9 @@ from stream_app.mergetree.compact.compact_task import CompactTask
 from stream_app.mergetree.compact.universal_compaction import UniversalCompaction
 from stream_app.mergetree.file_access import WrittenFiles
 from stream_app.mergetree.interval_partition import Section
-from stream_app.model.bucket_change import BucketChange
-from stream_app.model.compact_request import CompactRequest
-from stream_app.model.data_file_meta import EMPTY_STATS, DataFileMeta
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactRequest
+from stream_app.model.files.data_file_meta import EMPTY_STATS, DataFileMeta
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.planning.compact.compaction_policy import BucketShape, FixedRules, choose_rules

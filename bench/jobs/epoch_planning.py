@@ -36,7 +36,7 @@ from stream_app.kafka.librdkafka import library
 from stream_app.kafka.next_offsets import next_end
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
 from stream_app.spark.stream.kafka_source import KafkaSource

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from stream_app.clock import SystemClock
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import VALUE_KIND, new_table_schema
 from stream_app.table.file_store_table import FileStoreTable

@@ -16,8 +16,8 @@ import pyarrow as pa
 from bench.compact.compaction import BUCKET, random_rows
 from bench.shop.shop_changes import fresh_folder
 from stream_app.format.bucket_hash import bucket_of
-from stream_app.model.bucket_change import BucketChange
-from stream_app.model.compact_request import CompactRequest
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.file_store_table import FileStoreTable

@@ -21,7 +21,7 @@ import pyarrow as pa
 from stream_app.cdc.change_batch import change_schema
 from stream_app.clock import SystemClock
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.model.bucket_change import BucketChange
+from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.planning.key_index.index_rule import index_rule

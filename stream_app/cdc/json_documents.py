@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import orjson
+
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.columns.nesting import NESTING_MAX, nests_too_deeply
@@ -61,6 +63,23 @@ def load_document(value: bytes) -> Any:
     return document
 
 
+def quick_document(value: bytes) -> Any:
+    """The document of a message, for readers of its names and forms; None: it is no JSON.
+
+    Of a field that stands twice it has the last. Numbers may be rounded.
+    """
+    try:
+        return orjson.loads(value)
+    except orjson.JSONDecodeError:  # also of 1e400, which no double holds
+        pass
+    try:
+        document = json.loads(value.decode(), parse_int=float, parse_constant=no_constant)
+        _encoded(document).encode()  # a lone surrogate is no character
+    except (ValueError, RecursionError, UnreadableRecordError):
+        return None
+    return document
+
+
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(plain := dict(pairs)) == len(pairs):
         return plain
@@ -70,6 +89,16 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         name for name, times in Counter(name for name, _ in pairs).items() if times > 1
     )
     return result
+
+
+def with_values(document: dict[str, Any], converted: Callable[[str, Any], Any]) -> dict[str, Any]:
+    """The object with each value converted; a field that it has twice stays so.
+
+    Args:
+        converted: the new value, of a field's name and value.
+    """
+    pairs = document.pairs if isinstance(document, _Object) else document.items()
+    return _pairs([(name, converted(name, value)) for name, value in pairs])
 
 
 def no_constant(name: str) -> Any:

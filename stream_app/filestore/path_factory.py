@@ -1,7 +1,7 @@
 """Builds the paths of a table's data, manifests, statistics and indexes.
 
 The modules of `filestore.versions` build those of snapshots, schemas, tags, branches and consumers.
-`filestore.iceberg.iceberg_files` builds those of the metadata for Iceberg.
+`filestore.iceberg_files` builds those of the metadata for Iceberg.
 
 Source: Paimon `utils/FileStorePathFactory.java`, `io/DataFilePathFactory.java`.
 """
@@ -16,8 +16,8 @@ from stream_app.fileio.file_io_registry import path_beside
 from stream_app.format.binary_row import deserialize_row
 from stream_app.format.partition_path import partition_spec, spec_path
 from stream_app.model.bucket_id import POSTPONED
-from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.index_file_meta import IndexFileMeta
+from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.files.index_file_meta import IndexFileMeta
 from stream_app.model.options.file_options import (
     DATA_FILE_PATH_DIRECTORY,
     PARTITION_DEFAULT_NAME,

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import timestamp_unit
 from stream_app.format.binary_row import scaled_decimal, serialize_row
-from stream_app.model.data_file_meta import SimpleStats
+from stream_app.model.files.data_file_meta import SimpleStats
 from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
     STRING_ROOTS,

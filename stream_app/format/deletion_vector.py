@@ -36,7 +36,7 @@ import pyarrow as pa
 from pyroaring import BitMap, BitMap64, FrozenBitMap, FrozenBitMap64
 
 from stream_app.errors import CorruptFileError
-from stream_app.model.index_file_meta import DeletionVectorMeta
+from stream_app.model.files.index_file_meta import DeletionVectorMeta
 
 BITMAP32_POSITION_MAX = 2**31 - 1
 """The last row that a 32-bit vector can delete: Java counts with signed numbers."""

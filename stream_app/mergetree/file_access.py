@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from stream_app.mergetree.key_value_batch import Indices
 from stream_app.mergetree.lookup.key_lookup import RowsOfKeys
-from stream_app.model.data_file_meta import DataFileMeta, FileSource
+from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 from stream_app.mergetree.levels import newest_first, newest_parts
 from stream_app.mergetree.sorted_run import SortedRun
-from stream_app.model.data_file_meta import DataFileMeta, KeyOrder
+from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
 Section = tuple[SortedRun, ...]
 """Sorted runs whose key ranges overlap each other and nothing outside."""

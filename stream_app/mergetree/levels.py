@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from sortedcontainers import SortedList
 
 from stream_app.mergetree.sorted_run import LevelSortedRun, SortedRun, sorted_run
-from stream_app.model.data_file_meta import DataFileMeta, KeyOrder
+from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
 
 def newest_first(file: DataFileMeta) -> tuple[int, int, int, str]:

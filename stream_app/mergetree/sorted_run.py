@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from stream_app.errors import CorruptFileError
-from stream_app.model.data_file_meta import DataFileMeta, KeyOrder
+from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
 
 @dataclass(frozen=True, slots=True)

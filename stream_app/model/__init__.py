@@ -1,1 +1,1 @@
-"""Defines the vocabulary: frozen values without I/O, Arrow or Spark. Start with `data_type`."""
+"""The vocabulary: frozen values without I/O, Arrow or Spark. Start with `schema.data_type`."""

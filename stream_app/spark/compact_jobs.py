@@ -30,8 +30,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from stream_app.errors import StoppedError
-from stream_app.model.bucket_change import BucketChange
-from stream_app.model.compact_request import CompactRequest
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactRequest
 from stream_app.spark.task_errors import readable_error
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind_registry import compact_bucket

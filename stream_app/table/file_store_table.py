@@ -42,7 +42,7 @@ from stream_app.format.binary_row import key_order
 from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.merge_engines.merge_engine_registry import merge_function_of
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
-from stream_app.model.bucket_change import BucketChange
+from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.file_options import DELETION_VECTOR_INDEX_FILE_TARGET_SIZE
 from stream_app.model.options.merge_options import SEQUENCE_FIELD_SORT_ORDER

@@ -24,7 +24,7 @@ import pytest
 from stream_app.clock import Clock
 from stream_app.fileio import background_sync
 from stream_app.table import map_in_threads
-from stream_app.table.compact import append_rounds
+from stream_app.table.compact.append import append_rounds
 from stream_app.table.key_index import key_indexes, share_files
 from stream_app.table.versions.index_manifests import RECENT_MANIFESTS
 from stream_app.table.write.dynamic_buckets import KEPT_HASHES

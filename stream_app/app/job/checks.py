@@ -29,8 +29,8 @@ from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
 from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.message_format_registry import format_named
-from stream_app.spark.ingest.checkpoint_owner import DATABASE, own_checkpoint, remember_topics
-from stream_app.spark.ingest.job_state import JobStateFile, JobWarning
+from stream_app.spark.checkpoint.checkpoint_owner import DATABASE, own_checkpoint, remember_topics
+from stream_app.spark.checkpoint.job_state import JobStateFile, JobWarning
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 

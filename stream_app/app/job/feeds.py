@@ -16,9 +16,9 @@ from stream_app.app.config.stream_config import NonInsertRecords, RepeatedRecord
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.tables.source_statements import evolution_of
 from stream_app.app.tables.table_pipeline import job_pipeline
+from stream_app.spark.checkpoint.job_state import ONLY_TABLE, JobStateFile
 from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
 from stream_app.spark.ingest.broken_expectations import BrokenExpectations
-from stream_app.spark.ingest.job_state import ONLY_TABLE, JobStateFile
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
 from stream_app.spark.ingest.table_feed import TableFeed

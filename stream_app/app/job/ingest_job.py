@@ -31,10 +31,10 @@ from stream_app.app.observe.watched_job import WatchedJob
 from stream_app.clock import Clock
 from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELISM
 from stream_app.model.options.core_options import CoreOptions
+from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.compact_jobs import DRIVER_BYTES, SparkCompactions
 from stream_app.spark.epoch.warm_up import warming_up
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
-from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.jvm_watch import ending_with_jvm
 from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.spark.stream.running_stream import RunningStream

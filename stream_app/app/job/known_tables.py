@@ -26,7 +26,7 @@ from stream_app.app.tables.job_table import column_warnings, job_table, wanted_s
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.clock import Clock
 from stream_app.model.schema.table_schema import TableSchema
-from stream_app.spark.ingest.job_state import JobWarning
+from stream_app.spark.checkpoint.job_state import JobWarning
 from stream_app.table.file_store_table import FileStoreTable
 
 

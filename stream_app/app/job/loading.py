@@ -35,8 +35,8 @@ from stream_app.model.job_epoch import Offsets
 from stream_app.model.schema.origin import Origin
 from stream_app.model.schema.source_table import SourceTable
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.spark.checkpoint.job_state import JobStateFile, JobWarning
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
-from stream_app.spark.ingest.job_state import JobStateFile, JobWarning
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.load.database_rows import DatabaseRows
 from stream_app.spark.load.load_epochs import LoadEpochs

@@ -16,10 +16,10 @@ from stream_app.app.job.loading import JobLoad
 from stream_app.app.tables.database_tables import DatabaseTables
 from stream_app.app.tables.source_statements import statements_of
 from stream_app.clock import Clock
+from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
 from stream_app.spark.epoch.epoch_plan import EpochShape
 from stream_app.spark.epoch.frame_epochs import FrameEpochs
-from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
 from stream_app.spark.ingest.epoch_tables import HoldingTables, StoppingTables
 from stream_app.spark.ingest.table_feed import TableFeed

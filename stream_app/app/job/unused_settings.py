@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.planning.sync.named_tables import nearest_table
-from stream_app.spark.ingest.job_state import JobStateFile, JobWarning
+from stream_app.spark.checkpoint.job_state import JobStateFile, JobWarning
 
 _SHOWN_MAX = 20
 

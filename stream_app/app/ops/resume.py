@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from stream_app.app.tables.job_folders import not_begun
 from stream_app.errors import UsageError
 from stream_app.model.near_names import did_you_mean
-from stream_app.spark.ingest.held_tables import resume
-from stream_app.spark.ingest.job_state import read_state
+from stream_app.spark.checkpoint.held_tables import resume
+from stream_app.spark.checkpoint.job_state import read_state
 from stream_app.spark.job_folder import Folder
 
 

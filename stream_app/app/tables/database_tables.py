@@ -49,9 +49,9 @@ from stream_app.planning.sync.target_tables import (
     RefusedTable,
     decide_target,
 )
+from stream_app.spark.checkpoint.held_table import is_temporary
+from stream_app.spark.checkpoint.job_state import JobStateFile, JobWarning
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
-from stream_app.spark.ingest.held_table import is_temporary
-from stream_app.spark.ingest.job_state import JobStateFile, JobWarning
 from stream_app.spark.ingest.table_feed import ArrivedTables, TableFeed
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_for_altering, with_configuration

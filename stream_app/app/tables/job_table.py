@@ -14,7 +14,7 @@ from stream_app.model.options.option_support import ignored_options
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.schema.undone_rows import UndoNotice, undo_notices
 from stream_app.planning.sync.column_remarks import TableRemark
-from stream_app.spark.ingest.job_state import JobWarning
+from stream_app.spark.checkpoint.job_state import JobWarning
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger("stream_app")

@@ -16,7 +16,7 @@ from stream_app.planning.sync.target_tables import (
     SyncRules,
     decide_target,
 )
-from stream_app.spark.ingest.job_state import JobState
+from stream_app.spark.checkpoint.job_state import JobState
 
 TABLES_MAX = 1000
 """Messages may hold any number of names."""

@@ -18,7 +18,7 @@ from stream_app.cdc.ddl_messages import ddl_messages
 from stream_app.cdc.ddl_text import DdlOf
 from stream_app.model.renames.ddl import parsed_statements
 from stream_app.model.renames.source_renames import RenameReaction, SourceRenames
-from stream_app.spark.ingest.job_state import JobStateFile
+from stream_app.spark.checkpoint.job_state import JobStateFile
 from stream_app.spark.ingest.schema_evolution import RenameRules, SchemaEvolution
 from stream_app.table.file_store_table import FileStoreTable
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stream_app.cdc.compiled.decimal_values import DIGITS_MAX
 from stream_app.cdc.compiled.json_bytes import (
     MINUS,
     NINE,
@@ -110,8 +111,8 @@ def _typed(place: int, end: int, out: int) -> tuple[int, int, int]:
 
 @compiled
 def _whole_end(place: int) -> int:
-    """The place behind a whole number without useless digits, or `DECLINED`."""
+    """The place behind a whole number without useless digits that 64 bits hold, or `DECLINED`."""
     begin = place + 1 if byte_at(place) == MINUS else place
     end = digits_end(begin)
     is_longer = byte_at(begin) == ZERO and (end > begin + 1 or begin > place)
-    return DECLINED if end == begin or is_longer else end
+    return DECLINED if end == begin or is_longer or end - begin > DIGITS_MAX else end

@@ -21,13 +21,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Bytes, Int64s, own_bytes, valid_of
 from stream_app.cdc.column_drift import NO_DRIFT, Column, Drift, Sighting, add_sighting
 from stream_app.cdc.columns.byte_patterns import words_like
-from stream_app.cdc.json_records.dialect import ImagesOf, Parsed
+from stream_app.cdc.json_documents import quick_document
+from stream_app.cdc.json_records.dialect import DocumentImages, ImagesOf, Parsed
 
 _NUMBERS_MAX = 64
 """The most groups of records that the search examines one after the other."""
@@ -106,10 +106,7 @@ def drift_in(
         behind one hides it.
         """
         value: bytes = records.values[row].as_py()
-        try:
-            images = images_of(orjson.loads(value))
-        except orjson.JSONDecodeError:
-            images = None
+        images = _images_in(value, images_of)
         if images is None:
             return NO_DRIFT, True
         # A quote before a colon ends a name; in a text it is escaped.
@@ -154,10 +151,15 @@ def drift_by_numbers(
     if len(groups) > _NUMBERS_MAX:  # such as of images that lack other columns each
         return drift_in(records, columns=columns, images_of=images_of)
     for row, count in groups:
-        images = images_of(orjson.loads(records.values[row].as_py()))
+        images = _images_in(records.values[row].as_py(), images_of)
         if images is not None:
             add_sighting(sightings, images.drift(columns), Sighting(count, row))
     return sightings
+
+
+def _images_in(value: bytes, images_of: ImagesOf) -> DocumentImages | None:
+    document = quick_document(value)
+    return images_of(document) if isinstance(document, dict) else None
 
 
 def _first_and_count(numbers: Int64s) -> tuple[Int64s, Int64s]:
@@ -200,12 +202,14 @@ def _escaped_in(data: Bytes) -> int:
 
 
 def _names_of_each(values: pa.Array) -> Classes:
-    """The number of names in each value, modulo 256."""
+    """The number of names in each value, modulo 256; a record without images has no bytes."""
     data, offsets = own_bytes(values)
-    ends: Bools = np.zeros(len(data), np.bool_)
-    np.logical_and(data[:-1] == _QUOTE, data[1:] == _COLON, out=ends[:-1])
-    ends[1:] &= data[:-1] != _BACKSLASH
-    return np.add.reduceat(ends.view(np.uint8), offsets[:-1], dtype=np.uint8)
+    ends: Bools = np.zeros(len(data) + 1, np.bool_)
+    np.logical_and(data[:-1] == _QUOTE, data[1:] == _COLON, out=ends[:-2])
+    ends[1:-1] &= data[:-1] != _BACKSLASH
+    counts = np.add.reduceat(ends.view(np.uint8), offsets[:-1], dtype=np.uint8)
+    counts[offsets[1:] == offsets[:-1]] = 0
+    return counts
 
 
 def _members(groups: Int64s, classes: Classes) -> dict[int, Int64s]:

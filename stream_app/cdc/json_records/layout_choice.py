@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import orjson
 
 from stream_app.arrow_buffers import Bools
+from stream_app.cdc.json_documents import quick_document
 from stream_app.cdc.json_records.record_shapes import RecordShape
 
 if TYPE_CHECKING:
@@ -65,12 +65,5 @@ class LayoutChoice:
 
 def objects_in(values: Iterable[bytes]) -> list[dict[str, Any]]:
     """The JSON objects among the values: a sample may have anything else."""
-    documents = []
-    for value in values:
-        try:
-            document = orjson.loads(value)
-        except orjson.JSONDecodeError:  # also of a number that no double holds
-            continue
-        if isinstance(document, dict):
-            documents.append(document)
-    return documents
+    documents = map(quick_document, values)
+    return [document for document in documents if isinstance(document, dict)]

@@ -1,7 +1,7 @@
 """Rows as Protobuf of a schema registry: the format ``protobuf``.
 
-Messages are read in columns (`wire.protobuf_cursor`). Google's library reads the others: those with
-repeated fields, maps or other messages in a column of the table.
+Messages are read in columns (`wire.protobuf.protobuf_cursor`). Google's library reads the others:
+those with repeated fields, maps or other messages in a column of the table.
 
 Source: Confluent's "Wire format" and `ProtobufData.java`; Protobuf's "ProtoJSON Format".
 """
@@ -25,9 +25,9 @@ from stream_app.cdc.plain.registered_format import RegisteredFormat
 from stream_app.cdc.plain.registered_rows import RegisteredRows
 from stream_app.cdc.schema_registry_port import Registries, Schemas
 from stream_app.cdc.source_types.connect_fields import ConnectField
-from stream_app.cdc.wire.protobuf_cursor import ProtobufCursor, protobuf_cursor
-from stream_app.cdc.wire.protobuf_fields import ProtobufField, connect_field, fields_of
-from stream_app.cdc.wire.protobuf_schemas import check_protoc, message_class
+from stream_app.cdc.wire.protobuf.protobuf_cursor import ProtobufCursor, protobuf_cursor
+from stream_app.cdc.wire.protobuf.protobuf_fields import ProtobufField, connect_field, fields_of
+from stream_app.cdc.wire.protobuf.protobuf_schemas import check_protoc, message_class
 from stream_app.cdc.wire.row_schema import SchemaKey
 from stream_app.cdc.wire.value_cursor import AvroValues
 from stream_app.cdc.wire.wire_format import by_number, schema_numbers

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.wire.protobuf_fields import FieldKind, ProtobufField, fields_of
+from stream_app.cdc.wire.protobuf.protobuf_fields import FieldKind, ProtobufField, fields_of
 
 _NANOS = 10**9
 _SHOWN_MAX = 120

@@ -28,7 +28,7 @@ from stream_app.format.data_files.data_file_registry import DATA_FILE_FORMATS, f
 from stream_app.format.data_files.file_batches import conformed_batch
 from stream_app.format.deletion_vector import live_rows
 from stream_app.mergetree.file_access import KeyValueFileReader
-from stream_app.model.data_file_meta import DataFileMeta, FileSource
+from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.schema.data_type import DataField, RowType
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, TableSchema
 

@@ -17,7 +17,7 @@ from stream_app.fileio.file_io import FileIO
 from stream_app.format.file_index.container import Bodies, encode_file_index, javas_order
 from stream_app.format.file_index.file_index_registry import FILE_INDEX_KINDS
 from stream_app.format.file_index.index_kind import IndexBuilder
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.options.file_options import FILE_INDEX_IN_MANIFEST_THRESHOLD
 from stream_app.model.options.indexed_columns import IndexedColumn, indexed_columns
 from stream_app.model.schema.file_index_problems import can_index

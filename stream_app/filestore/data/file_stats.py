@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from stream_app.filestore.data.stats_filter import stats_by_name
 from stream_app.format.binary_row import deserialize_row
 from stream_app.format.column_stats import UNKNOWN_STATS, ColumnStats
-from stream_app.model.data_file_meta import DataFileMeta, SimpleStats
+from stream_app.model.files.data_file_meta import DataFileMeta, SimpleStats
 from stream_app.model.schema.data_type import DataField, RowType, TypeRoot
 from stream_app.model.schema.table_schema import TableSchema
 

@@ -28,7 +28,7 @@ from stream_app.format.data_files.data_file_registry import DATA_FILE_FORMATS
 from stream_app.format.row_hash.row_sums import sum_of_changes, sum_of_rows
 from stream_app.format.row_hash.row_texts import PlacedColumn
 from stream_app.model.checksum.row_sum import NO_CHANGES, ChangeSum
-from stream_app.model.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta, FileSource
+from stream_app.model.files.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta, FileSource
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.file_options import (
     DATA_FILE_THIN_MODE,

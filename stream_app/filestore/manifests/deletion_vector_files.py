@@ -20,13 +20,13 @@ from stream_app.format.deletion_vector import (
     decode_deletion_vectors,
     encode_deletion_vector_files,
 )
-from stream_app.model.index_file_meta import (
+from stream_app.model.files.index_file_meta import (
     DELETION_VECTORS,
     DeletionVectorMeta,
     IndexFileMeta,
     IndexManifestEntry,
 )
-from stream_app.model.manifest_entry import FileKind
+from stream_app.model.files.manifest_entry import FileKind
 
 _RESTORE = "restore the file from a backup, or roll the table back to a tag"
 

@@ -11,8 +11,8 @@ from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.path_factory import FileStorePathFactory, new_name
 from stream_app.format.hash_index import Hashes, decode_hashes, encode_hashes
-from stream_app.model.index_file_meta import HASH, IndexFileMeta, IndexManifestEntry
-from stream_app.model.manifest_entry import FileKind
+from stream_app.model.files.index_file_meta import HASH, IndexFileMeta, IndexManifestEntry
+from stream_app.model.files.manifest_entry import FileKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from stream_app.format.avro.manifest_avro import (
     encode_manifest,
     encode_manifest_list,
 )
-from stream_app.model.index_file_meta import IndexManifestEntry
-from stream_app.model.manifest_entry import ManifestEntry, ManifestFileMeta
+from stream_app.model.files.index_file_meta import IndexManifestEntry
+from stream_app.model.files.manifest_entry import ManifestEntry, ManifestFileMeta
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.file_options import MANIFEST_COMPRESSION, MANIFEST_TARGET_FILE_SIZE
 

@@ -26,13 +26,13 @@ from stream_app.format.avro.avro_records import (
     required,
     unknown_fields,
 )
-from stream_app.model.index_file_meta import (
+from stream_app.model.files.index_file_meta import (
     DeletionVectorMeta,
     GlobalIndexMeta,
     IndexFileMeta,
     IndexManifestEntry,
 )
-from stream_app.model.manifest_entry import FileKind
+from stream_app.model.files.manifest_entry import FileKind
 
 _VERSION = 1
 

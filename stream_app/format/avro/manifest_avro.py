@@ -30,8 +30,8 @@ from stream_app.format.avro.avro_records import (
     unknown_fields,
 )
 from stream_app.format.binary_row import deserialize_row, key_order, serialize_row
-from stream_app.model.data_file_meta import DataFileMeta, FileSource, SimpleStats
-from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
+from stream_app.model.files.data_file_meta import DataFileMeta, FileSource, SimpleStats
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.model.schema.data_type import BINARY_ROOTS, DataType
 
 _VERSION = 2

@@ -9,8 +9,8 @@ import math
 
 from stream_app.format.binary_row import deserialize_row
 from stream_app.format.iceberg.single_values import has_single_value, single_value
-from stream_app.model.iceberg.metadata import IcebergFile
-from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.files.manifest_entry import ManifestEntry
+from stream_app.model.iceberg_metadata import IcebergFile
 from stream_app.model.schema.table_schema import TableSchema
 
 

@@ -24,7 +24,7 @@ from stream_app.format.iceberg.single_values import (
     row_value,
     single_value,
 )
-from stream_app.model.iceberg.metadata import (
+from stream_app.model.iceberg_metadata import (
     EntryStatus,
     IcebergEntry,
     IcebergFile,

@@ -13,7 +13,7 @@ import orjson
 
 from stream_app.errors import CorruptFileError
 from stream_app.format.iceberg.single_values import FIRST_PARTITION_FIELD_ID
-from stream_app.model.iceberg.metadata import IcebergMetadata, IcebergSnapshot
+from stream_app.model.iceberg_metadata import IcebergMetadata, IcebergSnapshot
 
 _MAIN = "main"
 _ROW_LINEAGE_VERSION = 3

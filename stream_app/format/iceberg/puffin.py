@@ -18,7 +18,7 @@ import orjson
 
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.deletion_vector import FILE_HEADER, MAGIC_64
-from stream_app.model.iceberg.metadata import IcebergFile
+from stream_app.model.iceberg_metadata import IcebergFile
 
 _MAGIC = b"PFA1"
 SHIFT = len(_MAGIC) - len(FILE_HEADER)

@@ -23,7 +23,7 @@ from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask, 
 from stream_app.mergetree.merge_window import MergeWindow, sorted_window
 from stream_app.mergetree.sort_merge_reader import LevelWindow, RunCursor
 from stream_app.mergetree.sorted_run import sorted_run
-from stream_app.model.data_file_meta import DataFileMeta, KeyOrder
+from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
 _FILE, _PLACE = "_FILE", "_PLACE"
 

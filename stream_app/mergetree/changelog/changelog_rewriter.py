@@ -20,7 +20,7 @@ from stream_app.mergetree.key_differences import batch_differences, rows_of_keys
 from stream_app.mergetree.key_value_batch import rows_at
 from stream_app.mergetree.sort_merge_reader import LevelWindow, level_windows
 from stream_app.mergetree.sorted_run import SortedRun
-from stream_app.model.data_file_meta import DataFileMeta, FileSource
+from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 
 
 @dataclass(frozen=True)

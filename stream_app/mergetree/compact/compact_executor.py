@@ -8,8 +8,8 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import Protocol
 
-from stream_app.model.bucket_change import BucketChange
-from stream_app.model.compact_request import CompactRequest
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactRequest
 
 
 class CompactExecutor(Protocol):

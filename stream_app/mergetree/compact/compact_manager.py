@@ -19,9 +19,9 @@ from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.mergetree.compact.picker import Picker
 from stream_app.mergetree.levels import Levels
 from stream_app.mergetree.sorted_run import LevelSortedRun
-from stream_app.model.bucket_change import BucketChange
-from stream_app.model.compact_request import CompactRequest, CompactUnit
-from stream_app.model.data_file_meta import DataFileMeta, KeyOrder
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactRequest, CompactUnit
+from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
 
 @dataclass(slots=True, kw_only=True)

@@ -25,7 +25,7 @@ from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.mergetree.sort_merge_reader import level_windows, merge_windows
 from stream_app.mergetree.sorted_run import SortedRun
 from stream_app.mergetree.spilled_runs import SpilledRuns
-from stream_app.model.data_file_meta import DataFileMeta, FileSource
+from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 
 FAN_IN = 32
 """Default number of a section's runs that are read at a time."""

@@ -15,9 +15,9 @@ from typing import Protocol
 from stream_app.mergetree.file_access import KeyValueFileAccess, WrittenFiles
 from stream_app.mergetree.interval_partition import Section, partition_into_sections
 from stream_app.mergetree.sorted_run import SortedRun
-from stream_app.model.bucket_change import BucketChange
-from stream_app.model.compact_request import CompactRequest
-from stream_app.model.data_file_meta import DataFileMeta, KeyOrder
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactRequest
+from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
 
 class Rewriter(Protocol):

@@ -1,7 +1,7 @@
 """The port that picks the next compaction of one bucket, with the state that this needs.
 
 `CompactManager` asks it. `MergeTreePicker` picks sorted runs by a `CompactStrategy`; tables without
-a primary key have pickers of their own (`table.compact.bucketed_append`).
+a primary key have pickers of their own (`table.compact.append.bucketed_append`).
 
 Source: Paimon `mergetree/compact/MergeTreeCompactManager.java#triggerCompaction`.
 """
@@ -15,9 +15,9 @@ from typing import Protocol
 from stream_app.mergetree.compact.compact_strategy import CompactStrategy, PickTime
 from stream_app.mergetree.compact.universal_compaction import LEVEL0_UPWARDS, pick_full
 from stream_app.mergetree.levels import Levels
-from stream_app.model.bucket_change import BucketChange
-from stream_app.model.compact_request import CompactUnit
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactUnit
+from stream_app.model.files.data_file_meta import DataFileMeta
 
 
 class Picker(Protocol):

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 
 from stream_app.mergetree.compact.compact_strategy import PickTime
 from stream_app.mergetree.sorted_run import LevelSortedRun
-from stream_app.model.compact_request import CompactUnit
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.files.compact_request import CompactUnit
+from stream_app.model.files.data_file_meta import DataFileMeta
 
 Runs = tuple[LevelSortedRun, ...]
 

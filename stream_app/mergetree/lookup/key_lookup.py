@@ -32,7 +32,7 @@ from stream_app.mergetree.key_value_batch import (
     rows_at,
 )
 from stream_app.mergetree.lookup.lookup_plan import Tier, keys_between, keys_in, lookup_tiers
-from stream_app.model.data_file_meta import DataFileMeta, KeyOrder
+from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
 KeyAt = Callable[[pa.RecordBatch, int], bytes]
 """Serializes the key in a row of a batch."""

@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import Any
 
 from stream_app.mergetree.levels import newest_parts
-from stream_app.model.data_file_meta import DataFileMeta, KeyOrder
+from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
 Tier = tuple[DataFileMeta, ...]
 """Files that are read together: only all of them determine the newest row of a key."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.files.data_file_meta import DataFileMeta
 
 WRITER = "stream_app"
 """The user in the names of files: one for all jobs, so that their files have an order."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.data_file_meta import DataFileMeta, KeyOrder
+from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
+from stream_app.model.files.manifest_entry import FileIdentity, FileKind, ManifestEntry
 from stream_app.model.finding import Finding, FindingKind
-from stream_app.model.manifest_entry import FileIdentity, FileKind, ManifestEntry
 
 _COMPACT = "merge the bucket whole, which writes its files anew: stream-app compact --full"
 _ROLL_BACK = "roll the table back to a snapshot or tag before this one: stream-app rollback-to"

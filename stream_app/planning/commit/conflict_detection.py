@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from stream_app.model.bucket_change import LookUp
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.data_file_meta import KeyOrder
-from stream_app.model.manifest_entry import FileIdentity, FileKind, ManifestEntry
+from stream_app.model.files.bucket_change import LookUp
+from stream_app.model.files.data_file_meta import KeyOrder
+from stream_app.model.files.manifest_entry import FileIdentity, FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from stream_app.model.manifest_entry import FileIdentity, FileKind, ManifestEntry
+from stream_app.model.files.manifest_entry import FileIdentity, FileKind, ManifestEntry
 
 
 def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from stream_app.model.bucket_change import BucketChange
-from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.file_options import CHANGELOG_FILE_PREFIX
 from stream_app.model.options.merge_options import SEQUENCE_SNAPSHOT_ORDERING

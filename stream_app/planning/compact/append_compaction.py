@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.files.data_file_meta import DataFileMeta
 
 COMPACT_AGE = 5
 """Rounds without a full bin after which a partition's files are compacted as they are."""

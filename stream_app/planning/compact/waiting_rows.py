@@ -17,8 +17,8 @@ import enum
 from collections.abc import Iterable, Mapping
 
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.options.core_options import CoreOptions
 
 UNCOUNTED_S = 10.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from stream_app.model.iceberg.metadata import IcebergMetadata, IcebergSnapshot
+from stream_app.model.iceberg_metadata import IcebergMetadata, IcebergSnapshot
 
 
 def kept_snapshots(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from stream_app.model.iceberg.metadata import EntryStatus, IcebergEntry, IcebergManifest
+from stream_app.model.iceberg_metadata import EntryStatus, IcebergEntry, IcebergManifest
 
 _ENTRIES_LEAST, _ENTRIES_MOST = 100, 10_000
 _FULL_MANIFESTS = 100

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.file_options import DELETION_VECTORS_BITMAP64
 from stream_app.model.options.iceberg_options import METADATA_ICEBERG_FORMAT_VERSION

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from stream_app.mergetree.interval_partition import Section
-from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.data_split import SplitGroup
+from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.files.data_split import SplitGroup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Sequence
 
-from stream_app.model.data_file_meta import FileSource
-from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.files.data_file_meta import FileSource
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 
 FileKey = tuple[bytes, int, str]
 """Partition, bucket and name: one file on disk, whatever its level is."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA, MESSAGE_SCHEMA
 from stream_app.errors import StreamAppError
-from stream_app.model.bucket_change import BucketChange
+from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.epoch.blocks import UNREADABLE, BlockKind, bad_records_of, messages_of
 from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of

@@ -1,1 +1,1 @@
-"""The driver's part of an epoch: it plans, commits and remembers. Start with `epoch_committer`."""
+"""The driver's part of an epoch: rounds, commits, and held tables. Start with `epoch_committer`."""

@@ -17,10 +17,14 @@ from typing import ClassVar
 from stream_app.errors import CheckpointError
 from stream_app.kafka.offset_ranges import begins_for
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.held_table import CompactionWaitError, HeldTable, with_new_partitions
-from stream_app.spark.ingest.held_tables import HeldTables
-from stream_app.spark.ingest.job_state import FILE, JobStateFile, JobWarning
+from stream_app.spark.checkpoint.epoch_log import EpochLog
+from stream_app.spark.checkpoint.held_table import (
+    CompactionWaitError,
+    HeldTable,
+    with_new_partitions,
+)
+from stream_app.spark.checkpoint.held_tables import HeldTables
+from stream_app.spark.checkpoint.job_state import FILE, JobStateFile, JobWarning
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.table.map_in_threads import map_in_threads
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from stream_app.cdc.steps.own_table import SourceChoice
 from stream_app.errors import WrongSourceError
+from stream_app.spark.checkpoint.job_state import ONLY_TABLE, JobStateFile
+from stream_app.spark.checkpoint.sources_met import with_seen
 from stream_app.spark.epoch.decode_counts import DecodeCounts
-from stream_app.spark.ingest.job_state import ONLY_TABLE, JobStateFile
-from stream_app.spark.ingest.truncation import with_seen
 
 SHARDS_REMEDY = (
     "give each table of the source a job and a table of its own; if they are shards of one table, "

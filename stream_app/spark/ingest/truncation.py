@@ -8,14 +8,12 @@ table.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 
 from stream_app.errors import WrongSourceError
 from stream_app.kafka.offset_ranges import KafkaPartition
+from stream_app.spark.checkpoint.sources_met import SourcesMet
 from stream_app.spark.epoch.decode_counts import DecodeCounts
-
-SourcesMet = Mapping[str, Collection[str]]
-"""Topic → names of the source tables whose rows it has brought."""
 
 
 def partition_counts(source_end: str) -> Mapping[str, int]:
@@ -24,16 +22,6 @@ def partition_counts(source_end: str) -> Mapping[str, int]:
     return {
         topic: len(partitions) for topic, partitions in end.items() if isinstance(partitions, dict)
     }
-
-
-def with_seen(
-    met: Mapping[str, Iterable[str]], seen: Iterable[tuple[str, str]]
-) -> Mapping[str, list[str]]:
-    """The source tables that a table has met, together with those of another epoch."""
-    topics = {topic: set(names) for topic, names in met.items()}
-    for topic, name in seen:
-        topics.setdefault(topic, set()).add(name)
-    return {topic: sorted(names) for topic, names in topics.items()}
 
 
 def first_counting_offsets(

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from stream_app.errors import UsageError
-from stream_app.model.data_split import DataSplit
+from stream_app.model.files.data_split import DataSplit
 from stream_app.model.options.spark_read_options import (
     INCREMENTAL_BETWEEN_SCAN_MODE,
     READ_CHANGELOG,

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.model.data_split import DataSplit
+from stream_app.model.files.data_split import DataSplit
 from stream_app.model.options.scan_options import CONSUMER_ID, CONSUMER_IGNORE_PROGRESS
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.read.stream_start import stream_start

@@ -18,7 +18,7 @@ import pyarrow as pa
 from stream_app.cdc.change_batch import concat_rows
 from stream_app.mergetree.key_differences import differences, rows_of_keys
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.options.bucket_options import PARTITION_LOOKUP
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import RowType

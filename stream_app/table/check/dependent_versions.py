@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from stream_app.errors import CorruptFileError
 from stream_app.filestore.versions.branches import branch_names
-from stream_app.model.manifest_entry import FileKind
+from stream_app.model.files.manifest_entry import FileKind
 from stream_app.model.snapshot import CommitKind, Snapshot, VersionKind
 from stream_app.planning.check.damaged_file_needs import VersionName
 from stream_app.table.file_store_table import FileStoreTable

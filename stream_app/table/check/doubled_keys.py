@@ -32,7 +32,7 @@ from stream_app.local_disk import scratch_folder
 from stream_app.mergetree.interval_partition import Section, partition_into_sections
 from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.finding import Finding, FindingKind, unreadable
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.snapshot import Snapshot

@@ -12,9 +12,9 @@ from typing import TypeVar
 from stream_app.errors import CorruptFileError
 from stream_app.format.avro.manifest_avro import describe_manifest
 from stream_app.format.binary_row import deserialize_row, key_order
+from stream_app.model.files.index_file_meta import IndexManifestEntry
+from stream_app.model.files.manifest_entry import ManifestEntry, ManifestFileMeta
 from stream_app.model.finding import Finding, FindingKind
-from stream_app.model.index_file_meta import IndexManifestEntry
-from stream_app.model.manifest_entry import ManifestEntry, ManifestFileMeta
 from stream_app.table.file_store_table import FileStoreTable
 
 _T = TypeVar("_T")

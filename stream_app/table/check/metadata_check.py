@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from stream_app.model.bucket_id import POSTPONED
+from stream_app.model.files.index_file_meta import IndexManifestEntry
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.model.finding import Finding, FindingKind
-from stream_app.model.index_file_meta import IndexManifestEntry
-from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.model.options.file_options import DELETION_VECTORS_ENABLED
 from stream_app.model.options.option import is_on
 from stream_app.model.snapshot import CommitKind, Snapshot, VersionKind

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from stream_app.catalog.environment import CatalogPartition
 from stream_app.errors import StorageError
-from stream_app.model.bucket_change import BucketChange
+from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.options.write_options import METASTORE_PARTITIONED_TABLE
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable

@@ -13,12 +13,12 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from stream_app.model.bucket_change import BucketChange, LookUp
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.checksum.sum_record import SumRecord
-from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.index_file_meta import IndexManifestEntry
-from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.files.bucket_change import BucketChange, LookUp
+from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.files.index_file_meta import IndexManifestEntry
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan

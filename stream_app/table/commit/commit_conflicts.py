@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from stream_app.errors import CommitConflictError, CorruptFileError
-from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.commit.conflict_detection import SnapshotDelta, conflicts, explanation
 from stream_app.planning.commit.index_changes import index_conflict

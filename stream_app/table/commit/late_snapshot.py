@@ -13,7 +13,7 @@ from enum import Enum, auto
 
 from stream_app.errors import CorruptFileError, LateCommitError
 from stream_app.filestore.versions.snapshot_manager import SnapshotManager
-from stream_app.model.manifest_entry import FileKind
+from stream_app.model.files.manifest_entry import FileKind
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.commit.job_epochs import epochs_of
 from stream_app.table.commit.recorded_epochs import recording

@@ -19,8 +19,13 @@ from stream_app.clock import utc_ms
 from stream_app.errors import CommitConflictError
 from stream_app.filestore.manifests.deletion_vector_files import DeletionVectorFiles
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.index_file_meta import IndexManifestEntry
-from stream_app.model.manifest_entry import FileIdentity, FileKind, ManifestEntry, ManifestFileMeta
+from stream_app.model.files.index_file_meta import IndexManifestEntry
+from stream_app.model.files.manifest_entry import (
+    FileIdentity,
+    FileKind,
+    ManifestEntry,
+    ManifestFileMeta,
+)
 from stream_app.model.options.file_options import (
     MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE,
     MANIFEST_MERGE_MIN_COUNT,

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
+from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.failures import DroppedCompactions

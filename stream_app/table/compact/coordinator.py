@@ -10,18 +10,19 @@ with the epoch.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from stream_app.clock import Clock, SystemClock, local_wall_clock_ms
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.mergetree.compact.compact_manager import CompactManager
+from stream_app.mergetree.compact.packed_buckets import FilesOfBucket, PackedBuckets
 from stream_app.mergetree.compact.picker import MergeTreePicker
 from stream_app.mergetree.levels import Levels
-from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import POSTPONED, BucketId
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.options.compaction_options import (
     COMPACTION_FORCE_REWRITE_ALL_FILES,
     WRITE_ONLY,
@@ -45,16 +46,10 @@ from stream_app.table.compact.strategy_of_options import compact_strategy
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
-KEPT_BESIDE = 20_000
-"""Buckets that no epoch has touched, and whose levels stay in memory, at most."""
-FILES_BESIDE = 200_000
-"""The most files of other buckets in the same partitions; a file takes some 2 kB."""
 REST_S = 600.0
 """Seconds without new files after which a bucket rests: its rows wait for no further flush."""
 
-BucketManagers = Callable[
-    [FileStoreTable, Snapshot | None, Collection[BucketId]], Mapping[BucketId, CompactManager]
-]
+ManagerOfBucket = Callable[[FileStoreTable, BucketId, FilesOfBucket], CompactManager]
 
 
 @dataclass(slots=True)
@@ -62,19 +57,19 @@ class CompactCoordinator:
     """Managers of the touched buckets. Implements `Compactions`.
 
     Attributes:
-        managers_of: makes managers of buckets as they are in a snapshot.
+        manager_of: makes the manager of a bucket that has these files.
         age_clock: clock for the ages of compactions, which decide nothing.
     """
 
     table: FileStoreTable
     executor: CompactExecutor
-    managers_of: BucketManagers
+    manager_of: ManagerOfBucket
     age_clock: Clock = field(default_factory=SystemClock)
     failures: CompactionFailures[BucketId] = field(init=False)
     dropped: DroppedCompactions = field(init=False, default_factory=DroppedCompactions)
     back_pressure: BackPressure = field(init=False)
     _managers: dict[BucketId, CompactManager] = field(init=False, default_factory=dict)
-    _beside: dict[BucketId, CompactManager] = field(init=False, default_factory=dict)
+    _beside: PackedBuckets = field(init=False, default_factory=PackedBuckets)
     _since: dict[BucketId, float] = field(init=False, default_factory=dict)
     _in_doubt: set[BucketId] = field(init=False, default_factory=set)
     _filled_at: dict[BucketId, float] = field(init=False, default_factory=dict)
@@ -89,27 +84,26 @@ class CompactCoordinator:
     def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
         """Read the levels of buckets that are not known yet.
 
-        That decodes all manifests of their partitions. So the levels of these partitions' other
-        buckets are kept beside, until an epoch touches them or another writer commits.
+        That decodes all manifests of their partitions. So the files of these partitions' other
+        buckets are kept beside, packed, until an epoch touches them or another writer commits.
         """
         missing = {bucket for bucket in buckets if bucket not in self._managers}
-        is_read = not missing <= self._beside.keys()
-        if is_read:
-            wanted = missing | self._others(missing)
-            self._beside |= self.managers_of(self.table, snapshot, wanted)
+        live: dict[BucketId, FilesOfBucket] = {}
+        if unknown := missing - self._beside.buckets:
+            live = files_by_bucket(self.table, snapshot, unknown | self._others(missing))
         for bucket in missing:
-            self._managers[bucket] = self._beside.pop(bucket)
-        if is_read:
-            _bound(self._beside)
+            files = live.pop(bucket) if bucket in live else self._beside.take(bucket)
+            self._managers[bucket] = self.manager_of(self.table, bucket, files)
+        self._beside.keep(live)
 
     def _others(self, buckets: Collection[BucketId]) -> set[BucketId]:
         """The unknown buckets in the same partitions; empty if there are too many to remember."""
         partitions = {partition for partition, _ in buckets}
         count = self.table.options.bucket
-        if len(partitions) * count > KEPT_BESIDE:
+        if len(partitions) * count > self._beside.buckets_max:
             return set()
         others = {(partition, number) for partition in partitions for number in range(count)}
-        return others - self._managers.keys() - self._beside.keys()
+        return others - self._managers.keys() - self._beside.buckets
 
     def restrict(self, partitions: Collection[bytes]) -> None:
         """Compact in these partitions only."""
@@ -281,7 +275,8 @@ class CompactCoordinator:
 
     def _restore_again(self, known: Collection[BucketId], snapshot: Snapshot | None) -> None:
         self._beside.clear()
-        for bucket, now in self.managers_of(self.table, snapshot, known).items():
+        for bucket, files in files_by_bucket(self.table, snapshot, known).items():
+            now = self.manager_of(self.table, bucket, files)
             self._managers[bucket].restore(now.levels, now.total_buckets)
 
     def _note_filled(self, buckets: Iterable[BucketId], *, rows: int) -> None:
@@ -310,33 +305,19 @@ class CompactCoordinator:
                 yield manager.running
 
 
-def _bound(beside: dict[BucketId, CompactManager]) -> None:
-    """Drop the oldest of too many buckets; an epoch that touches one reads it again."""
-    files = 0
-    for number, (bucket, manager) in enumerate(reversed(list(beside.items()))):
-        files += len(manager.levels.all_files())
-        if files > FILES_BESIDE or number >= KEPT_BESIDE:
-            del beside[bucket]
-
-
-def bucket_managers(
-    table: FileStoreTable, snapshot: Snapshot | None, buckets: Collection[BucketId] | None = None
-) -> dict[BucketId, CompactManager]:
-    """A manager for each of these buckets of a snapshot; None means all buckets that have files."""
+def keyed_manager(table: FileStoreTable, bucket: BucketId, files: FilesOfBucket) -> CompactManager:
+    """The manager of a keyed bucket."""
     options = table.options
-    return {
-        bucket: CompactManager(
-            partition=bucket[0],
-            bucket=bucket[1],
-            levels=Levels(files, num_levels=options.num_levels, key_of=table.key_of),
-            picker=None if options[WRITE_ONLY] else _picker(table),
-            stop_trigger=options.stop_trigger,
-            total_buckets=total_buckets,
-            looks_up=options.looks_up,
-            drops_deletes=table.merges_by_vectors,
-        )
-        for bucket, (total_buckets, files) in files_by_bucket(table, snapshot, buckets).items()
-    }
+    return CompactManager(
+        partition=bucket[0],
+        bucket=bucket[1],
+        levels=Levels(files.files, num_levels=options.num_levels, key_of=table.key_of),
+        picker=None if options[WRITE_ONLY] else _picker(table),
+        stop_trigger=options.stop_trigger,
+        total_buckets=files.total_buckets,
+        looks_up=options.looks_up,
+        drops_deletes=table.merges_by_vectors,
+    )
 
 
 def _picker(table: FileStoreTable) -> MergeTreePicker:
@@ -349,11 +330,8 @@ def _picker(table: FileStoreTable) -> MergeTreePicker:
 
 def files_by_bucket(
     table: FileStoreTable, snapshot: Snapshot | None, buckets: Collection[BucketId] | None
-) -> dict[BucketId, tuple[int | None, list[DataFileMeta]]]:
-    """The live files of each bucket, which may be empty; None selects all buckets that have files.
-
-    Each value is the partition's bucket count, if a file records it, and the files.
-    """
+) -> dict[BucketId, FilesOfBucket]:
+    """The live files of each bucket, which may be empty; None selects all buckets with files."""
     files: dict[BucketId, list[DataFileMeta]] = {bucket: [] for bucket in buckets or ()}
     totals: dict[BucketId, int] = {}
     if buckets is None or buckets:
@@ -364,7 +342,10 @@ def files_by_bucket(
             files.setdefault(bucket, []).append(entry.file)
             if entry.total_buckets > 0:
                 totals[bucket] = entry.total_buckets
-    return {bucket: (totals.get(bucket), members) for bucket, members in files.items()}
+    return {
+        bucket: FilesOfBucket(totals.get(bucket), tuple(members))
+        for bucket, members in files.items()
+    }
 
 
 def must_rewrite(table: FileStoreTable) -> Callable[[DataFileMeta], bool]:

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple
 
 from stream_app.mergetree.levels import Levels
-from stream_app.model.bucket_change import BucketChange
-from stream_app.model.compact_request import CompactUnit
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactUnit
 from stream_app.table.compact.report import CompactionReport
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from stream_app.errors import UsageError
-from stream_app.model.data_split import StreamContent
+from stream_app.model.files.data_split import StreamContent
 from stream_app.model.options.scan_options import CONSUMER_EXPIRATION_TIME
 from stream_app.planning.read.stream_start import StreamStart
 from stream_app.planning.read.stream_step import StepLimits, StreamPosition, StreamStep

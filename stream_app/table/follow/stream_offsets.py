@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stream_app.errors import CheckpointError
-from stream_app.model.data_split import StreamSplit
+from stream_app.model.files.data_split import StreamSplit
 from stream_app.model.options.scan_options import (
     CONSUMER_EXPIRATION_TIME,
     CONSUMER_ID,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from stream_app.model.data_split import StreamContent, StreamSplit
+from stream_app.model.files.data_split import StreamContent, StreamSplit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.incremental_read import IncrementalRead
 from stream_app.table.read.projection import insert_kinds

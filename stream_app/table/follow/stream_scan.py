@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.model.bucket_id import POSTPONED
-from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.data_split import DataSplit, StreamContent, StreamSplit
-from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.files.data_split import DataSplit, StreamContent, StreamSplit
+from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.compaction_options import FULL_COMPACTION_DELTA_COMMITS
 from stream_app.model.options.core_options import CoreOptions

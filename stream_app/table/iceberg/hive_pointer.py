@@ -46,7 +46,7 @@ from stream_app.catalog.hive.thrift_struct import (
 )
 from stream_app.catalog.identifier import Identifier
 from stream_app.errors import UnsupportedTableError
-from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
+from stream_app.filestore.iceberg_files import IcebergFiles
 from stream_app.model.options.iceberg_options import (
     METADATA_ICEBERG_GLUE_SKIP_ARCHIVE,
     METADATA_ICEBERG_HIVE_CONF_DIR,

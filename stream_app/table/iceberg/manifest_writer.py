@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
+from stream_app.filestore.iceberg_files import IcebergFiles
 from stream_app.format.iceberg.manifests import ManifestKind
-from stream_app.model.iceberg.metadata import (
+from stream_app.model.iceberg_metadata import (
     EntryStatus,
     IcebergEntry,
     IcebergFile,

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from stream_app.errors import StreamAppError
-from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
-from stream_app.model.iceberg.metadata import IcebergMetadata
+from stream_app.filestore.iceberg_files import IcebergFiles
+from stream_app.model.iceberg_metadata import IcebergMetadata
 from stream_app.model.options.iceberg_options import (
     METADATA_ICEBERG_DATABASE,
     METADATA_ICEBERG_TABLE,

@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import Protocol
 
 from stream_app.errors import UnsupportedTableError
-from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
-from stream_app.model.iceberg.metadata import IcebergMetadata
+from stream_app.filestore.iceberg_files import IcebergFiles
+from stream_app.model.iceberg_metadata import IcebergMetadata
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.iceberg_options import (
     DISABLED,

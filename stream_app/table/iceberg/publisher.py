@@ -20,10 +20,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from stream_app.errors import StreamAppError, UnsupportedTableError
-from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
+from stream_app.filestore.iceberg_files import IcebergFiles
 from stream_app.format.iceberg.manifests import ManifestKind
 from stream_app.format.iceberg.metadata_json import partition_fields_json
-from stream_app.model.iceberg.metadata import (
+from stream_app.model.iceberg_metadata import (
     IcebergManifest,
     IcebergMetadata,
     IcebergSnapshot,

@@ -43,9 +43,9 @@ from pyiceberg.table.update import (
 )
 
 from stream_app.errors import StreamAppError
-from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
+from stream_app.filestore.iceberg_files import IcebergFiles
 from stream_app.format.iceberg.metadata_json import encode_metadata
-from stream_app.model.iceberg.metadata import IcebergMetadata, IcebergSnapshot
+from stream_app.model.iceberg_metadata import IcebergMetadata, IcebergSnapshot
 from stream_app.model.options.iceberg_options import METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.catalog_numbers import CatalogAheadError, LeastNumbers

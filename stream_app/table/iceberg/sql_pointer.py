@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from stream_app.catalog.jdbc.connections import Connections, TakenError
 from stream_app.errors import StorageError
-from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
+from stream_app.filestore.iceberg_files import IcebergFiles
 from stream_app.jdbc import MARIADB, MYSQL, POSTGRESQL, SQLITE, parse_jdbc_url
 from stream_app.model.options.iceberg_options import (
     METADATA_ICEBERG_SQL_CATALOG_NAME,

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from stream_app.errors import UnsupportedTableError
-from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
+from stream_app.filestore.iceberg_files import IcebergFiles
 from stream_app.format.binary_row import deserialize_row
 from stream_app.format.iceberg.puffin import SHIFT, puffin_of
-from stream_app.model.iceberg.metadata import IcebergFile, VectorPlace
-from stream_app.model.index_file_meta import IndexManifestEntry
+from stream_app.model.files.index_file_meta import IndexManifestEntry
+from stream_app.model.iceberg_metadata import IcebergFile, VectorPlace
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stream_app.fileio.file_io import FileStatus
-from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
-from stream_app.model.iceberg.metadata import IcebergManifest, IcebergMetadata, IcebergSnapshot
+from stream_app.filestore.iceberg_files import IcebergFiles
+from stream_app.model.iceberg_metadata import IcebergManifest, IcebergMetadata, IcebergSnapshot
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.iceberg_options import (
     METADATA_ICEBERG_DELETE_AFTER_COMMIT_ENABLED,

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from stream_app.errors import CorruptFileError
-from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
-from stream_app.model.iceberg.metadata import (
+from stream_app.filestore.iceberg_files import IcebergFiles
+from stream_app.model.files.manifest_entry import ManifestEntry
+from stream_app.model.iceberg_metadata import (
     MARK,
     EntryStatus,
     IcebergManifest,
@@ -21,7 +22,6 @@ from stream_app.model.iceberg.metadata import (
     IcebergSnapshot,
     ManifestContent,
 )
-from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.iceberg.kept_history import operation
 from stream_app.planning.iceberg.visible_files import IcebergLevels, VisibleChanges, visible_changes

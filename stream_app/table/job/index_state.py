@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from stream_app.errors import CommitConflictError, CorruptFileError, OutdatedRowsError
-from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.manifest_entry import FileKind
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.manifest_entry import FileKind
 from stream_app.model.snapshot import KEY_SHARES_PROPERTY, CommitKind, Snapshot
 from stream_app.planning.buckets.open_buckets import DynamicBucketRules, open_buckets
 from stream_app.planning.key_index.index_rule import IndexRule, index_rule

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from stream_app.errors import CommitConflictError, CommitError
-from stream_app.model.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.files.bucket_change import BucketChange, ManifestCommittable
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit

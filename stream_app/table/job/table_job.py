@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from stream_app.errors import UnsupportedTableError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
-from stream_app.model.bucket_change import BucketChange
+from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.job_epoch import Offsets
 from stream_app.model.schema.tables_own_options import with_configured
 from stream_app.model.snapshot import Snapshot

@@ -17,9 +17,9 @@ from typing import TypeVar
 
 from stream_app.errors import CorruptFileError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
-from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import POSTPONED, BucketId
-from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.options.merge_options import SEQUENCE_SNAPSHOT_ORDERING
 from stream_app.model.snapshot import CommitKind, Snapshot

@@ -25,7 +25,7 @@ import pyarrow as pa
 from stream_app.errors import CorruptFileError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.local_disk import kept_folder
-from stream_app.model.manifest_entry import FileKind
+from stream_app.model.files.manifest_entry import FileKind
 from stream_app.model.options.bucket_options import (
     CROSS_PARTITION_UPSERT_BOOTSTRAP_PARALLELISM,
     CROSS_PARTITION_UPSERT_INDEX_TTL,

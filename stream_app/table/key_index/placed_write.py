@@ -18,7 +18,7 @@ from stream_app.format.bucket_hash import bucket_of
 from stream_app.mergetree.file_access import OldRows
 from stream_app.mergetree.lookup.key_lookup import RowsOfKeys
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.key_index.index_rule import IndexRule
 from stream_app.table.file_store_table import FileStoreTable

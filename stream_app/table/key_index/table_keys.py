@@ -23,7 +23,7 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.bucket_hash import hash_columns, share_of
 from stream_app.mergetree.key_value_batch import are_retracts
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.planning.key_index.index_rule import IndexRule

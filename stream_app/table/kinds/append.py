@@ -9,10 +9,13 @@ Source: Paimon `operation/AppendFileStoreWrite.java`, `operation/BucketedAppendF
 from __future__ import annotations
 
 from stream_app.mergetree.file_access import OldRows
-from stream_app.table.compact.append_coordinator import AppendCompactCoordinator
-from stream_app.table.compact.append_planner import small_file_requests
-from stream_app.table.compact.append_task import compact_append
-from stream_app.table.compact.bucketed_append import bucketed_append_managers, neighbour_requests
+from stream_app.table.compact.append.append_coordinator import AppendCompactCoordinator
+from stream_app.table.compact.append.append_planner import small_file_requests
+from stream_app.table.compact.append.append_task import compact_append
+from stream_app.table.compact.append.bucketed_append import (
+    bucketed_append_manager,
+    neighbour_requests,
+)
 from stream_app.table.compact.coordinator import CompactCoordinator
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.kind_parts import TableKind
@@ -64,7 +67,7 @@ BUCKETED_APPEND_KIND = TableKind(
     bucket_writer=_bucket_writer,
     table_write=_table_write,
     compactions=lambda table, executor: CompactCoordinator(
-        table, executor, bucketed_append_managers
+        table, executor, bucketed_append_manager
     ),
     planned_compactions=neighbour_requests,
     rewrite=compact_append,

@@ -19,7 +19,7 @@ from stream_app.mergetree.file_access import OldRows
 from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.compact_request import CompactRequest
+from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.options.merge_options import ROWKIND_FIELD
 from stream_app.model.options.write_options import (
     WRITE_BUFFER_SIZE,
@@ -27,7 +27,7 @@ from stream_app.model.options.write_options import (
     WRITE_BUFFER_SPILLABLE,
 )
 from stream_app.model.snapshot import Snapshot
-from stream_app.table.compact.coordinator import CompactCoordinator, bucket_managers
+from stream_app.table.compact.coordinator import CompactCoordinator, files_by_bucket, keyed_manager
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.keyed_compaction import rewrite_keyed
 from stream_app.table.kinds.kind_parts import TableKind
@@ -82,8 +82,10 @@ def _planned_compactions(
     full: bool = False,
 ) -> list[CompactRequest]:
     local_ms = local_wall_clock_ms(table.clock)
-    managers = bucket_managers(table, snapshot, buckets).values()
-    due = (manager.due(local_ms=local_ms, full=full) for manager in managers)
+    due = (
+        keyed_manager(table, bucket, files).due(local_ms=local_ms, full=full)
+        for bucket, files in files_by_bucket(table, snapshot, buckets).items()
+    )
     return [request for request in due if request is not None]
 
 
@@ -100,7 +102,7 @@ KEYED_KIND = TableKind(
     bucket_assigner=lambda table, basis: FixedBuckets(table.schema, basis.bucket_counts),
     bucket_writer=_bucket_writer,
     table_write=_fixed_write,
-    compactions=lambda table, executor: CompactCoordinator(table, executor, bucket_managers),
+    compactions=lambda table, executor: CompactCoordinator(table, executor, keyed_manager),
     planned_compactions=_planned_compactions,
     rewrite=rewrite_keyed,
 )

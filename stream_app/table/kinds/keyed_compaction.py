@@ -27,9 +27,9 @@ from stream_app.mergetree.changelog.before_rows import (
 from stream_app.mergetree.changelog.changelog_rewriter import ChangelogRewriter
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
 from stream_app.mergetree.compact.compact_task import CompactTask, Rewriter
-from stream_app.model.bucket_change import BucketChange
-from stream_app.model.compact_request import CompactRequest
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactRequest
+from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.file_options import DELETION_VECTORS_BITMAP64
 from stream_app.model.options.merge_options import (

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
-from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.compact_request import CompactRequest
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.compactions import Compactions
 from stream_app.table.file_store_table import FileStoreTable

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from stream_app.mergetree.file_access import OldRows
-from stream_app.model.bucket_change import BucketChange, LookUp
-from stream_app.model.compact_request import CompactRequest
+from stream_app.model.files.bucket_change import BucketChange, LookUp
+from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.table_kind import (
     APPEND,

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.errors import UnsupportedTableError, UsageError
-from stream_app.model.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.files.bucket_change import BucketChange, ManifestCommittable
 from stream_app.model.options.merge_options import CHANGELOG_PRODUCER
 from stream_app.model.options.write_options import DYNAMIC_PARTITION_OVERWRITE, OVERWRITE_UPGRADE
 from stream_app.model.row_kind import RowKind

@@ -27,7 +27,7 @@ from stream_app.mergetree.file_access import KeyValueFileReader
 from stream_app.mergetree.interval_partition import partition_into_sections
 from stream_app.mergetree.key_differences import differences
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.data_file_meta import DataFileMeta, KeyOrder
+from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 from stream_app.table.file_store_table import FileStoreTable
 
 

@@ -23,10 +23,10 @@ from stream_app.filestore.data.stats_filter import StatsFilter
 from stream_app.format.column_stats import ColumnStats
 from stream_app.mergetree.interval_partition import Section, partition_into_sections
 from stream_app.model.bucket_id import POSTPONED, BucketId
-from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.data_split import DataSplit, SplitGroup
-from stream_app.model.index_file_meta import IndexManifestEntry
-from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.files.data_split import DataSplit, SplitGroup
+from stream_app.model.files.index_file_meta import IndexManifestEntry
+from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.scan_options import (
     SOURCE_SPLIT_OPEN_FILE_COST,

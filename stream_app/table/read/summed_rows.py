@@ -9,7 +9,7 @@ from functools import partial
 from stream_app.format.row_hash.row_sums import sum_of_rows
 from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
 from stream_app.model.checksum.sum_record import EMPTY_TABLE, SumRecord
-from stream_app.model.data_split import DataSplit
+from stream_app.model.files.data_split import DataSplit
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.commit.carried_sums import with_changes
 from stream_app.table.file_store_table import FileStoreTable

@@ -24,9 +24,9 @@ from stream_app.format.binary_row import deserialize_row
 from stream_app.format.column_stats import UNKNOWN_STATS, ColumnStats
 from stream_app.format.partition_path import value_text
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.index_file_meta import IndexManifestEntry
-from stream_app.model.manifest_entry import ManifestEntry, ManifestFileMeta
+from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.files.index_file_meta import IndexManifestEntry
+from stream_app.model.files.manifest_entry import ManifestEntry, ManifestFileMeta
 from stream_app.model.options.file_options import PARTITION_DEFAULT_NAME
 from stream_app.model.schema.data_type import DataType
 from stream_app.model.snapshot import Snapshot

@@ -18,10 +18,10 @@ from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.rolling_file_writer import RollingFileWriter
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.mergetree.sort_merge_reader import merge_windows
-from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.data_file_meta import FileSource
-from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.data_file_meta import FileSource
+from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.storage_errors import merge_errors
 from stream_app.table.write.bucket_assigner import key_buckets, rows_by_bucket

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from stream_app.model.bucket_change import BucketChange, ManifestCommittable
 from stream_app.model.bucket_id import POSTPONED
-from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.files.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.options.write_options import WRITE_BUFFER_SIZE
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER

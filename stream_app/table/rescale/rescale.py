@@ -18,8 +18,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.errors import CommitConflictError, CorruptFileError, UnsupportedTableError
-from stream_app.model.bucket_change import BucketChange, ManifestCommittable
-from stream_app.model.manifest_entry import FileIdentity, ManifestEntry
+from stream_app.model.files.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.files.manifest_entry import FileIdentity, ManifestEntry
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.planning.buckets.rescale_plan import PlannedRescale, split_groups
 from stream_app.table.commit.batch_commit import batch_committer

@@ -27,7 +27,12 @@ from stream_app.model.tag import Tag
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.publisher import IcebergPublisher
 from stream_app.table.upkeep.announcements import holding_announcements, withdraw_rollbacks
-from stream_app.table.upkeep.rollback import RollbackPlan, plan_rollback, roll_back
+from stream_app.table.upkeep.rollback import (
+    RollbackPlan,
+    plan_rollback,
+    roll_back,
+    without_lost_changelog,
+)
 from stream_app.table.upkeep.upkeep_refusals import check_is_main
 
 
@@ -88,7 +93,7 @@ def create_branch(table: FileStoreTable, name: str, tag: Tag | None) -> None:
     if tag is not None:
         newest = tag.snapshot.schema_id
         branch.tags.create(tag)
-        branch.snapshots.restore(tag.snapshot)
+        branch.snapshots.restore(without_lost_changelog(table, tag.snapshot))
     for number in table.schemas.ids():
         if number <= newest:
             branch.schemas.create(table.schemas.schema(number))
@@ -177,17 +182,21 @@ def _begin(
     table: FileStoreTable, name: str, begins: list[Snapshot], numbers: list[int]
 ) -> Snapshot:
     """The version of the main branch at which a branch began."""
+    expired = [tag.snapshot for tag in table.tags.tags()]
+    expired += map(table.changelogs.changelog, table.changelogs.ids())
     for begin in begins:
-        number = begin.snapshot_id
-        is_the_same = table.snapshots.delta_list(number) == begin.delta_manifest_list
-        if number < numbers[0] or is_the_same:
+        number, delta = begin.snapshot_id, begin.delta_manifest_list
+        earlier = {one.delta_manifest_list for one in expired if one.snapshot_id <= number}
+        # What the main branch has kept of that time must not be of another history.
+        is_lost = number < numbers[0] and not earlier
+        if is_lost or delta in earlier or table.snapshots.delta_list(number) == delta:
             return begin
     raise UsageError(
         f"branch {name!r} does not begin at a snapshot of the main branch, whose rows would all be "
         "lost",
         where=table.location,
-        fix="create a branch from a tag, and keep that tag of the branch; or truncate and write "
-        "the rows of this branch",
+        fix="create a branch from a tag, and keep that tag of both; or delete the older tags of "
+        "the main branch; or truncate and write the rows of this branch",
     )
 
 
@@ -197,7 +206,7 @@ def fast_forward(table: FileStoreTable, plan: FastForwardPlan) -> None:
     1. Roll the main branch back to the snapshot at which the branch began.
     2. Take the branch's schemas, which its snapshots need.
     3. Take its snapshots in their order, and its tags.
-    4. Let older snapshots of the main branch go if the branch lacks those between.
+    4. Let older snapshots and changelogs of the main branch go if the branch lacks those between.
 
     Raises:
         UsageError: the table has changed since the plan was made, or a consumer would be cut.
@@ -248,9 +257,11 @@ def _follow(table: FileStoreTable, plan: FastForwardPlan) -> None:
         table.snapshots.restore(snapshot)
     first, newest = plan.snapshots[0], plan.snapshots[-1]
     older = [number for number in table.snapshots.ids() if number < first.snapshot_id]
-    if first.snapshot_id - 1 not in older:
+    changelogs = table.changelogs.ids()
+    if first.snapshot_id - 1 not in (*older, *changelogs):
         for number in older:
             table.snapshots.delete(number)
+        table.changelogs.delete(changelogs)
     table.snapshots.write_hints(newest.snapshot_id)
     for tag in plan.tags:
         table.tags.create(tag)

@@ -22,7 +22,7 @@ from stream_app.clock import local_wall_clock_ms
 from stream_app.errors import CommitConflictError, UsageError
 from stream_app.format.binary_row import deserialize_row
 from stream_app.format.partition_path import value_texts
-from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.near_names import unknown_name
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.expire_options import (

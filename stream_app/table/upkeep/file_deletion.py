@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.recent_files import RecentFiles
 from stream_app.filestore.versions.branches import version_roots
-from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import Snapshot, VersionKind
 from stream_app.planning.upkeep.unused_files import FileKey, tag_before, tags_of_range
 from stream_app.table.file_store_table import FileStoreTable
@@ -61,9 +61,12 @@ class ProtectedVersions:
 
     @property
     def others_changelogs(self) -> frozenset[str]:
-        """The changelog lists of all versions of other branches."""
-        lists = (version.changelog_manifest_list for version in self.others_snapshots())
-        return frozenset(name for name in lists if name is not None)
+        """The changelog lists of other branches' versions; a tag does not keep its changelog."""
+        versions = (one for branch in self.others for one in branch)
+        kept = (_content(one) for one in versions if one.kind is not VersionKind.TAG)
+        return frozenset(
+            one.changelog_manifest_list for one in kept if one.changelog_manifest_list is not None
+        )
 
     def others_snapshots(self) -> Iterator[Snapshot]:
         """All versions of other branches."""
@@ -166,11 +169,12 @@ def protected_versions(
         CorruptFileError: the file of a tag or of a branch's snapshot cannot be read.
     """
     roots = version_roots(table.file_io, table.location)
-    others = [
-        tuple(sorted(versions_below(table.file_io, root), key=_number))
-        for root in roots
-        if root != table.version_root
-    ]
+
+    def versions(root: str) -> tuple[NamedVersion, ...]:
+        return tuple(sorted(versions_below(table.file_io, root), key=_number))
+
+    other_roots = [root for root in roots if root != table.version_root]
+    others = map_in_threads(thread_count(table), versions, other_roots)
     tags = table.tags.tags() if names is None else table.tags.tags_named(names)
     tagged = {tag.snapshot.snapshot_id: tag.snapshot for tag in tags}
     return ProtectedVersions(dict(sorted(tagged.items())), tuple(others))

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from stream_app.errors import StreamAppError
-from stream_app.filestore.iceberg.iceberg_files import IcebergFiles, is_metadata_file
-from stream_app.model.iceberg.metadata import IcebergMetadata
+from stream_app.filestore.iceberg_files import IcebergFiles, is_metadata_file
+from stream_app.model.iceberg_metadata import IcebergMetadata
 from stream_app.model.options.iceberg_options import DISABLED, METADATA_ICEBERG_STORAGE
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.published_catalog import PublishedCatalog

@@ -32,7 +32,7 @@ from dataclasses import dataclass, replace
 
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.filestore.versions.announcement_files import RollbackAnnouncement
-from stream_app.model.manifest_entry import FileKind
+from stream_app.model.files.manifest_entry import FileKind
 from stream_app.model.options.expire_options import SNAPSHOT_CLEAN_EMPTY_DIRECTORIES
 from stream_app.model.options.scan_options import CONSUMER_EXPIRATION_TIME
 from stream_app.model.snapshot import Snapshot
@@ -193,7 +193,7 @@ def _announced(
 
 def _prepare(table: FileStoreTable, plan: RollbackPlan, numbers: RollbackNumbers) -> None:
     if numbers.is_restored:  # 2
-        table.snapshots.restore(_without_lost_changelog(table, plan.target))
+        table.snapshots.restore(without_lost_changelog(table, plan.target))
     table.changelogs.delete(numbers.changelogs)  # 3
     table.tags.delete(*numbers.tags)
 
@@ -342,7 +342,7 @@ def _add_new(
     add_changelog(collector, version, protected)
 
 
-def _without_lost_changelog(table: FileStoreTable, target: Snapshot) -> Snapshot:
+def without_lost_changelog(table: FileStoreTable, target: Snapshot) -> Snapshot:
     """The target without a lost changelog: expiry keeps a tag's data, not its changelog files."""
     name = target.changelog_manifest_list
     if name is None or table.file_io.exists(table.paths.manifest(name)):

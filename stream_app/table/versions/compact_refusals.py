@@ -13,8 +13,8 @@ from stream_app.errors import UnsupportedTableError
 from stream_app.format.casting.rules import can_be_read_as
 from stream_app.format.data_files.data_file_registry import DATA_FILE_FORMATS, format_of_file
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable

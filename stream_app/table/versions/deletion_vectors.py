@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping, Sequence
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.format.deletion_vector import DeletionVector
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.index_file_meta import IndexManifestEntry
+from stream_app.model.files.index_file_meta import IndexManifestEntry
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.commit.index_changes import chosen_rewrites, combined_index
 from stream_app.table.file_store_table import FileStoreTable

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from stream_app.format.binary_row import deserialize_row, key_order
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.commit.live_entries import live_entries
 from stream_app.table.file_store_table import FileStoreTable

@@ -14,7 +14,7 @@ from functools import cached_property
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.recent_files import RecentFiles
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.index_file_meta import IndexManifestEntry
+from stream_app.model.files.index_file_meta import IndexManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
 
 

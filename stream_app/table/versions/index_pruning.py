@@ -25,7 +25,7 @@ from stream_app.format.file_index.container import Bodies, decode_file_index
 from stream_app.format.file_index.file_index_registry import FILE_INDEX_KINDS
 from stream_app.format.file_index.index_kind import IndexComparison, IndexTest
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.options.file_options import FILE_INDEX_READ_ENABLED
 from stream_app.model.schema.data_type import FLOAT_ROOTS, DataField
 from stream_app.model.schema.table_schema import TableSchema

@@ -31,7 +31,7 @@ from stream_app.mergetree.lookup.copies_to_keep import LookupPart, way_to_ask
 from stream_app.mergetree.lookup.key_lookup import KeyLookup, WantedKeys
 from stream_app.mergetree.lookup.lookup_plan import keys_in
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.merge_options import IGNORE_DELETE
 from stream_app.model.options.write_options import (

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from stream_app.errors import CorruptFileError
-from stream_app.model.data_file_meta import EMPTY_ROW, EMPTY_STATS
-from stream_app.model.index_file_meta import IndexManifestEntry
-from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
+from stream_app.model.files.data_file_meta import EMPTY_ROW, EMPTY_STATS
+from stream_app.model.files.index_file_meta import IndexManifestEntry
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.commit.live_entries import live_entries
 from stream_app.planning.upkeep.unused_files import FileKey, file_key

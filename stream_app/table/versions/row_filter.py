@@ -18,7 +18,7 @@ from stream_app.errors import StreamAppError, UsageError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import encode_row
 from stream_app.format.bucket_hash import murmur_hash
-from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import Predicate, column_names, possible_values, to_expression

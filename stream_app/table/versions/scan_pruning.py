@@ -15,7 +15,7 @@ from stream_app.filestore.data.file_stats import simple_stats
 from stream_app.filestore.data.stats_filter import RowStats, StatsFilter
 from stream_app.format.binary_row import deserialize_row
 from stream_app.format.column_stats import ColumnStats
-from stream_app.model.manifest_entry import ManifestEntry, ManifestFileMeta
+from stream_app.model.files.manifest_entry import ManifestEntry, ManifestFileMeta
 from stream_app.model.schema.data_type import RowType
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.row_filter import BucketPruning, RowFilter, hashes_as_today

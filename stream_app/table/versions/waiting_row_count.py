@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.compact.waiting_rows import (

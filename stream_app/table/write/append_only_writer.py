@@ -18,7 +18,7 @@ from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.rolling_file_writer import RollingFileWriter
 from stream_app.mergetree.file_access import WrittenFiles
 from stream_app.mergetree.key_value_batch import is_retract, rows_at
-from stream_app.model.data_file_meta import FileSource
+from stream_app.model.files.data_file_meta import FileSource
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
 

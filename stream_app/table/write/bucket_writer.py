@@ -10,7 +10,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from stream_app.mergetree.file_access import OldRows, WrittenFiles
-from stream_app.model.bucket_change import BucketChange
+from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.merge_options import IGNORE_DELETE, IGNORE_UPDATE_BEFORE
 from stream_app.model.row_kind import RowKind

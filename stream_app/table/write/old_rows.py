@@ -16,7 +16,7 @@ import pyarrow as pa
 from stream_app.errors import CorruptFileError
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.mergetree.lookup.key_lookup import RowsOfKeys
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.deletion_vectors import deletion_vectors

@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from stream_app.fileio.background_sync import BackgroundSync
 from stream_app.fileio.file_io import FileIO
-from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.index_file_meta import IndexManifestEntry
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.index_file_meta import IndexManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.storage_errors import merge_errors
 from stream_app.table.write.bucket_writer import BucketWriter, BucketWriters, change_of

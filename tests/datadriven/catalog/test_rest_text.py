@@ -15,8 +15,8 @@ from pathlib import Path
 from stream_app.app.cli.verbs.upkeep.alter import schema_changes
 from stream_app.catalog.rest.rest_connection import merged_options
 from stream_app.catalog.rest.schema_change_json import change_object
-from stream_app.model.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta
-from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.files.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.planning.commit.partition_statistics import partition_statistics
 from tests.support.suite.datadriven import Case, run_file
 

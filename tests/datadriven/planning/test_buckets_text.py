@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stream_app.model.data_file_meta import EMPTY_STATS, DataFileMeta
-from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.files.data_file_meta import EMPTY_STATS, DataFileMeta
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.planning.buckets.bucket_advice import BucketSize, bucket_advice
 from stream_app.planning.buckets.open_buckets import DynamicBucketRules, open_buckets
 from stream_app.planning.buckets.rescale_plan import planned_rescales, split_groups

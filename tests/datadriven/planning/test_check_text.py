@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from stream_app.model.consumer import Consumer
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.finding import Finding
-from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind
 from stream_app.planning.check.live_file_rules import (
     LiveFiles,

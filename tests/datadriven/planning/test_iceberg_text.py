@@ -6,14 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from stream_app.format.binary_row import serialize_row
-from stream_app.model.iceberg.metadata import (
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.iceberg_metadata import (
     EntryStatus,
     IcebergManifest,
     IcebergMetadata,
     IcebergSnapshot,
     ManifestContent,
 )
-from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.planning.iceberg.kept_history import (
     kept_snapshots,

@@ -15,15 +15,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from stream_app.format.binary_row import serialize_row
-from stream_app.model.bucket_change import LookUp
-from stream_app.model.data_file_meta import EMPTY_STATS
-from stream_app.model.index_file_meta import (
+from stream_app.model.files.bucket_change import LookUp
+from stream_app.model.files.data_file_meta import EMPTY_STATS
+from stream_app.model.files.index_file_meta import (
     DELETION_VECTORS,
     DeletionVectorMeta,
     IndexFileMeta,
     IndexManifestEntry,
 )
-from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.model.snapshot import CommitKind
 from stream_app.planning.commit.conflict_detection import SnapshotDelta, conflicts, explanation
 from stream_app.planning.commit.index_changes import chosen_rewrites, combined_index, index_conflict

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stream_app.mergetree.interval_partition import partition_into_sections
-from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.data_split import SplitGroup
+from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.files.data_split import SplitGroup
 from stream_app.planning.read.split_generator import SplitRules, append_groups, merge_tree_groups
 from tests.support.suite.datadriven import Case, run_file
 from tests.support.tables.lsm_files import a_file, int_key_of

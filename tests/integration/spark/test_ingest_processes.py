@@ -22,8 +22,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from stream_app.fileio.counted_file_io import REQUEST_KINDS
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.model.snapshot import SECONDS_PROPERTY, SOURCE_TIME_PROPERTY
+from stream_app.spark.checkpoint.job_state import state_of
 from stream_app.spark.epoch.epoch_seconds import recorded_parts
-from stream_app.spark.ingest.job_state import state_of
 from stream_app.spark.job_folder import Folder
 from tests.support.engines.fast_jvm import fast_jvm
 from tests.support.jobs.ingest_process import ROOT, IngestProcess, a_free_port, read_events

@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from stream_app.errors import StreamAppError
-from stream_app.model.bucket_change import BucketChange
-from stream_app.model.compact_request import CompactRequest, CompactUnit
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactRequest, CompactUnit
 from stream_app.spark.compact_jobs import DRIVER_BYTES, SparkCompactions
-from stream_app.table.compact.coordinator import bucket_managers
+from stream_app.table.compact.coordinator import files_by_bucket
 from stream_app.table.file_store_table import FileStoreTable
 from tests.support.tables.small_table import SmallTable, small_table
 
@@ -30,18 +30,16 @@ def table_of(folder: Path) -> SmallTable:
 
 
 def requests_of(table: FileStoreTable) -> list[CompactRequest]:
-    managers = bucket_managers(table, table.snapshots.latest())
+    by_bucket = files_by_bucket(table, table.snapshots.latest(), None)
     return [
         CompactRequest(
             partition=partition,
             bucket=bucket,
-            unit=CompactUnit(
-                output_level=5, files=tuple(manager.levels.all_files()), reason="test"
-            ),
+            unit=CompactUnit(output_level=5, files=live.files, reason="test"),
             drop_deletes=True,
             max_level=5,
         )
-        for (partition, bucket), manager in sorted(managers.items())
+        for (partition, bucket), live in sorted(by_bucket.items())
     ]
 
 

@@ -15,9 +15,13 @@ import pytest
 import stream_app
 from stream_app.app.cli.main import main
 from stream_app.errors import UnsupportedTableError, UsageError
-from stream_app.model.bucket_change import BucketChange, ManifestCommittable
-from stream_app.model.index_file_meta import GlobalIndexMeta, IndexFileMeta, IndexManifestEntry
-from stream_app.model.manifest_entry import FileKind
+from stream_app.model.files.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.files.index_file_meta import (
+    GlobalIndexMeta,
+    IndexFileMeta,
+    IndexManifestEntry,
+)
+from stream_app.model.files.manifest_entry import FileKind
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.planning.schema.schema_changes import SetOption
 from stream_app.table.commit.batch_commit import batch_committer

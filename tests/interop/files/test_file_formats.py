@@ -186,6 +186,25 @@ def test_times_of_orc_do_not_depend_on_the_writers_zone(
     assert [row["b"] for row in rows_read] == [row["b"] for row in rows]
 
 
+def test_rows_within_rows_of_orc_keep_their_values(paimon_java: PaimonJava, tmp_path: Path) -> None:
+    """Arrow's writer mistakes the values of null ROWs, and of rows before a slice, for others'."""
+    schema = new_table_schema(
+        columns=parse_columns("k INT, r ROW<c ROW<d INT, e STRING>>"),
+        primary_keys=("k",),
+        partition_keys=(),
+        options={"bucket": "2", "file.format": "orc"},
+        time_millis=TIME_MS,
+    )
+    path = tmp_path / "db.db" / "t"
+    table = create_or_open(str(path), schema, SteppingClock())
+    values = [{"c": None}, {"c": None}, {"c": {"d": 7, "e": "x"}}, None, {"c": {"d": 8, "e": None}}]
+    rows = [{"k": number, "r": value} for number, value in enumerate(values)]
+    TableWriter(table).write([("+I", row) for row in rows])
+    rows_read = stream_app.open_table(str(path)).read().read_all().to_pylist()
+    assert by_content(rows_read) == by_content(rows)
+    assert_same_rows(paimon_java, path)
+
+
 @pytest.mark.parametrize("text", ["9999-12-31", "1677-01-01", "1969-12-31T23:59:59.5"])
 def test_times_that_orc_does_not_hold_are_not_written(
     paimon_java: PaimonJava, tmp_path: Path, text: str

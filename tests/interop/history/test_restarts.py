@@ -16,8 +16,8 @@ import pytest
 
 import stream_app
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
-from stream_app.model.bucket_change import BucketChange
-from stream_app.model.compact_request import CompactRequest
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import CommitKind
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_for_writing, open_table

@@ -14,8 +14,8 @@ import pytest
 
 import stream_app
 from stream_app.format.deletion_vector import DeletionVector, live_rows
-from stream_app.model.index_file_meta import IndexManifestEntry
-from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.files.index_file_meta import IndexManifestEntry
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind
 from stream_app.planning.commit.index_changes import index_conflict
 from stream_app.table.file_store_table import FileStoreTable

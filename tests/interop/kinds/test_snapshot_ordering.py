@@ -18,7 +18,7 @@ import pytest
 import stream_app
 from stream_app.app.cli.main import main
 from stream_app.errors import UnsupportedTableError, UsageError
-from stream_app.model.data_file_meta import FileSource
+from stream_app.model.files.data_file_meta import FileSource
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit

@@ -13,12 +13,12 @@ import stream_app
 from stream_app.app.cli.main import main
 from stream_app.app.job.sorted_compaction import sort_partitions
 from stream_app.app.tables.compaction_settings import CompactionSettings
-from stream_app.model.compact_request import OrderStrategy, RowOrder
+from stream_app.model.files.compact_request import OrderStrategy, RowOrder
 from stream_app.model.schema.data_type import RowType, parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import CommitKind
+from stream_app.table.compact.append.row_sorting import RowSorting
 from stream_app.table.compact.compacted_buckets import CompactionChoice, parse_partition
-from stream_app.table.compact.row_sorting import RowSorting
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import create_or_open, open_table
 from stream_app.table.read.split_scan import SplitScan

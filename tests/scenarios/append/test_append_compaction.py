@@ -12,10 +12,10 @@ import pytest
 
 from stream_app.app.ops.inspect.bucket_trees import planned_compactions
 from stream_app.format.binary_row import serialize_row
-from stream_app.model.data_file_meta import DataFileMeta, FileSource
-from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
+from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from stream_app.table.compact.append_planner import (
+from stream_app.table.compact.append.append_planner import (
     AppendCompactPlanner,
     AppendPlan,
 )

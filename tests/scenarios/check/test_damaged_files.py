@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.cli.main import main
-from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
 from stream_app.table.upkeep.orphan_files import delete_orphans, plan_orphans

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from stream_app.model.files.manifest_entry import FileKind
 from stream_app.model.finding import FindingKind
-from stream_app.model.manifest_entry import FileKind
 from stream_app.table.check.doubled_keys import across_findings
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.jobs.cross_partition_job import CrossPartitionJob, cross_partition_table

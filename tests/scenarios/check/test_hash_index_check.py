@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stream_app.model.files.index_file_meta import IndexManifestEntry
 from stream_app.model.finding import FindingKind
-from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.index_manifests import index_manifest
 from tests.support.tables.small_table import small_table

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import stream_app
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.finding import Finding, FindingKind
-from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind
 from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.file_store_table import FileStoreTable

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from stream_app.format.deletion_vector import DeletionVector
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.finding import FindingKind
-from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.table.check.table_check import TableCheck
 from stream_app.table.opening import open_table
 from stream_app.table.versions.file_store_scan import FileStoreScan

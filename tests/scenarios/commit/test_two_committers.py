@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stream_app.errors import CommitConflictError
-from stream_app.model.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.files.bucket_change import BucketChange, ManifestCommittable
 from stream_app.model.snapshot import CommitKind
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.model.bucket_change import BucketChange
-from stream_app.model.compact_request import CompactRequest
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.snapshot import CommitKind
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind_registry import compact_bucket

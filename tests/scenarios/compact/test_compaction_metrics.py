@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.model.bucket_change import BucketChange
-from stream_app.model.compact_request import CompactRequest
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from stream_app.table.compact.coordinator import CompactCoordinator
 from stream_app.table.compact.metrics import CompactionMetrics, CompactionTally

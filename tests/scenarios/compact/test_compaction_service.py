@@ -17,8 +17,8 @@ from stream_app.app.cli.arguments.compact import add_compact_arguments, compacti
 from stream_app.app.job.compact_job import _Compaction
 from stream_app.app.tables.compaction_settings import CompactionSettings
 from stream_app.errors import SchemaMismatchError, UnsupportedTableError, UsageError
-from stream_app.model.bucket_change import BucketChange
-from stream_app.model.compact_request import CompactRequest
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.options.expire_options import SNAPSHOT_NUM_RETAINED_MAX
 from stream_app.model.schema.data_type import parse_data_type

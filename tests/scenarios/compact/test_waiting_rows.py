@@ -17,8 +17,8 @@ import pytest
 from stream_app.app.ops.inspect.job_status import READY, WAITING, TableStatus, with_waiting_rows
 from stream_app.errors import CompactionError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
-from stream_app.model.bucket_change import BucketChange
-from stream_app.model.compact_request import CompactRequest
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.planning.compact.waiting_rows import waiting_buckets

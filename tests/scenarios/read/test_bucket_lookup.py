@@ -11,7 +11,7 @@ import pytest
 
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.lookup_reader import bucket_lookup

@@ -13,8 +13,8 @@ from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.format.binary_row import serialize_row
 from stream_app.format.deletion_vector import DeletionVector
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.index_file_meta import IndexFileMeta, IndexManifestEntry
-from stream_app.model.manifest_entry import FileKind
+from stream_app.model.files.index_file_meta import IndexFileMeta, IndexManifestEntry
+from stream_app.model.files.manifest_entry import FileKind
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import CommitKind, Snapshot

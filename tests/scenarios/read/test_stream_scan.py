@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stream_app.errors import UnsupportedTableError, UsageError
-from stream_app.model.data_split import StreamSplit
+from stream_app.model.files.data_split import StreamSplit
 from stream_app.planning.read.stream_start import StartMode, StreamStart, stream_start
 from stream_app.planning.read.stream_step import StepLimits, StreamPosition
 from stream_app.table.file_store_table import FileStoreTable

@@ -15,6 +15,11 @@ import pytest
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.filestore.versions.snapshot_manager import SnapshotManager
 from stream_app.planning.upkeep.expire_range import Retention, expire_config
+from stream_app.table.upkeep.branches import (
+    create_branch,
+    plan_branch,
+    plan_fast_forward,
+)
 from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from stream_app.table.upkeep.tags import delete_tags, plan_tag_deletion
@@ -30,6 +35,7 @@ from tests.support.histories.version_history import (
 from tests.support.jobs.table_writer import by_content
 from tests.support.tables.expire_now import expire
 from tests.support.tables.expiring_table import (
+    changes_of_all,
     files_on_disk,
     give_tag,
     make_branch,
@@ -233,3 +239,55 @@ def test_a_tag_keeps_its_metadata_when_changelogs_of_an_older_producer_expire(
     changelogs.execute(changelogs.plan(replace(config, changelogs=kept)))
     assert later.changelogs.ids()[0] == last + 1
     assert rows_of(later, versions(later)["t"]) == history.rows["t"]
+
+
+def a_branch_of_an_expired_snapshot(folder: Path, kind: str) -> tuple[History, History]:
+    """The main branch with one snapshot, and a branch of a tag of an earlier one."""
+    history = a_history(folder, kind, 3)
+    for _ in range(3):
+        history.writer.write(history.changes.epoch(6))
+    give_tag(history.table, "t", 2)
+    history.remember()
+    expire(history.table, num_max=1, num_min=1)
+    create_branch(history.table, "b", plan_branch(history.table, "b", "t"))
+    return history, history.of_branch("b")
+
+
+def test_a_branch_of_an_expired_snapshot_has_no_changelog_of_it(tmp_path: Path) -> None:
+    history, branch = a_branch_of_an_expired_snapshot(tmp_path, "changelog files")
+    assert changes_of_all(branch.table) == {}
+    for one in (branch, history):
+        one.step()
+        one.settle()
+    branch.check()
+    history.check()
+
+
+def test_a_changelog_goes_though_a_tag_of_another_branch_names_it(tmp_path: Path) -> None:
+    history = a_history(tmp_path, "changelog files", 3)
+    history.writer.write(history.changes.epoch(6))
+    give_tag(history.table, "t", 1)
+    create_branch(history.table, "b", plan_branch(history.table, "b", "t"))
+    branch = history.of_branch("b")
+    for one in (history, branch):
+        one.writer.write(one.changes.epoch(6))
+        one.remember()
+        one.settle()
+    for one in (branch, history):
+        assert expire(one.table, num_max=1, num_min=1) == 1
+    history.check()
+
+
+def test_changelogs_of_another_history_are_not_mixed_with_a_branch(tmp_path: Path) -> None:
+    """The branch has lost its beginning, and the main branch its snapshot of that number."""
+    history, branch = a_branch_of_an_expired_snapshot(tmp_path, "changes kept")
+    for _ in range(3):
+        branch.writer.write(branch.changes.epoch(6))
+    expire(branch.table, num_max=3, num_min=3)
+    kept = plan_fast_forward(history.table, "b")  # by the tag at which the branch began
+    delete_tags(branch.table, plan_tag_deletion(branch.table, ["t"]))
+    history.writer.write(history.changes.epoch(6))
+    expire(history.table, num_max=1, num_min=1)
+    with pytest.raises(UsageError, match="does not begin at a snapshot"):
+        plan_fast_forward(history.table, "b")
+    assert kept.rollback is not None

@@ -12,8 +12,8 @@ import pytest
 from stream_app.app.cli.main import main
 from stream_app.errors import TableNotFoundError, UnsupportedTableError
 from stream_app.filestore.path_factory import FileStorePathFactory
-from stream_app.model.data_file_meta import EMPTY_ROW
-from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.files.data_file_meta import EMPTY_ROW
+from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.file_store_table import FileStoreTable

@@ -15,10 +15,10 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA, bad_records
 from stream_app.errors import CheckpointError
 from stream_app.fileio.counted_file_io import StoreRequests, counting_file_io
 from stream_app.model.job_epoch import Offsets
+from stream_app.spark.checkpoint.held_tables import resume
 from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE
 from stream_app.spark.epoch.epoch_plan import MessagePart
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
-from stream_app.spark.ingest.held_tables import resume
 from stream_app.spark.ingest.table_feed import ArrivedTables, TableFeed
 from tests.support.engines.epoch_in_caller import EpochHere, Parts
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO, Mode

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from stream_app.model.bucket_id import POSTPONED
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.finding import FindingKind
-from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.incremental_range import ScanMode, SnapshotPair

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.schema.table_schema import TableSchema
 from tests.simulation.model.merging import Merge, Record, deduplicate, merge_of, merged
 from tests.simulation.scenario import Change

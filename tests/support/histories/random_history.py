@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from stream_app.format.binary_row import deserialize_row, serialize_row
-from stream_app.model.bucket_change import ManifestCommittable
-from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.files.bucket_change import ManifestCommittable
+from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit

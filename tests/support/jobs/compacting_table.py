@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from stream_app.table.compact.append_coordinator import AppendCompactCoordinator
+from stream_app.table.compact.append.append_coordinator import AppendCompactCoordinator
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from tests.support.tables.small_table import Change, small_table

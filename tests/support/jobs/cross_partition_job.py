@@ -11,7 +11,7 @@ import pyarrow as pa
 from stream_app.cdc.change_batch import change_schema
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_row
-from stream_app.model.bucket_change import BucketChange
+from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.file_store_table import FileStoreTable

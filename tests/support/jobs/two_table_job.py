@@ -17,13 +17,13 @@ from stream_app.cdc.steps.insert_only import InsertOnly
 from stream_app.fileio.file_io import FileIO
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.message_format_registry import message_format
+from stream_app.spark.checkpoint.epoch_log import EpochLog
+from stream_app.spark.checkpoint.job_state import JobState, JobStateFile, state_of
 from stream_app.spark.epoch.epoch_plan import EpochShape, MessagePart
 from stream_app.spark.epoch.epoch_runner import EpochRunner
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
-from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
 from stream_app.spark.ingest.epoch_tables import HoldingTables, StoppingTables
-from stream_app.spark.ingest.job_state import JobState, JobStateFile, state_of
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
 from stream_app.spark.job_folder import Folder

@@ -10,7 +10,7 @@ from typing import Any
 from google.protobuf import json_format
 
 from stream_app.cdc.schema_registry_port import Registered
-from stream_app.cdc.wire.protobuf_schemas import message_class
+from stream_app.cdc.wire.protobuf.protobuf_schemas import message_class
 from tests.support.brokers.schema_registry import Registry, encoded
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stream_app.format.binary_row import deserialize_row, serialize_row
-from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.schema.data_type import parse_columns
 from tests.support.tables.lsm_files import a_file
 

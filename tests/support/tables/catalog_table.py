@@ -14,7 +14,7 @@ from typing import Protocol
 import pyarrow as pa
 from pyiceberg.table import Table
 
-from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
+from stream_app.filestore.iceberg_files import IcebergFiles
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.pointer import PointedTable, name_in_catalog
 from stream_app.table.job.table_maintenance import TableMaintenance

@@ -18,7 +18,7 @@ from stream_app.errors import CorruptFileError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import key_order, serialize_arrow_row, serialize_row
 from stream_app.mergetree.key_value_batch import KeyValueLayout
-from stream_app.model.data_file_meta import EMPTY_STATS, DataFileMeta, FileSource
+from stream_app.model.files.data_file_meta import EMPTY_STATS, DataFileMeta, FileSource
 from stream_app.model.schema.data_type import DataType, parse_columns
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 

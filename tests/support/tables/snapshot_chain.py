@@ -6,7 +6,12 @@ from itertools import pairwise
 from pathlib import Path
 
 from stream_app.model.bucket_id import POSTPONED
-from stream_app.model.manifest_entry import FileIdentity, FileKind, ManifestEntry, ManifestFileMeta
+from stream_app.model.files.manifest_entry import (
+    FileIdentity,
+    FileKind,
+    ManifestEntry,
+    ManifestFileMeta,
+)
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from stream_app.planning.commit.live_entries import live_entries
 from stream_app.table.file_store_table import FileStoreTable

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from stream_app.cdc.column_drift import Column, DriftKind, Sighting
-from tests.support.messages.debezium_messages import a_format, messages
+from stream_app.cdc.json_records.decoder_choice import ARRAYS, COMPILED, DECODER
+from tests.support.messages.debezium_messages import a_format, event, messages
 
 COLUMNS = "id BIGINT, v STRING, w STRING, n DECIMAL(38,2), j STRING"
 NAMES = {"id", "v", "w", "n", "j"}
@@ -126,3 +127,29 @@ def test_records_that_the_parser_refuses_are_counted_once() -> None:
     assert decoded.bad.num_rows == 5
     counts = {name: sighting.records for (_, name), sighting in decoded.columns.items()}
     assert counts == {"phone": 61, "w": 1}
+
+
+@pytest.mark.parametrize("decoder", [ARRAYS, COMPILED])
+def test_a_last_record_without_images_hides_no_column(decoder: str) -> None:
+    if decoder == COMPILED:
+        pytest.importorskip("numba")
+    row = '{"id":1,"v":"a","w":"b","n":null,"j":null}'
+    plain, more = (event(after=one) for one in (row, row.replace("}", ',"phone":1}')))
+    values = [plain] * 9 + [more] * 3 + [event("u")]
+    decoded = a_format(COLUMNS, options={DECODER: decoder}).decoder.decode(messages(*values))
+    assert decoded.bad.num_rows == 1
+    assert decoded.columns == {(DriftKind.UNKNOWN, "phone"): Sighting(3, 9)}
+
+
+@pytest.mark.parametrize("decoder", [ARRAYS, COMPILED])
+@pytest.mark.parametrize("name", ["maxwell-json", "debezium-json"])
+def test_a_number_that_no_double_holds_hides_no_column(name: str, decoder: str) -> None:
+    if decoder == COMPILED:
+        pytest.importorskip("numba")
+    row = '{"id":1,"v":"a","phone":1e400}'
+    maxwell = f'{{"database":"d","table":"t","type":"insert","ts":1,"data":{row}}}'
+    value = maxwell if name == "maxwell-json" else event(after=row)
+    decode = a_format(name=name, options={DECODER: decoder}).decoder.decode
+    few, many = (value.replace("1e400", "1"), *[value] * 5), [value] * 20
+    assert decode(messages(*few)).columns == {(DriftKind.UNKNOWN, "phone"): Sighting(6, 0)}
+    assert decode(messages(*many)).columns == {(DriftKind.UNKNOWN, "phone"): Sighting(20, 0)}

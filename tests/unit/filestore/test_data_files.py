@@ -17,7 +17,7 @@ import pytest
 from stream_app.errors import CorruptFileError, UnsupportedTableError
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.format.binary_row import deserialize_row
-from stream_app.model.data_file_meta import DataFileMeta, FileSource
+from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.schema.data_type import DataField, RowType, parse_columns, parse_data_type
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.schema.type_widening import keeps_values

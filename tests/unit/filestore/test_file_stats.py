@@ -9,7 +9,7 @@ import pytest
 from stream_app.filestore.data.file_stats import value_stats
 from stream_app.format.binary_row import serialize_row
 from stream_app.format.column_stats import ColumnStats
-from stream_app.model.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta, SimpleStats
+from stream_app.model.files.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta, SimpleStats
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 

@@ -15,7 +15,7 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import deserialize_row
 from stream_app.format.column_stats import FooterStats, key_stats, value_stats
 from stream_app.format.data_files.parquet_writer import parquet_writer
-from stream_app.model.data_file_meta import EMPTY_STATS
+from stream_app.model.files.data_file_meta import EMPTY_STATS
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.schema.data_type import RowType
 from tests.unit.format.vectors import arrow_column, row_type, vectors

@@ -25,7 +25,7 @@ from stream_app.format.deletion_vector import (
     encode_deletion_vector_files,
     live_rows,
 )
-from stream_app.model.index_file_meta import DeletionVectorMeta
+from stream_app.model.files.index_file_meta import DeletionVectorMeta
 from tests.unit.format.vectors import vectors
 
 NEAR = st.integers(0, 200_000)

@@ -16,15 +16,15 @@ from stream_app.format.avro.index_manifest_avro import (
     encode_index_manifest,
 )
 from stream_app.format.deletion_vector import decode_deletion_vectors
-from stream_app.model.data_file_meta import EMPTY_ROW
-from stream_app.model.index_file_meta import (
+from stream_app.model.files.data_file_meta import EMPTY_ROW
+from stream_app.model.files.index_file_meta import (
     DELETION_VECTORS,
     DeletionVectorMeta,
     GlobalIndexMeta,
     IndexFileMeta,
     IndexManifestEntry,
 )
-from stream_app.model.manifest_entry import FileKind
+from stream_app.model.files.manifest_entry import FileKind
 from tests.unit.format.vectors import snapshots_of_tables, unhex
 
 JAVA = [

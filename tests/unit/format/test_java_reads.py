@@ -24,8 +24,8 @@ from stream_app.format.data_files.parquet_writer import parquet_writer
 from stream_app.format.partition_path import partition_path
 from stream_app.format.schema_json import decode_schema, encode_schema
 from stream_app.format.snapshot_json import encode_snapshot
-from stream_app.model.data_file_meta import DataFileMeta, FileSource
-from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.options.file_options import MANIFEST_COMPRESSION
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema

@@ -28,7 +28,7 @@ from stream_app.format.data_files.parquet_writer import parquet_writer
 from stream_app.format.partition_path import partition_path
 from stream_app.format.schema_json import decode_schema, encode_schema
 from stream_app.format.snapshot_json import decode_snapshot, encode_snapshot
-from stream_app.model.manifest_entry import ManifestEntry, ManifestFileMeta
+from stream_app.model.files.manifest_entry import ManifestEntry, ManifestFileMeta
 from stream_app.model.schema.table_schema import (
     KEY_PREFIX,
     SEQUENCE_NUMBER,

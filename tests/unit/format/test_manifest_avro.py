@@ -21,14 +21,14 @@ from stream_app.format.avro.manifest_avro import (
     encode_manifest_list,
 )
 from stream_app.format.binary_row import serialize_row
-from stream_app.model.data_file_meta import (
+from stream_app.model.files.data_file_meta import (
     EMPTY_ROW,
     EMPTY_STATS,
     DataFileMeta,
     FileSource,
     SimpleStats,
 )
-from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.model.schema.data_type import DataType, parse_data_type
 from tests.unit.format.vectors import avro_files, snapshots_of_tables, unhex, vectors
 

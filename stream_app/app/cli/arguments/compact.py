@@ -12,7 +12,7 @@ from stream_app.app.config.secrets import is_secret
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.tables.compaction_settings import CompactionSettings
 from stream_app.errors import UsageError
-from stream_app.model.compact_request import OrderStrategy, RowOrder
+from stream_app.model.files.compact_request import OrderStrategy, RowOrder
 from stream_app.model.options.core_options import option_problems
 from stream_app.model.options.option import parse_duration_ms
 from stream_app.predicate.parser import parse_predicate

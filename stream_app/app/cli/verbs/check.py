@@ -35,7 +35,7 @@ from stream_app.fileio.file_io_registry import is_same_location
 from stream_app.local_disk import scratch_folder
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.schema.origin import Origin
-from stream_app.spark.ingest.job_state import JobWarning
+from stream_app.spark.checkpoint.job_state import JobWarning
 from stream_app.table.analyze.recorded_proof import record_proof
 from stream_app.table.check.table_check import CheckReport, TableCheck
 from stream_app.table.file_store_table import FileStoreTable

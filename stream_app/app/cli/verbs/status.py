@@ -26,7 +26,7 @@ from stream_app.app.tables.job_folders import checkpoint_of, not_begun
 from stream_app.app.text.listing import Listing
 from stream_app.clock import SystemClock
 from stream_app.errors import FAILED
-from stream_app.spark.ingest.job_state import read_state
+from stream_app.spark.checkpoint.job_state import read_state
 from stream_app.spark.job_folder import Folder
 
 _TROUBLES = (HELD, MISSING, UNREADABLE, REFUSED)

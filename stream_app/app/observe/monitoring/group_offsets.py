@@ -17,7 +17,7 @@ from stream_app.app.source.broker_connection import BrokerConnection
 from stream_app.app.source.first_offsets import check_client
 from stream_app.errors import StreamAppError
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.ingest.job_state import JobWarning
+from stream_app.spark.checkpoint.job_state import JobWarning
 from stream_app.spark.stream.running_stream import SourceProgress
 
 PAUSE_S = 1.0

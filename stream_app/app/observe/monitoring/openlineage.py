@@ -49,7 +49,7 @@ from stream_app.errors import UsageError
 from stream_app.model.job_epoch import Offsets
 from stream_app.model.options.file_options import FILE_FORMAT
 from stream_app.model.schema.table_schema import TableSchema
-from stream_app.spark.ingest.job_state import JobWarning
+from stream_app.spark.checkpoint.job_state import JobWarning
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.job.table_job import TableJob

@@ -28,8 +28,8 @@ from stream_app import __version__
 from stream_app.app.observe.monitoring.listener import JobListener
 from stream_app.clock import Clock
 from stream_app.http_request import opened
-from stream_app.spark.ingest.held_table import HeldTable
-from stream_app.spark.ingest.job_state import JobWarning
+from stream_app.spark.checkpoint.held_table import HeldTable
+from stream_app.spark.checkpoint.job_state import JobWarning
 from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
 

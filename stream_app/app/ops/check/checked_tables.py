@@ -12,9 +12,9 @@ from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import UsageError
 from stream_app.model.schema.origin import Origin
 from stream_app.planning.sync.assignment import Assignment
+from stream_app.spark.checkpoint.job_state import JobWarning, read_state, state_of
 from stream_app.spark.epoch.epoch_plan import AllToOneTable, MessageSplitter
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
-from stream_app.spark.ingest.job_state import JobWarning, read_state, state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 

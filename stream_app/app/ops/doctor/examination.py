@@ -50,9 +50,9 @@ from stream_app.kafka.offset_ranges import lost_ranges
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.write_options import WRITE_BUFFER_SIZE
 from stream_app.model.schema.table_schema import TableSchema
-from stream_app.spark.ingest.checkpoint_owner import DATABASE, check_owner
-from stream_app.spark.ingest.epoch_log import LOST_FIX
-from stream_app.spark.ingest.job_state import state_of
+from stream_app.spark.checkpoint.checkpoint_owner import DATABASE, check_owner
+from stream_app.spark.checkpoint.epoch_log import LOST_FIX
+from stream_app.spark.checkpoint.job_state import state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.table.opening import check_fits, open_for_altering, with_configuration
 

@@ -30,7 +30,7 @@ from stream_app.model.schema.origin import Origin
 from stream_app.model.schema.source_table import SourceTable
 from stream_app.planning.sync.column_remarks import TableRemark, remarks_of_existing, remarks_of_new
 from stream_app.planning.sync.partition_roots import PUBLISH_FIX, partition_roots, root_warning
-from stream_app.spark.ingest.job_state import state_of
+from stream_app.spark.checkpoint.job_state import state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.reader_lag import LAG_FIX, reader_lag

@@ -20,8 +20,8 @@ from stream_app.app.text.listing import size_text
 from stream_app.app.text.text_table import visible
 from stream_app.errors import UnsupportedTableError
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.compact_request import CompactRequest
-from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.files.compact_request import CompactRequest
+from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable

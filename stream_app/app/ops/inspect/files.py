@@ -9,7 +9,7 @@ from stream_app.app.text.text_table import NULL
 from stream_app.app.text.value_text import row_values_texts
 from stream_app.errors import UsageError
 from stream_app.format.binary_row import deserialize_row
-from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.compacted_buckets import CompactionChoice

@@ -22,8 +22,8 @@ from stream_app.kafka.offset_ranges import messages_behind
 from stream_app.model.job_epoch import JobEpoch, Offsets
 from stream_app.model.schema.origin import Origin
 from stream_app.planning.compact.waiting_rows import waiting_text
-from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.job_state import ONLY_TABLE, JobState, JobWarning, state_of
+from stream_app.spark.checkpoint.epoch_log import EpochLog
+from stream_app.spark.checkpoint.job_state import ONLY_TABLE, JobState, JobWarning, state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.table.commit.recorded_epochs import newest_epoch
 

@@ -13,8 +13,8 @@ from stream_app.app.text.listing import size_text, time_text
 from stream_app.format.snapshot_properties.proof_json import proof_of
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.checksum.summed_rows import NOT_ASKED, why_unsummed
-from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.options.iceberg_options import DISABLED, METADATA_ICEBERG_STORAGE
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.buckets.bucket_advice import FAIR_BYTES, BucketSize, bucket_advice

@@ -12,8 +12,8 @@ from itertools import islice
 
 from stream_app.clock import Clock
 from stream_app.format.snapshot_properties.proof_json import proof_of
+from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.job_epoch import JobEpoch
-from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY, Snapshot
 from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable

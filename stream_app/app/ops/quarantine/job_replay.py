@@ -32,8 +32,8 @@ from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.job_epoch import Offsets
 from stream_app.model.schema.origin import Origin
 from stream_app.planning.sync.target_tables import TargetTable, decide_target
-from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.job_state import state_of
+from stream_app.spark.checkpoint.epoch_log import EpochLog
+from stream_app.spark.checkpoint.job_state import state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 

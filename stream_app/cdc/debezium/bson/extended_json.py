@@ -12,6 +12,8 @@ import binascii
 import datetime
 import decimal
 import enum
+import math
+import re
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -21,6 +23,8 @@ from stream_app.cdc.json_documents import JsonNumber, check_once, json_text
 
 _NO_NUMBERS = frozenset({"NaN", "Infinity", "-Infinity"})
 _REGEX = ("$regex", "$options")
+_WHOLE = re.compile(r"[-+]?[0-9]{1,20}")
+_WHOLE_MAX = 2**63 - 1
 _UUID = 4
 _OLD_UUID = 3
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -75,22 +79,34 @@ def _text(value: Any) -> str:
     return value
 
 
-def _number(value: Any) -> int:
-    return int(value if isinstance(value, JsonNumber) else _text(value))
-
-
 def _whole(value: Any) -> JsonNumber:
-    return JsonNumber(_number(value))
+    """The number of 64 bits that a number or its text is."""
+    text = value if isinstance(value, JsonNumber) else _text(value)
+    if not _WHOLE.fullmatch(text) or not -_WHOLE_MAX - 1 <= int(text) <= _WHOLE_MAX:
+        raise ValueError
+    return JsonNumber(int(text))
+
+
+def _plain_number(text: str) -> str:
+    """The text itself, unless Python alone takes it for a number: with 1_0 or digits of Arabic."""
+    if not text.isascii() or "_" in text or text != text.strip():
+        raise ValueError
+    return text
 
 
 def _double(value: Any) -> str:
     text = _text(value)
-    return text if text in _NO_NUMBERS else JsonNumber(java_double(float(text)))
+    if text in _NO_NUMBERS:
+        return text
+    number = float(_plain_number(text))
+    if not math.isfinite(number):  # 1e400, or another name of infinity
+        raise ValueError
+    return JsonNumber(java_double(number))
 
 
 def _decimal(value: Any) -> str:
     text = _text(value)
-    number = decimal.Decimal(text)
+    number = decimal.Decimal(_plain_number(text))
     if number.is_finite():
         return JsonNumber(str(number))
     return "NaN" if number.is_nan() else "Infinity" if number > 0 else "-Infinity"

@@ -22,16 +22,16 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, Bytes, Int64s, bytes_of, offsets_of, own_bytes, valid_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.json_lines import parse_objects
-from stream_app.cdc.debezium.bson.extended_json import converted
+from stream_app.cdc.debezium.bson.extended_json import MongoKind, converted, kind_of
 from stream_app.cdc.debezium.bson.typed_values import TypedColumn, typed_value, unusual_documents
-from stream_app.cdc.json_documents import JsonNumber, json_text, load_document
+from stream_app.cdc.json_documents import JsonNumber, json_text, load_document, with_values
 
 _KINDS = (
     ('"$oid"', r'\{\s*"\$oid"\s*:\s*("[0-9a-f]{24}")\s*\}'),
-    ('"$numberLong"', r'\{\s*"\$numberLong"\s*:\s*"(-?(?:0|[1-9][0-9]*))"\s*\}'),
-    ('"$numberInt"', r'\{\s*"\$numberInt"\s*:\s*"(-?(?:0|[1-9][0-9]*))"\s*\}'),
+    ('"$numberLong"', r'\{\s*"\$numberLong"\s*:\s*"(0|-?[1-9][0-9]{0,17})"\s*\}'),
+    ('"$numberInt"', r'\{\s*"\$numberInt"\s*:\s*"(0|-?[1-9][0-9]{0,17})"\s*\}'),
     # Behind the numbers: a date may have one.
-    ('"$date"', r'\{\s*"\$date"\s*:\s*(-?[0-9]+)\s*\}'),
+    ('"$date"', r'\{\s*"\$date"\s*:\s*(0|-?[1-9][0-9]{0,17})\s*\}'),
 )
 """Kind by kind: a mark of its texts, and an expression whose group replaces the match."""
 _FRACTION = r'([^\\]"\s*:\s*)(-?[0-9]+(?:[.][0-9]+(?:[eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+))(\s*[,}])'
@@ -116,20 +116,22 @@ def _has(texts: pa.Array, mark: str) -> bool:
 def plain_document(text: str, columns: Mapping[str, TypedColumn] = NO_COLUMNS) -> str:
     """Plain JSON of one text. A nested value becomes a string of JSON.
 
-    A number with a fraction is a string too: only so its digits stay as they are.
+    A number with a fraction is a string too: only so its digits stay as they are. A field that
+    stands twice stays so, because only the reader of the row knows its columns.
 
     Raises:
         UnreadableRecordError: it is no document of extended JSON, or has a value that means nothing
             in its column.
     """
     document = load_document(text.encode())
-    if not isinstance(document, dict) or not isinstance(converted(document), dict):
+    if not isinstance(document, dict) or kind_of(document) is not MongoKind.NESTED:
         raise UnreadableRecordError("is no document")
-    return json_text({name: _flat(_plain(name, one, columns)) for name, one in document.items()})
 
+    def plain(name: str, value: Any) -> Any:
+        is_typed = name in columns
+        return _flat(typed_value(value, columns[name]) if is_typed else converted(value))
 
-def _plain(name: str, value: Any, columns: Mapping[str, TypedColumn]) -> Any:
-    return typed_value(value, columns[name]) if name in columns else converted(value)
+    return json_text(with_values(document, plain))
 
 
 def _flat(value: Any) -> Any:

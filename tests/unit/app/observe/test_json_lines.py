@@ -18,9 +18,9 @@ from stream_app.app.observe.metrics.job_metrics import JobMetrics
 from stream_app.app.observe.monitoring.job_log import log_as, log_end, log_to_stderr
 from stream_app.errors import UsageError
 from stream_app.log_facts import logging_about
+from stream_app.spark.checkpoint.held_table import HeldTable
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
-from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
 from tests.support.tables.small_table import StandingClock

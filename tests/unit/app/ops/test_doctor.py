@@ -20,8 +20,8 @@ from stream_app.app.ops.doctor.observation import Observation, Severity, guarded
 from stream_app.app.ops.doctor.table_examination import tables_of_database
 from stream_app.clock import SystemClock
 from stream_app.errors import FAILED
-from stream_app.spark.ingest.checkpoint_owner import own_checkpoint
-from stream_app.spark.ingest.job_state import JobStateFile
+from stream_app.spark.checkpoint.checkpoint_owner import own_checkpoint
+from stream_app.spark.checkpoint.job_state import JobStateFile
 from stream_app.spark.job_folder import Folder
 from tests.support.jobs.examined_job import examination_of
 from tests.support.servers.s3_server import S3Server

@@ -21,9 +21,9 @@ from stream_app.errors import CheckpointError, WrongSourceError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.origin import Origin
 from stream_app.model.schema.table_schema import VALUE_KIND
+from stream_app.spark.checkpoint.held_table import HeldTable
+from stream_app.spark.checkpoint.job_state import JobStateFile, state_of
 from stream_app.spark.epoch.blocks import UNREADABLE
-from stream_app.spark.ingest.held_table import HeldTable
-from stream_app.spark.ingest.job_state import JobStateFile, state_of
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, table_write

@@ -8,11 +8,11 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.ops.inspect.job_status import SHORT_REASON, JobStatus, TableStatus, in_short
-from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.checkpoint.epoch_log import EpochLog
+from stream_app.spark.checkpoint.held_table import HeldTable
+from stream_app.spark.checkpoint.held_tables import resume
+from stream_app.spark.checkpoint.job_state import JobStateFile
 from stream_app.spark.ingest.epoch_tables import HoldingTables
-from stream_app.spark.ingest.held_table import HeldTable
-from stream_app.spark.ingest.held_tables import resume
-from stream_app.spark.ingest.job_state import JobStateFile
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.jobs.ingest_process import write_conf
 from tests.support.messages.database_topic import GARBAGE, Message, a_row, change, creates

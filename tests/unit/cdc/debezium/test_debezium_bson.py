@@ -35,6 +35,9 @@ VALUES = [
     ("31.2304", "31.2304"),
     ('{"$numberLong": "1735934393769"}', "1735934393769"),
     ('{"$numberInt": "-5"}', "-5"),
+    ('{"$numberLong": "-0"}', "0"),
+    ('{"$numberLong": "-9223372036854775808"}', "-9223372036854775808"),
+    ('{"$date": -0}', "0"),
     ('{"$date": 1735934393769}', "1735934393769"),
     ('{"$date": {"$numberLong": "1735934393769"}}', "1735934393769"),
     ('{"$date": "2025-01-03T19:59:53.769Z"}', "1735934393769"),
@@ -176,6 +179,12 @@ def test_what_cannot_be_read_is_bad_and_harms_no_other() -> None:
         message("c", '{"_id": {"$oid": 5}}'): 'a text that has the value {"$oid":5}, which is',
         message("c", '{"_id": 1}, "op": "d", "x": {}'): "has in 'after' a text that is not JSON",
         message("c", document(n='{"$numberLong": "x"}')): "which is none of its kind",
+        message("c", document(n='{"$numberDouble": "1e400"}')): "which is none of its kind",
+        message("c", document(n='{"$numberDouble": "1_0"}')): "which is none of its kind",
+        message("c", document(n='{"$numberDecimal": "1_0"}')): "which is none of its kind",
+        message("c", document(n='{"$numberInt": " 5"}')): "which is none of its kind",
+        message("c", document(n=f'{{"$date": {2**63}}}')): "which is none of its kind",
+        message("c", document(n=f'{{"$numberLong": "{"9" * 5000}"}}')): "is none of its kind",
         message("c", None): "has op 'c' and no 'after'",
         message("x", document()[:-3] + "}"): "has the unknown op 'x'",
         message("c", document(n="1, \"n\": 2")): "has the field 'n' twice",
@@ -193,6 +202,18 @@ def test_what_cannot_be_read_is_bad_and_harms_no_other() -> None:
     bare = decode.decode(batch([message("d", None)] * 2, [None, '{"other":1}']))
     assert "its key has no 'id'" in reasons_of(bare)[0]
     assert len(reasons_of(bare)) == 2
+
+
+def test_a_field_that_is_no_column_may_stand_twice() -> None:
+    """However the document is read: a document within another is converted alone."""
+    values = [
+        message("c", document(n=n, zz='1, "zz": {"$numberLong": "2"}'))
+        for n in ("1", '{"a": 1}', "1")
+    ]
+    decode = a_format(COLUMNS, name="debezium-bson", keys=("_id",))
+    decoded = decode.decode(batch(values, [KEY] * 3))
+    assert reasons_of(decoded) == {}
+    assert [row[4] for row in rows_of(decoded)] == ["1", '{"a":1}', "1"]
 
 
 def test_what_messages_tell_of_their_source() -> None:

@@ -13,8 +13,8 @@ import pytest
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.plain.protobuf_values import json_of
 from stream_app.cdc.schema_registry_port import Registered
-from stream_app.cdc.wire.protobuf_fields import connect_field, fields_of
-from stream_app.cdc.wire.protobuf_schemas import message_class
+from stream_app.cdc.wire.protobuf.protobuf_fields import connect_field, fields_of
+from stream_app.cdc.wire.protobuf.protobuf_schemas import message_class
 from tests.support.brokers.schema_registry import Registry, schema_registry
 from tests.support.messages.avro_events import batch
 from tests.support.messages.debezium_messages import a_format, reasons_of, rows_of

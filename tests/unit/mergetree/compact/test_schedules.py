@@ -25,9 +25,9 @@ from stream_app.mergetree.levels import Levels
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
 from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
-from stream_app.model.bucket_change import BucketChange
-from stream_app.model.compact_request import CompactRequest
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactRequest
+from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.schema.table_schema import VALUE_KIND
 from tests.support.histories.change_streams import (
     SHAPES,

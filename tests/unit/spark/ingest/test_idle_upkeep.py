@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from stream_app.app.observe.events.event_log import EventLog
+from stream_app.spark.checkpoint.epoch_log import EpochLog
+from stream_app.spark.checkpoint.job_state import JobStateFile
 from stream_app.spark.epoch.epoch_plan import EpochShape
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
-from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
 from stream_app.spark.ingest.epoch_tables import StoppingTables
-from stream_app.spark.ingest.job_state import JobStateFile
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder

@@ -9,15 +9,15 @@ import pytest
 
 from stream_app.errors import WrongSourceError
 from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.spark.checkpoint.job_state import ONLY_TABLE, JobStateFile, state_of
+from stream_app.spark.checkpoint.sources_met import SourcesMet
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
-from stream_app.spark.ingest.job_state import ONLY_TABLE, JobStateFile, state_of
 from stream_app.spark.ingest.source_table_check import (
     SourceTableCheck,
     SourceVerdict,
     distinct_tables,
     verdict_on,
 )
-from stream_app.spark.ingest.truncation import SourcesMet
 from stream_app.spark.job_folder import Folder
 
 

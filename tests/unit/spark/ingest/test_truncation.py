@@ -6,8 +6,12 @@ import pytest
 
 from stream_app.errors import WrongSourceError
 from stream_app.kafka.offset_ranges import KafkaPartition
+from stream_app.spark.checkpoint.sources_met import SourcesMet
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
-from stream_app.spark.ingest.truncation import SourcesMet, first_counting_offsets, partition_counts
+from stream_app.spark.ingest.truncation import (
+    first_counting_offsets,
+    partition_counts,
+)
 
 
 def counts(truncated: dict[KafkaPartition, int], *seen: KafkaPartition) -> DecodeCounts:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stream_app.mergetree.levels import Levels
-from stream_app.model.bucket_change import BucketChange
-from stream_app.model.compact_request import CompactUnit
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactUnit
+from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.compact.append_compaction import in_sequence
-from stream_app.table.compact.bucketed_append import NeighbourPicker
+from stream_app.table.compact.append.bucketed_append import NeighbourPicker
 from tests.support.tables.lsm_files import a_file
 
 TARGET = 100

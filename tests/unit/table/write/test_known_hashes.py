@@ -9,7 +9,7 @@ import pytest
 
 from stream_app.errors import CorruptFileError
 from stream_app.format.hash_index import Hashes, decode_hashes, encode_hashes
-from stream_app.model.index_file_meta import IndexManifestEntry
+from stream_app.model.files.index_file_meta import IndexManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.write.dynamic_buckets import KeptHashes, added_hashes, known_buckets
 from tests.support.tables.small_table import small_table

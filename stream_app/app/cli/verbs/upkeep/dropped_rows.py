@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from stream_app.app.text.listing import counted, size_text
-from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, replace
 
-from stream_app.model.data_file_meta import DataFileMeta, SimpleStats
+from stream_app.model.files.data_file_meta import DataFileMeta, SimpleStats
 
 
 class FileKind(enum.IntEnum):

@@ -18,14 +18,14 @@ from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.format.deletion_vector import live_rows
-from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.compact_request import CompactRequest, CompactUnit, RowOrder
-from stream_app.model.data_file_meta import DataFileMeta, FileSource
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactRequest, CompactUnit, RowOrder
+from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.near_names import did_you_mean
 from stream_app.model.options.write_options import WRITE_BUFFER_SIZE
 from stream_app.model.snapshot import Snapshot
-from stream_app.table.compact.row_sorting import RowSorting
+from stream_app.table.compact.append.row_sorting import RowSorting
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.compact_refusals import compactable_entries
 from stream_app.table.versions.deletion_vectors import deletion_vectors

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Int64s, bytes_of, offsets_of
 from stream_app.cdc.wire.avro_types import AvroType
-from stream_app.cdc.wire.protobuf_fields import (
+from stream_app.cdc.wire.protobuf.protobuf_fields import (
     WIRE_32,
     WIRE_64,
     WIRE_LENGTH,

@@ -20,14 +20,14 @@ from stream_app.clock import Clock, SystemClock
 from stream_app.errors import CorruptFileError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.mergetree.compact.compact_manager import write_only_error
-from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.compact_request import CompactRequest
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.compact.append_compaction import Task
-from stream_app.table.compact.append_rounds import AppendRounds
-from stream_app.table.compact.append_task import append_request
+from stream_app.table.compact.append.append_rounds import AppendRounds
+from stream_app.table.compact.append.append_task import append_request
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.compactions import FullBounds
 from stream_app.table.compact.failures import CompactionFailures, DroppedCompactions

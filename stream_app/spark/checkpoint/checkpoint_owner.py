@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from stream_app.errors import CheckpointError
-from stream_app.spark.ingest.job_state import JobState, JobStateFile
+from stream_app.spark.checkpoint.job_state import JobState, JobStateFile
 from stream_app.spark.job_folder import Folder
 
 DATABASE = "a whole database"

@@ -16,10 +16,10 @@ from pyspark.sql import SparkSession
 from stream_app.app.tables.job_folders import hadoop_settings, open_folder, spark_location
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.errors import CheckpointError
+from stream_app.spark.checkpoint.checkpoint_owner import own_checkpoint, remember_topics
+from stream_app.spark.checkpoint.epoch_log import EpochLog
+from stream_app.spark.checkpoint.job_state import JobStateFile
 from stream_app.spark.hadoop_files import HadoopFiles
-from stream_app.spark.ingest.checkpoint_owner import own_checkpoint, remember_topics
-from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.job_state import JobStateFile
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.stream.epoch_log_writer import EpochLogWriter

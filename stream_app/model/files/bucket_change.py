@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.index_file_meta import IndexManifestEntry
-from stream_app.model.manifest_entry import FileKind
+from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.files.index_file_meta import IndexManifestEntry
+from stream_app.model.files.manifest_entry import FileKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

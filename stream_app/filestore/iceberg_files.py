@@ -23,7 +23,7 @@ from stream_app.format.iceberg.manifests import (
     partition_summaries,
 )
 from stream_app.format.iceberg.metadata_json import decode_metadata, encode_metadata
-from stream_app.model.iceberg.metadata import (
+from stream_app.model.iceberg_metadata import (
     EntryStatus,
     IcebergEntry,
     IcebergManifest,

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 
 from stream_app.filestore.manifests.manifest_files import ManifestFiles
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.compact_request import CompactRequest
-from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.files.compact_request import CompactRequest
+from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.options.compaction_options import (
     COMPACTION_DELETE_RATIO_THRESHOLD,
     COMPACTION_FILE_NUM_LIMIT,
@@ -31,7 +31,7 @@ from stream_app.planning.compact.append_compaction import (
     Task,
     plan_round,
 )
-from stream_app.table.compact.append_task import append_request
+from stream_app.table.compact.append.append_task import append_request
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.compact_refusals import CompactableFiles, compactable_entries
 from stream_app.table.versions.file_store_scan import FileStoreScan

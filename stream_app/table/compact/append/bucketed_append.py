@@ -12,11 +12,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from stream_app.mergetree.compact.compact_manager import CompactManager
+from stream_app.mergetree.compact.packed_buckets import FilesOfBucket
 from stream_app.mergetree.levels import Levels
-from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.compact_request import CompactRequest, CompactUnit
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactRequest, CompactUnit
+from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.options.compaction_options import (
     COMPACTION_FORCE_REWRITE_ALL_FILES,
     COMPACTION_MIN_FILE_NUM,
@@ -30,8 +31,7 @@ from stream_app.planning.compact.append_compaction import (
     pick_compact_before,
     pick_full,
 )
-from stream_app.table.compact.append_task import append_request
-from stream_app.table.compact.coordinator import files_by_bucket
+from stream_app.table.compact.append.append_task import append_request
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.compact_refusals import compactable_entries
 
@@ -117,24 +117,21 @@ class NeighbourPicker:
         self.queue = in_sequence(file for file in now.all_files() if file.file_name not in taken)
 
 
-def bucketed_append_managers(
-    table: FileStoreTable, snapshot: Snapshot | None, buckets: Collection[BucketId] | None = None
-) -> dict[BucketId, CompactManager]:
-    """A manager for each of these buckets of a snapshot; None means all buckets that have files."""
-    managers = {}
-    for bucket, (total_buckets, files) in files_by_bucket(table, snapshot, buckets).items():
-        # Another engine has clustered the files above level 0: they stay.
-        flat = [file for file in files if file.level == 0]
-        picker = NeighbourPicker(table.schema, in_sequence(flat))
-        managers[bucket] = CompactManager(
-            partition=bucket[0],
-            bucket=bucket[1],
-            levels=Levels(flat, num_levels=1, key_of=table.key_of),
-            picker=None if table.options[WRITE_ONLY] else picker,
-            stop_trigger=None,
-            total_buckets=total_buckets,
-        )
-    return managers
+def bucketed_append_manager(
+    table: FileStoreTable, bucket: BucketId, files: FilesOfBucket
+) -> CompactManager:
+    """The manager of a bucket of a table without a primary key."""
+    # Another engine has clustered the files above level 0: they stay.
+    flat = [file for file in files.files if file.level == 0]
+    picker = NeighbourPicker(table.schema, in_sequence(flat))
+    return CompactManager(
+        partition=bucket[0],
+        bucket=bucket[1],
+        levels=Levels(flat, num_levels=1, key_of=table.key_of),
+        picker=None if table.options[WRITE_ONLY] else picker,
+        stop_trigger=None,
+        total_buckets=files.total_buckets,
+    )
 
 
 def neighbour_requests(

@@ -11,8 +11,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.index_file_meta import IndexManifestEntry
+from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.files.index_file_meta import IndexManifestEntry
 
 
 @dataclass(frozen=True, slots=True)

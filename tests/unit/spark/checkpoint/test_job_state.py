@@ -12,9 +12,9 @@ import pytest
 from stream_app.errors import CheckpointError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.model.schema.origin import Origin
-from stream_app.spark.ingest.checkpoint_owner import DATABASE, own_checkpoint
-from stream_app.spark.ingest.held_table import HeldTable
-from stream_app.spark.ingest.job_state import (
+from stream_app.spark.checkpoint.checkpoint_owner import DATABASE, own_checkpoint
+from stream_app.spark.checkpoint.held_table import HeldTable
+from stream_app.spark.checkpoint.job_state import (
     JobState,
     JobStateFile,
     JobWarning,

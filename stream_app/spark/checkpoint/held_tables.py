@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.ingest.held_table import HeldTable, held_after
-from stream_app.spark.ingest.job_state import JobStateFile, state_of
+from stream_app.spark.checkpoint.held_table import HeldTable, held_after
+from stream_app.spark.checkpoint.job_state import JobStateFile, state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.task_errors import readable_error
 

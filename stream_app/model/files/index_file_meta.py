@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from stream_app.model.manifest_entry import FileKind
+from stream_app.model.files.manifest_entry import FileKind
 
 DELETION_VECTORS = "DELETION_VECTORS"
 """The index type of files that hold deletion vectors."""

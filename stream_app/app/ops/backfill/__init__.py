@@ -1,1 +1,0 @@
-"""Reads a table's topics again, and writes the differences. Start with `backfill`."""

@@ -1,0 +1,1 @@
+"""Reads messages of Protobuf, many together. Start with `protobuf_cursor`."""

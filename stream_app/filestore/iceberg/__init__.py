@@ -1,1 +1,0 @@
-"""Paths and files of a table's metadata for Iceberg."""

@@ -1,0 +1,60 @@
+"""Keeps the files of buckets as bytes, in a tenth of the memory of the values.
+
+The coordinator keeps the buckets that no epoch has touched in this form.
+"""
+
+from __future__ import annotations
+
+import pickle
+import zlib
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.files.data_file_meta import DataFileMeta
+
+
+class FilesOfBucket(NamedTuple):
+    """The live files of a bucket, and the partition's bucket count if a file records it."""
+
+    total_buckets: int | None
+    files: tuple[DataFileMeta, ...]
+
+
+@dataclass(slots=True)
+class PackedBuckets:
+    """The files of some buckets, some 130 bytes a file.
+
+    Attributes:
+        buckets_max: the most buckets; the oldest leave first.
+        bytes_max: the most bytes of their files.
+    """
+
+    buckets_max: int = 20_000
+    bytes_max: int = 256 << 20
+    _packed: dict[BucketId, bytes] = field(init=False, default_factory=dict)
+
+    @property
+    def buckets(self) -> Set[BucketId]:
+        """The buckets whose files are kept."""
+        return self._packed.keys()
+
+    def keep(self, by_bucket: Mapping[BucketId, FilesOfBucket]) -> None:
+        """Keep the files of more buckets."""
+        for bucket, live in by_bucket.items():
+            self._packed[bucket] = zlib.compress(pickle.dumps(tuple(live)), level=1)
+        size = 0
+        for number, (bucket, data) in enumerate(reversed(list(self._packed.items()))):
+            size += len(data)
+            if size > self.bytes_max or number >= self.buckets_max:
+                del self._packed[bucket]
+
+    def take(self, bucket: BucketId) -> FilesOfBucket:
+        """The files of a bucket, which are kept no longer."""
+        data = zlib.decompress(self._packed.pop(bucket))
+        return FilesOfBucket(*pickle.loads(data))
+
+    def clear(self) -> None:
+        """Keep nothing."""
+        self._packed.clear()

@@ -1,1 +1,0 @@
-"""Iceberg's metadata of a table, as values."""

@@ -1,0 +1,22 @@
+"""The source tables whose rows a table has taken, topic by topic: pure.
+
+A job remembers them in `job_state`. `ingest.source_table_check` and `ingest.truncation` decide by
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+SourcesMet = Mapping[str, Collection[str]]
+"""Topic → names of the source tables whose rows it has brought."""
+
+
+def with_seen(
+    met: Mapping[str, Iterable[str]], seen: Iterable[tuple[str, str]]
+) -> Mapping[str, list[str]]:
+    """The source tables that a table has met, together with those of another epoch."""
+    topics = {topic: set(names) for topic, names in met.items()}
+    for topic, name in seen:
+        topics.setdefault(topic, set()).add(name)
+    return {topic: sorted(names) for topic, names in topics.items()}

@@ -1,0 +1,1 @@
+"""Compacts tables without keys: joins small files. Start with `append_coordinator`."""
