@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, bad_records
-from stream_app.errors import CheckpointError
+from stream_app.errors import CheckpointError, StorageError
 from stream_app.fileio.counted_file_io import StoreRequests, counting_file_io
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.checkpoint.held_tables import resume
@@ -79,6 +79,24 @@ def test_an_idle_table_gets_no_snapshot(tmp_path: Path) -> None:
     assert_right(tables)
     remembered = tables.state()
     assert (remembered.epoch, remembered.newest) == (2, {"a": 1, "b": 2})
+
+
+def test_a_table_that_fails_in_a_first_load_ends_the_job(tmp_path: Path) -> None:
+    """A held table reads its topic alone, which lacks the rows; behind the load it is held."""
+    tables, runner = two_tables(tmp_path)
+    fault = Fault(0, "before", stays_dead=True)
+    batch = started(tables, runner, file_io=(FaultyFileIO(fault=fault), None), loads=1)
+    with pytest.raises(StorageError, match="the file system refused"):
+        run(batch, tables, runner, 0)
+    assert tables.state().held == {}
+    fault.at = -1
+    batch = started(tables, runner, file_io=(FaultyFileIO(fault=fault), None), loads=1)
+    run(batch, tables, runner, 0)
+    assert_right(tables)
+    fault.at = len(fault.done)
+    tables.send([{"k": 3, "v": "new"}], [{"day": "day 1", "n": 100}])
+    run(batch, tables, runner, 1)
+    assert list(tables.state().held) == ["a"]
 
 
 def test_a_table_that_cannot_be_written_is_held_back_and_catches_up(tmp_path: Path) -> None:
