@@ -302,6 +302,9 @@ def test_a_whole_database_while_it_changes(
             assert is_equal_to_source(tmp_path, database, url, table)
             # The topic's messages fit the table as the load has made it.
             assert len(schemas_of(folder)) == 1
+        capsys.readouterr()
+        assert main(["check", "--conf", str(conf)]) == 3
+        assert "its first rows came from the database" in capsys.readouterr().out
         assert schemas_of(tmp_path / "warehouse" / "ods.db" / "t")[0] == {
             "a": "VARCHAR(20) NOT NULL",
             "k": "BIGINT NOT NULL",
