@@ -25,7 +25,7 @@ from stream_app.format.row_hash.row_sums import sum_of_changes
 from stream_app.model.options.write_options import ROW_CHECKSUM
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_writer
-from stream_app.table.versions.index_manifests import NO_INDEX
+from stream_app.table.versions.index_manifests import NO_BASIS
 from stream_app.table.write.bucket_writer import flushed_files
 
 MESSAGES = 250_000
@@ -35,7 +35,7 @@ GOAL = 0.05
 
 def epoch(table: FileStoreTable, batches: list[pa.RecordBatch]) -> None:
     """Decode the messages, and write the rows of each bucket."""
-    pipeline, assigner = shop_format(table.schema), bucket_assigner(table, NO_INDEX)
+    pipeline, assigner = shop_format(table.schema), bucket_assigner(table, NO_BASIS)
     writers = {}
     for batch in batches:
         for partition, bucket, rows in assigner.assign(pipeline.decode(batch).changes.rows):

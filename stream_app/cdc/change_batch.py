@@ -17,9 +17,9 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Bools, Int32s, valid_of
 from stream_app.cdc.column_drift import Column, Sighting, sightings_together
 from stream_app.errors import WrongSourceError
-from stream_app.model.schema.source_table import SourceTable, merged_source_table
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.schema.unchanged_values import UNCHANGED
+from stream_app.model.source.source_table import SourceTable, merged_source_table
 
 _Seen = TypeVar("_Seen")
 ROW_KIND = VALUE_KIND

@@ -31,9 +31,9 @@ from stream_app.cdc.pipeline import Pipeline
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.errors import WrongSourceError
 from stream_app.model.schema.data_type import RowType
-from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
-from stream_app.model.schema.origin import Origin
-from stream_app.model.schema.source_table import SourceTable, merged_source_table
+from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
+from stream_app.model.source.origin import Origin
+from stream_app.model.source.source_table import SourceTable, merged_source_table
 
 BAD_DESCRIBED_MAX = 100
 """Bad records of a batch that are looked at for columns that are spelled in another way."""

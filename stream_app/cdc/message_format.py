@@ -19,8 +19,8 @@ from stream_app.cdc.ddl_text import DdlOf
 from stream_app.cdc.source_tables import Origins
 from stream_app.model.options.option import Option
 from stream_app.model.schema.data_type import RowType
-from stream_app.model.schema.mapping_options import MappingOptions
-from stream_app.model.schema.source_table import SourceTable
+from stream_app.model.source.mapping_options import MappingOptions
+from stream_app.model.source.source_table import SourceTable
 
 
 class MessageFormat(Protocol):

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, Int32s, valid_of
-from stream_app.model.schema.origin import Origin
+from stream_app.model.source.origin import Origin
 
 NO_TABLE = -1
 """Code of a message that names no table."""

@@ -20,10 +20,10 @@ from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.index_file_meta import IndexFileMeta
 from stream_app.model.options.file_options import (
     DATA_FILE_PATH_DIRECTORY,
+    INDEX_FILE_IN_DATA_FILE_DIR,
     PARTITION_DEFAULT_NAME,
     PARTITION_LEGACY_NAME,
 )
-from stream_app.model.options.option import is_on
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import TableSchema
 
@@ -66,7 +66,7 @@ class FileStorePathFactory:
             schema.partition_type,
             options[PARTITION_DEFAULT_NAME],
             options[PARTITION_LEGACY_NAME],
-            is_on(schema.options, "index-file-in-data-file-dir"),
+            options[INDEX_FILE_IN_DATA_FILE_DIR],
             data_folder,
         )
 

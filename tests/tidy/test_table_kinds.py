@@ -11,6 +11,7 @@ OLD_QUESTIONS = {"has_primary_key", "is_bucket_unaware"}
 MAY_ASK = {
     "stream_app/model/table_kind.py": "says which kind a table has",
     "stream_app/model/schema/": "validates a definition's keys",
+    "stream_app/model/source/": "merges descriptions of source tables, some without a key",
     "stream_app/table/kinds/": "the kinds themselves",
     "stream_app/planning/sync/new_tables.py": "decides the key, before there is a schema",
     "stream_app/app/config/": "judges what is configured, before there is a schema",

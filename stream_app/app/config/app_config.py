@@ -16,15 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from stream_app.app.config.expectations_config import ExpectationsConfig, of_one_expectation
+from stream_app.app.config.job_tables.single_table import SingleTable
+from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.secrets import HIDDEN, Secrets, is_secret
 from stream_app.app.config.settings import read_settings, secret_texts, written_key
-from stream_app.app.config.single_table import SingleTable
-from stream_app.app.config.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.source_config import SourceConfig, SourceKind, TopicReader
 from stream_app.app.config.stream_config import NonInsertRecords, StreamConfig, with_limit
 from stream_app.app.config.sync_config import OneSetting, SyncConfig, of_one_table
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.config.values import (
     SET_BY_SPARK,
     Setting,
@@ -34,7 +35,6 @@ from stream_app.app.config.values import (
     keys_of,
     names,
 )
-from stream_app.app.config.whole_database import WholeDatabase
 from stream_app.catalog.catalog_options import option_problems
 from stream_app.cdc.json_records.options import TRUNCATE, OnTruncate
 from stream_app.cdc.message_format import Format

@@ -17,7 +17,7 @@ from stream_app.cdc.column_drift import INEXACT, TYPE_MAPPING
 from stream_app.cdc.json_records.options import COLUMN_OPTIONS, TRUNCATE_OPTION
 from stream_app.model.near_names import unknown_name
 from stream_app.model.renames.source_renames import RenameReaction
-from stream_app.model.schema.mapping_options import (
+from stream_app.model.source.mapping_options import (
     InexactTimes,
     MappingOptions,
     parse_mapping_options,

@@ -25,8 +25,8 @@ from stream_app.errors import UsageError
 from stream_app.model.options.bucket_options import PARTITION_LOOKUP
 from stream_app.model.options.core_options import option_problems
 from stream_app.model.schema.data_type import DataField, DataType, RowType, TypeRoot
-from stream_app.model.schema.mapping_options import parse_mapping_options
 from stream_app.model.schema.table_schema import schema_problems
+from stream_app.model.source.mapping_options import parse_mapping_options
 from stream_app.planning.sync.named_tables import why_never
 from stream_app.planning.sync.new_tables import Names, options_for
 from stream_app.planning.sync.target_tables import name_problem

@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow as pa
-
-from stream_app.app.config.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
-from stream_app.app.job.known_tables import known_tables
+from stream_app.app.job.known_tables import KnownTables, OnlyTable, SampledDatabase, known_tables
 from stream_app.app.ops.doctor.damaged_checkpoint import check_whole
 from stream_app.app.source.broker_connection import TopicInfo, uncheckable_settings
 from stream_app.app.source.kafka_reader import native_reader
@@ -41,16 +39,19 @@ class CheckedJob(NamedTuple):
     """The parts of a job that have passed the checks.
 
     Attributes:
-        table: the only table; None: the job has a whole database.
+        known: the only table, or a whole database.
         state_file: the job's state in its checkpoint.
         reader: settings of the native reader; None if Spark reads.
-        first_messages: the messages from which a database's tables are made; `MESSAGE_SCHEMA`.
     """
 
-    table: FileStoreTable | None
+    known: KnownTables
     state_file: JobStateFile
     reader: ReaderSettings | None
-    first_messages: pa.Table
+
+    @property
+    def table(self) -> FileStoreTable | None:
+        """The only table; None: the job has a whole database."""
+        return self.known.table if isinstance(self.known, OnlyTable) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,14 +81,16 @@ class JobChecks:
         reads_first = self.tables.source.begins_at_oldest and not state_file.state.table
         known = known_tables(self.tables, topics, self.clock, reads_first=reads_first)
         share = str(self.tables.share or "")
-        if known.table is None:
-            own_checkpoint(state_file, self.tables.location, DATABASE, share)
-        else:
-            own_checkpoint(state_file, known.table.version_root, known.table.identity(), share)
+        match known:
+            case OnlyTable(table, warnings):
+                own_checkpoint(state_file, table.version_root, table.identity(), share)
+            case SampledDatabase():
+                own_checkpoint(state_file, self.tables.location, DATABASE, share)
+                warnings = ()
         state_file.begin()
-        state_file.warn([*_warnings_of(self.stream), *known.warnings])
+        state_file.warn([*_warnings_of(self.stream), *warnings])
         _check_not_recreated(topics, state_file)
-        return CheckedJob(known.table, state_file, reader, known.first_messages)
+        return CheckedJob(known, state_file, reader)
 
     def _check_folders(self) -> None:
         """Make the local folders, and try to write to them."""

@@ -7,13 +7,13 @@ topic show early what will fail with them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 
-from stream_app.app.config.single_table import SingleTable
-from stream_app.app.config.single_table_or_database import SingleTableOrDatabase
-from stream_app.app.config.whole_database import WholeDatabase
+from stream_app.app.config.job_tables.single_table import SingleTable
+from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.first_messages import first_messages, in_one_table
 from stream_app.app.tables.first_message_checks import (
@@ -26,23 +26,48 @@ from stream_app.app.tables.job_table import column_warnings, job_table, wanted_s
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.clock import Clock
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.source.origin import Origin
+from stream_app.model.source.source_table import SourceTable
 from stream_app.spark.checkpoint.job_state import JobWarning
 from stream_app.table.file_store_table import FileStoreTable
 
 
 @dataclass(frozen=True, slots=True)
-class KnownTables:
-    """The facts about a job's tables that are known before the job begins.
+class OnlyTable:
+    """The table of a job of one table; implements `loading.LoadedTables`.
 
     Attributes:
-        table: the only table; None: the job has a whole database.
-        first_messages: the messages from which a database's tables are made; `MESSAGE_SCHEMA`.
         warnings: about the columns of the first messages.
     """
 
-    table: FileStoreTable | None = None
-    first_messages: pa.Table = field(default_factory=MESSAGE_SCHEMA.empty_table)
+    table: FileStoreTable
     warnings: Sequence[JobWarning] = ()
+
+    def schema_for(self, _name: str, _sources: Mapping[Origin, SourceTable]) -> TableSchema:
+        """See `LoadedTables.schema_for`."""
+        return self.table.schema
+
+    def begin_with(
+        self, tables: Mapping[str, Mapping[Origin, SourceTable]]
+    ) -> Mapping[str, FileStoreTable]:
+        """See `LoadedTables.begin_with`: the table is there."""
+        return dict.fromkeys(tables, self.table)
+
+
+@dataclass(frozen=True, slots=True)
+class SampledDatabase:
+    """A whole database, of which a few messages are known.
+
+    Attributes:
+        first_messages: the messages from which tables are made; `MESSAGE_SCHEMA`.
+    """
+
+    database: WholeDatabase
+    first_messages: pa.Table
+
+
+KnownTables = OnlyTable | SampledDatabase
+"""The facts about a job's tables that are known before the job begins."""
 
 
 def known_tables(
@@ -65,13 +90,13 @@ def known_tables(
         case SingleTable():
             wanted = wanted_schema(tables.table, clock)
             warnings = _column_warnings(tables, topics, wanted, reads_them=reads_first)
-            return KnownTables(job_table(tables, wanted, clock), warnings=warnings)
+            return OnlyTable(job_table(tables, wanted, clock), warnings)
         case WholeDatabase() if reads_first and topics:
             messages = in_one_table(first_messages(tables.source, topics))
             warn_of_first_messages(tables, messages, clock)
-            return KnownTables(first_messages=messages)
+            return SampledDatabase(tables, messages)
         case WholeDatabase():
-            return KnownTables()
+            return SampledDatabase(tables, MESSAGE_SCHEMA.empty_table())
 
 
 def _column_warnings(

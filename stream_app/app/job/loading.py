@@ -13,9 +13,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Protocol
 
-from stream_app.app.config.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.job.checks import CheckedJob
+from stream_app.app.job.known_tables import OnlyTable
 from stream_app.app.ops.check.database_sums import log_position
 from stream_app.app.ops.init.jdbc_source import opened_database
 from stream_app.app.ops.load.first_load import (
@@ -32,9 +33,9 @@ from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
 from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.model.job_epoch import Offsets
-from stream_app.model.schema.origin import Origin
-from stream_app.model.schema.source_table import SourceTable
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.source.origin import Origin
+from stream_app.model.source.source_table import SourceTable
 from stream_app.spark.checkpoint.job_state import JobStateFile, JobWarning
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
 from stream_app.spark.job_folder import Folder
@@ -49,7 +50,7 @@ _ANEW = "give the job a new stream.checkpoint and new tables"
 
 
 class LoadedTables(Protocol):
-    """The tables of a job, which a first load fills; `DatabaseTables` makes those of a database."""
+    """The tables of a job, which a first load fills: `OnlyTable`, or those of `DatabaseTables`."""
 
     def schema_for(self, name: str, sources: Mapping[Origin, SourceTable]) -> TableSchema:
         """The schema that a table has, or would be created with."""
@@ -60,23 +61,6 @@ class LoadedTables(Protocol):
     ) -> Mapping[str, FileStoreTable]:
         """Create the tables, or open them."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class OnlyTable:
-    """Implements `LoadedTables` for a job of one table, which is there."""
-
-    table: FileStoreTable
-
-    def schema_for(self, _name: str, _sources: Mapping[Origin, SourceTable]) -> TableSchema:
-        """See `LoadedTables.schema_for`."""
-        return self.table.schema
-
-    def begin_with(
-        self, tables: Mapping[str, Mapping[Origin, SourceTable]]
-    ) -> Mapping[str, FileStoreTable]:
-        """See `LoadedTables.begin_with`."""
-        return dict.fromkeys(tables, self.table)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +153,7 @@ def load_of(
     if plan is None:
         if tables.source.snapshot_from is None:
             return None
-        loaded = newcomers if checked.table is None else OnlyTable(checked.table)
+        loaded = checked.known if isinstance(checked.known, OnlyTable) else newcomers
         assert loaded is not None, "a job has a table, or makes some"
         planning = _Planning(
             tables=tables,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from stream_app.app.config.source_config import SourceKind
-from stream_app.app.config.whole_database import WholeDatabase
 from stream_app.app.job.checks import CheckedJob
 from stream_app.app.job.feeds import JobFeeds
+from stream_app.app.job.known_tables import OnlyTable, SampledDatabase
 from stream_app.app.job.loading import JobLoad
 from stream_app.app.tables.database_tables import DatabaseTables
 from stream_app.app.tables.source_statements import statements_of
@@ -21,22 +21,23 @@ from stream_app.spark.epoch.driver_epochs import DriverEpochs
 from stream_app.spark.epoch.epoch_plan import EpochShape
 from stream_app.spark.epoch.frame_epochs import FrameEpochs
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
-from stream_app.spark.ingest.epoch_tables import HoldingTables, StoppingTables
-from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.ingest.epoch_tables import EpochTables, HoldingTables, StoppingTables
 from stream_app.spark.load.load_epochs import LoadEpochs
 
 
 def newcomers_of(checked: CheckedJob, feeds: JobFeeds, clock: Clock) -> DatabaseTables | None:
     """Makes the tables of a whole database; None: the job has one table, which is there."""
-    if not isinstance(feeds.tables, WholeDatabase):
-        return None
-    return DatabaseTables(
-        tables=feeds.tables,
-        state_file=checked.state_file,
-        clock=clock,
-        feed_of=feeds.of_table,
-        quarantine=feeds.quarantine,
-    )
+    match checked.known:
+        case OnlyTable():
+            return None
+        case SampledDatabase(database):
+            return DatabaseTables(
+                tables=database,
+                state_file=checked.state_file,
+                clock=clock,
+                feed_of=feeds.of_table,
+                quarantine=feeds.quarantine,
+            )
 
 
 def job_rounds(
@@ -57,24 +58,26 @@ def job_rounds(
     Raises:
         TableNotFoundError: a table is gone whose first load has not ended.
     """
-    tables = feeds.tables
     shape = EpochShape(
         tasks=feeds.stream.write_parallelism or runner.spark.sparkContext.defaultParallelism,
-        sort_messages=tables.source.kind is SourceKind.FILES,
-        isolates=tables.is_of_many,
+        sort_messages=feeds.tables.source.kind is SourceKind.FILES,
+        isolates=feeds.tables.is_of_many,
     )
-    known, read_statements = list[TableFeed](), None
-    if checked.table is not None:
-        known = [feeds.only(checked.table)]
-    if newcomers is not None:
-        read_statements = statements_of(newcomers.tables, checked.state_file, clock.now_ms)
-        # A table that cannot be created now is tried again with its first message.
-        known = [*newcomers.known_feeds(), *newcomers.feeds(checked.first_messages).feeds]
-        held = frozenset(checked.state_file.state.held)
-        shape = shape.with_splitter(newcomers.splitter(known, held))
+    kind: type[EpochTables] = StoppingTables
+    read_statements = None
+    match checked.known:
+        case OnlyTable(table):
+            known = [feeds.only(table)]
+        case SampledDatabase(database, messages):
+            assert newcomers is not None, "they make the tables of a database"
+            read_statements = statements_of(database, checked.state_file, clock.now_ms)
+            # A table that cannot be created now is tried again with its first message.
+            known = [*newcomers.known_feeds(), *newcomers.feeds(messages).feeds]
+            kind, held = HoldingTables, frozenset(checked.state_file.state.held)
+            shape = shape.with_splitter(newcomers.splitter(known, held))
     if load is not None:
         load.check_tables((feed.job.table for feed in known), checked.state_file.folder)
-    epoch_tables = (StoppingTables if newcomers is None else HoldingTables)(
+    tables = kind(
         known,
         epoch_log=epoch_log,
         state_file=checked.state_file,
@@ -83,7 +86,7 @@ def job_rounds(
         loads=0 if load is None else load.epochs,
     )
     return EpochRounds(
-        tables=epoch_tables,
+        tables=tables,
         shape=shape,
         runner=runner,
         clock=clock,

@@ -10,9 +10,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.secrets import Secrets, hidden
 from stream_app.app.config.stream_config import ENVIRONMENT, StreamConfig
-from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.launch.optional_packages import openlineage_module
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.observe.metrics.endpoint import serving

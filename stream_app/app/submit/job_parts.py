@@ -10,8 +10,8 @@ from pathlib import Path
 
 from stream_app.app.cli.arguments.shown_job import shown_job
 from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.secrets import Secrets
-from stream_app.app.config.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.job.job_session import JobSession
 from stream_app.app.web.job_site import ShownJob

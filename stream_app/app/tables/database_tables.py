@@ -19,30 +19,33 @@ from functools import partial
 
 import pyarrow as pa
 
-from stream_app.app.config.applicable_rules import check_made_keys, columns_with_made, rules_for
+from stream_app.app.config.job_tables.applicable_rules import rules_for
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.sync_config import SyncConfig
-from stream_app.app.config.whole_database import WholeDatabase
+from stream_app.app.tables.database_schemas import (
+    NoColumnsError,
+    database_table_schema,
+    described_sources,
+)
 from stream_app.app.tables.job_catalog import create_job_table, open_job_table
 from stream_app.app.tables.job_table import changes_that_fail, column_warnings
 from stream_app.app.tables.refused_tables import with_refused
 from stream_app.app.tables.source_statements import renames_with
 from stream_app.app.tables.table_pipeline import job_pipeline
-from stream_app.cdc.lowered_decode import Describe, LoweredDescription
 from stream_app.cdc.source_tables import of_each_origin
 from stream_app.clock import Clock
-from stream_app.errors import NoAccessError, StreamAppError, TableNotFoundError, UsageError
+from stream_app.errors import NoAccessError, StreamAppError, TableNotFoundError
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.renames.source_renames import NO_RENAMES, SourceRenames
-from stream_app.model.schema.data_type import DataField, RowType
-from stream_app.model.schema.origin import Origin, ghost_of
-from stream_app.model.schema.source_table import SourceTable, merged_source_table, with_aliases
-from stream_app.model.schema.table_schema import TableSchema, new_table_schema
+from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.schema.tables_own_options import is_tables_own, option_differences
-from stream_app.planning.schema.column_renames import options_of_renamed, renames_in_new
+from stream_app.model.source.origin import Origin, ghost_of
+from stream_app.model.source.source_table import SourceTable, merged_source_table
 from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.planning.sync.assignment import Assignment, TableLimit
 from stream_app.planning.sync.column_remarks import remarks_of_new, shard_differences
-from stream_app.planning.sync.new_tables import new_table, options_for
+from stream_app.planning.sync.new_tables import options_for
 from stream_app.planning.sync.target_tables import (
     GhostTable,
     LeftOutTable,
@@ -58,16 +61,6 @@ from stream_app.table.opening import open_for_altering, with_configuration
 from stream_app.table.schema.alter import alter_table
 
 _LOG = logging.getLogger("stream_app")
-
-
-class NoColumnsError(UsageError):
-    """No message has a column of a source table."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "no message of this epoch tells a column of the table",
-            fix="replay the record when the job has made the table of later messages",
-        )
 
 
 def is_of_storage(error: BaseException) -> bool:
@@ -125,7 +118,7 @@ class DatabaseTables:
         for name, parts in self._by_table(messages).items():
             try:
                 if name not in self._feeds:
-                    described = partial(described_tables, self.tables, parts)
+                    described = partial(described_sources, self.tables, parts)
                     table = self._created(name, described, renames)
                     job_pipeline(self.tables, table)  # options of the format that do not fit it
                     self._feeds[name] = self._feed(name, table)
@@ -257,7 +250,7 @@ class DatabaseTables:
         self._compared.add(name)
         # An undescribable source table is an error only when its rows come.
         with contextlib.suppress(StreamAppError):
-            described = described_tables(self.tables, parts).items()
+            described = described_sources(self.tables, parts).items()
             differences = shard_differences({str(origin): of for origin, of in described})
             if differences:
                 _LOG.warning("the shards of the table %s differ: %s", name, differences)
@@ -310,65 +303,6 @@ class DatabaseTables:
     def _remember(self, refused: Mapping[Origin, str]) -> None:
         all_refused = with_refused(self.state_file.state.refused, refused, self._taken)
         self.state_file.update(origins=dict(self._taken), refused=all_refused)
-
-
-def database_table_schema(
-    database: WholeDatabase,
-    name: str,
-    sources: Mapping[Origin, SourceTable],
-    clock: Clock,
-    renames: SourceRenames = NO_RENAMES,
-) -> TableSchema:
-    """The schema of a new table, by the descriptions of its source tables.
-
-    A column that was renamed between the described messages has its later name.
-
-    Raises:
-        UsageError: nothing describes columns, or they do not suffice for the table.
-    """
-    sync = database.sync
-    if not sources:
-        raise NoColumnsError
-    source = functools.reduce(merged_source_table, sources.values())
-    renamed = renames_in_new(
-        [column.name for column in source.columns], source.primary_keys, renames.of(list(sources))
-    )
-    source = with_aliases(source, renamed)
-    columns = RowType(
-        tuple(
-            DataField(
-                field_id=field_id,
-                name=column.name,
-                data_type=column.data_type,
-                description=column.comment,
-            )
-            for field_id, column in enumerate(source.columns)
-        )
-    )
-    columns, not_held = columns_with_made(sync, name, columns)
-    chosen = new_table(sync.table_rules, name, min(sources), columns.names, source.primary_keys)
-    check_made_keys(sync, name, columns, chosen.primary_keys)
-    for remark in (*not_held, *chosen.remarks):
-        _LOG.info("the table %s: %s", name, remark)
-    return new_table_schema(
-        columns=columns,
-        primary_keys=chosen.primary_keys,
-        partition_keys=chosen.partition_keys,
-        options={**chosen.options, **options_of_renamed(renamed)},
-        time_millis=clock.now_ms(),
-    )
-
-
-def described_tables(
-    database: WholeDatabase, parts: Mapping[Origin, pa.RecordBatch]
-) -> Mapping[Origin, SourceTable]:
-    """The descriptions of source tables from some messages of each; those without one lack."""
-    describe: Describe = database.reader.describe
-    if database.lowers_names:
-        describe = LoweredDescription(describe)
-    options = database.mapping_options
-    descriptions = {origin: describe(part, options) for origin, part in parts.items()}
-    return {origin: table for origin, table in descriptions.items() if table is not None}
 
 
 def _lacking(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:

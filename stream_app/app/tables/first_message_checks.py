@@ -18,10 +18,10 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.sync_config import SyncConfig
-from stream_app.app.config.whole_database import WholeDatabase
 from stream_app.app.source.first_messages import warn_of
-from stream_app.app.tables.database_tables import database_table_schema, described_tables
+from stream_app.app.tables.database_schemas import database_table_schema, described_sources
 from stream_app.app.tables.format_setup import format_setup
 from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.column_drift import INEXACT
@@ -31,8 +31,8 @@ from stream_app.clock import Clock
 from stream_app.errors import UsageError
 from stream_app.message_format_registry import format_named
 from stream_app.model.schema.data_type import RowType
-from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
-from stream_app.model.schema.origin import Origin
+from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
+from stream_app.model.source.origin import Origin
 from stream_app.planning.sync.column_remarks import TableRemark, only_read, remarks_of_existing
 from stream_app.planning.sync.partition_roots import (
     PUBLISH_FIX,
@@ -120,7 +120,7 @@ def warn_of_first_messages(database: WholeDatabase, messages: pa.Table, clock: C
             continue
         try:
             name = as_spelled.sync.name_of(location)
-            sources = described_tables(as_spelled, {origin: part})
+            sources = described_sources(as_spelled, {origin: part})
             schema = database_table_schema(as_spelled, name, sources, clock)
         except UsageError:
             continue  # reported when the table is created

@@ -28,8 +28,8 @@ from stream_app.model.options.merge_options import (
     ROWKIND_FIELD,
 )
 from stream_app.model.schema.data_type import RowType
-from stream_app.model.schema.mapping_options import InexactTimes, parse_mapping_options
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.source.mapping_options import InexactTimes, parse_mapping_options
 from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.planning.schema.column_renames import renamed_columns
 from stream_app.predicate.parser import parse_predicate

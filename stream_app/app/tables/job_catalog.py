@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from stream_app.app.config.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.catalog.catalog import Catalog
 from stream_app.catalog.catalog_registry import catalog_of
 from stream_app.catalog.identifier import Identifier

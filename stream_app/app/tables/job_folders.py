@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from stream_app.app.config.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.launch.jars import installed_spark_version
 from stream_app.errors import UsageError
 from stream_app.fileio.atomic_create import probe_atomic_create

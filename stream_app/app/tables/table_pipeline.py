@@ -11,9 +11,9 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.tables.format_setup import (
     evolution_rules,
     format_setup,

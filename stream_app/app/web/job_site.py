@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Generic, TypeVar
 
+from stream_app.app.config.job_tables.single_table import SingleTable
+from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.secrets import Secrets, is_secret
 from stream_app.app.config.settings import catalog_variables, file_io_variables
-from stream_app.app.config.single_table import SingleTable
-from stream_app.app.config.single_table_or_database import SingleTableOrDatabase
-from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.observe.events.epoch_history import EpochHistory, PastEpoch, TableNow
 from stream_app.app.ops.inspect.job_status import (
     MISSING,

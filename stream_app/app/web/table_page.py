@@ -53,7 +53,7 @@ from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
 from stream_app.table.upkeep.expire_snapshots import SnapshotExpiry
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.row_filter import row_filter
+from stream_app.table.versions.pruning.row_filter import row_filter
 
 ROWS_SHOWN = 20
 RUNS_LISTED = 100

@@ -18,7 +18,7 @@ from stream_app.app.ops.quarantine.replay import messages_of
 from stream_app.app.web.table_parts import QUARANTINED_READ, QuarantinedKind, by_kind
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.errors import StreamAppError, UsageError
-from stream_app.model.schema.origin import Origin
+from stream_app.model.source.origin import Origin
 from stream_app.table.storage_errors import storage_error
 
 _AGAIN = "start the job again, and replay the records, which wait in quarantine"

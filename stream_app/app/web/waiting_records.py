@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-from stream_app.app.config.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch
 from stream_app.app.ops.quarantine.quarantine_folder import open_quarantine
 from stream_app.app.web.table_parts import QUARANTINED_READ

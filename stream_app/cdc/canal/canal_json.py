@@ -57,8 +57,8 @@ from stream_app.cdc.source_tables import table_name
 from stream_app.cdc.source_types.mysql import mysql_type
 from stream_app.cdc.source_types.stored_times import stored_type
 from stream_app.model.schema.data_type import DataType, TypeRoot
-from stream_app.model.schema.mapping_options import MappingOptions
-from stream_app.model.schema.source_table import SourceTable
+from stream_app.model.source.mapping_options import MappingOptions
+from stream_app.model.source.source_table import SourceTable
 
 _DDL = frozenset({"CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX"})
 _NO_ROWS = _DDL | {"QUERY", "GTID", "XACOMMIT", "XAROLLBACK", "MHEARTBEAT"}

@@ -36,7 +36,7 @@ from stream_app.cdc.source_types.remarks import REPLACES_NULLS
 from stream_app.errors import UsageError
 from stream_app.model.options.option import TEXT, Option, choice
 from stream_app.model.schema.data_type import DataType, RowType
-from stream_app.model.schema.mapping_options import InexactTimes
+from stream_app.model.source.mapping_options import InexactTimes
 
 SECTION = "debezium"
 DECIMAL_MODE = "decimal.handling.mode"

@@ -41,7 +41,7 @@ from stream_app.cdc.debezium.schema import split_messages
 from stream_app.cdc.json_documents import json_text, load_document
 from stream_app.cdc.json_records.origins import FieldsRead
 from stream_app.cdc.source_tables import NO_TABLE, Origins, origins_of
-from stream_app.model.schema.origin import Origin
+from stream_app.model.source.origin import Origin
 
 _FIELDS = pa.schema(
     [

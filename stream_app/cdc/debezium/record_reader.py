@@ -25,7 +25,7 @@ from stream_app.cdc.json_documents import (
 from stream_app.cdc.json_records.dialect import DocumentImages, NoRow, Truncate
 from stream_app.cdc.rows.record_images import RecordImages
 from stream_app.cdc.source_tables import table_name
-from stream_app.model.schema.origin import Origin
+from stream_app.model.source.origin import Origin
 
 OP_FIELD = "__op"
 ADDED_PREFIX = "__"

@@ -45,8 +45,8 @@ from stream_app.cdc.rows.record_images import NULL_CELL, Image, RecordImages
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE, READ, UPDATE
 from stream_app.cdc.source_tables import table_name
 from stream_app.model.options.option import choice
-from stream_app.model.schema.mapping_options import MappingOptions
-from stream_app.model.schema.source_table import SourceTable
+from stream_app.model.source.mapping_options import MappingOptions
+from stream_app.model.source.source_table import SourceTable
 
 _OPS = {"load": READ, "insert": CREATE, "update": UPDATE, "delete": DELETE}
 _TRUNCATE = "truncate-table"

@@ -22,8 +22,8 @@ from stream_app.cdc.message_format import TableVersionSeen
 from stream_app.cdc.source_types.remarks import inexact_remarks
 from stream_app.cdc.source_types.stored_times import StoredType
 from stream_app.model.schema.data_type import STRING
-from stream_app.model.schema.mapping_options import MappingOptions
-from stream_app.model.schema.source_table import SourceColumn, SourceTable, merged_source_table
+from stream_app.model.source.mapping_options import MappingOptions
+from stream_app.model.source.source_table import SourceColumn, SourceTable, merged_source_table
 
 
 def describe(

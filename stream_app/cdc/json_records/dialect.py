@@ -20,8 +20,8 @@ from stream_app.cdc.json_documents import cell_of, load_document
 from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.rows.images import Images
 from stream_app.cdc.rows.record_images import RecordImages
-from stream_app.model.schema.mapping_options import MappingOptions
-from stream_app.model.schema.source_table import SourceTable
+from stream_app.model.source.mapping_options import MappingOptions
+from stream_app.model.source.source_table import SourceTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from stream_app.errors import UsageError
 from stream_app.model.near_names import did_you_mean
 from stream_app.model.options.option import TEXT, Option, OptionKind, choice
 from stream_app.model.schema.data_type import DataType, RowType
-from stream_app.model.schema.mapping_options import InexactTimes, parse_mapping_options
+from stream_app.model.source.mapping_options import InexactTimes, parse_mapping_options
 
 TRUNCATE = "truncate"
 UNKNOWN_COLUMNS = "unknown-columns"

@@ -35,8 +35,8 @@ from stream_app.cdc.rows.images import Images
 from stream_app.cdc.rows.record_images import RecordImages
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE, READ, UPDATE
 from stream_app.cdc.source_tables import table_name
-from stream_app.model.schema.mapping_options import MappingOptions
-from stream_app.model.schema.source_table import SourceTable
+from stream_app.model.source.mapping_options import MappingOptions
+from stream_app.model.source.source_table import SourceTable
 
 _OPS = {"insert": CREATE, "bootstrap-insert": READ, "update": UPDATE, "delete": DELETE}
 _NO_ROWS = ("bootstrap-start", "bootstrap-complete")

@@ -45,8 +45,8 @@ from stream_app.cdc.rows.images import Images
 from stream_app.cdc.rows.record_images import NULL_CELL, Image, RecordImages
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE, UPDATE
 from stream_app.model.options.option import choice
-from stream_app.model.schema.mapping_options import MappingOptions
-from stream_app.model.schema.source_table import SourceTable
+from stream_app.model.source.mapping_options import MappingOptions
+from stream_app.model.source.source_table import SourceTable
 
 _OPS = {"I": CREATE, "U": UPDATE, "D": DELETE}
 _TRUNCATE = "T"

@@ -23,8 +23,8 @@ from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.source_tables import Origins, origins_of
 from stream_app.cdc.source_types.connect_fields import source_column
 from stream_app.cdc.wire.row_schema import DescribedRows, SchemaLanguage
-from stream_app.model.schema.mapping_options import MappingOptions
-from stream_app.model.schema.source_table import SourceTable, merged_source_table
+from stream_app.model.source.mapping_options import MappingOptions
+from stream_app.model.source.source_table import SourceTable, merged_source_table
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from stream_app.model.schema.data_type import (
     DataType,
     TypeRoot,
 )
-from stream_app.model.schema.mapping_options import MappingMode, MappingOptions
+from stream_app.model.source.mapping_options import MappingMode, MappingOptions
 
 SOURCE_TYPE = "__debezium.source.column.type"
 SOURCE_LENGTH = "__debezium.source.column.length"

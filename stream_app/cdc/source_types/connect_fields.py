@@ -11,8 +11,8 @@ from typing import Any
 
 from stream_app.cdc.source_types.connect import connect_type
 from stream_app.cdc.source_types.remarks import column_remarks
-from stream_app.model.schema.mapping_options import MappingMode, MappingOptions
-from stream_app.model.schema.source_table import SourceColumn
+from stream_app.model.source.mapping_options import MappingMode, MappingOptions
+from stream_app.model.source.source_table import SourceColumn
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from stream_app.model.schema.data_type import (
     DataType,
     TypeRoot,
 )
-from stream_app.model.schema.mapping_options import MappingMode, MappingOptions
+from stream_app.model.source.mapping_options import MappingMode, MappingOptions
 
 _SIMPLE = {
     **{

@@ -11,7 +11,7 @@ from stream_app.cdc.column_drift import INEXACT
 from stream_app.cdc.source_types.connect import SOURCE_LENGTH, SOURCE_SCALE, SOURCE_TYPE
 from stream_app.cdc.source_types.stored_times import StoredType
 from stream_app.model.schema.data_type import TypeRoot
-from stream_app.model.schema.source_table import Remark
+from stream_app.model.source.source_table import Remark
 
 REPLACES_NULLS = "replace.null.with.default"
 LOSES_NULLS = Remark(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stream_app.model.schema.data_type import STRING, DataType, TypeRoot
-from stream_app.model.schema.mapping_options import InexactTimes, MappingOptions
+from stream_app.model.source.mapping_options import InexactTimes, MappingOptions
 
 _BIGINT = DataType(root=TypeRoot.BIGINT)
 _HELD_DIGITS = 3

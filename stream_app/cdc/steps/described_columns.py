@@ -17,8 +17,8 @@ import pyarrow as pa
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch, whole_messages
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.model.schema.data_type import RowType
-from stream_app.model.schema.mapping_options import MappingOptions
-from stream_app.model.schema.source_table import SourceTable, merged_source_table, with_aliases
+from stream_app.model.source.mapping_options import MappingOptions
+from stream_app.model.source.source_table import SourceTable, merged_source_table, with_aliases
 
 BAD_DESCRIBED_MAX = 100
 """Bad records of a batch that are looked at for types which the column does not hold."""

@@ -36,8 +36,8 @@ from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.json_documents import check_once, load_document
 from stream_app.cdc.message_format import MessageFormat, SourceReader, TableVersionSeen
 from stream_app.cdc.source_tables import Origins
-from stream_app.model.schema.mapping_options import MappingOptions
-from stream_app.model.schema.source_table import SourceTable
+from stream_app.model.source.mapping_options import MappingOptions
+from stream_app.model.source.source_table import SourceTable
 
 _DATA = b',"data":'
 _VERSION = "specversion"

@@ -36,7 +36,7 @@ from stream_app.cdc.message_format import (
 )
 from stream_app.cdc.wire.registry_options import has_wide_numbers
 from stream_app.cdc.wire.wire_format import MAGIC
-from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.source.mapping_options import MappingOptions
 
 _HEAD = 9
 _CUT = 4

@@ -23,6 +23,7 @@ from stream_app.model.options import (
     iceberg_options,
     merge_options,
     scan_options,
+    schema_options,
     tag_options,
     write_options,
 )
@@ -43,13 +44,14 @@ from stream_app.model.options.compaction_options import (
     WRITE_ONLY_STOP_TRIGGER,
 )
 from stream_app.model.options.file_options import (
+    DELETION_VECTORS_ENABLED,
     DELETION_VECTORS_MERGE_ON_READ,
     FILE_COMPRESSION,
     FILE_COMPRESSION_PER_LEVEL,
     FILE_FORMAT,
     FILE_FORMAT_PER_LEVEL,
 )
-from stream_app.model.options.option import Option, Value, declared_options, is_on, parse_integer
+from stream_app.model.options.option import Option, Value, declared_options, parse_integer
 from stream_app.model.options.option_support import Purpose, is_left_by_engine, refusals
 from stream_app.model.options.paimon_option_keys import (
     CORE_KEYS,
@@ -64,6 +66,7 @@ from stream_app.model.table_kind import is_writable
 _DECLARING = (
     *(bucket_options, merge_options, file_options, write_options, compaction_options),
     *(scan_options, expire_options, tag_options, iceberg_options),
+    schema_options,
 )
 OPTIONS: dict[str, Option[Any]] = {
     key: option for module in _DECLARING for key, option in declared_options(vars(module)).items()
@@ -335,7 +338,7 @@ class CoreOptions:
         """Whether ``deletion-vectors.enabled`` is on; a table without a primary key merges nothing
         by it.
         """
-        return is_on(self.raw, "deletion-vectors.enabled")
+        return self[DELETION_VECTORS_ENABLED]
 
     @property
     def hides_level_0(self) -> bool:

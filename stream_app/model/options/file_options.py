@@ -52,6 +52,12 @@ METADATA_STATS_MODE = Option(
     "truncate(16)",
     "Column statistics kept in manifests: none, counts, truncate(n) or full.",
 )
+INDEX_FILE_IN_DATA_FILE_DIR = Option(
+    "index-file-in-data-file-dir",
+    BOOLEAN,
+    False,
+    "Index files lie beside the data files of their bucket; such tables are only read.",
+)
 DELETION_VECTORS_ENABLED = Option(
     "deletion-vectors.enabled",
     BOOLEAN,

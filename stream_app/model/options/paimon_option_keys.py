@@ -79,8 +79,8 @@ streaming.read.snapshot.delay visibility-callback.check-interval visibility-call
 """
 
 _SWITCHES = """
-add-column-before-partition alter-column-null-to-not-null.disabled async-file-write auto-create
-blob-as-descriptor blob-compaction.enabled blob-view.resolve.enabled
+async-file-write auto-create blob-as-descriptor blob-compaction.enabled
+blob-view.resolve.enabled
 blob-write-null-on-fetch-failure blob-write-null-on-missing-file blob.split-by-file-size
 bucket-append-ordered chain-table.enabled chain-table.split.key-range-enabled
 chain-table.streaming.merge-snapshot clustering.incremental clustering.incremental.optimize-write
@@ -88,11 +88,10 @@ commit.discard-duplicate-files commit.force-create-snapshot commit.native.enable
 compaction.skip-expired-partitions data-evolution.compaction.rewrite-row-ids data-evolution.enabled
 data-evolution.merge-into.file-pruning data-evolution.merge-into.source-persist
 data-evolution.row-sidecar.enabled data-evolution.write-cols-optimization.enabled
-delete.force-produce-changelog deletion-vectors.modifiable
-disable-explicit-type-casting end-input.check-partition-expire
+delete.force-produce-changelog end-input.check-partition-expire
 file.suffix.include.compression format-table.partition-path-only-value
 global-index.enabled global-index.filter.refine-from-data incremental-between-tag-to-snapshot
-index-file-in-data-file-dir key-value.sequence_number.enabled local-cache.enabled
+key-value.sequence_number.enabled local-cache.enabled
 lookup.blob-as-descriptor lookup.cache.bloom.filter.enabled lookup.remote-file.enabled
 manifest-sort.enabled manifest.delete-file-drop-stats manifest.merge-optimize.enabled
 manifest.sidecar.enabled metadata.stats-dense-store

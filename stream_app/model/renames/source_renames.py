@@ -19,7 +19,7 @@ from stream_app.model.renames.ddl import (
     Statement,
     TableName,
 )
-from stream_app.model.schema.origin import Origin, ghost_of
+from stream_app.model.source.origin import Origin, ghost_of
 
 
 class RenameReaction(enum.Enum):

@@ -14,7 +14,11 @@ from stream_app.model.options.bucket_options import BUCKET_KEY
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.iceberg_options import METADATA_ICEBERG_STORAGE
 from stream_app.model.options.indexed_columns import renamed_in_index_options, without_indexes_of
-from stream_app.model.options.option import is_on, is_true
+from stream_app.model.options.schema_options import (
+    ADD_COLUMN_BEFORE_PARTITION,
+    DISABLE_ALTER_COLUMN_NULL_TO_NOT_NULL,
+    DISABLE_EXPLICIT_TYPE_CASTING,
+)
 from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
     FLOAT_ROOTS,
@@ -32,11 +36,15 @@ from stream_app.model.schema.type_members import changeable_members, with_member
 from stream_app.planning.schema import schema_changes
 from stream_app.planning.schema.option_changes import renamed_in_options, set_problem, unset_problem
 
-_NO_EXPLICIT_CASTS = "disable-explicit-type-casting"
 _OTHER_COLUMN = "add a column of the new type"
-_NO_NOT_NULL = "alter-column-null-to-not-null.disabled"
-_BEFORE_PARTITION = "add-column-before-partition"
-_RULES = frozenset((_NO_EXPLICIT_CASTS, _NO_NOT_NULL, METADATA_ICEBERG_STORAGE.key))
+_RULES = frozenset(
+    option.key
+    for option in (
+        DISABLE_EXPLICIT_TYPE_CASTING,
+        DISABLE_ALTER_COLUMN_NULL_TO_NOT_NULL,
+        METADATA_ICEBERG_STORAGE,
+    )
+)
 """The options that hold for changes inside of columns as well."""
 _INSIDE_OTHERS = (schema_changes.ChangeType, schema_changes.ChangeNullability)
 _INSIDE_ROWS = (
@@ -227,7 +235,7 @@ class _Altering:
         match position:
             case None:
                 keys = self._old.partition_keys
-                if keys and is_on(self.options, _BEFORE_PARTITION):
+                if keys and ADD_COLUMN_BEFORE_PARTITION.read(self.options):
                     return min(self._index(key) for key in keys)
                 return len(self.fields)
             case schema_changes.Position(schema_changes.ColumnPlace.FIRST):
@@ -267,7 +275,7 @@ class _Altering:
                 f"the column {name!r} is {was}: a type that is nested stays as it is",
                 fix=f"change what is inside by its path, such as {name}.field; or {_OTHER_COLUMN}",
             )
-        is_explicit = not is_on(self.options, _NO_EXPLICIT_CASTS)
+        is_explicit = not DISABLE_EXPLICIT_TYPE_CASTING.read(self.options)
         allowed = is_explicit or is_implicit_cast(was, wanted)
         if not (allowed and self._casting.can_cast(was, wanted)):
             raise _refused(f"the column {name!r} is {was}, whose values are no {wanted}")
@@ -292,10 +300,11 @@ class _Altering:
                 f"{name!r} is a column of the primary key: 'primary-key.nullable' of a new table "
                 "says whether it may be null"
             )
-        if was.nullable and not nullable and is_true(self.options.get(_NO_NOT_NULL, "true")):
+        forbids = DISABLE_ALTER_COLUMN_NULL_TO_NOT_NULL
+        if was.nullable and not nullable and forbids.read(self.options):
             raise _refused(
                 f"the column {name!r} may have nulls",
-                fix=f"if no row has one, set the option {_NO_NOT_NULL!r} to 'false' first",
+                fix=f"if no row has one, set the option {forbids.key!r} to 'false' first",
             )
         data_type = was.as_nullable() if nullable else was.not_null()
         self._replace_column(name, replace(self._column(name), data_type=data_type))

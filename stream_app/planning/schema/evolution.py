@@ -30,9 +30,9 @@ from stream_app.model.schema.data_type import (
     TypeRoot,
 )
 from stream_app.model.schema.iceberg_schema import iceberg_change_problem
-from stream_app.model.schema.mapping_options import MappingMode, MappingOptions
-from stream_app.model.schema.source_table import SourceColumn, SourceTable
 from stream_app.model.schema.table_schema import KEY_PREFIX, RESERVED_NAMES, TableSchema
+from stream_app.model.source.mapping_options import MappingMode, MappingOptions
+from stream_app.model.source.source_table import SourceColumn, SourceTable
 from stream_app.planning.schema.schema_changes import (
     AddColumn,
     ChangeNullability,

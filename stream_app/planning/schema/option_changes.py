@@ -8,15 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from stream_app.model.options.bucket_options import BUCKET, BUCKET_KEY
 from stream_app.model.options.core_options import option_problems
+from stream_app.model.options.file_options import DELETION_VECTORS_ENABLED
+from stream_app.model.options.merge_options import (
+    IGNORE_DELETE,
+    IGNORE_UPDATE_BEFORE,
+    SEQUENCE_FIELD,
+)
 from stream_app.model.options.option import is_on, is_true
+from stream_app.model.options.schema_options import DELETION_VECTORS_MODIFIABLE
 from stream_app.model.schema.tables_own_options import IMMUTABLE_OPTIONS, OptionDifference
 
-_BUCKET = "bucket"
-_DELETION_VECTORS = "deletion-vectors.enabled"
-_ONE_WAY = ("ignore-delete", "ignore-update-before")
+_ONE_WAY = (IGNORE_DELETE.key, IGNORE_UPDATE_BEFORE.key)
 """Options that may be turned on and never off."""
-_COLUMN_LISTS = ("bucket-key", "sequence.field")
+_COLUMN_LISTS = (BUCKET_KEY.key, SEQUENCE_FIELD.key)
 _FIELDS = "fields."
 _GROUPS = (".sequence-group", ".nested-key")
 """Suffixes of keys that contain column names, and whose values are column names too."""
@@ -40,13 +46,12 @@ def set_problem(
 
 
 def _value_problem(options: Mapping[str, str], key: str, value: str) -> str | None:
-    if key == _BUCKET:
+    if key == BUCKET.key:
         if "-1" in (options.get(key, "-1"), value):
             return "the option 'bucket' cannot change from or to -1"
-    elif key == _DELETION_VECTORS:
-        if not is_on(options, "deletion-vectors.modifiable") and (
-            is_on(options, key) != (is_true(value))
-        ):
+    elif key == DELETION_VECTORS_ENABLED.key:
+        is_changed = is_on(options, key) != is_true(value)
+        if is_changed and not DELETION_VECTORS_MODIFIABLE.read(options):
             return "'deletion-vectors.enabled' needs 'deletion-vectors.modifiable' = 'true'"
     elif key in _ONE_WAY and is_on(options, key) and not is_true(value):
         return f"the option {key!r} cannot change from true to false"
@@ -61,9 +66,9 @@ def unset_problem(options: Mapping[str, str], key: str, *, has_snapshots: bool) 
         return "the option 'type' cannot change"
     if not has_snapshots:
         return None
-    if key in IMMUTABLE_OPTIONS or key == _BUCKET:
+    if key in IMMUTABLE_OPTIONS or key == BUCKET.key:
         return f"the option {key!r} cannot be unset in a table with snapshots"
-    return _value_problem(options, key, "false") if key == _DELETION_VECTORS else None
+    return _value_problem(options, key, "false") if key == DELETION_VECTORS_ENABLED.key else None
 
 
 def way_out(
@@ -74,7 +79,7 @@ def way_out(
     out = f"take {', '.join(difference.key for difference in differences)} out of the configuration"
     for difference in differences:
         # Another number of buckets needs a rewrite of the table, not only an option.
-        if difference.key == _BUCKET or set_problem(
+        if difference.key == BUCKET.key or set_problem(
             options, difference.key, difference.configured, has_snapshots=True
         ):
             return f"{out}: a table keeps what it was made with"

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from stream_app.model.schema.origin import Origin
+from stream_app.model.source.origin import Origin
 from stream_app.planning.sync.target_tables import (
     GhostTable,
     LeftOutTable,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 
 from stream_app.model.schema.data_type import RowType, TypeRoot
-from stream_app.model.schema.source_table import Remark, SourceColumn, SourceTable
+from stream_app.model.source.source_table import Remark, SourceColumn, SourceTable
 
 _SNAPSHOT = (
     "let Debezium read the table again (an incremental snapshot), or update all rows at the source"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from stream_app.errors import UsageError
 from stream_app.model.options.bucket_options import PARTITION_LOOKUP
-from stream_app.model.schema.origin import Origin
+from stream_app.model.source.origin import Origin
 
 Names = tuple[str, ...]
 _NEEDS_KEY = ("bucket", "changelog-producer", "sequence.field")

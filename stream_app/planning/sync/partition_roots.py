@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from stream_app.model.schema.origin import Origin
+from stream_app.model.source.origin import Origin
 
 PUBLISH_FIX = (
     "set publish.via.partition.root = true in the connector (PostgreSQL: alter publication NAME "

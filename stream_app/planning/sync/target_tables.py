@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from stream_app.model.schema.origin import Origin, ghost_of
+from stream_app.model.source.origin import Origin, ghost_of
 from stream_app.planning.sync.table_share import TableShare
 
 _EVERY = ".*"

@@ -16,7 +16,7 @@ from typing import Any
 
 from stream_app.errors import CheckpointError
 from stream_app.model.renames.source_renames import NO_RENAMES, SourceRenames, source_renames
-from stream_app.model.schema.origin import Origin
+from stream_app.model.source.origin import Origin
 from stream_app.spark.checkpoint.held_table import HeldTable
 from stream_app.spark.checkpoint.sources_met import SourcesMet, with_seen
 from stream_app.spark.job_folder import Folder

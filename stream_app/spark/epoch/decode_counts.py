@@ -21,8 +21,8 @@ from stream_app.cdc.column_drift import Column, Sighting
 from stream_app.errors import WrongSourceError
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.row_kind import RowKind
-from stream_app.model.schema.source_table import SourceTable, merged_source_table
 from stream_app.model.schema.table_schema import VALUE_KIND
+from stream_app.model.source.source_table import SourceTable, merged_source_table
 from stream_app.spark.epoch.epoch_seconds import TaskSeconds
 
 COLUMN_NAMES_MAX = 64

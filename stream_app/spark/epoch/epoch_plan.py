@@ -19,7 +19,7 @@ from stream_app.cdc.pipeline import Pipeline
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.table.file_store_table import FileStoreTable, with_files
 from stream_app.table.kinds.table_kind_registry import bucket_assigner
-from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
+from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner
 
 BLOCK_BYTES = 32 << 20
@@ -51,10 +51,10 @@ class TablePlan:
     message_format: Pipeline
     next_sequence_number: int = 0
     first_offsets: Mapping[KafkaPartition, int] = field(default_factory=dict)
-    basis: IndexBasis = NO_INDEX
+    basis: BucketBasis = NO_BASIS
     packs: list[bytes] = field(default_factory=list, compare=False, repr=False, kw_only=True)
 
-    def of_next_epoch(self, next_sequence_number: int, basis: IndexBasis) -> TablePlan:
+    def of_next_epoch(self, next_sequence_number: int, basis: BucketBasis) -> TablePlan:
         """The same table and format in a later epoch; returns itself if the table got no rows."""
         is_same = next_sequence_number == self.next_sequence_number and basis == self.basis
         if is_same and not self.first_offsets:
@@ -67,7 +67,7 @@ class TablePlan:
         """The same plan, without messages before these offsets and without keys of earlier rows."""
         if first_offsets == self.first_offsets:
             return self
-        basis = IndexBasis(bucket_counts=self.basis.bucket_counts) if first_offsets else self.basis
+        basis = BucketBasis(bucket_counts=self.basis.bucket_counts) if first_offsets else self.basis
         return replace(self, first_offsets=first_offsets, basis=basis)
 
     def of_routed(self, routed: TablePlan) -> TablePlan:
@@ -131,7 +131,7 @@ class _OfEpoch(NamedTuple):
     file_io: Any
     file_ios: Mapping[int, Any]
     first_offsets: Mapping[int, Mapping[KafkaPartition, int]]
-    bases: Mapping[int, IndexBasis]
+    bases: Mapping[int, BucketBasis]
 
 
 def _of_epoch(plans: Mapping[int, TablePlan]) -> _OfEpoch:
@@ -143,7 +143,7 @@ def _of_epoch(plans: Mapping[int, TablePlan]) -> _OfEpoch:
             at: plan.table.file_io for at, plan in plans.items() if plan.table.file_io != file_io
         },
         first_offsets={at: plan.first_offsets for at, plan in plans.items() if plan.first_offsets},
-        bases={at: plan.basis for at, plan in plans.items() if plan.basis != NO_INDEX},
+        bases={at: plan.basis for at, plan in plans.items() if plan.basis != NO_BASIS},
     )
 
 
@@ -174,7 +174,7 @@ class _PackedPlans(Mapping[int, TablePlan]):
                 message_format=message_format,
                 next_sequence_number=next_sequence_number,
                 first_offsets=of_epoch.first_offsets.get(index, {}),
-                basis=of_epoch.bases.get(index, NO_INDEX),
+                basis=of_epoch.bases.get(index, NO_BASIS),
             )
         return self._plans[index]
 
@@ -279,7 +279,7 @@ class EpochPlan:
         return any(kind.crosses_partitions or kind.looks_up_partition for kind in kinds)
 
     @property
-    def bases(self) -> Mapping[int, IndexBasis]:
+    def bases(self) -> Mapping[int, BucketBasis]:
         """The key index of each table."""
         return {index: plan.basis for index, plan in self.tables.items()}
 

@@ -19,6 +19,7 @@ Source: Paimon `table/sink/StreamTableCommit.java`.
 from __future__ import annotations
 
 import contextlib
+import enum
 import json
 import threading
 from collections.abc import Iterator
@@ -37,6 +38,15 @@ from stream_app.spark.task_errors import first_line, readable_error
 
 _LOOK_S = 5.0
 """Seconds between two checks for held tables whose next try is due."""
+
+
+class _Standing(enum.Enum):
+    """Whether the tables that are not held have the same epochs."""
+
+    NOT_OPEN = enum.auto()
+    ALIKE = enum.auto()
+    AMID_EPOCH = enum.auto()
+    """Some lack an epoch that is being committed, or whose commit has failed."""
 
 
 class EpochCommitter(Generic[Messages]):
@@ -62,8 +72,8 @@ class EpochCommitter(Generic[Messages]):
         self._pending: Future[None] | None = None
         self._begun: Offsets | None = None
         self._committed: Offsets | None = None
-        self._is_open = self._is_begun = self._is_stopping = False
-        self._is_amid_epoch = False  # under the lock: whether some tables lack an epoch that failed
+        self._standing = _Standing.NOT_OPEN  # under the lock
+        self._is_begun = self._is_stopping = False
         self._looked_at = float("-inf")
 
     def __call__(self, messages: Messages, epoch: int) -> int:
@@ -125,7 +135,7 @@ class EpochCommitter(Generic[Messages]):
         if not self.lock.acquire(blocking=False):
             return
         try:
-            if self._is_amid_epoch:
+            if self._standing is _Standing.AMID_EPOCH:
                 return
             self._open_tables()
             for feed in self.tables.feeds:
@@ -164,7 +174,8 @@ class EpochCommitter(Generic[Messages]):
             publishes: whether finished compactions are published before, so that none is lost.
         """
         with self.lock:
-            for feed in self.tables.feeds if publishes and not self._is_amid_epoch else ():
+            is_amid_epoch = self._standing is _Standing.AMID_EPOCH
+            for feed in self.tables.feeds if publishes and not is_amid_epoch else ():
                 with self._by_itself(feed):
                     if report := feed.job.publish_finished():
                         feed.listener.idle_commit(report)
@@ -196,9 +207,9 @@ class EpochCommitter(Generic[Messages]):
 
     def _open_tables(self) -> None:
         """Open the tables once, when the checkpoint has a query."""
-        if self._is_open or not self.epoch_log.is_begun():
+        if self._standing is not _Standing.NOT_OPEN or not self.epoch_log.is_begun():
             return
-        self._is_open = True
+        self._standing = _Standing.ALIKE
         self._catch_up.open_all()
         self._repeat_lost_epoch()
 
@@ -249,14 +260,14 @@ class EpochCommitter(Generic[Messages]):
 
     def _commit(self, decoded: DecodedEpoch[Messages]) -> None:
         """Bring an epoch into the tables that lack it, and held ones up to it."""
-        self._is_amid_epoch = True
+        self._standing = _Standing.AMID_EPOCH
         self.epoch_log.sync(decoded.epoch)
         begin, end = self._offsets(decoded)
         self.tables.begin(decoded.epoch, begin, end)
         if not self.tables.all_have(decoded.epoch):
             lacking = self._lacking(decoded)
             self.tables.finish(self.rounds.finish(decoded, lacking, self.rounds.newcomers))
-        self._is_amid_epoch = False
+        self._standing = _Standing.ALIKE
         self._catch_up.run()
         if self.epoch_log.goes_back:
             self._committed = end

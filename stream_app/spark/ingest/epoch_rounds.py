@@ -20,7 +20,7 @@ import pyarrow as pa
 from stream_app.clock import Clock
 from stream_app.errors import CommitError, StoppedError
 from stream_app.kafka.offset_ranges import KafkaPartition
-from stream_app.model.schema.origin import Origin
+from stream_app.model.source.origin import Origin
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, TablePlan
 from stream_app.spark.epoch.epoch_runner import EpochOutput, EpochRunner, Messages, TableOutput
@@ -327,4 +327,4 @@ def _is_outdated(routed: TablePlan, part: TablePlan, feed: TableFeed) -> bool:
     """
     if routed.message_format is not part.message_format:
         return True
-    return not routed.first_offsets and not feed.job.index_fits(routed.basis)
+    return not routed.first_offsets and not feed.job.buckets_fit(routed.basis)

@@ -235,7 +235,7 @@ class RoundCommits(Generic[Messages]):
         reserve = self.reserve if result.output.counts.restored else 0
         job, plan = result.feed.job, result.plan
         is_late = least > plan.next_sequence_number - reserve
-        is_moved = not plan.first_offsets and not job.index_fits(plan.basis)
+        is_moved = not plan.first_offsets and not job.buckets_fit(plan.basis)
         return is_late or is_moved or job.table is not plan.table
 
     def _commit(self, result: TableResult) -> EpochReport:

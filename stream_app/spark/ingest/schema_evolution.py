@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from stream_app.cdc.column_drift import NARROWED_COLUMNS
 from stream_app.errors import CommitError, WrongSourceError
 from stream_app.model.renames.source_renames import RenameReaction
-from stream_app.model.schema.origin import Origin
-from stream_app.model.schema.source_table import SourceTable
+from stream_app.model.source.origin import Origin
+from stream_app.model.source.source_table import SourceTable
 from stream_app.spark.checkpoint.job_state import JobState, JobWarning
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.schema.alter import EvolutionRules, evolve

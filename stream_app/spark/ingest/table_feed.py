@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.cdc.pipeline import Pipeline
-from stream_app.model.schema.origin import Origin
 from stream_app.model.snapshot import Snapshot
+from stream_app.model.source.origin import Origin
 from stream_app.spark.checkpoint.job_state import JobWarning
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_plan import MessageSplitter, TablePlan
@@ -120,7 +120,7 @@ class TableFeed:
             known = TablePlan(table=table, message_format=self.format_of(table))
         if next_sequence_number is None:
             next_sequence_number = known.next_sequence_number
-        self._plan = plan = known.of_next_epoch(next_sequence_number, self.job.index_basis)
+        self._plan = plan = known.of_next_epoch(next_sequence_number, self.job.bucket_basis)
         return plan
 
     def has_others(self, plan: TablePlan, counts: DecodeCounts) -> bool:
@@ -158,7 +158,7 @@ class TableFeed:
         self._new_columns.update(set(now).difference(before))
         if self.job.table is not plan.table:
             return True
-        return not plan.first_offsets and not self.job.index_stands(plan.basis, output.changes)
+        return not plan.first_offsets and not self.job.buckets_stand(plan.basis, output.changes)
 
     def take_warnings(self) -> Sequence[JobWarning]:
         """Warnings about columns and expectations since the last call."""

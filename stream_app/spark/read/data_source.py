@@ -26,15 +26,15 @@ from stream_app.catalog.catalogs_file import secret_by_reference
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
 from stream_app.model.near_names import unknown_name
-from stream_app.model.options.spark_read_options import (
+from stream_app.predicate.predicate import And
+from stream_app.spark.read.pushed_filters import translated_filters
+from stream_app.spark.read.scan_choice import given_start
+from stream_app.spark.read.source_options import (
     CATALOG_PREFIX,
     PATH,
     READ_CHANGELOG,
     read_source_options,
 )
-from stream_app.predicate.predicate import And
-from stream_app.spark.read.pushed_filters import translated_filters
-from stream_app.spark.read.scan_choice import given_start
 from stream_app.spark.read.spark_arrow import spark_batch, spark_schema
 from stream_app.spark.read.stream_reader import StreamReader, stream_reader, stream_schema
 from stream_app.spark.read.table_scan import AUDIT_LOG, TableScan, table_scan
@@ -42,8 +42,8 @@ from stream_app.spark.supported_versions import untried_warning
 from stream_app.table.opening import open_named_table
 from stream_app.table.read.system_tables import check_system_table
 from stream_app.table.storage_errors import storage_errors
+from stream_app.table.versions.pruning.row_filter import predicate_filter
 from stream_app.table.versions.read_refusals import warn_of_unknown
-from stream_app.table.versions.row_filter import predicate_filter
 
 
 class BatchReader(DataSourceReader):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from stream_app.errors import UsageError
 from stream_app.model.options.scan_options import SCAN_MODE, SCAN_SNAPSHOT_ID, SCAN_WATERMARK
-from stream_app.model.options.spark_read_options import SourceOptions
+from stream_app.spark.read.source_options import SourceOptions
 from stream_app.table.versions.time_travel import Timestamp, Version
 
 _SNAPSHOT, _TAG, _WATERMARK = "scan.snapshot-id", "scan.tag-name", "scan.watermark"

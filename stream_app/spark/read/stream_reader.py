@@ -19,7 +19,9 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from stream_app.errors import UsageError
-from stream_app.model.options.spark_read_options import (
+from stream_app.model.row_kind import RowKind
+from stream_app.spark.read.scan_choice import given_start
+from stream_app.spark.read.source_options import (
     READ_STREAM_MAX_BYTES_PER_TRIGGER,
     READ_STREAM_MAX_FILES_PER_TRIGGER,
     READ_STREAM_MAX_ROWS_PER_TRIGGER,
@@ -27,8 +29,6 @@ from stream_app.model.options.spark_read_options import (
     READ_STREAM_MIN_ROWS_PER_TRIGGER,
     SourceOptions,
 )
-from stream_app.model.row_kind import RowKind
-from stream_app.spark.read.scan_choice import given_start
 from stream_app.spark.read.spark_arrow import spark_batch
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.stream_offsets import Offset, StreamOffsets, stream_offsets

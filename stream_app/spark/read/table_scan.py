@@ -14,12 +14,6 @@ import pyarrow as pa
 
 from stream_app.errors import UsageError
 from stream_app.model.files.data_split import DataSplit
-from stream_app.model.options.spark_read_options import (
-    INCREMENTAL_BETWEEN_SCAN_MODE,
-    READ_CHANGELOG,
-    READ_PROTECT,
-    SourceOptions,
-)
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.read.scan_choice import (
     Choice,
@@ -27,6 +21,12 @@ from stream_app.spark.read.scan_choice import (
     TimeBounds,
     VersionBounds,
     batch_choice,
+)
+from stream_app.spark.read.source_options import (
+    INCREMENTAL_BETWEEN_SCAN_MODE,
+    READ_CHANGELOG,
+    READ_PROTECT,
+    SourceOptions,
 )
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.incremental_range import Bound, between, between_timestamps, scan_mode
@@ -37,7 +37,7 @@ from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
 from stream_app.table.read.system_tables import SYSTEM_TABLES
 from stream_app.table.upkeep.read_protection import tagged_version
-from stream_app.table.versions.row_filter import RowFilter
+from stream_app.table.versions.pruning.row_filter import RowFilter
 from stream_app.table.versions.time_travel import (
     Version,
     at_version,

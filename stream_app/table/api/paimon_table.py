@@ -43,8 +43,8 @@ from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
 from stream_app.table.read.system_tables import SYSTEM_TABLES, check_system_table
 from stream_app.table.upkeep.read_protection import SchemaAndRows, protected_rows, retention_ms
+from stream_app.table.versions.pruning.row_filter import RowFilter, row_filter
 from stream_app.table.versions.read_refusals import warn_of_unknown
-from stream_app.table.versions.row_filter import RowFilter, row_filter
 from stream_app.table.versions.time_travel import (
     Timestamp,
     Version,

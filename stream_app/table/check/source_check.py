@@ -29,7 +29,7 @@ from stream_app.table.check.compared_rows import (
 )
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind_registry import bucket_assigner
-from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
+from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner
 
 
@@ -46,7 +46,7 @@ class SourceCheck:
 
     table: FileStoreTable
     folder: str
-    basis: IndexBasis = NO_INDEX
+    basis: BucketBasis = NO_BASIS
     view: FileStoreTable = field(init=False)
     source: RowsOnDisk = field(init=False)
 
@@ -57,7 +57,7 @@ class SourceCheck:
     @property
     def assigner(self) -> BucketAssigner:
         """Assigns changes to the buckets of `source`."""
-        return bucket_assigner(self.view, self.basis if self.view is self.table else NO_INDEX)
+        return bucket_assigner(self.view, self.basis if self.view is self.table else NO_BASIS)
 
     def stored(
         self, snapshot: Snapshot | None, without: pa.RecordBatch | None = None

@@ -54,9 +54,9 @@ from stream_app.table.follow.followed_snapshot import (
 from stream_app.table.read.incremental_read import IncrementalRead
 from stream_app.table.read.split_scan import SplitScan, by_bucket
 from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.versions.pruning.row_filter import RowFilter
+from stream_app.table.versions.pruning.scan_pruning import scan_pruning
 from stream_app.table.versions.read_refusals import check_readable
-from stream_app.table.versions.row_filter import RowFilter
-from stream_app.table.versions.scan_pruning import scan_pruning
 from stream_app.table.versions.time_travel import millis_of
 
 NO_LIMITS = StepLimits()

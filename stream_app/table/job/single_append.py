@@ -19,10 +19,10 @@ from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.index_state import index_state
+from stream_app.table.job.bucket_state import bucket_state
 from stream_app.table.job.table_state import look_at_newest
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_writer, table_write
-from stream_app.table.versions.index_manifests import IndexBasis
+from stream_app.table.versions.index_manifests import BucketBasis
 from stream_app.table.write.bucket_assigner import BucketRows
 from stream_app.table.write.table_write import TableWrite
 from stream_app.table.write.write_constraints import WriteConstraints
@@ -94,7 +94,7 @@ class SingleAppend:
             changes=tuple(changes),
             properties={
                 **properties,
-                **index_state(self.table, history, self.constraints).properties,
+                **bucket_state(self.table, history, self.constraints).properties,
             },
         )
         try:
@@ -106,10 +106,10 @@ class SingleAppend:
             raise
 
     @property
-    def basis(self) -> IndexBasis:
+    def basis(self) -> BucketBasis:
         """The known snapshot as the one by which rows are routed and written."""
         index = None if self.known is None else self.known.index_manifest
-        return IndexBasis(
+        return BucketBasis(
             routed_on=index,
             written_on=index,
             snapshot_id=0 if self.known is None else self.known.snapshot_id,

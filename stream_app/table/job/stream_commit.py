@@ -27,14 +27,14 @@ from stream_app.table.compact.compactions import Compactions, FullBounds
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.bucket_state import bucket_state
 from stream_app.table.job.checkpoint_checks import check_no_replay
 from stream_app.table.job.compaction_publisher import CompactionPublisher
 from stream_app.table.job.emptied_table import empty_table
 from stream_app.table.job.idle_looks import IdleLooks
-from stream_app.table.job.index_state import index_state
 from stream_app.table.job.table_state import TableState
 from stream_app.table.job.write_only_bound import WriteOnlyBound
-from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
+from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 
 _LOG = logging.getLogger(__name__)
 _OVERTAKEN_MAX = 20
@@ -93,7 +93,7 @@ class StreamTableCommit:
         """
         self.table = table
         self.state = state = TableState(table, commit_user, executor, last_identifier)
-        self.index = index_state(table, state.history, state.constraints)
+        self.buckets = bucket_state(table, state.history, state.constraints)
         self._commit = FileStoreCommit(table, self.state.history)
         self.callbacks = self._commit.callbacks
         self._publisher = CompactionPublisher(table, self._commit, state.coordinator, state.live)
@@ -152,7 +152,7 @@ class StreamTableCommit:
         properties: Mapping[str, str] | None = None,
         watermark: int | None = None,
         empties: bool = False,
-        basis: IndexBasis = NO_INDEX,
+        basis: BucketBasis = NO_BASIS,
     ) -> EpochCommit:
         """Publish an epoch's files, on an emptied table if asked, and finished compactions.
 
@@ -169,7 +169,7 @@ class StreamTableCommit:
             self._wait_for_compaction()  # for buckets that this process touches first
             self.coordinator.back_pressure.check_not_stuck(touched)
         finished = self.coordinator.finished()
-        noted = {**(properties or {}), **self.index.properties}
+        noted = {**(properties or {}), **self.buckets.properties}
         bare = ManifestCommittable(identifier=epoch, watermark=watermark, properties=noted)
         with _discarding(changes, self.table, CommitError):
             check = partial(self._check_fits, basis, changes)
@@ -177,7 +177,7 @@ class StreamTableCommit:
         # From here on the epoch is committed, whatever the outcome of the compactions.
         self.state.note_epoch(append, changes, (properties or {}).get(SOURCE_END_PROPERTY))
         self._looks.begin_anew()
-        self.index.note(basis, changes)
+        self.buckets.note(basis, changes)
         self._publisher.tally.add_flushes(changes)
         compact = self._publisher.publish(bare, finished)
         self.coordinator.trigger()
@@ -190,11 +190,11 @@ class StreamTableCommit:
         return EpochCommit(snapshots=tuple(snapshots), compactions=self.take_reports())
 
     def _check_fits(
-        self, basis: IndexBasis, changes: Sequence[BucketChange], latest: Snapshot | None
+        self, basis: BucketBasis, changes: Sequence[BucketChange], latest: Snapshot | None
     ) -> None:
         """Check that an epoch fits on top of a snapshot."""
         check_no_replay(self.table, self._followed_to, latest)
-        self.index.check(basis, changes, latest)
+        self.buckets.check(basis, changes, latest)
 
     def settle(self) -> None:
         """Publish the compactions under way, and begin none, because a newer schema takes over.

@@ -31,7 +31,7 @@ from stream_app.table.job.checkpoint_checks import (
 from stream_app.table.job.drained_rows import check_no_row_waits
 from stream_app.table.job.stream_commit import EpochCommit, StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
-from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
+from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 
 _LOG = logging.getLogger(__name__)
 _BUCKET = "bucket"
@@ -175,19 +175,21 @@ class TableJob:
         return self.committer.state.constraints.next_sequence_number
 
     @property
-    def index_basis(self) -> IndexBasis:
-        """See `IndexState.basis`. Any thread may ask."""
+    def bucket_basis(self) -> BucketBasis:
+        """See `BucketState.basis`. Any thread may ask."""
         commit = self._commit
-        return NO_INDEX if commit is None else commit.index.basis
+        return NO_BASIS if commit is None else commit.buckets.basis
 
-    def index_stands(self, basis: IndexBasis, changes: Sequence[BucketChange]) -> bool:
-        """See `IndexState.stands`; follows other writers, if the table has an index."""
-        index = self.committer.index
-        return not index.is_needed or index.stands(basis, changes, self.committer.state.follow())
+    def buckets_stand(self, basis: BucketBasis, changes: Sequence[BucketChange]) -> bool:
+        """See `BucketState.stands`; follows other writers, if the table has an index."""
+        buckets = self.committer.buckets
+        if not buckets.is_needed:
+            return True
+        return buckets.stands(basis, changes, self.committer.state.follow())
 
-    def index_fits(self, basis: IndexBasis) -> bool:
-        """See `IndexState.fits`."""
-        return self.committer.index.fits(basis)
+    def buckets_fit(self, basis: BucketBasis) -> bool:
+        """See `BucketState.fits`."""
+        return self.committer.buckets.fits(basis)
 
     def must_wait(self) -> bool:
         """See `StreamTableCommit.must_wait`."""
@@ -200,7 +202,7 @@ class TableJob:
         *,
         properties: Mapping[str, str] | None = None,
         empties: bool = False,
-        basis: IndexBasis = NO_INDEX,
+        basis: BucketBasis = NO_BASIS,
     ) -> EpochCommit:
         """See `StreamTableCommit.commit_epoch`."""
         return self.committer.commit_epoch(

@@ -18,12 +18,10 @@ from stream_app.table.compact.append.bucketed_append import (
 )
 from stream_app.table.compact.coordinator import CompactCoordinator
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.kind_parts import TableKind
-from stream_app.table.versions.index_manifests import IndexBasis
+from stream_app.table.kinds.kind_parts import TableKind, write_of_counts
 from stream_app.table.write.append_only_writer import AppendOnlyWriter
 from stream_app.table.write.bucket_assigner import FixedBuckets, WithoutBuckets
 from stream_app.table.write.bucket_writer import ignored_kinds
-from stream_app.table.write.table_write import TableWrite
 
 
 def _bucket_writer(
@@ -43,19 +41,12 @@ def _bucket_writer(
     )
 
 
-def _table_write(table: FileStoreTable, next_sequence_number: int, basis: IndexBasis) -> TableWrite:
-    return TableWrite(
-        table,
-        _bucket_writer,
-        next_sequence_number=next_sequence_number,
-        bucket_counts=basis.bucket_counts,
-    )
-
+_TABLE_WRITE = write_of_counts(_bucket_writer)
 
 APPEND_KIND = TableKind(
     bucket_assigner=lambda table, _: WithoutBuckets(table.schema),
     bucket_writer=_bucket_writer,
-    table_write=_table_write,
+    table_write=_TABLE_WRITE,
     compactions=AppendCompactCoordinator,
     planned_compactions=small_file_requests,
     rewrite=compact_append,
@@ -65,7 +56,7 @@ APPEND_KIND = TableKind(
 BUCKETED_APPEND_KIND = TableKind(
     bucket_assigner=lambda table, basis: FixedBuckets(table.schema, basis.bucket_counts),
     bucket_writer=_bucket_writer,
-    table_write=_table_write,
+    table_write=_TABLE_WRITE,
     compactions=lambda table, executor: CompactCoordinator(
         table, executor, bucketed_append_manager
     ),

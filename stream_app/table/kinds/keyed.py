@@ -30,8 +30,8 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.coordinator import CompactCoordinator, files_by_bucket, keyed_manager
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.keyed_compaction import rewrite_keyed
-from stream_app.table.kinds.kind_parts import TableKind
-from stream_app.table.versions.index_manifests import IndexBasis
+from stream_app.table.kinds.kind_parts import TableKind, write_of_counts
+from stream_app.table.versions.index_manifests import BucketBasis
 from stream_app.table.write.bucket_assigner import FixedBuckets
 from stream_app.table.write.bucket_writer import ignored_kinds
 from stream_app.table.write.dynamic_buckets import DynamicBuckets, HashIndexWriter
@@ -89,19 +89,10 @@ def _planned_compactions(
     return [request for request in due if request is not None]
 
 
-def _fixed_write(table: FileStoreTable, next_sequence_number: int, basis: IndexBasis) -> TableWrite:
-    return TableWrite(
-        table,
-        _bucket_writer,
-        next_sequence_number=next_sequence_number,
-        bucket_counts=basis.bucket_counts,
-    )
-
-
 KEYED_KIND = TableKind(
     bucket_assigner=lambda table, basis: FixedBuckets(table.schema, basis.bucket_counts),
     bucket_writer=_bucket_writer,
-    table_write=_fixed_write,
+    table_write=write_of_counts(_bucket_writer),
     compactions=lambda table, executor: CompactCoordinator(table, executor, keyed_manager),
     planned_compactions=_planned_compactions,
     rewrite=rewrite_keyed,
@@ -109,7 +100,7 @@ KEYED_KIND = TableKind(
 
 
 def _indexed_write(
-    table: FileStoreTable, next_sequence_number: int, basis: IndexBasis
+    table: FileStoreTable, next_sequence_number: int, basis: BucketBasis
 ) -> TableWrite:
     return TableWrite(
         table,

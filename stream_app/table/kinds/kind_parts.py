@@ -20,7 +20,7 @@ from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.compactions import Compactions
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.index_manifests import IndexBasis
+from stream_app.table.versions.index_manifests import BucketBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner
 from stream_app.table.write.bucket_writer import BucketWriters
 from stream_app.table.write.table_write import TableWrite
@@ -50,7 +50,7 @@ class TableWrites(Protocol):
     """Makes the writers of tasks."""
 
     def __call__(
-        self, table: FileStoreTable, next_sequence_number: int, basis: IndexBasis
+        self, table: FileStoreTable, next_sequence_number: int, basis: BucketBasis
     ) -> TableWrite:
         """The writer of one task's share of an epoch.
 
@@ -59,6 +59,18 @@ class TableWrites(Protocol):
             basis: the version of the table on which the task writes.
         """
         ...
+
+
+def write_of_counts(writers: BucketWriters) -> TableWrites:
+    """Writers of tasks for a kind whose partitions have numbers of buckets, or no buckets."""
+
+    def make(table: FileStoreTable, next_sequence_number: int, basis: BucketBasis) -> TableWrite:
+        counts = basis.bucket_counts
+        return TableWrite(
+            table, writers, next_sequence_number=next_sequence_number, bucket_counts=counts
+        )
+
+    return make
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +86,7 @@ class TableKind:
         rewrite: runs one planned compaction, in a task; on failure it deletes its files.
     """
 
-    bucket_assigner: Callable[[FileStoreTable, IndexBasis], BucketAssigner]
+    bucket_assigner: Callable[[FileStoreTable, BucketBasis], BucketAssigner]
     bucket_writer: BucketWriters
     table_write: TableWrites
     compactions: Callable[[FileStoreTable, CompactExecutor], Compactions]

@@ -14,11 +14,11 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.key_indexes import KeyIndexes
 from stream_app.table.key_index.placed_write import KeyShares, PlacedWrite
 from stream_app.table.kinds.keyed import KEYED_KIND
-from stream_app.table.versions.index_manifests import IndexBasis
+from stream_app.table.versions.index_manifests import BucketBasis
 
 
 def _placed_write(
-    table: FileStoreTable, next_sequence_number: int, basis: IndexBasis
+    table: FileStoreTable, next_sequence_number: int, basis: BucketBasis
 ) -> PlacedWrite:
     assert table.is_emptied or basis.snapshot_id is not None, "keys find their rows in a version"
     return PlacedWrite(

@@ -9,12 +9,12 @@ from dataclasses import replace
 
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.keyed import KEYED_KIND
-from stream_app.table.versions.index_manifests import IndexBasis
+from stream_app.table.versions.index_manifests import BucketBasis
 from stream_app.table.write.postponed_rows import PostponedShares, PostponedWrite, postponed_writer
 
 
 def _postponed_write(
-    table: FileStoreTable, next_sequence_number: int, basis: IndexBasis
+    table: FileStoreTable, next_sequence_number: int, basis: BucketBasis
 ) -> PostponedWrite:
     del basis
     return PostponedWrite(table, postponed_writer, next_sequence_number=next_sequence_number)

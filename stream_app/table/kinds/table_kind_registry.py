@@ -31,7 +31,7 @@ from stream_app.table.kinds.kind_parts import TableKind
 from stream_app.table.kinds.placed_keyed import PLACED_KEYED_KIND
 from stream_app.table.kinds.postponed_keyed import POSTPONE_KEYED_KIND
 from stream_app.table.storage_errors import merge_errors
-from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
+from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner
 from stream_app.table.write.bucket_writer import BucketWriter
 from stream_app.table.write.table_write import TableWrite
@@ -52,13 +52,13 @@ def kind_of(schema: TableSchema) -> TableKind:
     return KINDS[schema.kind]
 
 
-def bucket_assigner(table: FileStoreTable, basis: IndexBasis = NO_INDEX) -> BucketAssigner:
+def bucket_assigner(table: FileStoreTable, basis: BucketBasis = NO_BASIS) -> BucketAssigner:
     """Finds the partition and bucket of new rows, by a version of the table."""
     return kind_of(table.schema).bucket_assigner(table, basis)
 
 
 def table_write(
-    table: FileStoreTable, *, next_sequence_number: int, basis: IndexBasis = NO_INDEX
+    table: FileStoreTable, *, next_sequence_number: int, basis: BucketBasis = NO_BASIS
 ) -> TableWrite:
     """The writer of one task's share of an epoch; see `TableWrites`."""
     return kind_of(table.schema).table_write(table, next_sequence_number, basis)

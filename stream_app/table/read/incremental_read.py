@@ -36,8 +36,8 @@ from stream_app.table.read.projection import RowChoice
 from stream_app.table.read.split_scan import by_bucket
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.versions.pruning.scan_pruning import ScanPruning, scan_pruning
 from stream_app.table.versions.read_refusals import check_readable
-from stream_app.table.versions.scan_pruning import ScanPruning, scan_pruning
 from stream_app.table.versions.time_travel import numbered_snapshot
 
 

@@ -18,7 +18,7 @@ from stream_app.model.near_names import unknown_name
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.row_filter import RowFilter
+from stream_app.table.versions.pruning.row_filter import RowFilter
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from stream_app.planning.read.split_generator import (
 from stream_app.table.file_store_table import SYSTEM_COLUMNS
 from stream_app.table.read.projection import RowChoice
 from stream_app.table.storage_errors import merge_errors
-from stream_app.table.versions.index_pruning import index_pruning
+from stream_app.table.versions.pruning.index_pruning import index_pruning
 from stream_app.table.versions.read_refusals import check_readable
 
 

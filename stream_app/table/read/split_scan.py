@@ -41,10 +41,10 @@ from stream_app.planning.read.split_generator import (
 )
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.index_pruning import index_pruning
+from stream_app.table.versions.pruning.index_pruning import index_pruning
+from stream_app.table.versions.pruning.row_filter import RowFilter
+from stream_app.table.versions.pruning.scan_pruning import scan_pruning
 from stream_app.table.versions.read_refusals import warn_of
-from stream_app.table.versions.row_filter import RowFilter
-from stream_app.table.versions.scan_pruning import scan_pruning
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ It may run beside the table's jobs:
    what was split of files that went is deleted. That repeats until nothing has changed.
 3. The commit replaces exactly the files that were split, or begins again with step 2.
 
-A job that has routed rows by the old number routes them again (`table.job.index_state`).
+A job that has routed rows by the old number routes them again (`table.job.bucket_state`).
 
 Source: Paimon `flink/action/RescaleAction.java`, whose commit fails when others have committed.
 """

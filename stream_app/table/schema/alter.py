@@ -21,9 +21,9 @@ from stream_app.errors import TableNotFoundError
 from stream_app.format.casting.arrays import CastError
 from stream_app.format.casting.rules import can_be_read_as, default_value
 from stream_app.model.schema.data_type import DataType
-from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
-from stream_app.model.schema.source_table import SourceTable
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
+from stream_app.model.source.source_table import SourceTable
 from stream_app.planning.schema.alteration import Casting, altered_schema
 from stream_app.planning.schema.evolution import evolution
 from stream_app.planning.schema.schema_changes import SchemaChange, schema_differences

@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 from stream_app.cdc.change_batch import DecodedBatch, whole_messages
 from stream_app.cdc.lowered_decode import lowered_table
 from stream_app.cdc.message_format import SourceReader
-from stream_app.model.schema.source_table import SourceTable, with_aliases
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.source.source_table import SourceTable, with_aliases
 from stream_app.planning.schema.evolution import evolution, typed_since
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.schema.alter import EvolutionRules

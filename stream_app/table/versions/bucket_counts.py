@@ -15,7 +15,7 @@ from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.index_manifests import IndexBasis
+from stream_app.table.versions.index_manifests import BucketBasis
 
 
 def counts_after(
@@ -39,10 +39,10 @@ def counts_after(
     return known if counts == known else counts
 
 
-def basis_of(table: FileStoreTable, snapshot: Snapshot) -> IndexBasis:
+def basis_of(table: FileStoreTable, snapshot: Snapshot) -> BucketBasis:
     """A snapshot as the one by which rows are routed: by an index, or by numbers of buckets."""
     index, counts = snapshot.index_manifest, dict[bytes, int]()
     if table.kind.has_bucket_number:
         live = FileStoreScan(table).iterate_live(snapshot)
         counts.update(counts_after({}, live, table.options.bucket))
-    return IndexBasis(routed_on=index, written_on=index, bucket_counts=counts)
+    return BucketBasis(routed_on=index, written_on=index, bucket_counts=counts)

@@ -19,8 +19,8 @@ from stream_app.table.file_store_table import FileStoreTable
 
 
 @dataclass(frozen=True, slots=True)
-class IndexBasis:
-    """The index version that routed and wrote an epoch's rows.
+class BucketBasis:
+    """The version by which an epoch's rows got their buckets: of an index, or of partitions.
 
     Only kinds of tables with an index of keys look at the manifests, which are None without one.
 
@@ -38,7 +38,7 @@ class IndexBasis:
     bucket_counts: Mapping[bytes, int] = field(default_factory=dict)
 
 
-NO_INDEX = IndexBasis()
+NO_BASIS = BucketBasis()
 
 _ENTRIES_MAX = 200_000
 """Entries that are kept, of all manifests; one has some hundred bytes."""

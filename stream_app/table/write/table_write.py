@@ -64,7 +64,7 @@ class TableWrite:
         """Begin a share.
 
         Args:
-            bucket_counts: see `IndexBasis.bucket_counts`.
+            bucket_counts: see `BucketBasis.bucket_counts`.
         """
         self._sync = BackgroundSync(table.file_io)
         self._table = replace(table, file_io=cast(FileIO, self._sync))

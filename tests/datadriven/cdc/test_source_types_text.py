@@ -18,7 +18,7 @@ from stream_app.cdc.source_types.mysql import mysql_type
 from stream_app.cdc.source_types.postgresql import postgresql_type
 from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import DataType
-from stream_app.model.schema.mapping_options import (
+from stream_app.model.source.mapping_options import (
     InexactTimes,
     MappingOptions,
     parse_mapping_options,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from stream_app.app.config.app_config import AppConfig, load_config
-from stream_app.app.config.single_table import SingleTable
+from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.tables.job_table import job_table, wanted_schema
 from stream_app.app.tables.table_pipeline import (
     LEFT_OUT_BY_CHECK,

@@ -22,8 +22,8 @@ from stream_app.model.renames.ddl import (
 )
 from stream_app.model.renames.source_renames import NO_RENAMES, RenameReaction, source_renames
 from stream_app.model.schema.data_type import parse_columns
-from stream_app.model.schema.origin import Origin
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
+from stream_app.model.source.origin import Origin
 from stream_app.planning.schema.column_renames import column_renames
 from tests.support.suite.datadriven import Case, run_file
 

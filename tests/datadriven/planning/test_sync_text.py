@@ -16,8 +16,8 @@ from pathlib import Path
 
 from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import parse_columns
-from stream_app.model.schema.origin import Origin, ghost_of
-from stream_app.model.schema.source_table import SourceColumn, SourceTable
+from stream_app.model.source.origin import Origin, ghost_of
+from stream_app.model.source.source_table import SourceColumn, SourceTable
 from stream_app.planning.sync.column_remarks import shard_differences
 from stream_app.planning.sync.named_tables import why_never
 from stream_app.planning.sync.new_tables import NewTable, OneTable, TableRules, new_table

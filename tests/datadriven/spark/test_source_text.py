@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from stream_app.errors import StreamAppError
-from stream_app.model.options.spark_read_options import read_source_options
 from stream_app.spark.read.scan_choice import batch_choice
+from stream_app.spark.read.source_options import read_source_options
 from stream_app.table.versions.time_travel import Version
 from tests.support.suite.datadriven import Case, files, run_file
 

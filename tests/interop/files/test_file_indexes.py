@@ -27,7 +27,7 @@ from stream_app.planning.schema.schema_changes import (
 from stream_app.table.opening import create_or_open, open_table
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.row_filter import row_filter
+from stream_app.table.versions.pruning.row_filter import row_filter
 from tests.support.interop.nested_rows import EVERY_TYPE, Rows
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter
 from tests.support.judges.normal_rows import Row, normal_rows

@@ -213,7 +213,7 @@ class Tried:
                 self.java.compact(self.path)
         else:
             commit = StreamTableCommit(self.table, "ours", CompactInCaller(self.table))
-            first, basis = commit.follow_and_wait(), commit.index.basis
+            first, basis = commit.follow_and_wait(), commit.buckets.basis
             with writing(self.table, first, basis) as write:
                 given = [(kind, dict(row)) for kind, row in changes]
                 for bucket, rows in by_bucket(self.table, given, basis):

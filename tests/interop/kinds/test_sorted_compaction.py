@@ -22,7 +22,7 @@ from stream_app.table.compact.compacted_buckets import CompactionChoice, parse_p
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import create_or_open, open_table
 from stream_app.table.read.split_scan import SplitScan
-from stream_app.table.versions.row_filter import row_filter
+from stream_app.table.versions.pruning.row_filter import row_filter
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter, by_content
 from tests.support.judges.normal_rows import normal_rows
 from tests.support.judges.paimon_java import PaimonJava

@@ -12,7 +12,7 @@ import pytest
 
 import stream_app
 from stream_app.errors import UnsupportedTableError, UsageError
-from stream_app.model.options.spark_read_options import read_source_options
+from stream_app.spark.read.source_options import read_source_options
 from stream_app.spark.read.table_scan import table_scan
 from tests.support.judges.normal_rows import normal_rows, sorted_rows
 from tests.support.judges.paimon_java import PaimonError, PaimonJava

@@ -31,7 +31,7 @@ from stream_app.table.job.table_job import TableJob
 from stream_app.table.opening import open_for_writing, open_table
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.row_filter import row_filter
+from stream_app.table.versions.pruning.row_filter import row_filter
 from tests.support.jobs.compacting_table import a_table, rows
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter, assert_table_is, read_rows
 from tests.support.tables.merge_read import MergeRead

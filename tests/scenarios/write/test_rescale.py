@@ -202,12 +202,12 @@ def test_rows_that_were_routed_before_are_not_committed(tmp_path: Path) -> None:
     table = a_table(tmp_path, bucket=2)
     writer = TableWriter(table)
     writer.write(rows(0))
-    first, basis = writer.commit.follow_and_wait(), writer.commit.index.basis
+    first, basis = writer.commit.follow_and_wait(), writer.commit.buckets.basis
     changes = write_changes(table, rows(1), first, basis)
     rescaled(table, 4)
     with pytest.raises(OutdatedRowsError, match="has got 4 buckets while"):
         writer.commit.commit_epoch(1, changes, basis=basis)
-    assert not writer.commit.index.fits(basis)
+    assert not writer.commit.buckets.fits(basis)
     writer.write(rows(1))
     assert by_content(read_rows(table)) == by_content(writer.model.rows())
     check_sound(writer)

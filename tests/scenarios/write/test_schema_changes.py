@@ -11,7 +11,7 @@ import pytest
 
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.errors import UnsupportedTableError, WrongSourceError
-from stream_app.model.schema.source_table import SourceTable
+from stream_app.model.source.source_table import SourceTable
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table

@@ -33,7 +33,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, compact_bucket, table_write
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
+from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 from stream_app.table.write.table_write import TableWrite
 from tests.simulation.faults import InjectedError
 from tests.simulation.model.merging import has_nulls, kinds_of, whole_again
@@ -180,7 +180,7 @@ class Job:
         if not commit.state.is_committed(epoch):
             first, empties = commit.follow_and_wait(), (self.user, epoch) in self.emptying
             has_index = not self.table.kind.has_bucket_number
-            basis = NO_INDEX if empties and has_index else commit.index.basis
+            basis = NO_BASIS if empties and has_index else commit.buckets.basis
             messages = self._write(process, self.epochs[epoch], first, basis, empties=empties)
             commit.commit_epoch(
                 epoch,
@@ -236,7 +236,7 @@ class Job:
         process: Process,
         changes: Sequence[Change],
         first: int,
-        basis: IndexBasis,
+        basis: BucketBasis,
         *,
         empties: bool,
     ) -> list[BucketChange]:
@@ -280,7 +280,7 @@ def seen_by(table: FileStoreTable, world: World, process: Process) -> FileStoreT
     return replace(table, file_io=SimulatedFileIO(world, process))
 
 
-def writing(table: FileStoreTable, first: int, basis: IndexBasis) -> TableWrite:
+def writing(table: FileStoreTable, first: int, basis: BucketBasis) -> TableWrite:
     """The writer of an epoch's rows, from a sequence number on."""
     return table_write(table, next_sequence_number=first, basis=basis)
 
@@ -300,7 +300,7 @@ def has_fault(error: BaseException) -> bool:
 
 
 def by_bucket(
-    table: FileStoreTable, changes: Sequence[Change], basis: IndexBasis
+    table: FileStoreTable, changes: Sequence[Change], basis: BucketBasis
 ) -> list[tuple[BucketId, pa.RecordBatch]]:
     """Changes as batches, bucket by bucket, in their order.
 

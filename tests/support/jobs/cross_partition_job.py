@@ -18,7 +18,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_writer, table_write
 from stream_app.table.opening import create_or_open
-from stream_app.table.versions.index_manifests import IndexBasis
+from stream_app.table.versions.index_manifests import BucketBasis
 from stream_app.table.write.bucket_writer import flushed_files
 from tests.support.tables.small_table import KINDS, Change, CompactHere, SteppingClock
 
@@ -44,9 +44,9 @@ class CrossPartitionJob:
     def written(self, changes: Sequence[Change]) -> list[BucketChange]:
         """Begin an epoch, and write its files."""
         first = self.commit.follow_and_wait()
-        known = self.commit.index.basis.snapshot_id
+        known = self.commit.buckets.basis.snapshot_id
         with table_write(
-            self.table, next_sequence_number=first, basis=IndexBasis(snapshot_id=known)
+            self.table, next_sequence_number=first, basis=BucketBasis(snapshot_id=known)
         ) as write:
             for _, share, rows in bucket_assigner(self.table).assign(self.rows(changes)):
                 write.write((b"", share), rows)
@@ -67,7 +67,7 @@ class CrossPartitionJob:
 
     def publish(self, changes: Sequence[BucketChange]) -> None:
         """Commit the epoch's files."""
-        basis = self.commit.index.basis
+        basis = self.commit.buckets.basis
         self.commit.commit_epoch(self.epoch, changes, basis=basis)
         self.epoch += 1
 

@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.expectations_config import ExpectationsConfig
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.sync_config import SyncConfig
-from stream_app.app.config.whole_database import WholeDatabase
 from stream_app.app.tables.database_tables import DatabaseTables
 from stream_app.app.tables.source_statements import evolution_of, statements_of
 from stream_app.app.tables.table_pipeline import job_pipeline

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stream_app.app.config.app_config import AppConfig
-from stream_app.app.config.single_table import SingleTable
+from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.table_config import TableConfig
 
 

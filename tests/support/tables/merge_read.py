@@ -11,7 +11,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
-from stream_app.table.versions.row_filter import RowFilter
+from stream_app.table.versions.pruning.row_filter import RowFilter
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from stream_app.table.kinds.table_kind_registry import (
     table_write,
 )
 from stream_app.table.opening import create_or_open
-from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
+from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 from stream_app.table.write.bucket_writer import flushed_files
 
 KINDS = {kind.short: kind for kind in RowKind}
@@ -103,7 +103,7 @@ class SmallTable:
     def commit(self, *changes: Change, properties: Mapping[str, str] | None = None) -> None:
         """Write changes, in order, and commit them; compactions that are due begin."""
         first = self._commit.follow_and_wait()
-        basis = self._commit.index.basis
+        basis = self._commit.buckets.basis
         messages = self._messages(changes, first, basis) if changes else []
         self._commit.commit_epoch(self._epoch, messages, properties=properties, basis=basis)
         self._epoch += 1
@@ -113,13 +113,13 @@ class SmallTable:
         self._commit.drain()
 
     def _messages(
-        self, changes: Sequence[Change], first: int, basis: IndexBasis = NO_INDEX
+        self, changes: Sequence[Change], first: int, basis: BucketBasis = NO_BASIS
     ) -> list[BucketChange]:
         return write_changes(self.table, changes, first, basis)
 
 
 def write_changes(
-    table: FileStoreTable, changes: Sequence[Change], first: int, basis: IndexBasis = NO_INDEX
+    table: FileStoreTable, changes: Sequence[Change], first: int, basis: BucketBasis = NO_BASIS
 ) -> list[BucketChange]:
     """Write changes, in order, to the files of their buckets.
 

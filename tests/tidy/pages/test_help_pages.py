@@ -10,7 +10,7 @@ from stream_app.app.cli.verb_list import VERBS
 from stream_app.catalog import catalog_options
 from stream_app.message_format_registry import FORMATS
 from stream_app.model.options.core_options import OPTIONS
-from stream_app.model.options.spark_read_options import SOURCE_OPTIONS
+from stream_app.spark.read.source_options import SOURCE_OPTIONS
 from tests.tidy.pages.options_page import configuration_keys
 from tests.tidy.project_files import modules, text_of, tree_of
 

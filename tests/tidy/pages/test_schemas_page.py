@@ -12,7 +12,7 @@ from stream_app.cdc.source_types.connect import connect_type
 from stream_app.cdc.source_types.mysql import mysql_type
 from stream_app.cdc.source_types.postgresql import postgresql_type
 from stream_app.model.schema.data_type import DataType
-from stream_app.model.schema.mapping_options import MEANINGS, NO_MAPPING_OPTIONS, MappingMode
+from stream_app.model.source.mapping_options import MEANINGS, NO_MAPPING_OPTIONS, MappingMode
 from tests.tidy.project_files import text_of
 
 PAGE = "docs/schemas.md"

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from stream_app.message_format_registry import format_named
-from stream_app.model.schema.mapping_options import parse_mapping_options
-from stream_app.model.schema.source_table import SourceTable
+from stream_app.model.source.mapping_options import parse_mapping_options
+from stream_app.model.source.source_table import SourceTable
 from tests.support.messages.debezium_messages import (
     a_format,
     captured,

@@ -16,7 +16,7 @@ from stream_app.cdc.pipeline import Pipeline, StepPlace
 from stream_app.cdc.steps.insert_only import InsertOnly
 from stream_app.errors import SourceError
 from stream_app.model.schema.data_type import parse_columns
-from stream_app.model.schema.source_table import SourceColumn, SourceTable
+from stream_app.model.source.source_table import SourceColumn, SourceTable
 from tests.support.messages.debezium_messages import a_format, event, messages, reasons_of, rows_of
 
 POISON = b'"poison"'

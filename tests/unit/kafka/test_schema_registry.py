@@ -21,7 +21,7 @@ from stream_app.cdc.wire.avro_types import parse_schema
 from stream_app.clock import SystemClock
 from stream_app.errors import SourceError, UsageError
 from stream_app.kafka.schema_registry import SchemaRegistry
-from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.source.mapping_options import MappingOptions
 from tests.support.brokers.schema_registry import Registry, encoded, schema_registry
 from tests.support.messages.debezium_messages import a_format, reasons_of, rows_of
 

@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from stream_app.app.cli.arguments.table import table_location
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.settings import file_io_options
-from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.ops.check.checked_tables import paths_of
 from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.errors import TableNotFoundError, UsageError

@@ -12,7 +12,7 @@ from stream_app.app.cli.arguments.table import named_table, timestamp_argument
 from stream_app.app.cli.arguments.table_of_job import table_of_job
 from stream_app.app.cli.verbs.check import source_of
 from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments
-from stream_app.app.config.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.ops.backfill import Backfill, BackfillOutcome
 from stream_app.app.ops.check.checked_tables import choice_of, splitter_of
 from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, open_quarantine

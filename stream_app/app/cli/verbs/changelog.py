@@ -27,7 +27,7 @@ from stream_app.table.follow.changelog_follow import (
 )
 from stream_app.table.follow.followed_snapshot import followed_snapshot
 from stream_app.table.follow.stream_read import StreamRead
-from stream_app.table.versions.row_filter import row_filter
+from stream_app.table.versions.pruning.row_filter import row_filter
 from stream_app.table.versions.time_travel import millis_of
 
 _DEBEZIUM = "debezium-json"

@@ -15,9 +15,9 @@ from stream_app.app.cli.arguments.configuration import configuration_of
 from stream_app.app.cli.arguments.table import add_table, named_table
 from stream_app.app.cli.arguments.table_of_job import table_of_job
 from stream_app.app.cli.verbs.upkeep.upkeep_frame import duration_argument
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.ops.check.checked_tables import (
     choice_of,
     loaded_tables,
@@ -35,7 +35,7 @@ from stream_app.errors import FAILED, NOT_COMPARED, CorruptFileError, StreamAppE
 from stream_app.fileio.file_io_registry import is_same_location
 from stream_app.local_disk import scratch_folder
 from stream_app.model.finding import Finding, FindingKind
-from stream_app.model.schema.origin import Origin
+from stream_app.model.source.origin import Origin
 from stream_app.spark.checkpoint.job_state import JobWarning
 from stream_app.table.analyze.recorded_proof import record_proof
 from stream_app.table.check.table_check import CheckReport, TableCheck

@@ -22,12 +22,12 @@ from stream_app.cdc.message_format import SourceReader
 from stream_app.errors import UsageError, WrongSourceError
 from stream_app.jdbc import SERVERS, parse_jdbc_url
 from stream_app.message_format_registry import DEFAULT_FORMAT, format_named, source_reader
-from stream_app.model.schema.mapping_options import (
+from stream_app.model.source.mapping_options import (
     InexactTimes,
     MappingOptions,
     parse_mapping_options,
 )
-from stream_app.model.schema.source_table import SourceTable
+from stream_app.model.source.source_table import SourceTable
 from stream_app.planning.sync.column_remarks import remarks_of_new
 from stream_app.planning.sync.partition_roots import PARTITIONED, PUBLISH_FIX
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from stream_app.app.config.tables_of_job import TablesOfJob
-from stream_app.app.config.whole_database import WholeDatabase
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.tables.job_folders import checkpoint_of, not_begun
 from stream_app.app.tables.refused_tables import refused_tables
 from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import UsageError
-from stream_app.model.schema.origin import Origin
+from stream_app.model.source.origin import Origin
 from stream_app.planning.sync.assignment import Assignment
 from stream_app.spark.checkpoint.job_state import JobWarning, read_state, state_of
 from stream_app.spark.epoch.epoch_plan import AllToOneTable, MessageSplitter

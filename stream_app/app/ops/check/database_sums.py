@@ -18,8 +18,8 @@ from stream_app.errors import SourceError, UsageError
 from stream_app.format.row_hash.key_groups import HashedRows
 from stream_app.jdbc import JdbcUrl
 from stream_app.model.checksum.row_sum import RowSum
-from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS
 
 _ANSWER_S = 6 * 3600
 """A statement reads the whole table."""

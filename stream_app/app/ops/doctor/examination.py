@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from stream_app.app.config.single_table import SingleTable
-from stream_app.app.config.single_table_or_database import SingleTableOrDatabase
-from stream_app.app.config.tables_of_job import TablesOfJob
-from stream_app.app.config.whole_database import WholeDatabase
+from stream_app.app.config.job_tables.single_table import SingleTable
+from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.ops.doctor import machine
 from stream_app.app.ops.doctor.broker_examination import Broker
 from stream_app.app.ops.doctor.damaged_checkpoint import empty_files

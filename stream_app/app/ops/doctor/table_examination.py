@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
-from stream_app.app.config.single_table import SingleTable
-from stream_app.app.config.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.single_table import SingleTable
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.ops.doctor.observation import (
     Observation,
     good_observation,
@@ -26,8 +26,8 @@ from stream_app.cdc.column_drift import INEXACT
 from stream_app.cdc.lowered_decode import Describe, LoweredDescription
 from stream_app.cdc.source_tables import of_each_origin
 from stream_app.errors import StreamAppError, TableNotFoundError
-from stream_app.model.schema.origin import Origin
-from stream_app.model.schema.source_table import SourceTable
+from stream_app.model.source.origin import Origin
+from stream_app.model.source.source_table import SourceTable
 from stream_app.planning.sync.column_remarks import TableRemark, remarks_of_existing, remarks_of_new
 from stream_app.planning.sync.partition_roots import PUBLISH_FIX, partition_roots, root_warning
 from stream_app.spark.checkpoint.job_state import state_of

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from stream_app.model.schema.source_table import SourceColumn, SourceTable
+from stream_app.model.source.source_table import SourceColumn, SourceTable
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from stream_app.app.config.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.ops.inspect.table_facts import TableFacts, freshness_s, table_facts
 from stream_app.app.ops.load.load_progress import LoadProgress, load_progress
 from stream_app.app.tables.job_catalog import open_job_table
@@ -20,7 +20,7 @@ from stream_app.app.tables.refused_tables import refused_tables
 from stream_app.errors import StreamAppError, TableNotFoundError
 from stream_app.kafka.offset_ranges import messages_behind
 from stream_app.model.job_epoch import JobEpoch, Offsets
-from stream_app.model.schema.origin import Origin
+from stream_app.model.source.origin import Origin
 from stream_app.planning.compact.waiting_rows import waiting_text
 from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.checkpoint.job_state import ONLY_TABLE, JobState, JobWarning, state_of

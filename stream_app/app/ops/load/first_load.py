@@ -19,10 +19,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stream_app.app.config.single_table import SingleTable
+from stream_app.app.config.job_tables.single_table import SingleTable
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SyncConfig
-from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.ops.check.database_sums import with_enums
 from stream_app.app.ops.check.source_replay import why_incomparable
 from stream_app.app.ops.init.jdbc_source import JdbcTable, read_table
@@ -41,9 +41,9 @@ from stream_app.cdc.pipeline import Pipeline, StepPlace
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.jdbc import POSTGRESQL, SERVERS, JdbcUrl, parse_jdbc_url
 from stream_app.model.schema.data_type import DataType
-from stream_app.model.schema.origin import Origin
-from stream_app.model.schema.source_table import SourceTable
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.source.origin import Origin
+from stream_app.model.source.source_table import SourceTable
 from stream_app.planning.sync.assignment import TableLimit
 from stream_app.planning.sync.target_tables import RefusedTable, TargetTable, decide_target
 from stream_app.spark.load.load_plan import KeyValues, LoadPart

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.source_config import SourceKind
-from stream_app.app.config.tables_of_job import TablesOfJob
-from stream_app.app.config.whole_database import WholeDatabase
 from stream_app.app.ops.check.checked_tables import splitter_for
 from stream_app.app.ops.check.source_replay import own_messages
 from stream_app.app.ops.quarantine.later_changes import ReadRange, topic_reader
@@ -30,7 +30,7 @@ from stream_app.errors import CheckpointError, TableNotFoundError, UsageError
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.job_epoch import Offsets
-from stream_app.model.schema.origin import Origin
+from stream_app.model.source.origin import Origin
 from stream_app.planning.sync.target_tables import TargetTable, decide_target
 from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.checkpoint.job_state import state_of

@@ -41,8 +41,8 @@ from stream_app.model.job_epoch import JobEpoch
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.bucket_options import PARTITION_LOOKUP
 from stream_app.model.options.merge_options import MERGE_ENGINE
-from stream_app.model.schema.source_table import SourceTable
 from stream_app.model.snapshot import REPLAY_PROPERTY, Snapshot
+from stream_app.model.source.source_table import SourceTable
 from stream_app.planning.schema.evolution import evolution
 from stream_app.planning.schema.schema_changes import AddColumn, ChangeType
 from stream_app.table.commit.recorded_epochs import epochs_as_of

@@ -36,8 +36,8 @@ from stream_app.cdc.wire.avro_references import avro_text
 from stream_app.cdc.wire.avro_types import AvroType, connect_field, parse_schema
 from stream_app.cdc.wire.value_cursor import AvroValues, cursor_over
 from stream_app.cdc.wire.wire_format import by_number, json_of, schema_number, schema_numbers
-from stream_app.model.schema.mapping_options import MappingOptions
-from stream_app.model.schema.source_table import SourceTable
+from stream_app.model.source.mapping_options import MappingOptions
+from stream_app.model.source.source_table import SourceTable
 
 SLICE_ROWS = 32_768
 """The most messages that are read together."""

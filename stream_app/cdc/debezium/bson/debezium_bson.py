@@ -40,8 +40,8 @@ from stream_app.cdc.message_format import Format, FormatSetup, SourceReader, Sou
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.cdc.source_types.remarks import REPLACES_NULLS
 from stream_app.model.schema.data_type import RowType
-from stream_app.model.schema.mapping_options import MappingOptions
-from stream_app.model.schema.source_table import SourceTable
+from stream_app.model.source.mapping_options import MappingOptions
+from stream_app.model.source.source_table import SourceTable
 
 _NAME = "debezium-bson"
 

@@ -50,8 +50,8 @@ from stream_app.cdc.wire.registry_options import (
 )
 from stream_app.cdc.wire.wire_format import by_number, schema_numbers
 from stream_app.model.schema.data_type import RowType
-from stream_app.model.schema.mapping_options import MappingOptions
-from stream_app.model.schema.source_table import SourceTable
+from stream_app.model.source.mapping_options import MappingOptions
+from stream_app.model.source.source_table import SourceTable
 
 _NAME = "debezium-json-schema"
 _OPTIONS = (*REGISTRY_OPTIONS, *JSON_OPTIONS)

@@ -22,7 +22,7 @@ import pytest
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import StreamAppError
 from stream_app.message_format_registry import source_reader
-from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.source.mapping_options import MappingOptions
 from tests.support.brokers.schema_registry import Registry, answer_of, schema_registry
 from tests.support.messages.avro_events import batch
 from tests.support.messages.debezium_messages import a_format, reasons_of, rows_of

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.cli.arguments.table_of_job import table_of_job
-from stream_app.app.config.single_table import SingleTable
+from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.ops.check.checked_tables import splitter_of
 from stream_app.errors import TableNotFoundError, UsageError

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stream_app.app.config.single_table import SingleTable
+from stream_app.app.config.job_tables.single_table import SingleTable
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import OneSetting, SyncConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.config.whole_database import WholeDatabase
-from stream_app.model.schema.origin import Origin
+from stream_app.model.source.origin import Origin
 from stream_app.planning.sync.table_share import TableShare
 
 SOURCE = SourceConfig(topics=("t",), merge_shards=False)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.secrets import Secrets
-from stream_app.app.config.single_table import SingleTable
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import ENVIRONMENT, StreamConfig
 from stream_app.app.config.table_config import TableConfig

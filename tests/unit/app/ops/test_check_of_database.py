@@ -11,7 +11,7 @@ import pytest
 from stream_app.app.cli.main import main
 from stream_app.errors import FAILED, NOT_COMPARED
 from stream_app.fileio.file_io_registry import file_io_of
-from stream_app.model.schema.origin import Origin
+from stream_app.model.source.origin import Origin
 from stream_app.spark.checkpoint.job_state import JobStateFile
 from stream_app.spark.job_folder import Folder
 from tests.support.tables.small_table import small_table

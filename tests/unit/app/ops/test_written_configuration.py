@@ -10,8 +10,8 @@ from stream_app.app.config.app_config import load_config
 from stream_app.app.ops.init.written_configuration import JobDraft, configuration_text
 from stream_app.message_format_registry import format_named
 from stream_app.model.schema.data_type import STRING, parse_data_type
-from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
-from stream_app.model.schema.source_table import SourceColumn, SourceTable
+from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS
+from stream_app.model.source.source_table import SourceColumn, SourceTable
 from tests.support.jobs.table_section import table_section
 from tests.support.messages.debezium_messages import captured
 

@@ -11,13 +11,13 @@ import pytest
 from stream_app.app.tables.first_message_checks import read_alone, seen_tables
 from stream_app.message_format_registry import source_reader
 from stream_app.model.schema.data_type import parse_columns
-from stream_app.model.schema.mapping_options import (
+from stream_app.model.source.mapping_options import (
     NO_MAPPING_OPTIONS,
     InexactTimes,
     parse_mapping_options,
 )
-from stream_app.model.schema.origin import Origin
-from stream_app.model.schema.source_table import SourceTable
+from stream_app.model.source.origin import Origin
+from stream_app.model.source.source_table import SourceTable
 from stream_app.planning.sync.column_remarks import (
     remarks_of_added,
     remarks_of_existing,

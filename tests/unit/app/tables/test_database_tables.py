@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from stream_app.app.config.single_table import SingleTable
+from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import OneSetting
 from stream_app.app.config.table_config import TableConfig
@@ -19,8 +19,8 @@ from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import change_schema
 from stream_app.errors import CheckpointError, WrongSourceError
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.model.schema.origin import Origin
 from stream_app.model.schema.table_schema import VALUE_KIND
+from stream_app.model.source.origin import Origin
 from stream_app.spark.checkpoint.held_table import HeldTable
 from stream_app.spark.checkpoint.job_state import JobStateFile, state_of
 from stream_app.spark.epoch.blocks import UNREADABLE

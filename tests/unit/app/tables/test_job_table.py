@@ -10,7 +10,7 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.config.app_config import AppConfig, load_config
-from stream_app.app.config.single_table import SingleTable
+from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.ops.doctor.observation import Severity
 from stream_app.app.tables.job_folders import make_local
 from stream_app.app.tables.job_table import job_table, wanted_schema

@@ -13,7 +13,7 @@ from stream_app.app.ops.inspect.job_status import own_ends
 from stream_app.app.tables.first_message_checks import warn_of_first_messages
 from stream_app.app.tables.refused_tables import TABLES_MAX, with_refused
 from stream_app.clock import SystemClock
-from stream_app.model.schema.origin import Origin
+from stream_app.model.source.origin import Origin
 from tests.support.databases.source_database import a_configuration, table_of
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.jobs.examined_job import examination_of

@@ -14,7 +14,7 @@ from stream_app.cdc.message_format import FormatSetup, SourceReader
 from stream_app.cdc.source_tables import NO_TABLE
 from stream_app.cdc.wire.wire_format import json_of
 from stream_app.message_format_registry import FORMATS, message_format, source_reader
-from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, parse_mapping_options
+from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS, parse_mapping_options
 from tests.support.brokers.schema_registry import Registry, encoded, schema_registry
 from tests.support.messages.avro_events import (
     ENVELOPE,

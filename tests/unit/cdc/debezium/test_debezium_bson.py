@@ -19,7 +19,7 @@ from stream_app.cdc.debezium.bson.plain_messages import plain_messages
 from stream_app.cdc.debezium.bson.typed_values import TypedColumn, unusual_documents
 from stream_app.message_format_registry import source_reader
 from stream_app.model.schema.data_type import parse_columns
-from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
+from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS
 from tests.support.messages.debezium_messages import a_format, reasons_of, rows_of
 
 ID = '{"$oid": "67ab25755c0d5ac87eb8c632"}'

@@ -19,7 +19,7 @@ from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.source_tables import NO_TABLE
 from stream_app.errors import SourceError
 from stream_app.message_format_registry import source_reader
-from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
+from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS
 from tests.support.messages.debezium_messages import (
     a_format,
     captured,

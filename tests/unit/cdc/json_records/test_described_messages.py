@@ -12,8 +12,8 @@ from decimal import Decimal
 import pytest
 
 from stream_app.message_format_registry import FORMATS
-from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
-from stream_app.model.schema.source_table import SourceTable
+from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS
+from stream_app.model.source.source_table import SourceTable
 from tests.support.messages.debezium_messages import a_format, captured, reasons_of, rows_of
 
 FILE = "paimon_cdc_tests"

@@ -16,7 +16,7 @@ from stream_app.errors import UsageError, WrongSourceError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.message_format_registry import FORMATS
 from stream_app.model.schema.data_type import parse_columns
-from stream_app.model.schema.origin import Origin
+from stream_app.model.source.origin import Origin
 from tests.support.messages.debezium_messages import (
     a_format,
     captured,

@@ -15,7 +15,7 @@ from stream_app.errors import WrongSourceError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.message_format_registry import message_format, origins_in
 from stream_app.model.schema.data_type import parse_columns
-from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
+from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS
 from tests.support.messages.debezium_messages import a_format, messages, reasons_of, rows_of
 
 ROW = '"id":%d,"v":"x"'

@@ -11,7 +11,7 @@ import pytest
 
 from stream_app.cdc.wire.cloud_events import EventFormat
 from stream_app.message_format_registry import likely_format, source_reader
-from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.source.mapping_options import MappingOptions
 from tests.support.messages.debezium_messages import (
     a_format,
     captured,

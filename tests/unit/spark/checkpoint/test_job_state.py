@@ -11,7 +11,7 @@ import pytest
 
 from stream_app.errors import CheckpointError
 from stream_app.fileio.local_file_io import LocalFileIO
-from stream_app.model.schema.origin import Origin
+from stream_app.model.source.origin import Origin
 from stream_app.spark.checkpoint.checkpoint_owner import DATABASE, own_checkpoint
 from stream_app.spark.checkpoint.held_table import HeldTable
 from stream_app.spark.checkpoint.job_state import (

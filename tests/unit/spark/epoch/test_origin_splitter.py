@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.message_format_registry import FORMATS
-from stream_app.model.schema.origin import Origin
+from stream_app.model.source.origin import Origin
 from stream_app.planning.sync.assignment import Assignment
 from stream_app.planning.sync.target_tables import SyncRules
 from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE

@@ -31,7 +31,7 @@ from stream_app.spark.epoch.blocks import (
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd, counts_of
 from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, MessagePart
 from stream_app.spark.epoch.route_task import route_in_task
-from stream_app.table.versions.index_manifests import NO_INDEX
+from stream_app.table.versions.index_manifests import NO_BASIS
 from tests.support.engines.routed_messages import (
     COLUMNS,
     Message,
@@ -50,7 +50,7 @@ def schema_of(plan: EpochPlan) -> TableSchema:
 
 def test_a_worker_keeps_tables_unpacked_for_later_epochs() -> None:
     plan = a_plan()
-    later = EpochPlan(tables={0: plan.tables[0].of_next_epoch(7, NO_INDEX)}, shape=plan.shape)
+    later = EpochPlan(tables={0: plan.tables[0].of_next_epoch(7, NO_BASIS)}, shape=plan.shape)
     first, second = (pickle.loads(pickle.dumps(one)).tables[0] for one in (plan, later))
     assert second.message_format is first.message_format
     assert second.next_sequence_number == 7

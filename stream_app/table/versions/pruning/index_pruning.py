@@ -31,7 +31,7 @@ from stream_app.model.schema.data_type import FLOAT_ROOTS, DataField
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.predicate import predicate as tree
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.row_filter import RowFilter
+from stream_app.table.versions.pruning.row_filter import RowFilter
 
 MayPass = BitMap | None
 """The rows of a file that may pass, by their places; None: any may."""

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from stream_app.app.config.expectations_config import TABLES, check_columns
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_problems import excluding_options
 from stream_app.app.config.table_config import TableConfig, table_problems
-from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.cdc.steps.expectations import Expectation
 from stream_app.model.schema.data_type import RowType
-from stream_app.model.schema.origin import Origin
+from stream_app.model.source.origin import Origin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,8 +25,8 @@ from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.index_manifests import (
-    NO_INDEX,
-    IndexBasis,
+    NO_BASIS,
+    BucketBasis,
     IndexManifest,
     index_manifest,
 )
@@ -35,12 +35,15 @@ from stream_app.table.write.write_constraints import WriteConstraints
 _MOVES_NOTHING = (CommitKind.COMPACT, CommitKind.ANALYZE)
 
 
-class IndexState(Protocol):
-    """One table's key index as its job knows it. By default the index is derived from the rows."""
+class BucketState(Protocol):
+    """What gives one table's rows their buckets, as its job knows it.
+
+    The defaults are those of a table whose buckets follow from the rows alone.
+    """
 
     @property
-    def basis(self) -> IndexBasis:
-        """The index by which rows are routed or written at this moment."""
+    def basis(self) -> BucketBasis:
+        """The version by which rows are routed or written at this moment."""
         ...
 
     @property
@@ -53,18 +56,18 @@ class IndexState(Protocol):
         """The properties that describe the index in each snapshot of an epoch."""
         return {}
 
-    def fits(self, basis: IndexBasis) -> bool:  # noqa: ARG002 - a default
+    def fits(self, basis: BucketBasis) -> bool:  # noqa: ARG002 - a default
         """Whether routed rows can be written with the index that is known now."""
         return True
 
     def stands(
-        self, basis: IndexBasis, changes: Iterable[BucketChange], newest: Snapshot | None
+        self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
     ) -> bool:
         """Whether written rows still fit on top of a snapshot."""
         ...
 
     def check(
-        self, basis: IndexBasis, changes: Sequence[BucketChange], latest: Snapshot | None
+        self, basis: BucketBasis, changes: Sequence[BucketChange], latest: Snapshot | None
     ) -> None:
         """Check that changes can be committed on top of a snapshot.
 
@@ -73,14 +76,14 @@ class IndexState(Protocol):
         """
         ...
 
-    def note(self, basis: IndexBasis, changes: Iterable[BucketChange]) -> None:
+    def note(self, basis: BucketBasis, changes: Iterable[BucketChange]) -> None:
         """Note that an epoch of this job is committed."""
         del basis, changes
 
 
-def index_state(
+def bucket_state(
     table: FileStoreTable, history: CommitHistory, constraints: WriteConstraints
-) -> IndexState:
+) -> BucketState:
     """The state for a table."""
     if (rule := index_rule(table.schema)) is not None:
         return KeyIndexState(table, history, rule)
@@ -90,7 +93,7 @@ def index_state(
 
 
 @dataclass(frozen=True, slots=True)
-class BucketCountState(IndexState):
+class BucketCountState(BucketState):
     """The numbers of buckets of a table's partitions, which take the place of an index.
 
     A partition that others rescale gets another number. Rows that were routed before are routed
@@ -106,30 +109,30 @@ class BucketCountState(IndexState):
     constraints: WriteConstraints
 
     @property
-    def basis(self) -> IndexBasis:
-        """See `IndexState.basis`."""
+    def basis(self) -> BucketBasis:
+        """See `BucketState.basis`."""
         counts = self.constraints.bucket_counts
-        return IndexBasis(bucket_counts=counts) if counts else NO_INDEX
+        return BucketBasis(bucket_counts=counts) if counts else NO_BASIS
 
     @property
     def is_needed(self) -> bool:
         """False: `constraints` has the numbers, so the job reads no manifests for them."""
         return False
 
-    def fits(self, basis: IndexBasis) -> bool:
-        """See `IndexState.fits`."""
+    def fits(self, basis: BucketBasis) -> bool:
+        """See `BucketState.fits`."""
         return basis.bucket_counts == self.constraints.bucket_counts
 
     def stands(
-        self, basis: IndexBasis, changes: Iterable[BucketChange], newest: Snapshot | None
+        self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
     ) -> bool:
         """Whether each changed partition still has its number of buckets, or no files."""
         return self._moved(basis, changes, newest) is None
 
     def check(
-        self, basis: IndexBasis, changes: Sequence[BucketChange], latest: Snapshot | None
+        self, basis: BucketBasis, changes: Sequence[BucketChange], latest: Snapshot | None
     ) -> None:
-        """See `IndexState.check`.
+        """See `BucketState.check`.
 
         Raises:
             OutdatedRowsError: a changed partition was rescaled.
@@ -143,7 +146,7 @@ class BucketCountState(IndexState):
             )
 
     def _moved(
-        self, basis: IndexBasis, changes: Iterable[BucketChange], newest: Snapshot | None
+        self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
     ) -> tuple[bytes, int] | None:
         """A changed partition that has another number of buckets, and the number."""
         partitions, bucket = {change.partition for change in changes}, self.table.options.bucket
@@ -160,7 +163,7 @@ class BucketCountState(IndexState):
 
 
 @dataclass(frozen=True, slots=True)
-class KeyIndexState(IndexState):
+class KeyIndexState(BucketState):
     """The index state of a table whose keys find their rows in any partition.
 
     Rows are routed by their keys alone: a key share is a function of the key. They are placed
@@ -176,10 +179,10 @@ class KeyIndexState(IndexState):
     rule: IndexRule
 
     @property
-    def basis(self) -> IndexBasis:
-        """See `IndexState.basis`."""
+    def basis(self) -> BucketBasis:
+        """See `BucketState.basis`."""
         newest = self.history.newest
-        return IndexBasis(snapshot_id=0 if newest is None else newest.snapshot_id)
+        return BucketBasis(snapshot_id=0 if newest is None else newest.snapshot_id)
 
     @property
     def properties(self) -> dict[str, str]:
@@ -188,7 +191,7 @@ class KeyIndexState(IndexState):
 
     def stands(
         self,
-        basis: IndexBasis,
+        basis: BucketBasis,
         changes: Iterable[BucketChange],  # noqa: ARG002
         newest: Snapshot | None,
     ) -> bool:
@@ -197,11 +200,11 @@ class KeyIndexState(IndexState):
 
     def check(
         self,
-        basis: IndexBasis,
+        basis: BucketBasis,
         changes: Sequence[BucketChange],  # noqa: ARG002
         latest: Snapshot | None,
     ) -> None:
-        """See `IndexState.check`."""
+        """See `BucketState.check`."""
         if (mover := self._mover(basis, latest)) is not None:
             raise CommitConflictError(
                 f"{mover} has come while the epoch was written: a key could be in two partitions",
@@ -210,7 +213,7 @@ class KeyIndexState(IndexState):
                 "a table whose keys lack partition columns",
             )
 
-    def _mover(self, basis: IndexBasis, latest: Snapshot | None) -> str | None:
+    def _mover(self, basis: BucketBasis, latest: Snapshot | None) -> str | None:
         """A text that names the commit that changed rows since the basis; None if no commit did."""
         known = basis.snapshot_id
         if known is None:
@@ -281,7 +284,7 @@ def _grew_alike(
 
 
 @dataclass(slots=True)
-class HashIndexState(IndexState):
+class HashIndexState(BucketState):
     """The hash index of one table. A table of another kind has none, so everything fits.
 
     Attributes:
@@ -295,7 +298,7 @@ class HashIndexState(IndexState):
     )
 
     @property
-    def basis(self) -> IndexBasis:
+    def basis(self) -> BucketBasis:
         """The index by which rows are routed at this moment, as far as this process knows."""
         return self._basis(self.history.newest)
 
@@ -304,7 +307,7 @@ class HashIndexState(IndexState):
         """Whether the table's kind has such an index."""
         return self.table.kind.indexes_hashes
 
-    def fits(self, basis: IndexBasis) -> bool:
+    def fits(self, basis: BucketBasis) -> bool:
         """Whether routed rows have the buckets that the newest index gives them."""
         now = self.basis.routed_on
         if now == basis.routed_on:
@@ -322,7 +325,7 @@ class HashIndexState(IndexState):
         )
 
     def stands(
-        self, basis: IndexBasis, changes: Iterable[BucketChange], newest: Snapshot | None
+        self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
     ) -> bool:
         """Whether the changes add to the index that the changed partitions have now."""
         now = self._basis(newest).written_on
@@ -334,7 +337,7 @@ class HashIndexState(IndexState):
         return all(before.get(partition) == after.get(partition) for partition in partitions)
 
     def check(
-        self, basis: IndexBasis, changes: Sequence[BucketChange], latest: Snapshot | None
+        self, basis: BucketBasis, changes: Sequence[BucketChange], latest: Snapshot | None
     ) -> None:
         """Check that changes can be committed on top of a snapshot.
 
@@ -352,7 +355,7 @@ class HashIndexState(IndexState):
             "bucket = -1 let only one job write a table at a time",
         )
 
-    def note(self, basis: IndexBasis, changes: Iterable[BucketChange]) -> None:
+    def note(self, basis: BucketBasis, changes: Iterable[BucketChange]) -> None:
         """Note that an epoch of this job is committed."""
         changed = [change for change in changes if change.index]
         if not changed:
@@ -369,10 +372,10 @@ class HashIndexState(IndexState):
             )
         )
 
-    def _basis(self, newest: Snapshot | None) -> IndexBasis:
+    def _basis(self, newest: Snapshot | None) -> BucketBasis:
         if not self.table.kind.indexes_hashes or newest is None:
-            return NO_INDEX
-        return IndexBasis(newest.index_manifest, newest.index_manifest)
+            return NO_BASIS
+        return BucketBasis(newest.index_manifest, newest.index_manifest)
 
     def _replacements(
         self, before: IndexManifest, change: BucketChange

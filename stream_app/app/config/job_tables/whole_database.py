@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from stream_app.app.config.applicable_rules import made_problems, rules_of_table
+from stream_app.app.config.job_tables.applicable_rules import made_problems, rules_of_table
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.sync_problems import drift_problems, load_problems, sync_problems
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.cdc.column_drift import INEXACT, TYPE_MAPPING, DriftKind, DriftReaction
 from stream_app.cdc.json_records.options import TRUNCATE
 from stream_app.cdc.steps.expectations import Expectation
 from stream_app.message_format_registry import format_named
 from stream_app.model.schema.data_type import RowType
-from stream_app.model.schema.mapping_options import MappingOptions
-from stream_app.model.schema.origin import Origin
+from stream_app.model.source.mapping_options import MappingOptions
+from stream_app.model.source.origin import Origin
 from stream_app.planning.sync.target_tables import SyncRules, TargetTable, decide_target
 
 

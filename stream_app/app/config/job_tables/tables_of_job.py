@@ -21,8 +21,8 @@ from stream_app.cdc.steps.expectations import Expectation
 from stream_app.errors import UsageError
 from stream_app.message_format_registry import FORMATS, format_named, source_reader
 from stream_app.model.schema.data_type import RowType
-from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
-from stream_app.model.schema.origin import Origin
+from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
+from stream_app.model.source.origin import Origin
 from stream_app.planning.sync.table_share import TableShare
 from stream_app.planning.sync.target_tables import SyncRules
 

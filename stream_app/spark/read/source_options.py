@@ -1,7 +1,7 @@
 """The options of the Spark source, with Paimon's keys: versions, ranges and starts of a read.
 
-They are given to a read and never stored in a table. `spark.read.data_source` takes them;
-`spark.read.scan_choice` says what they mean together.
+A read gets them, and no table stores them. `data_source` takes them; `scan_choice` decides what
+they mean together.
 
 Source: Paimon `CoreOptions.java` (``scan.…``, ``incremental-…``), `SparkConnectorOptions.java`
 (``read.…``).

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stream_app.app.config.single_table import SingleTable
-from stream_app.app.config.whole_database import WholeDatabase
+from stream_app.app.config.job_tables.single_table import SingleTable
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
 
 SingleTableOrDatabase = SingleTable | WholeDatabase
 """The tables of a job: a table, or those of a whole database."""

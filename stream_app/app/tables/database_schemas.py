@@ -1,0 +1,97 @@
+"""Makes the schema of a new table of a database, from descriptions of its source tables.
+
+`database_tables` creates the table. The format describes columns, and `planning.sync` chooses keys,
+partitions and options.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from stream_app.app.config.job_tables.applicable_rules import check_made_keys, columns_with_made
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
+from stream_app.cdc.lowered_decode import Describe, LoweredDescription
+from stream_app.clock import Clock
+from stream_app.errors import UsageError
+from stream_app.model.renames.source_renames import NO_RENAMES, SourceRenames
+from stream_app.model.schema.data_type import DataField, RowType
+from stream_app.model.schema.table_schema import TableSchema, new_table_schema
+from stream_app.model.source.origin import Origin
+from stream_app.model.source.source_table import SourceTable, merged_source_table, with_aliases
+from stream_app.planning.schema.column_renames import options_of_renamed, renames_in_new
+from stream_app.planning.sync.new_tables import new_table
+
+_LOG = logging.getLogger("stream_app")
+
+
+class NoColumnsError(UsageError):
+    """No message has a column of a source table."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "no message of this epoch tells a column of the table",
+            fix="replay the record when the job has made the table of later messages",
+        )
+
+
+def database_table_schema(
+    database: WholeDatabase,
+    name: str,
+    sources: Mapping[Origin, SourceTable],
+    clock: Clock,
+    renames: SourceRenames = NO_RENAMES,
+) -> TableSchema:
+    """The schema of a new table, by the descriptions of its source tables.
+
+    A column that was renamed between the described messages has its later name.
+
+    Raises:
+        UsageError: nothing describes columns, or they do not suffice for the table.
+    """
+    sync = database.sync
+    if not sources:
+        raise NoColumnsError
+    source = functools.reduce(merged_source_table, sources.values())
+    renamed = renames_in_new(
+        [column.name for column in source.columns], source.primary_keys, renames.of(list(sources))
+    )
+    source = with_aliases(source, renamed)
+    columns = RowType(
+        tuple(
+            DataField(
+                field_id=field_id,
+                name=column.name,
+                data_type=column.data_type,
+                description=column.comment,
+            )
+            for field_id, column in enumerate(source.columns)
+        )
+    )
+    columns, not_held = columns_with_made(sync, name, columns)
+    chosen = new_table(sync.table_rules, name, min(sources), columns.names, source.primary_keys)
+    check_made_keys(sync, name, columns, chosen.primary_keys)
+    for remark in (*not_held, *chosen.remarks):
+        _LOG.info("the table %s: %s", name, remark)
+    return new_table_schema(
+        columns=columns,
+        primary_keys=chosen.primary_keys,
+        partition_keys=chosen.partition_keys,
+        options={**chosen.options, **options_of_renamed(renamed)},
+        time_millis=clock.now_ms(),
+    )
+
+
+def described_sources(
+    database: WholeDatabase, parts: Mapping[Origin, pa.RecordBatch]
+) -> Mapping[Origin, SourceTable]:
+    """The descriptions of source tables from some messages of each; those without one lack."""
+    describe: Describe = database.reader.describe
+    if database.lowers_names:
+        describe = LoweredDescription(describe)
+    options = database.mapping_options
+    descriptions = {origin: describe(part, options) for origin, part in parts.items()}
+    return {origin: table for origin, table in descriptions.items() if table is not None}

@@ -1,0 +1,1 @@
+"""Skips files, partitions and buckets without a matching row. Start with `row_filter`."""
