@@ -9,6 +9,8 @@ import os
 import signal
 import sys
 
+from stream_app.lean_imports import lean_imports
+
 _INTERRUPTED = 130
 
 
@@ -18,7 +20,9 @@ def run() -> None:
     if is_usual:  # otherwise the parent process wants it ignored
         signal.signal(signal.SIGINT, _end)
     # The import takes a moment, in which Ctrl-C may come.
-    cli = importlib.import_module("stream_app.app.cli.main")
+    with lean_imports():
+        cli = importlib.import_module("stream_app.app.cli.main")
+        cli.verb_module(sys.argv[1:])
     if is_usual:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     code: int = cli.main(sys.argv[1:])

@@ -14,7 +14,6 @@ Source: PySpark's `daemon.py`; `PythonUtils.sparkPythonPath` for the path.
 
 from __future__ import annotations
 
-import gc
 import importlib
 import socket
 import sys
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from stream_app.cdc.json_records.decoder_choice import compile_ahead
+from stream_app.lean_imports import lean_imports
 
 PRELOADED = (
     "confluent_kafka",
@@ -40,15 +40,14 @@ PRELOADED = (
 def main() -> None:
     """Run the daemon."""
     sys.path[:] = without_archives(sys.path)
-    for name in PRELOADED:
-        importlib.import_module(name)
-    compile_ahead()
+    # A worker collects garbage after each task, and leaves out what is imported here.
+    with lean_imports(without_pandas=False):  # PySpark's workers import it
+        for name in PRELOADED:
+            importlib.import_module(name)
+        compile_ahead()
     # Each task scans again the directories that were scanned before.
     for path in sys.path_importer_cache.keys() - set(sys.path):
         del sys.path_importer_cache[path]
-    # A worker collects garbage after each task; what was loaded here is left out.
-    gc.collect()
-    gc.freeze()
     daemon: Any = importlib.import_module("pyspark.daemon")
     daemon.worker = ends_quietly(daemon.worker)
     daemon.manager()

@@ -71,6 +71,16 @@ def main(
         return _exit_code_of(argv, verbs, program)
 
 
+def verb_module(argv: Sequence[str], verbs: tuple[Verb, ...] = VERBS) -> VerbModule | None:
+    """Import the verb that a command line begins with; None: it begins with none."""
+    wanted = _wanted(argv, verbs)
+    return None if wanted is None else cast(VerbModule, importlib.import_module(wanted.module))
+
+
+def _wanted(argv: Sequence[str], verbs: tuple[Verb, ...]) -> Verb | None:
+    return next((verb for verb in verbs if argv and verb.name == argv[0]), None)
+
+
 def exit_code(error: BaseException) -> int:
     """The process's exit code after an error."""
     return error.exit_code if isinstance(error, StreamAppError) else FAILED
@@ -99,8 +109,8 @@ def _exit_code_of(argv: Sequence[str], verbs: tuple[Verb, ...], program: str) ->
 
 
 def _run(argv: Sequence[str], verbs: tuple[Verb, ...], program: str) -> int:
-    wanted = next((verb for verb in verbs if argv and verb.name == argv[0]), None)
-    module = None if wanted is None else cast(VerbModule, importlib.import_module(wanted.module))
+    wanted = _wanted(argv, verbs)
+    module = verb_module(argv, verbs)
     parser = _parser(wanted, module, verbs, program)
     try:
         args = parser.parse_args(argv)

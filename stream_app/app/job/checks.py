@@ -74,7 +74,7 @@ class JobChecks:
             StreamAppError: a check fails.
         """
         reader = native_reader(self.tables.source)
-        _log_decoder(self.tables.source)
+        decoder = _decoder_of(self.tables.source)
         self._check_folders()
         topics = _check_source(self.tables.source)
         state_file = self._opened_state()
@@ -87,7 +87,7 @@ class JobChecks:
             case SampledDatabase():
                 own_checkpoint(state_file, self.tables.location, DATABASE, share)
                 warnings = ()
-        state_file.begin()
+        state_file.begin(decoder)
         state_file.warn([*_warnings_of(self.stream), *warnings])
         _check_not_recreated(topics, state_file)
         return CheckedJob(known, state_file, reader)
@@ -129,15 +129,17 @@ def _warnings_of(stream: StreamConfig) -> list[JobWarning]:
     return [JobWarning(what=what, fix=fix)]
 
 
-def _log_decoder(source: SourceConfig) -> None:
-    """Log which decoder runs, for a format that has two.
+def _decoder_of(source: SourceConfig) -> str:
+    """Log and return which decoder runs, for a format that has two; empty for others.
 
     Raises:
         UsageError: the compiled decoder is wanted, and cannot be had.
     """
-    if DECODER_OPTION in format_named(source.format).options:
-        wanted = source.format_options.get(DECODER, AUTO)
-        _LOG.info("messages are decoded by %s", decoder_in_use(wanted))
+    if DECODER_OPTION not in format_named(source.format).options:
+        return ""
+    decoder = decoder_in_use(source.format_options.get(DECODER, AUTO))
+    _LOG.info("messages are decoded by %s", decoder)
+    return decoder
 
 
 def _check_source(source: SourceConfig) -> Mapping[str, TopicInfo]:

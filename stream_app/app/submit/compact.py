@@ -15,6 +15,9 @@ if __name__ == "__main__":
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda got, _: os._exit(128 + got))
 
-    from stream_app.app.submit.compact_program import main
+    from stream_app.lean_imports import lean_imports
+
+    with lean_imports():
+        from stream_app.app.submit.compact_program import main
 
     sys.exit(main())

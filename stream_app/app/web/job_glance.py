@@ -28,6 +28,7 @@ class JobGlance:
         waiting: records in quarantine by table, of which there are some; '' has those of no table;
             None: nobody has counted them.
         warnings: the warnings of the job.
+        decoder: what decodes its messages; empty: the format leaves no choice.
     """
 
     is_here: bool = False
@@ -39,6 +40,7 @@ class JobGlance:
     queued: int | None = None
     waiting: Mapping[str, int] | None = field(default_factory=dict)
     warnings: Sequence[JobWarning] = ()
+    decoder: str = ""
 
     def is_late(self, tables: Iterable[TableStatus]) -> bool:
         """Whether the job commits nothing while messages wait for tables without problems."""

@@ -158,8 +158,9 @@ class JobSite(Site):
     def glance(self, tables: Sequence[TableStatus]) -> JobGlance:
         """See `Site.glance`."""
         waiting = with_refused(self._waiting.by_table(), self._unassigned.refused())
-        warnings = self._status(None).warnings()
-        glance = replace(self._judge(tables), waiting=waiting, warnings=warnings)
+        status = self._status(None)
+        warnings, decoder = status.warnings(), status.decoder()
+        glance = replace(self._judge(tables), waiting=waiting, warnings=warnings, decoder=decoder)
         if self._history is None:
             return glance
         names = [status.table for status in tables]

@@ -88,6 +88,7 @@ class PageVersion:
                     glance.queued,
                     glance.waiting,
                     glance.warnings,
+                    glance.decoder,
                 ),
                 glance and glance.is_late(tables),
                 self.actions.pulse(""),

@@ -276,7 +276,8 @@ class _AvroSteps:
             column = list(self.columns).index(path[0])
             digits = self.columns[path[0]]
             reads = (WIDE if digits > DIGITS_MAX else DECIMAL) if digits else reads
-            if self.of_columns.setdefault(path[0], (column, of))[1].kind != of.kind:
+            other = self.of_columns.setdefault(path[0], (column, of))[1]
+            if other.kind != of.kind or (of.kind == "enum" and other.symbols != of.symbols):
                 raise _UnsupportedError  # another one in the other image
         elif not in_image and path in self.texts and of.kind in _TEXTS:
             column = len(self.columns) + self.texts.index(path)

@@ -30,7 +30,7 @@ EARLIER_FILE = "stream_app.json"
 _UNRELEASED = {"tables.json", "sources.json", "origins.json", "refused.json"}
 _VERSION = 1
 _WARNINGS_MAX = 1000
-_PLAIN = ("table", "table_identity", "share", "topic_ids")
+_PLAIN = ("table", "table_identity", "share", "decoder", "topic_ids")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +61,7 @@ class JobState:
         table: the table's folder, or that of a database's tables; empty: no job has begun.
         table_identity: distinguishes a table from a later one at the same place.
         share: the job's share of a database's tables, such as ``3/8``; empty: it has all.
+        decoder: what decodes messages since the newest start; empty: the format leaves no choice.
         topic_ids: Kafka's id of each topic that was ever read.
         epoch: the newest epoch that all tables but the held ones have; -1 before the first. A job
             of one table has every epoch as a snapshot, and does not note it here.
@@ -76,6 +77,7 @@ class JobState:
     table: str = ""
     table_identity: str = ""
     share: str = ""
+    decoder: str = ""
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     epoch: int = -1
     newest: Mapping[str, int] = field(default_factory=dict)
@@ -142,9 +144,10 @@ class JobStateFile:
         }
         self.update(source_tables={**self.state.source_tables, **merged})
 
-    def begin(self) -> None:
-        """Begin a job: forget the warnings that each start finds anew."""
-        self.update(warnings=tuple(known for known in self.state.warnings if known.is_lasting))
+    def begin(self, decoder: str = "") -> None:
+        """Begin a job: note its decoder, and forget the warnings that each start finds anew."""
+        lasting = tuple(known for known in self.state.warnings if known.is_lasting)
+        self.update(warnings=lasting, decoder=decoder)
 
     def warn(self, warnings: Iterable[JobWarning]) -> None:
         """Log warnings, and remember them for `status`, `check` and the page."""
@@ -244,6 +247,7 @@ def _parsed(folder: Folder, document: Any) -> JobState:
                 table=str(document["table"]),
                 table_identity=str(document["table_identity"]),
                 share=str(document.get("share", "")),
+                decoder=str(document.get("decoder", "")),
                 topic_ids=dict(document["topic_ids"]),
                 epoch=int(document["epoch"]),
                 newest=dict(document["newest"]),

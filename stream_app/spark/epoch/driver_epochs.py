@@ -83,7 +83,8 @@ class DriverEpochs:
 
         def write(ready: EpochPlan) -> EpochOutput:
             try:
-                return output_of(list(write_in_task(blocks, _as_in_task(ready))))
+                results = list(write_in_task(blocks, _as_in_task(ready)))
+                return output_of(results, in_driver=True)
             except Exception as error:
                 _log_repeated(epoch, error)
                 return self.of_spark.route(epoch, messages, plan).write(ready)

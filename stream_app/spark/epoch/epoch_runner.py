@@ -9,6 +9,7 @@ import pickle
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
@@ -35,12 +36,14 @@ class TableOutput:
         changes: one for each bucket and task; no snapshot names their files yet.
         bad: batches of `BAD_RECORD_SCHEMA`.
         failure: a task's error in this table's part, if tables are isolated.
+        in_driver: whether the driver itself did the work of the tasks.
     """
 
     changes: list[BucketChange] = field(default_factory=list)
     bad: list[pa.RecordBatch] = field(default_factory=list)
     counts: DecodeCounts = field(default_factory=DecodeCounts)
     failure: StreamAppError | None = None
+    in_driver: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -121,13 +124,14 @@ class EpochRunner(Protocol[Messages]):
         ...
 
 
-def output_of(results: Iterable[TaskResult]) -> EpochOutput:
+def output_of(results: Iterable[TaskResult], *, in_driver: bool = False) -> EpochOutput:
     """The output of all tasks.
 
     Args:
         results: the results of all writing tasks, in any order.
+        in_driver: see `TableOutput`.
     """
-    outputs = defaultdict[int, TableOutput](TableOutput)
+    outputs = defaultdict[int, TableOutput](partial(TableOutput, in_driver=in_driver))
     newcomers: list[pa.RecordBatch] = []
     unreadable: list[pa.RecordBatch] = []
     statements: list[pa.RecordBatch] = []

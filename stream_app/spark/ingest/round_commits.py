@@ -263,6 +263,7 @@ class RoundCommits(Generic[Messages]):
             buckets=len(output.changes),
             files=len(files),
             bytes=sum(file.file_size for file in files),
+            in_driver=output.in_driver,
             parts=replace(self.times, commit_s=self.clock.steady_seconds() - began),
             began_ms=self.decoded.began_ms,
             snapshots=committed.snapshots,

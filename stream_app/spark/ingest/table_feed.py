@@ -37,6 +37,7 @@ class EpochReport:
     Attributes:
         skipped: whether the table had the epoch already.
         quarantined: the bad records; None: there are none.
+        in_driver: whether the driver itself ran the epoch, without tasks of Spark.
         began_ms: when reading began, since 1970 in UTC.
         sorted_runs, compactions, metrics: as in `IdleReport`, at the epoch's end.
     """
@@ -48,6 +49,7 @@ class EpochReport:
     buckets: int = 0
     files: int = 0
     bytes: int = 0
+    in_driver: bool = False
     parts: EpochSeconds = field(default_factory=EpochSeconds)
     began_ms: int = 0
     snapshots: tuple[Snapshot, ...] = ()

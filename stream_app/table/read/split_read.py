@@ -6,7 +6,7 @@ Source: Paimon `operation/MergeFileSplitRead.java`, `RawFileSplitRead.java`.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -34,7 +34,7 @@ from stream_app.planning.read.split_generator import (
 from stream_app.table.file_store_table import SYSTEM_COLUMNS
 from stream_app.table.read.projection import RowChoice
 from stream_app.table.storage_errors import merge_errors
-from stream_app.table.versions.pruning.index_pruning import index_pruning
+from stream_app.table.versions.pruning.index_pruning import ColumnAndKind, index_pruning
 from stream_app.table.versions.read_refusals import check_readable
 
 
@@ -48,6 +48,9 @@ class SplitRead(RowChoice):
     """
 
     watch: Callable[[pa.RecordBatch], None] | None = None
+    _unknown_indexes: set[ColumnAndKind] = field(
+        init=False, default_factory=set, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         check_readable(self.table, merges=True)
@@ -96,7 +99,7 @@ class SplitRead(RowChoice):
         self, split: DataSplit, files: Iterable[DataFileMeta]
     ) -> Iterator[DataFileMeta]:
         """Leave out the files in which no row matches, as the index beside each tells."""
-        indexes = index_pruning(self.table, self.row_filter)
+        indexes = index_pruning(self.table, self.row_filter, self._unknown_indexes)
         for file in files:
             if indexes is None or indexes.is_worth_reading((split.partition, split.bucket), file):
                 yield file

@@ -16,7 +16,7 @@ Source: Paimon `table/source/snapshot/SnapshotReaderImpl.java`,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stream_app.filestore.data.file_stats import FileStats
 from stream_app.filestore.data.stats_filter import StatsFilter
@@ -41,7 +41,7 @@ from stream_app.planning.read.split_generator import (
 )
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.pruning.index_pruning import index_pruning
+from stream_app.table.versions.pruning.index_pruning import ColumnAndKind, index_pruning
 from stream_app.table.versions.pruning.row_filter import RowFilter
 from stream_app.table.versions.pruning.scan_pruning import scan_pruning
 from stream_app.table.versions.read_refusals import warn_of
@@ -60,6 +60,9 @@ class SplitScan:
     table: FileStoreTable
     row_filter: RowFilter | None = None
     least_level: int | None = None
+    _unknown_indexes: set[ColumnAndKind] = field(
+        init=False, default_factory=set, repr=False, compare=False
+    )
 
     def splits(self, snapshot: Snapshot | None) -> list[DataSplit]:
         """The splits of a snapshot, bucket by bucket; none without a snapshot.
@@ -143,7 +146,7 @@ class SplitScan:
     ) -> list[DataFileMeta]:
         """The files in which a row may match, by statistics and indexes."""
         passing = self._passing(files, file_stats.of_all_columns)
-        indexes = index_pruning(self.table, self.row_filter)
+        indexes = index_pruning(self.table, self.row_filter, self._unknown_indexes)
         return passing if indexes is None else [one for one in passing if indexes.may_hold(one)]
 
     def _worth_reading(

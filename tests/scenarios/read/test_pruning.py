@@ -15,6 +15,7 @@ import pytest
 
 from stream_app.errors import UsageError
 from stream_app.filestore.versions.schema_manager import SchemaManager
+from stream_app.format.file_index.container import decode_file_index, encode_file_index
 from stream_app.model.schema.data_type import DataField, RowType, parse_columns
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.split_scan import SplitScan
@@ -304,7 +305,25 @@ def _test(noise: random.Random) -> str:
     return f"NOT ({test})" if noise.random() < 0.2 else test
 
 
-def test_a_condition_that_does_not_fit_is_told(tmp_path: Path) -> None:
+def test_a_read_warns_once_of_indexes_of_an_unknown_kind(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As a later Paimon may write them; the known index of the file is asked all the same."""
+    options = {"file-index.bloom-filter.columns": "v", "file-index.in-manifest-threshold": "1 b"}
+    small = small_table(tmp_path, "k INT, v STRING", ("k",), write_only=True, **options)
+    for key in (1, 3):
+        small.commit(*ints(key, v="a"), *ints(key + 1, v="c"))
+    for path in tmp_path.rglob("*.index"):
+        bodies = decode_file_index(path.read_bytes())
+        path.write_bytes(encode_file_index({**bodies, "k": {"later": b"?"}}))
+    assert opened(small.table, "v = 'b'") == ([], 2), "the indexes alone"
+    [warning] = caplog.messages
+    assert warning.startswith(f"{small.table.location} has indexes of column 'k' of the kind ")
+    assert "'later', which stream_app does not know" in warning
+    assert "bloom-filter or" in warning
+
+
+def test_a_condition_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     table = three_ranges(tmp_path / "t").table
     with pytest.raises(UsageError, match="does not fit the table's columns") as caught:
         row_filter(pc.field("nope") > 1, table.schema)

@@ -94,10 +94,8 @@ def run(args: argparse.Namespace) -> int:
         rows = [row for row in rows if row.table == args.table]
     whole = Listing(TableStatus, rows)
     shown = Listing(TableStatus, [in_short(row) for row in rows])
-    for line in _remarks(config.stream.checkpoint, checkpoint, is_empty=not rows):
+    for line in _remarks(config.stream.checkpoint, checkpoint, status, is_empty=not rows):
         print(line, file=sys.stderr)
-    if (load := status.load_line()) is not None:
-        print(load, file=sys.stderr)
     if config.tables.share is not None and not args.json:
         print(f"{config.tables.name}: tables of other shares are other jobs'")
     for line in whole.json_lines() if args.json else shown.lines():
@@ -111,9 +109,15 @@ def run(args: argparse.Namespace) -> int:
     return FAILED if not is_there or any(row.state in _TROUBLES for row in rows) else 0
 
 
-def _remarks(location: str, checkpoint: Folder, *, is_empty: bool) -> Iterator[str]:
+def _remarks(
+    location: str, checkpoint: Folder, status: JobStatus, *, is_empty: bool
+) -> Iterator[str]:
     """Yields the notices about the job beside its tables."""
     if read_state(checkpoint) is None:
         yield not_begun(location)
     elif is_empty:
         yield "the job has met no table yet"
+    if decoder := status.decoder():
+        yield f"messages are decoded by {decoder}"
+    if (load := status.load_line()) is not None:
+        yield load

@@ -22,12 +22,14 @@ class PastEpoch:
 
     Attributes:
         time_ms: when it was committed, since 1970 in UTC.
+        in_driver: whether the driver itself ran it, without tasks of Spark.
     """
 
     epoch: int
     time_ms: int
     messages: int
     bytes: int
+    in_driver: bool
     parts: EpochSeconds
 
 
@@ -101,6 +103,7 @@ class EpochHistory:
                 time_ms=time_ms,
                 messages=report.counts.messages,
                 bytes=report.bytes,
+                in_driver=report.in_driver,
                 parts=report.parts,
             )
         )

@@ -57,6 +57,7 @@ TABLE_LABELS_MAX = 200
 OTHER_TABLES = "(others)"
 _COUNTERS = (
     ("epochs", "Epochs that were committed."),
+    ("driver_epochs", "Those of them that the driver itself ran, without tasks of Spark."),
     ("messages", "Messages that were read."),
     ("changes", "Changes that were written."),
     ("skipped_messages", "Messages that mean no row."),
@@ -237,6 +238,7 @@ class JobMetrics:
         counts = report.counts
         for name, count in (
             ("epochs", 1),
+            ("driver_epochs", int(report.in_driver)),
             ("messages", counts.messages),
             ("changes", counts.changes),
             ("skipped_messages", counts.skipped),

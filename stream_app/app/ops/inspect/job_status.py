@@ -172,6 +172,14 @@ class JobStatus:
         """
         return state_of(self.checkpoint).warnings
 
+    def decoder(self) -> str:
+        """What decodes the job's messages; empty: the format leaves no choice, or none has begun.
+
+        Raises:
+            CheckpointError: a file of the checkpoint is damaged.
+        """
+        return state_of(self.checkpoint).decoder
+
     def _with_freshness(
         self, status: TableStatus, facts: TableFacts, newest_ms: int | None
     ) -> TableStatus:

@@ -136,24 +136,17 @@ class DebeziumAvro(DebeziumJson):
 
     def _planned(self, text: str) -> _SchemaPlan:
         root = parse_schema(text)
-        row = next(
-            (
-                record
-                for name in ("after", "before")
-                if (declared := root.field(name)) is not None
-                and (record := declared.without_null()).kind == "record"
-            ),
-            None,
-        )
-        is_envelope = row is not None and root.field("op") is not None
-        fields = dict(row.fields if row is not None and is_envelope else root.fields)
-        columns = {name: connect_field(declared) for name, declared in fields.items()}
-        readings = apply_schema(
-            self._readings,
-            columns,
-            self._options.encodings,
-            writes_times=self._options.writes_times,
-        )
+        rows = _rows_of(root)
+        is_envelope = bool(rows) and root.field("op") is not None
+        after, before = (rows[0], rows[-1]) if is_envelope else (root, root)
+        fields = dict(after.fields)
+        readings = self._readings_of({**dict(before.fields), **fields})
+        others = self._readings_of({**fields, **dict(before.fields)})
+        for reading, other in zip(readings, others, strict=True):
+            if reading != other:
+                raise UnreadableRecordError(
+                    f"has a schema by which {reading.name!r} is another before a change than after"
+                )
         return _SchemaPlan(
             text=text,
             root=root,
@@ -165,6 +158,15 @@ class DebeziumAvro(DebeziumJson):
             )
             if is_envelope
             else None,
+        )
+
+    def _readings_of(self, fields: Mapping[str, AvroType]) -> tuple[ColumnReading, ...]:
+        """The readings of the table's columns, as these fields describe them."""
+        return apply_schema(
+            self._readings,
+            {name: connect_field(declared) for name, declared in fields.items()},
+            self._options.encodings,
+            writes_times=self._options.writes_times,
         )
 
     def _decode_slice(
@@ -289,6 +291,12 @@ class DebeziumAvro(DebeziumJson):
         keys = pc.if_else(pa.array(name_of > 0), objects, keys)
         at = messages.schema.get_field_index("key")
         return messages.set_column(at, pa.field("key", pa.binary()), keys)
+
+
+def _rows_of(root: AvroType) -> list[AvroType]:
+    """The records of the images after and before a change; fewer where there is no such image."""
+    declared = filter(None, map(root.field, ("after", "before")))
+    return [row for one in declared if (row := one.without_null()).kind == "record"]
 
 
 def _places(rows: Int64s, kept: Bools, first: int) -> tuple[Int64s, int]:

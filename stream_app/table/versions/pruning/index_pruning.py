@@ -9,6 +9,7 @@ Source: Paimon `fileindex/FileIndexPredicate.java`, `io/FileIndexEvaluator.java`
 
 from __future__ import annotations
 
+import logging
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -33,6 +34,9 @@ from stream_app.predicate import predicate as tree
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.pruning.row_filter import RowFilter
 
+_LOG = logging.getLogger(__name__)
+ColumnAndKind = tuple[str, str]
+"""The name of a column, and a kind of index."""
 MayPass = BitMap | None
 """The rows of a file that may pass, by their places; None: any may."""
 
@@ -56,11 +60,17 @@ _OPPOSITES |= {other: one for one, other in _OPPOSITES.items()}
 
 @dataclass(frozen=True, slots=True)
 class IndexPruning:
-    """A condition that the indexes of a table's files are asked about."""
+    """A condition that the indexes of a table's files are asked about.
+
+    Attributes:
+        unknown: the columns of which an index of an unknown kind was met, each with the kind. The
+            first one of a kind is logged.
+    """
 
     table: FileStoreTable
     predicate: tree.Predicate
     schema_of: Callable[[int], TableSchema]
+    unknown: set[ColumnAndKind]
 
     def may_hold(self, file: DataFileMeta) -> bool:
         """Whether a row of a file may match, by the index in its manifest entry.
@@ -94,7 +104,9 @@ class IndexPruning:
     def _may_match(self, file: DataFileMeta, data: bytes, path: str = "") -> bool:
         schema = self.schema_of(file.schema_id)
         try:
-            rows = _FileAnswers(decode_file_index(data), schema).of(self.predicate)
+            bodies = decode_file_index(data)
+            self._warn_of_unknown(bodies)
+            rows = _FileAnswers(bodies, schema).of(self.predicate)
         except (struct.error, ValueError, IndexError) as error:
             raise CorruptFileError(
                 f"the index of a data file cannot be read: {error}",
@@ -102,6 +114,23 @@ class IndexPruning:
                 fix=_WITHOUT,
             ) from error
         return rows is None or bool(rows)
+
+    def _warn_of_unknown(self, bodies: Bodies) -> None:
+        """Log each column with an index of a kind that reads do without, once."""
+        for column, by_kind in bodies.items():
+            for kind in by_kind.keys() - FILE_INDEX_KINDS.keys():
+                if (column, kind) in self.unknown:
+                    continue
+                self.unknown.add((column, kind))
+                _LOG.warning(
+                    "%s has indexes of column %r of the kind %r, which stream_app does not know: "
+                    "reads open the files that they would leave out; index the column by %s, or "
+                    "read it with Paimon's own readers",
+                    self.table.location,
+                    column,
+                    kind,
+                    " or ".join(FILE_INDEX_KINDS),
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +207,16 @@ def _any_of(answers: Iterable[MayPass]) -> MayPass:
     return reduce(or_, known) if len(known) == len(answers) else None
 
 
-def index_pruning(table: FileStoreTable, row_filter: RowFilter | None) -> IndexPruning | None:
-    """The pruning of a condition; None: no index is asked."""
+def index_pruning(
+    table: FileStoreTable, row_filter: RowFilter | None, unknown: set[ColumnAndKind]
+) -> IndexPruning | None:
+    """The pruning of a condition; None: no index is asked.
+
+    Args:
+        unknown: see `IndexPruning`; that of one read or plan.
+    """
     if row_filter is None or row_filter.predicate is None:
         return None
     if not table.options[FILE_INDEX_READ_ENABLED]:
         return None
-    return IndexPruning(table, row_filter.predicate, table.known_schemas())
+    return IndexPruning(table, row_filter.predicate, table.known_schemas(), unknown)

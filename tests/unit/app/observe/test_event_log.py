@@ -71,7 +71,7 @@ def log(caplog: pytest.LogCaptureFixture) -> tuple[EventLog, io.StringIO]:
     return EventLog(SteppingClock(), sink), sink
 
 
-def test_an_epoch_tells_of_its_compactions(
+def test_an_epochs_line_names_its_compactions(
     log: tuple[EventLog, io.StringIO], caplog: pytest.LogCaptureFixture
 ) -> None:
     events, sink = log
@@ -81,6 +81,7 @@ def test_an_epoch_tells_of_its_compactions(
         sorted_runs={5: 1, 1: 7},
         compactions=(REPORT,),
         metrics=METRICS,
+        in_driver=True,
     )
     events.epoch(report)
     line, compacted = caplog.messages
@@ -88,6 +89,7 @@ def test_an_epoch_tells_of_its_compactions(
     assert compacted == LINE
     event = json.loads(sink.getvalue())
     assert TOLD.items() <= event.items()
+    assert event["in_driver"] is True
     assert (event["wait_s"], event["read_s"], event["write_s"]) == (3.25, 0.5, 0.0)
 
     caplog.clear()
@@ -101,7 +103,7 @@ def test_an_epoch_tells_of_its_compactions(
     assert (event["compactions"], event["write_amplification"]) == ([], None)
 
 
-def test_an_idle_commit_tells_of_its_compactions(
+def test_an_idle_commits_line_names_its_compactions(
     log: tuple[EventLog, io.StringIO], caplog: pytest.LogCaptureFixture, tmp_path: object
 ) -> None:
     events, sink = log
@@ -169,7 +171,7 @@ def test_names_of_columns_are_bounded(
     assert json.loads(sink.getvalue().splitlines()[1])["missing_columns"] == {OTHER_COLUMNS: 9}
 
 
-def test_who_has_caught_up_and_who_has_not(
+def test_the_log_says_whether_the_source_is_drained(
     log: tuple[EventLog, io.StringIO], caplog: pytest.LogCaptureFixture
 ) -> None:
     events, _ = log

@@ -82,7 +82,7 @@ def test_epochs_and_lag() -> None:
         read_s=0.25, decode_s=1.5,
     )  # fmt: skip
     parts = EpochSeconds(wait_s=0.5, read_s=0.125, decode_s=1.5, route_s=0.25, write_s=2.0)
-    metrics.epoch(EpochReport(epoch=0, counts=counts, parts=parts))
+    metrics.epoch(EpochReport(epoch=0, counts=counts, parts=parts, in_driver=True))
     metrics.epoch(EpochReport(epoch=1, counts=counts, parts=EpochSeconds(write_s=4.0)))
     metrics.epoch(EpochReport(epoch=1, skipped=True))
     metrics.progress(SourceProgress(1, 10, 77, {}), 1000)
@@ -90,6 +90,7 @@ def test_epochs_and_lag() -> None:
     values = samples(metrics.registry)
     assert {name.removeprefix("stream_app_"): value for name, value in values.items()}.items() >= {
         "epochs_total": 2,
+        "driver_epochs_total": 1,
         "messages_total": 20,
         "changes_total": 24,
         "records_total +I": 14,

@@ -25,10 +25,12 @@ def test_each_names_table_column_and_remedy(
     job.run(with_time_of_day("shop.orders", 1))
     job.start()
     job.run(with_time_of_day("shop.orders", 2), *creates("shop.items", [1]))
+    job.state.update(decoder="arrays (the package numba is missing)")
     conf = a_configuration(job)
 
     assert main(["status", "--conf", str(conf)]) == 1, "shop.items is refused"
-    text = capsys.readouterr().out
+    text, remarks = capsys.readouterr()
+    assert "messages are decoded by arrays (the package numba is missing)\n" in remarks
     assert f"warning: the table ods.orders: {COLUMN}" in text
     assert f"\n  to fix: {REMEDY}" in text
     assert "messages of shop.items and of all further source tables go to quarantine" in text

@@ -124,7 +124,7 @@ def test_a_table_in_trouble_says_why_and_the_others_go_on(tmp_path: Path) -> Non
         assert "schema" in re.sub("<[^>]+>", " ", listed)
 
 
-def test_a_damaged_checkpoint_is_told(tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_reported(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path)
     job.run(*creates("shop.orders", [1]))
     with page_of(job) as page:
@@ -140,8 +140,9 @@ def test_a_running_job_shows_its_epochs_and_compactions(tmp_path: Path) -> None:
     history.watch("orders", Busy())
     counts = DecodeCounts(messages=1000)
     parts = EpochSeconds(wait_s=1, read_s=0.5, decode_s=2, route_s=0.5, write_s=2, commit_s=2)
-    report = EpochReport(epoch=0, counts=counts, parts=parts)
+    report = EpochReport(epoch=0, counts=counts, parts=parts, in_driver=True)
     history.add("orders", report, job.clock.now_ms())
+    job.state.update(decoder="arrays (the package numba is missing)")
     with page_of(job, history) as page:
         words = page.words("/tables/ods.orders")
         assert "back-pressure 4.5 s epochs waited" in words
@@ -151,11 +152,12 @@ def test_a_running_job_shows_its_epochs_and_compactions(tmp_path: Path) -> None:
         times = "wait 1.00 s, read 0.50 s, decode 2.00 s, route 0.50 s, write 2.00 s, commit 2.00 s"
         assert f" 5 s 10 s epoch 0: 1,000 messages; {times} epoch 0 waited" in words
         assert re.search(
-            r"together wait .* 0 8\.00 1\.00 0\.50 2\.00 0\.50 2\.00 2\.00 1,000", words
+            r"together wait .* 0 8\.00 1\.00 0\.50 2\.00 0\.50 2\.00 2\.00 1,000 driver", words
         )
         words = page.words("/")
         assert "throughput 125 messages a second, of the last 5 min" in words
         assert "compactions 1 running 2 wait" in words
+        assert "decoder arrays the package numba is missing" in words
     with page_of(job) as page:
         words = page.words("/tables/ods.orders")
         assert "Newest snapshots" in words

@@ -17,7 +17,7 @@ from stream_app.cdc.wire.wire_format import json_of
 from stream_app.errors import SourceError, UsageError, WrongSourceError
 from stream_app.message_format_registry import FORMATS, format_named
 from tests.support.brokers.schema_registry import Registry, encoded, schema_registry
-from tests.support.messages.avro_events import ENVELOPE, KEY, a_row, batch, event, setup_of
+from tests.support.messages.avro_events import DECIMAL, ENVELOPE, KEY, a_row, batch, event, setup_of
 from tests.support.messages.debezium_messages import a_format, reasons_of, rows_of
 
 COLUMNS = (
@@ -151,6 +151,35 @@ def test_columns_of_the_schema_that_the_table_does_not_have(registry: Registry) 
     )
     with pytest.raises(WrongSourceError, match="'amount' is not in the table"):
         avro(registry, "id BIGINT", unknown_columns="stop").decode(batch([value]))
+
+
+def two_images(before: Any, after: Any) -> dict[str, Any]:
+    sides = {
+        side: {"type": "record", "name": side, "fields": [{"name": "name", "type": of}]}
+        for side, of in (("before", before), ("after", after))
+    }
+    fields = [{"name": side, "type": ["null", row]} for side, row in sides.items()]
+    fields.append({"name": "op", "type": "string"})
+    return {"type": "record", "name": "Envelope", "fields": fields}
+
+
+@pytest.mark.parametrize("decoder", ["arrays", "auto"])
+def test_each_image_has_the_symbols_of_its_own_schema(registry: Registry, decoder: str) -> None:
+    few, more = ({"type": "enum", "name": n, "symbols": list(n)} for n in ("xa", "abc"))
+    schema = two_images(few, more)
+    value = {"before": {"name": "a"}, "after": {"name": "c"}, "op": "u"}
+    message = encoded(registry.add(schema), schema, value)
+    decode = avro(registry, "name STRING", truncate="ignore", decoder=decoder).decode
+    assert [cells[1:] for cells in rows_of(decode(batch([message])))] == [("-U", "a"), ("+U", "c")]
+
+
+def test_a_column_that_is_another_before_the_change_is_bad(registry: Registry) -> None:
+    """Its bytes would be read with the digits of the other image."""
+    schema = two_images({**DECIMAL, "connect.parameters": {"scale": "3"}}, DECIMAL)
+    value = {"before": {"name": b"\x01"}, "after": {"name": b"\x01"}, "op": "u"}
+    message = encoded(registry.add(schema), schema, value)
+    decoded = avro(registry, "name DECIMAL(12,3)", truncate="ignore").decode(batch([message]))
+    assert "has a schema by which 'name' is another before a change" in reasons_of(decoded)[0]
 
 
 def test_a_schema_is_asked_for_once(registry: Registry) -> None:

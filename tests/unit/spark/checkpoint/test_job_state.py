@@ -29,6 +29,7 @@ WHOLE = JobState(
     table="/w/shop.db",
     table_identity=DATABASE,
     share="3/8",
+    decoder="machine code (Numba 0.61.2)",
     topic_ids={"t": "id of t"},
     epoch=7,
     newest={"orders": 7, "items": 2},
@@ -117,8 +118,9 @@ def test_a_warning_is_kept_once_and_named_by_its_table(tmp_path: Path) -> None:
     assert files_in(file.folder) == ["before"], "it is known"
     (tmp_path / "before").rename(tmp_path / "job_state.json")
     assert [one.what for one in state_of(file.folder).warnings] == [cut.what, "no numbers"]
-    JobStateFile(file.folder).begin()
+    JobStateFile(file.folder).begin("arrays")
     assert state_of(file.folder).warnings == (cut,), "each start finds the others anew"
+    assert state_of(file.folder).decoder == "arrays"
 
 
 def test_a_passing_warning_ends_with_its_cause(
@@ -211,7 +213,7 @@ def test_what_is_not_understood_is_refused(tmp_path: Path, text: str, problem: s
 
 
 @pytest.mark.parametrize("text", ["{", "7"])
-def test_a_damaged_earlier_file_is_told(tmp_path: Path, text: str) -> None:
+def test_a_damaged_earlier_file_is_reported(tmp_path: Path, text: str) -> None:
     folder = with_earlier(tmp_path / "c")
     Path(folder.path("stream_app.json")).write_text(text)
     with pytest.raises(CheckpointError, match=r"stream_app\.json of the checkpoint is damaged"):
