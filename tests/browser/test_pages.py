@@ -58,7 +58,7 @@ def test_a_new_snapshot_shows_and_takes_nothing_away(page: Page, orders: SmallTa
     expect(bars).to_have_count(before + 2)
 
 
-def test_the_list_tells_of_a_new_table(page: Page, tmp_path: Path) -> None:
+def test_the_list_announces_a_new_table(page: Page, tmp_path: Path) -> None:
     page.goto("/")
     expect(page.get_by_text("1 table", exact=True)).to_be_visible()
     expect(page.locator("#live")).to_have_text("live")
@@ -193,7 +193,7 @@ def test_ages_grow_by_themselves(page: Page) -> None:
     expect(age).not_to_have_text(before)
 
 
-def test_an_open_page_tells_that_its_table_is_gone_and_back(page: Page, tmp_path: Path) -> None:
+def test_an_open_page_shows_that_its_table_is_gone_and_back(page: Page, tmp_path: Path) -> None:
     page.goto("/tables/shop.orders")
     expect(page.locator("#live")).to_have_text("live")
     folder = tmp_path / "shop.db" / "orders"

@@ -159,7 +159,9 @@ def test_verbs_work_without_the_repository(installed: Installed) -> None:
     assert "nowhere" in served.stderr
 
 
-def test_an_old_java_is_told_before_anything_starts(installed: Installed, tmp_path: Path) -> None:
+def test_an_old_java_is_reported_before_anything_starts(
+    installed: Installed, tmp_path: Path
+) -> None:
     """run.sh looks at it too, and a wheel has no run.sh; Spark would say so in its log alone."""
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()

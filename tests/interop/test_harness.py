@@ -217,7 +217,7 @@ def test_without_a_compiler_the_message_says_what_to_install(
         java_tool("javac")
 
 
-def test_a_child_that_dies_says_its_last_words() -> None:
+def test_the_error_about_a_dead_child_has_its_last_lines() -> None:
     child = LineServer(
         [sys.executable, "-c", "import sys; print('{}', flush=True); input(); sys.exit('no more')"]
     )
@@ -227,7 +227,7 @@ def test_a_child_that_dies_says_its_last_words() -> None:
 
 
 @pytest.mark.parametrize("name", FIXTURE_TABLES)
-def test_committed_tables_hold_the_rows_that_their_json_tells(
+def test_committed_tables_hold_the_rows_of_their_json(
     paimon_java: PaimonJava, pypaimon: PyPaimonReader, name: str
 ) -> None:
     table = TABLES / "java.db" / name

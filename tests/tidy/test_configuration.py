@@ -30,7 +30,7 @@ def test_few_modules_hold_the_whole_configuration() -> None:
     assert named(r"\bAppConfig\b") == WHOLE
 
 
-def test_a_job_of_a_database_is_told_apart_where_the_configuration_is_parsed() -> None:
+def test_a_job_of_a_database_is_distinguished_where_the_configuration_is_parsed() -> None:
     assert named(r"\bsync is (?:not )?None\b") - PARSING == set()
 
 

@@ -28,7 +28,7 @@ def test_a_format_takes_every_value_that_it_declares_and_no_other(of: Format) ->
 
 
 @pytest.mark.parametrize("of", FORMATS.values(), ids=FORMATS)
-def test_a_misspelt_option_is_told_with_all_that_there_are(of: Format) -> None:
+def test_an_error_about_a_misspelt_option_lists_all_options(of: Format) -> None:
     with pytest.raises(UsageError) as caught:
         of.check({"unknown-column": "warn"}, COLUMNS)
     assert caught.value.where == f"source.{of.section}"

@@ -15,6 +15,7 @@ import pyarrow as pa
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.format.casting import from_text, numbers, times, times_from_text, to_text
 from stream_app.format.casting.arrays import CastError
+from stream_app.format.casting.nested_arrays import cast_with_members
 from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
     FLOAT_ROOTS,
@@ -102,6 +103,15 @@ def can_be_read_as(stored: DataType, wanted: DataType) -> bool:
     )
 
 
+def can_become(stored: DataType, wanted: DataType) -> bool:
+    """Whether a column may change its type, so that every reader reads its files.
+
+    Paimon turns times into STRING, and not into STRING NOT NULL.
+    """
+    is_text_of_time = stored.root in _WHOLE_TEXTS_ONLY and wanted.root in STRING_ROOTS
+    return can_be_read_as(stored, wanted) and (wanted.nullable or not is_text_of_time)
+
+
 def _can_be_member(stored: DataType | None, wanted: DataType) -> bool:
     """Whether a value inside of a nested one can be read as another; None: files lack it."""
     if stored is None:
@@ -117,7 +127,7 @@ def read_as(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
     """
     if stored.fits_into(wanted, by_ids=True):
         # Nested nullability may differ, which is part of Arrow's types.
-        return values.cast(arrow_type(wanted)) if wanted.is_nested else values
+        return cast_with_members(values, arrow_type(wanted)) if wanted.is_nested else values
     rule = cast_rule(stored, wanted)
     if rule is not None:
         return rule(values, stored, wanted)
@@ -144,11 +154,13 @@ def _rebuilt(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
     for now in members(wanted):
         if now.field_id in then:
             data_type, column = then[now.field_id]
-            made.append(read_as(column, data_type, now.data_type).cast(arrow_type(now.data_type)))
+            member = read_as(column, data_type, now.data_type)
+            made.append(cast_with_members(member, arrow_type(now.data_type)))
         else:
             made.append(pa.nulls(length, arrow_type(now.data_type)))
     if wanted.root is TypeRoot.ROW:
-        return pa.StructArray.from_arrays(made, fields=list(kind), mask=values.is_null())
+        rows = pa.StructArray.from_arrays(made, fields=list(kind), mask=values.is_null())
+        return cast_with_members(rows, kind)  # or writers refuse what null ROWs hide
     if wanted.root is TypeRoot.MAP:
         made = [pa.StructArray.from_arrays(made[::-1], fields=[kind.key_field, kind.item_field])]
     return pa.Array.from_buffers(

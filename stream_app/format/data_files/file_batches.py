@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from stream_app.errors import CorruptFileError
+from stream_app.format.casting.nested_arrays import cast_with_members
 
 BATCH_BYTES = 4 << 20
 """Arrow bytes of a batch that is read, about; a merge holds a few of each run."""
@@ -75,7 +76,7 @@ def conformed_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
     try:
-        return column.cast(field.type)
+        return cast_with_members(column, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise damaged_file_error(
             f"column {field.name!r}, stored as {column.type}, cannot be read as {field.type}: "

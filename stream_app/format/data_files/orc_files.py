@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from pyarrow import orc
 
 from stream_app.errors import UnsupportedTableError
+from stream_app.format.casting.nested_arrays import with_hidden_nulls
 from stream_app.format.column_stats import GatheredStats
 from stream_app.format.data_files.data_file_format import DataFileRead, Source
 from stream_app.format.data_files.file_batches import (
@@ -158,34 +159,15 @@ def _stored(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
         stored = column.cast(field.type)
         for chunk in stored.chunks:
             _check_times(chunk)
-        if pa.types.is_nested(field.type):
-            stored = pa.chunked_array(map(_compact, stored.chunks), field.type)
     except pa.ArrowInvalid as error:
         raise UnsupportedTableError(
             f"ORC cannot hold a time of column {field.name!r} exactly: {printable_error(error)}",
             fix=_FIX,
         ) from error
-    return stored
-
-
-def _compact(values: pa.Array) -> pa.Array:
-    """The values without an offset, whose null ROWs have null fields.
-
-    Else Arrow's writer (26.0) gives the fields of a ROW the values of other rows.
-    """
-    data_type = values.type
-    if pa.types.is_struct(data_type):
-        inner = [_compact(field) for field in values.flatten()]
-        return pa.StructArray.from_arrays(inner, fields=list(data_type), mask=values.is_null())
-    if not pa.types.is_nested(data_type):
-        return pa.concat_arrays([values, values.slice(0, 0)]) if values.offset else values
-    offsets, nulls = pc.add(values.offsets, 0), values.is_null()
-    if pa.types.is_map(data_type):
-        items = _compact(values.items)
-        return pa.MapArray.from_arrays(
-            offsets, _compact(values.keys), items, type=data_type, mask=nulls
-        )
-    return pa.ListArray.from_arrays(offsets, _compact(values.values), type=data_type, mask=nulls)
+    if not pa.types.is_nested(field.type):
+        return stored
+    # Arrow's writer (26.0) gives the fields of null ROWs, and of slices, the values of other rows.
+    return pa.chunked_array([with_hidden_nulls(chunk) for chunk in stored.chunks], field.type)
 
 
 def _check_times(values: pa.Array) -> None:

@@ -156,9 +156,10 @@ def iceberg_change_problem(
     """The reason why Iceberg's readers could not read older files after a change of a column's
     type.
     """
-    is_off = CoreOptions(options)[METADATA_ICEBERG_STORAGE] == DISABLED
+    if CoreOptions(options)[METADATA_ICEBERG_STORAGE] == DISABLED:
+        return None
     names = iceberg_type(was, 0), iceberg_type(wanted, 0)
-    if is_off or names[0] == names[1] or names in _WIDER or _is_wider_decimal(was, wanted):
+    if names[0] == names[1] or names in _WIDER or _is_wider_decimal(was, wanted):
         return None
     return f"Iceberg's readers do not read {names[0]} as {names[1]}"
 

@@ -269,7 +269,9 @@ class _Altering:
         column = self._column(name)
         self._check_not_key(name)
         was = column.data_type
-        wanted = data_type.as_nullable() if was.nullable else data_type.not_null()
+        strict = data_type.not_null()
+        keeps_not_null = not was.nullable and self._casting.can_cast(was, strict)
+        wanted = strict if keeps_not_null else data_type.as_nullable()
         if was.is_nested or wanted.is_nested:
             raise _refused(
                 f"the column {name!r} is {was}: a type that is nested stays as it is",

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from stream_app.catalog.environment import NO_CATALOG
 from stream_app.errors import TableNotFoundError
 from stream_app.format.casting.arrays import CastError
-from stream_app.format.casting.rules import can_be_read_as, default_value
+from stream_app.format.casting.rules import can_become, default_value
 from stream_app.model.schema.data_type import DataType
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
@@ -39,7 +39,7 @@ def _default_problem(text: str, data_type: DataType) -> str | None:
     return None
 
 
-_CASTING = Casting(can_cast=can_be_read_as, default_problem=_default_problem)
+_CASTING = Casting(can_cast=can_become, default_problem=_default_problem)
 
 
 def next_schema(table: FileStoreTable, changes: Sequence[SchemaChange]) -> TableSchema:

@@ -143,7 +143,7 @@ def test_evolution() -> None:
     run_file(HERE / "evolution.txt", _Table().handle)
 
 
-def test_nothing_told_changes_nothing() -> None:
+def test_messages_without_columns_change_nothing() -> None:
     schema = new_table_schema(
         columns=parse_columns("a INT"),
         primary_keys=(),

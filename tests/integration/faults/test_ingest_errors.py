@@ -59,7 +59,7 @@ def test_a_topic_that_is_missing_or_made_anew(
     assert bench.rows() == {1: "a", 2: "b"}
 
 
-def test_an_unreachable_broker_is_told_within_15_seconds(bench: JobBench) -> None:
+def test_an_unreachable_broker_is_reported_within_15_seconds(bench: JobBench) -> None:
     bench.configure("t", source={"bootstrap-servers": "127.0.0.1:1"})
     done = bench.run(code=1)
     assert done.error.startswith("no Kafka broker can be reached: 127.0.0.1:1: connection refused")
@@ -67,7 +67,9 @@ def test_an_unreachable_broker_is_told_within_15_seconds(bench: JobBench) -> Non
     assert not (bench.folder / "checkpoint").exists()
 
 
-def test_a_metrics_port_that_is_taken_is_told_before_the_broker_is_asked(bench: JobBench) -> None:
+def test_a_metrics_port_that_is_taken_is_reported_before_the_broker_is_asked(
+    bench: JobBench,
+) -> None:
     bench.configure("t", source={"bootstrap-servers": "127.0.0.1:1"})
     with socket.socket() as other:
         other.bind(("0.0.0.0", 0))

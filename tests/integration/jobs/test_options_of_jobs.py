@@ -9,7 +9,7 @@ from tests.support.jobs.job_bench import JobBench, change
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 
 
-def test_a_partition_without_a_time_is_a_bad_record_and_unused_options_are_told(
+def test_a_partition_without_a_time_is_a_bad_record_and_unused_options_are_reported(
     bench: JobBench,
 ) -> None:
     topic = bench.topic([change(1, "20260131"), change(2, "2026-01-31"), change(3, "20260201")])

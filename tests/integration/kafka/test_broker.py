@@ -132,7 +132,7 @@ def test_a_port_that_is_not_kafka(silent_port: int) -> None:
         ),
     ],
 )
-def test_an_unreachable_broker_is_told_at_once(bootstrap: str, said: str) -> None:
+def test_an_unreachable_broker_is_reported_at_once(bootstrap: str, said: str) -> None:
     start = time.monotonic()
     with pytest.raises(SourceError) as caught:
         check_topics(bootstrap, topics=["t"])

@@ -37,7 +37,7 @@ def whole(topic: str) -> list[OffsetRange]:
 
 
 @pytest.mark.parametrize("listener", ["PLAIN", "SCRAM256", "SCRAM512", "TLS", "OAUTH"])
-def test_brokers_that_ask_who_comes(secure_kafka: SecureKafka, listener: str) -> None:
+def test_brokers_that_ask_for_a_login(secure_kafka: SecureKafka, listener: str) -> None:
     topic = filled(secure_kafka.broker)
     password = {"password": "known-pass of alice"} if listener == "OAUTH" else {}
     options = secure_kafka.options(listener, **password)
@@ -46,7 +46,7 @@ def test_brokers_that_ask_who_comes(secure_kafka: SecureKafka, listener: str) ->
 
 
 @pytest.mark.parametrize("listener", ["PLAIN", "SCRAM512"])
-def test_a_wrong_password_is_told_at_once_and_without_it(
+def test_an_error_about_a_wrong_password_comes_at_once_and_hides_it(
     secure_kafka: SecureKafka, listener: str
 ) -> None:
     options = secure_kafka.options(listener, "not-the-password-of-alice")

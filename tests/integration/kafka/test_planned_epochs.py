@@ -99,7 +99,7 @@ def test_topics_that_come_partitions_that_come_and_the_newest_first(bench: JobBe
     assert bench.rows()[5] == "five"
 
 
-def test_offsets_of_brokers_that_ask_who_comes(secure_kafka: SecureKafka) -> None:
+def test_offsets_of_brokers_that_ask_for_a_login(secure_kafka: SecureKafka) -> None:
     topic = new_topic(secure_kafka.broker)
     produce(secure_kafka.broker, topic, [(None, b"v")], partition=0)
     for listener in ("PLAIN", "SCRAM512", "TLS", "OAUTH"):

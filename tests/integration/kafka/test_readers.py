@@ -100,7 +100,7 @@ def test_partitions_and_topics_beside_each_other(broker: EmbeddedBroker, read: R
     )
 
 
-def test_null_and_empty_cells_are_told_apart(broker: EmbeddedBroker, read: Reader) -> None:
+def test_null_and_empty_cells_are_distinguished(broker: EmbeddedBroker, read: Reader) -> None:
     cells: list[tuple[Cell, Cell]] = [
         (None, None),
         (None, b"v"),
@@ -162,7 +162,7 @@ def test_aborted_transactions_and_markers_are_no_messages(
     assert messages.column("offset").to_pylist() == offsets
 
 
-def test_aborted_messages_are_read_by_who_wants_them(
+def test_aborted_messages_are_read_only_on_request(
     broker: EmbeddedBroker, read: Reader, transactions: str
 ) -> None:
     uncommitted = {"isolation.level": "read_uncommitted"}

@@ -131,7 +131,7 @@ def test_many_bytes_and_many_buckets_are_left_to_sparks_tasks(
     assert len({change.bucket_id for change in output.tables[0].changes}) > 100
 
 
-def test_what_cannot_be_written_here_is_told_by_sparks_tasks(
+def test_messages_that_fail_in_the_driver_run_in_sparks_tasks(
     spark: SparkSession, kafka_broker: EmbeddedBroker, tmp_path: Path
 ) -> None:
     messages = filled(kafka_broker)

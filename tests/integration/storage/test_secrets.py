@@ -72,7 +72,7 @@ def test_topics_are_checked_at_a_broker_that_asks(secure_kafka: SecureKafka, lis
 
 
 @pytest.mark.parametrize("listener", ["PLAIN", "SCRAM512"])
-def test_a_wrong_password_is_told_without_it(
+def test_an_error_about_a_wrong_password_hides_it(
     secure_kafka: SecureKafka, listener: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     wrong = "not-the-password-of-alice"
@@ -90,7 +90,7 @@ def test_a_wrong_password_is_told_without_it(
     assert caplog.text
 
 
-def test_the_doctor_tells_a_missing_right_and_a_wrong_password(
+def test_the_doctor_reports_a_missing_right_and_a_wrong_password(
     secure_kafka: SecureKafka, tmp_path: Path
 ) -> None:
     """A user that may describe a topic and not read it; then one that may not log in."""
@@ -183,9 +183,7 @@ def test_a_topic_is_ingested_from_a_broker_that_asks(
 
 @pytest.mark.spark
 @pytest.mark.java
-def test_what_goes_wrong_with_a_password_is_told_without_it(
-    secure_bench: JobBench, secure_kafka: SecureKafka
-) -> None:
+def test_errors_about_a_password_hide_it(secure_bench: JobBench, secure_kafka: SecureKafka) -> None:
     """Also by what Spark and Kafka's client say: the check of the topics is left out here."""
     topic = secure_bench.topic(ROWS)
     wrong = "not-the-password-of-alice"
@@ -208,7 +206,7 @@ def test_what_goes_wrong_with_a_password_is_told_without_it(
 
 @pytest.mark.spark
 @pytest.mark.java
-def test_a_login_that_fails_in_java_is_told(
+def test_a_login_that_fails_in_java_is_reported(
     secure_bench: JobBench, secure_kafka: SecureKafka
 ) -> None:
     """Kerberos without a ticket, which no check comes before."""
@@ -314,7 +312,7 @@ def test_keys_that_are_replaced_under_way_are_followed(
 
 @pytest.mark.spark
 @pytest.mark.java
-def test_a_compaction_on_spark_tells_no_secret(s3: S3Server, tmp_path: Path) -> None:
+def test_a_compaction_on_spark_reveals_no_secret(s3: S3Server, tmp_path: Path) -> None:
     """Not even what a store tells a task of keys; Spark's own log and events are searched, too."""
     schema = new_table_schema(
         columns=parse_columns("k INT, v STRING"),

@@ -70,7 +70,7 @@ def a_wrong_table(folder: Path, topic: str, **options: Any) -> SmallTable:
     return a_table(folder, topic, {"0": END}, rows, **options)
 
 
-def test_a_table_gets_what_its_topic_tells_once(
+def test_a_backfill_writes_the_differences_from_the_topic_once(
     tmp_path: Path,
     kafka_broker: EmbeddedBroker,
     topic: str,
@@ -173,7 +173,7 @@ def test_a_table_whose_rows_move_between_partitions(
     assert main(["check", table.location, "--source-kafka", source]) == 0
 
 
-def test_from_a_time_only_what_the_topic_tells_is_compared(
+def test_from_a_time_only_keys_of_the_topic_are_compared(
     tmp_path: Path,
     kafka_broker: EmbeddedBroker,
     paimon_java: PaimonJava,

@@ -93,7 +93,7 @@ def test_killed_resumed_and_read_back(bench: JobBench, tmp_path: Path) -> None:
     assert table_rows == stream_app.open_table(small.path).read().read_all().sort_by("id")
 
 
-def test_a_broker_that_does_not_answer_is_told() -> None:
+def test_a_broker_that_does_not_answer_is_reported() -> None:
     with closing(socket.socket()) as free:
         free.bind(("127.0.0.1", 0))
         place = f"127.0.0.1:{free.getsockname()[1]}/topic"

@@ -26,7 +26,7 @@ def check(table: FileStoreTable, source: str, capsys: pytest.CaptureFixture[str]
     return code, [(line["kind"], line["what"]) for line in lines]
 
 
-def test_rows_are_what_the_topic_tells_up_to_where_the_table_is(
+def test_rows_are_those_of_the_topic_up_to_the_tables_offsets(
     tmp_path: Path, kafka_broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     topic = new_topic(kafka_broker, partitions=2)

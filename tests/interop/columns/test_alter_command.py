@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import shutil
 from pathlib import Path
@@ -148,3 +149,25 @@ def test_old_and_new_files_are_read_followed_compacted_and_checked(
         assert by_content(rows) == expected
     assert {file["schema_id"] for file in paimon_java.files(location)} == {3}
     sound_report(open_table(location))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("DATE", dt.date(2024, 2, 29)),
+        ("TIME(3)", dt.time(1, 2, 3)),
+        ("TIMESTAMP(3)", dt.datetime.fromisoformat("2024-02-29T01:02:03")),
+    ],
+)
+def test_a_time_that_becomes_a_text_may_be_null(
+    paimon_java: PaimonJava, tmp_path: Path, kind: str, value: dt.date | dt.time
+) -> None:
+    """Paimon's Java turns a time into STRING, and not into STRING NOT NULL."""
+    table = small_table(str(tmp_path / "db.db" / "t"), f"k INT, v {kind} NOT NULL", ("k",))
+    table.commit(("+I", {"k": 1, "v": value}))
+    location = table.path
+    assert alter(location, "--change-type", "v STRING") == 0
+    assert paimon_java.types(location)[1] == ("v", "STRING")
+    assert normal_rows(stream_app.open_table(location).read().read_all()) == paimon_java.read(
+        location
+    )

@@ -165,7 +165,7 @@ def test_an_unknown_option_refuses_each_change_until_it_is_taken_out(
 
 
 @pytest.mark.java
-def test_our_commits_say_who_wrote_and_all_judges_read_them(
+def test_our_commits_name_their_writer_and_every_engine_reads_them(
     paimon_java: PaimonJava, pypaimon: PyPaimonReader, path: Path
 ) -> None:
     """On top of a snapshot of PyPaimon 2, whose own notes stay with it."""
@@ -208,7 +208,7 @@ def test_a_tag_of_ours_keeps_what_paimon_2_notes_of_a_snapshot(
 
 
 @pytest.mark.parametrize("file", ["snapshot", "schema"])
-def test_fields_of_a_later_version_are_told_to_readers_and_refuse_writers(
+def test_fields_of_a_later_version_warn_readers_and_refuse_writers(
     path: Path, caplog: pytest.LogCaptureFixture, file: str
 ) -> None:
     small_table(path, "k INT, v STRING", ("k",)).commit(*inserts(FIRST))

@@ -35,7 +35,7 @@ COLUMNS = f"k INT, {EVERY_TYPE}, {NESTED}"
 
 def schema_of(**options: str) -> TableSchema:
     return new_table_schema(
-        columns=parse_columns(COLUMNS.replace("l BIGINT NOT NULL, d", "l BIGINT, d")),
+        columns=parse_columns(COLUMNS),
         primary_keys=("k",),
         partition_keys=(),
         options={"bucket": "1", "write-only": "true", **options},

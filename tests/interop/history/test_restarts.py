@@ -135,7 +135,7 @@ class Turns:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_turns_with_restarts_tell_what_java_alone_tells(
+def test_turns_with_restarts_give_the_changelog_of_java_alone(
     paimon_java: PaimonJava, tmp_path: Path, case: str
 ) -> None:
     chance = random.Random(f"{case} restarts")

@@ -92,7 +92,7 @@ def test_with_deletion_vectors_a_keyed_table_is_seen_at_each_commit(
     assert_same(iceberg.read(metadata_of(table)), table)
 
 
-def test_without_vectors_the_overview_tells_what_readers_lack(
+def test_without_vectors_the_overview_shows_the_rows_that_readers_lack(
     tmp_path: Path, iceberg: IcebergReader
 ) -> None:
     table = a_table(tmp_path, "id INT, v INT", ["id"], options={"num-levels": "3"})

@@ -81,7 +81,7 @@ def commit(table: SmallTable, *numbers: int) -> None:
         table.commit(("+I", {"id": number}))
 
 
-def test_a_wrong_token_is_told_with_its_keys_and_a_right_one_catches_up(
+def test_a_wrong_token_is_an_error_with_its_keys_and_a_right_one_catches_up(
     tmp_path: Path, guarded: GuardedCatalog, catalog: Catalog, caplog: pytest.LogCaptureFixture
 ) -> None:
     guarded.logins.tokens = {TOKEN}
@@ -151,7 +151,7 @@ def test_oauth_gives_a_token_and_a_new_one_when_that_has_ended(
     ],
     ids=["secret", "scope"],
 )
-def test_a_login_that_oauth_refuses_is_told_with_its_keys(
+def test_a_login_that_oauth_refuses_is_an_error_with_its_keys(
     tmp_path: Path, guarded: GuardedCatalog, catalog: Catalog, caplog: pytest.LogCaptureFixture,
     wrong: dict[str, str], says: str,
 ) -> None:  # fmt: skip
@@ -177,7 +177,7 @@ def test_requests_are_signed_as_aws_wants_it(
 
 
 @pytest.mark.usefixtures("signed")
-def test_a_signature_by_another_key_is_told_and_a_missing_key_too(
+def test_a_signature_by_another_key_is_an_error_and_so_is_a_missing_key(
     tmp_path: Path, guarded: GuardedCatalog, monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
@@ -196,7 +196,7 @@ def test_a_signature_by_another_key_is_told_and_a_missing_key_too(
     assert len(read_rows(table.table)) == 2
 
 
-def test_a_login_that_may_only_read_is_told_what_it_lacks(
+def test_a_login_that_may_only_read_gets_an_error_with_the_missing_right(
     tmp_path: Path, guarded: GuardedCatalog, catalog: Catalog, caplog: pytest.LogCaptureFixture
 ) -> None:
     guarded.logins.tokens, guarded.logins.is_reader = {TOKEN}, True
@@ -220,7 +220,7 @@ def test_a_login_that_never_comes_holds_no_commit(
     assert SECRET not in caplog.text
 
 
-def test_a_login_server_that_is_none_is_told_without_its_answer(
+def test_an_error_about_something_that_is_no_login_server_hides_its_answer(
     tmp_path: Path, guarded: GuardedCatalog, caplog: pytest.LogCaptureFixture
 ) -> None:
     login = {"oauth2_server_uri": f"{guarded.uri}/page", "credential": f"writer:{SECRET}"}

@@ -214,7 +214,7 @@ def test_a_writer_of_paimon_leaves_the_pointer_to_our_next_commit(
     assert_same(iceberg, database, table)
 
 
-def test_check_tells_how_far_the_catalog_is_behind(tmp_path: Path, database: Database) -> None:
+def test_check_reports_how_far_the_catalog_is_behind(tmp_path: Path, database: Database) -> None:
     table = a_table(tmp_path, database)
     table.commit(("+I", {"id": 1}))
     opened = open_table(table.path)

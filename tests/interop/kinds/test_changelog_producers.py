@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_both_tell_the_same_changes(paimon_java: PaimonJava, tmp_path: Path, case: str) -> None:
+def test_both_give_the_same_changes(paimon_java: PaimonJava, tmp_path: Path, case: str) -> None:
     chance = random.Random(f"{case} 7")
     paths = [tmp_path / "db.db" / name for name in ("java", "turns")]
     for path in paths:

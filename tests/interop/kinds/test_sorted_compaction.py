@@ -114,7 +114,7 @@ def test_a_partition_alone_is_sorted_and_later_rows_stay(
     assert len(paimon_java.read(path)) == len(rows) + 1
 
 
-def test_a_dry_run_tells_what_would_be_sorted(
+def test_a_dry_run_lists_what_would_be_sorted(
     tmp_path: Path, seed: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "db.db" / "t"

@@ -94,7 +94,7 @@ def test_system_tables_are_those_that_python_reads(
         assert [row[0] for row in rows] == table_rows.column(0).to_pylist(), name
 
 
-def test_filters_are_handed_down_where_spark_is_told_to(
+def test_filters_are_handed_down_in_a_session_with_that_setting(
     spark: SparkSession, source: SparkSession, tmp_path: Path
 ) -> None:
     """`source` hands them down; a session as it is finds the source by itself and filters."""
@@ -113,7 +113,9 @@ def test_filters_are_handed_down_where_spark_is_told_to(
     assert handed.rdd.getNumPartitions() < kept.rdd.getNumPartitions()
 
 
-def test_what_is_wrong_is_told_by_spark(source: SparkSession, tmp_path: Path) -> None:
+def test_a_misspelt_option_is_an_error_of_spark_with_the_known_name(
+    source: SparkSession, tmp_path: Path
+) -> None:
     with pytest.raises(AnalysisException, match=r"did you mean .scan\.tag-name"):
         frame(source, str(tmp_path), scan__tag_nam="a")
 
@@ -217,7 +219,7 @@ def test_each_change_comes_once_when_a_limited_query_fails_and_goes_on(
     ]
 
 
-def test_a_query_that_was_stopped_too_long_is_told_what_is_left(
+def test_a_query_that_was_stopped_too_long_gets_an_error_with_what_is_left(
     source: SparkSession, paimon_java: PaimonJava, tmp_path: Path
 ) -> None:
     small = a_history(tmp_path)

@@ -225,7 +225,7 @@ def test_one_bad_file_does_not_condemn_its_neighbours(tmp_path: Path) -> None:
     assert len(FileStoreScan(table).live(table.snapshots.latest())) <= 5
 
 
-def test_compact_tells_that_files_could_not_be_compacted(tmp_path: Path) -> None:
+def test_compact_reports_files_that_could_not_be_compacted(tmp_path: Path) -> None:
     """One partition, two units; one of them fails for ever, the other succeeds in between."""
     from concurrent.futures import Future
 
@@ -254,7 +254,7 @@ def test_compact_tells_that_files_could_not_be_compacted(tmp_path: Path) -> None
         once.run()
 
 
-def test_a_service_is_not_told_of_a_configuration_that_it_has_not(tmp_path: Path) -> None:
+def test_a_service_names_no_configuration_that_it_lacks(tmp_path: Path) -> None:
     """Another engine adds a column while `compact --follow` runs."""
     from stream_app.errors import StreamAppError
     from stream_app.model.schema.data_type import parse_columns

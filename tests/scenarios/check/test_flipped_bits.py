@@ -138,7 +138,7 @@ def findings(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_flipped_bit_is_told_or_harmless(table: Path, kind: str, seed: int) -> None:
+def test_a_flipped_bit_is_found_or_harmless(table: Path, kind: str, seed: int) -> None:
     right = answered(table, "")
     assert None not in right.values()
     assert findings(table) == []

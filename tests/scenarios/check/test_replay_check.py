@@ -193,9 +193,7 @@ def test_a_lost_change_is_found_behind_expired_snapshots(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("vectors", ["false", "true"])
-def test_a_row_that_is_told_merged_and_kept_as_it_came_is_no_lost_change(
-    tmp_path: Path, vectors: str
-) -> None:
+def test_a_group_of_a_null_sequence_is_no_lost_change(tmp_path: Path, vectors: str) -> None:
     """The group of a null sequence: Paimon's own files and changelog say the same."""
     made = small_table(
         tmp_path / "db.db" / "t", "k INT, v INT, g INT", ("k",),
@@ -329,7 +327,9 @@ def test_a_branch_is_checked_as_a_table_of_its_own(tmp_path: Path) -> None:
     assert finding.where.endswith(files[0])
 
 
-def test_what_a_branch_shares_with_the_table_is_looked_into_and_told_once(tmp_path: Path) -> None:
+def test_files_that_a_branch_shares_with_the_table_are_checked_and_reported_once(
+    tmp_path: Path,
+) -> None:
     made = a_table(tmp_path)
     alone = sound_report(made.table)
     make_branch(made.table, "b", 3)
@@ -341,7 +341,7 @@ def test_what_a_branch_shares_with_the_table_is_looked_into_and_told_once(tmp_pa
     assert len(found_in(made.table, quick=True)) == 1
 
 
-def test_branches_without_a_schema_or_with_a_cut_one_are_told(tmp_path: Path) -> None:
+def test_branches_without_a_schema_or_with_a_cut_one_are_reported(tmp_path: Path) -> None:
     table, branch = with_a_branch(tmp_path)
     schema = branch.path("branch/branch-b/schema/schema-0")
     schema.write_text("{")

@@ -373,14 +373,14 @@ def test_a_table_that_we_do_not_read_is_not_called_sound(shop: Damage) -> None:
     assert "pk-clustering-override = true" in finding.what
 
 
-def test_options_that_we_do_not_know_are_told(shop: Damage) -> None:
+def test_options_that_we_do_not_know_are_reported(shop: Damage) -> None:
     schema = replace(shop.table.schema, options={"some.later.option": "1", "bucket": "2"})
     [finding] = TableCheck(replace(shop.table, schema=schema), True, lambda *_: None).findings()
     assert finding.kind is FindingKind.NOT_COMPARED
     assert "does not know may change them: some.later.option" in finding.what
 
 
-def test_a_file_of_another_format_is_told(shop: Damage) -> None:
+def test_a_file_of_another_format_is_reported(shop: Damage) -> None:
     def as_lance(entry: ManifestEntry) -> ManifestEntry:
         name = entry.file.file_name.replace(".parquet", ".lance")
         path = shop.file_of(entry)

@@ -74,7 +74,7 @@ def waiting_compactions(table: FileStoreTable) -> tuple[StreamTableCommit, Compa
     return commit, later
 
 
-def test_an_append_is_put_on_top_of_whoever_was_first(tmp_path: Path) -> None:
+def test_an_append_goes_on_top_of_the_commit_that_was_first(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     rival = TableWriter(table, user="bob")
     others = [lambda value=value: rival.write(rows("tue", value=value)) for value in "xyz"]
@@ -120,7 +120,7 @@ def test_a_commit_is_given_up(tmp_path: Path, options: dict[str, Any], tries: in
     assert files_on_disk(table, "data-") == set(), "the epoch's files are gone"
 
 
-def test_those_who_lose_together_do_not_wait_alike() -> None:
+def test_committers_that_lose_together_wait_differently() -> None:
     waits = {retry_wait_s(3, min_ms=10, max_ms=10_000, name=name) for name in "abcdefgh"}
     assert len(waits) == 8
     assert all(0.08 <= wait <= 0.096 for wait in waits)
@@ -211,7 +211,7 @@ def test_a_schema_that_changes_under_way_stops_the_job(
     assert len(files_on_disk(table, "data-")) == 1
 
 
-def test_who_commits_by_a_schema_that_does_not_fit_is_told(tmp_path: Path) -> None:
+def test_the_error_about_a_later_schema_names_its_first_commit(tmp_path: Path) -> None:
     """Of later schemas the first that stands against the job; a harmless one came before it."""
     table = a_table(tmp_path)
     writer = TableWriter(table, CompactLater, user="us")

@@ -138,7 +138,7 @@ def test_where_an_epoch_ends_is_known_when_its_snapshot_has_expired(jobs: Jobs) 
     assert job.state.last_source_end == again.state.last_source_end == "the end"
 
 
-def test_a_commit_that_lost_a_race_tells_what_the_winner_told(jobs: Jobs) -> None:
+def test_a_commit_that_lost_a_race_copies_the_winners_record_of_jobs(jobs: Jobs) -> None:
     jobs.first.restart(OvertakenFileIO(before=[lambda: jobs.write(jobs.second, 2)]))
     jobs.write(jobs.first)
     assert jobs.table.snapshots.latest().commit_user == "first"  # type: ignore[union-attr]
@@ -246,7 +246,7 @@ def test_of_many_snapshots_few_are_read(jobs: Jobs) -> None:
     assert len(read) <= 4
 
 
-def test_a_property_that_cannot_be_read_stops_all_who_need_it(jobs: Jobs) -> None:
+def test_a_property_that_cannot_be_read_stops_all_jobs_that_need_it(jobs: Jobs) -> None:
     jobs.write(jobs.first, 2)
     number = jobs.table.snapshots.latest_id()
     assert number is not None

@@ -45,7 +45,7 @@ def files(table: FileStoreTable) -> set[str]:
 
 
 @pytest.mark.parametrize("producer", ["lookup", "full-compaction"])
-def test_an_epoch_ends_when_its_changes_are_told(tmp_path: Path, producer: str) -> None:
+def test_an_epoch_ends_when_its_changes_are_in_the_changelog(tmp_path: Path, producer: str) -> None:
     table = a_table(tmp_path, producer)
     commit = StreamTableCommit(table, "job", CompactHere(table))
     for epoch, changes in enumerate((FIRST, SECOND)):
@@ -62,7 +62,7 @@ def test_an_epoch_ends_when_its_changes_are_told(tmp_path: Path, producer: str) 
     assert sound_report(table).replayed == ["snapshots 1 to 4"]
 
 
-def test_without_waiting_changes_are_told_when_a_compaction_ends(tmp_path: Path) -> None:
+def test_without_waiting_changes_appear_when_a_compaction_ends(tmp_path: Path) -> None:
     table = a_table(tmp_path, "lookup", lookup_wait=False)
     later = CompactLater(table)
     commit = StreamTableCommit(table, "job", later)
@@ -78,7 +78,7 @@ def test_without_waiting_changes_are_told_when_a_compaction_ends(tmp_path: Path)
     assert list(changes_by_snapshot(table).values()) == list(TOLD)
 
 
-def test_full_compactions_tell_what_several_epochs_changed(tmp_path: Path) -> None:
+def test_full_compactions_give_the_changes_of_several_epochs(tmp_path: Path) -> None:
     table = a_table(tmp_path, "full-compaction", full_compaction__delta_commits=2)
     commit = StreamTableCommit(table, "job", CompactHere(table))
     for epoch, changes in enumerate((FIRST, SECOND)):

@@ -56,7 +56,7 @@ def test_a_small_bucket_is_one_run_after_each_epoch(tmp_path: Path) -> None:
     assert_table_is(writer)
 
 
-def test_off_peak_hours_are_told_by_the_clock(tmp_path: Path) -> None:
+def test_off_peak_hours_follow_the_clock(tmp_path: Path) -> None:
     """Four runs, each larger than all before it: too large but off-peak."""
     options = {
         "compaction__offpeak__start__hour": 22,
@@ -168,7 +168,7 @@ def test_rows_expire_when_a_bucket_is_merged_whole(tmp_path: Path) -> None:
         ("INT", "", "is not set"),
     ],
 )
-def test_a_wrong_time_field_is_told_at_once(
+def test_a_wrong_time_field_is_refused_at_once(
     tmp_path: Path, kind: str, field: str, problem: str
 ) -> None:
     options = {"bucket": "1", "record-level.expire-time": "1 d"}
@@ -184,7 +184,7 @@ def test_a_wrong_time_field_is_told_at_once(
         )
 
 
-def test_each_compaction_tells_in_the_snapshot_why(tmp_path: Path) -> None:
+def test_the_snapshot_of_a_compaction_has_its_reason(tmp_path: Path) -> None:
     writer = TableWriter(a_table(tmp_path, num_sorted_run__compaction_trigger=3), CompactInCaller)
     reports: list[CompactionReport] = []
     for epoch in range(5):

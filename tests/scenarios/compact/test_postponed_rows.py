@@ -134,7 +134,7 @@ def test_only_one_of_two_moves_the_rows(tmp_path: Path) -> None:
     assert files_on_disk(table, "data-") == files
 
 
-def test_names_tell_the_share_of_a_key(tmp_path: Path) -> None:
+def test_names_have_the_share_of_a_key(tmp_path: Path) -> None:
     """Paimon replays the files of one writer in their order; a key has one writer for good."""
     table = a_table(tmp_path)
     writer = TableWriter(table)

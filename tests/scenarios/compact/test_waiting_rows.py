@@ -255,7 +255,7 @@ def test_a_write_only_job_leaves_them_to_the_one_that_compacts(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_check_and_status_tell_how_many_wait(tmp_path: Path, kind: str) -> None:
+def test_check_and_status_count_the_rows_that_wait(tmp_path: Path, kind: str) -> None:
     table = a_table(tmp_path, KINDS[kind])
     writer = died(table)
     [finding] = quick_findings(table)
@@ -267,7 +267,7 @@ def test_check_and_status_tell_how_many_wait(tmp_path: Path, kind: str) -> None:
     assert quick_findings(table) == []
 
 
-def test_rows_of_the_moment_are_not_told(tmp_path: Path) -> None:
+def test_rows_that_a_compaction_is_about_to_take_are_not_counted(tmp_path: Path) -> None:
     """Their compaction is under way: nobody has to do anything."""
     table = a_table(tmp_path, LOOKUP)
     writer = TableWriter(table, DiesThere)

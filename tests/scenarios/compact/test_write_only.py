@@ -47,7 +47,7 @@ class CompactsMeanwhile(SteppingClock):
         self.job.compact_whole()
 
 
-def test_a_write_only_job_waits_for_whoever_compacts(
+def test_a_write_only_job_waits_for_the_job_that_compacts(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     options = {"write_only": "true", "write_only__stop_trigger": 6}

@@ -76,7 +76,7 @@ def test_the_epochs_do_all_that_can_fail(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["after", "half"])
-def test_who_dies_at_any_operation_is_followed_by_one_who_finishes(
+def test_a_writer_that_dies_at_any_operation_is_followed_by_one_that_finishes(
     tmp_path: Path, mode: Mode
 ) -> None:
     """Dying before an operation leaves the same as dying after the one before it."""

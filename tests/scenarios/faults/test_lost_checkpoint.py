@@ -97,7 +97,7 @@ def test_behind_the_records_that_it_has_it_begins(tmp_path: Path) -> None:
     assert contents(tables) == [by_content(rows) for rows in tables.wanted()]
 
 
-def test_it_stores_them_again_when_it_is_told_to(tmp_path: Path) -> None:
+def test_a_job_stores_messages_again_on_request(tmp_path: Path) -> None:
     tables, runner = after_a_loss(tmp_path, takes_repeats=True), EpochHere()
     assert run(tables.started(runner), tables, runner) is None
     assert contents(tables) == [by_content(tables.wanted()[0]), by_content([*EVENTS, *EVENTS])]

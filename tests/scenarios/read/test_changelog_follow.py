@@ -69,7 +69,7 @@ def test_bounds(small: SmallTable) -> None:
     assert keys_and_values(table.changelog()) == [(3, "c")], "all rows first, by default"
 
 
-def test_a_batch_tells_where_it_comes_from(small: SmallTable) -> None:
+def test_a_batch_names_its_snapshot(small: SmallTable) -> None:
     commit(small, "a")
     small.commit(("-U", {"k": 1, "v": "a"}), ("+U", {"k": 1, "v": "b"}))
     full, changes = PaimonTable(small.table).changelog(
@@ -93,7 +93,7 @@ def test_what_comes_after_the_call_is_not_missed(small: SmallTable) -> None:
     assert keys_and_values(islice(changes, 2)) == [(2, "b"), (3, "c")]
 
 
-def test_a_follower_gets_what_comes_and_stops_when_told(small: SmallTable) -> None:
+def test_a_follower_gets_later_changes_and_stops_on_request(small: SmallTable) -> None:
     def each_wait(number: int) -> bool:
         if number == 1:
             commit(small, "b")
@@ -103,7 +103,7 @@ def test_a_follower_gets_what_comes_and_stops_when_told(small: SmallTable) -> No
     assert keys_and_values(waiting(small, each_wait)) == [(1, "a"), (2, "b")]
 
 
-def test_a_follower_that_fell_behind_is_told(small: SmallTable) -> None:
+def test_a_follower_that_fell_behind_gets_an_error(small: SmallTable) -> None:
     """Else it would wait for a snapshot that never comes."""
     commit(small, "a", "b", "c")
     changes = PaimonTable(small.table).changelog(snapshot=1, follow=True)
@@ -113,7 +113,7 @@ def test_a_follower_that_fell_behind_is_told(small: SmallTable) -> None:
         next(changes)
 
 
-def test_a_follower_is_told_of_a_snapshot_that_is_missing(small: SmallTable) -> None:
+def test_a_follower_gets_an_error_for_a_missing_snapshot(small: SmallTable) -> None:
     """As a rollback that was interrupted can leave it; else it would wait for ever, too."""
     commit(small, "a", "b", "c")
     small.table.snapshots.delete(2)
@@ -123,7 +123,7 @@ def test_a_follower_is_told_of_a_snapshot_that_is_missing(small: SmallTable) -> 
         next(changes)
 
 
-def test_a_follower_of_a_table_that_went_back_is_told(small: SmallTable) -> None:
+def test_a_follower_of_a_table_that_was_rolled_back_gets_an_error(small: SmallTable) -> None:
     commit(small, "a", "b", "c")
     changes = PaimonTable(small.table).changelog(snapshot=3, follow=True)
     next(changes)
@@ -179,7 +179,7 @@ def test_snapshots_without_changes_are_progress_as_well(tmp_path: Path) -> None:
     assert small.table.consumers.next_snapshot("c") == 4
 
 
-def test_a_consumer_behind_expiry_is_told_what_it_can_have(small: SmallTable) -> None:
+def test_a_consumer_behind_an_expiry_gets_an_error_with_what_is_left(small: SmallTable) -> None:
     commit(small, "a", "b", "c")
     small.table.consumers.reset("search", 1)
     expire(small, 1, 2)

@@ -181,7 +181,7 @@ def test_files_that_no_snapshot_names_can_be_deleted(tmp_path: Path) -> None:
     assert list((Path(table.location) / "index").iterdir()) == []
 
 
-def test_damage_is_told_with_the_file(tmp_path: Path) -> None:
+def test_damage_is_an_error_with_the_file(tmp_path: Path) -> None:
     table = an_append_table(tmp_path)
     snapshot = changed(table, a_snapshot(None), deleted={"d1": ROWS})
     [entry] = entries_of(table, snapshot)
@@ -211,7 +211,7 @@ def test_two_vectors_of_one_data_file_are_refused(tmp_path: Path) -> None:
         deletion_vectors(table, committed(table, twice))
 
 
-def test_a_missing_index_manifest_is_told(tmp_path: Path) -> None:
+def test_a_missing_index_manifest_is_reported(tmp_path: Path) -> None:
     table = an_append_table(tmp_path)
     with pytest.raises(CorruptFileError, match="a manifest that a snapshot names is missing"):
         deletion_vectors(table, a_snapshot("index-manifest-gone-0"))

@@ -129,7 +129,7 @@ def test_an_append_table_has_deltas_and_no_differences(tmp_path: Path) -> None:
         came(small, 1, 2, scan_mode="diff")
 
 
-def test_wrong_ranges_are_told(small: SmallTable) -> None:
+def test_wrong_ranges_are_refused(small: SmallTable) -> None:
     for between, given, what in (
         ((3, 1), {}, "the range ends with snapshot 1, before it begins with 3"),
         ((1, 9), {}, "snapshots 2 to 9 are wanted, the table has 1 to 5"),
@@ -146,7 +146,7 @@ def test_wrong_ranges_are_told(small: SmallTable) -> None:
         assert caught.value.fix
 
 
-def test_a_snapshot_that_is_gone_amid_a_range_is_told(small: SmallTable) -> None:
+def test_a_snapshot_that_is_gone_amid_a_range_is_reported(small: SmallTable) -> None:
     """It may expire between the look at the range and the reading."""
     small.table.snapshots.delete(3)
     with pytest.raises(UsageError, match="snapshot 3 does not exist"):

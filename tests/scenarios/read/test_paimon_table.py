@@ -120,7 +120,7 @@ def test_reads_the_first_snapshot_of_a_watermark(small: SmallTable) -> None:
         table.read(watermark=201)
 
 
-def test_wrong_use_is_told(small: SmallTable, tmp_path: Path) -> None:
+def test_wrong_use_is_refused(small: SmallTable, tmp_path: Path) -> None:
     table = stream_app.open_table(small.path)
     for given, what in (
         ({"snapshot": 1, "tag": "x"}, "snapshot and tag are given, but a version is named in one"),

@@ -305,7 +305,7 @@ def _test(noise: random.Random) -> str:
     return f"NOT ({test})" if noise.random() < 0.2 else test
 
 
-def test_a_read_tells_once_of_indexes_of_an_unknown_kind(
+def test_a_read_warns_once_of_indexes_of_an_unknown_kind(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As a later Paimon may write them; the known index of the file is asked all the same."""
@@ -323,7 +323,7 @@ def test_a_read_tells_once_of_indexes_of_an_unknown_kind(
     assert "bloom-filter or" in warning
 
 
-def test_a_condition_that_does_not_fit_is_told(tmp_path: Path) -> None:
+def test_a_condition_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     table = three_ranges(tmp_path / "t").table
     with pytest.raises(UsageError, match="does not fit the table's columns") as caught:
         row_filter(pc.field("nope") > 1, table.schema)

@@ -83,7 +83,7 @@ def test_each_start_mode_reads_a_version_or_nothing_and_then_changes(tmp_path: P
     assert all_of(small, before_all) == CHANGES_1 + CHANGES_2 + CHANGES_4
 
 
-def test_a_changelog_tells_old_rows_as_well(tmp_path: Path) -> None:
+def test_a_changelog_has_old_rows_as_well(tmp_path: Path) -> None:
     small = history(tmp_path, changelog_producer="input")
     changes = all_of(small, stream_start("from-snapshot", snapshot_id=1))
     assert changes == CHANGES_1 + CHANGELOG_2 + CHANGES_4
@@ -147,7 +147,7 @@ def test_rows_without_a_key_come_as_they_were_written(tmp_path: Path) -> None:
     assert full == [(2, "+I", 2, "a"), (2, "+I", 1, "b"), (2, "+I", 0, "c")]
 
 
-def test_an_expired_snapshot_is_told_with_the_first_that_is_left(tmp_path: Path) -> None:
+def test_an_error_about_an_expired_snapshot_names_the_first_that_is_left(tmp_path: Path) -> None:
     small = history(tmp_path)
     position = StreamPosition(snapshot_id=2)
     for number in (1, 2):
@@ -180,7 +180,7 @@ def test_a_start_stands_in_the_tables_options(tmp_path: Path) -> None:
     assert start.timestamp_millis == 1_767_225_600_500
 
 
-def test_a_table_that_tells_of_overwrites_is_not_followed(tmp_path: Path) -> None:
+def test_a_table_with_overwrites_in_its_stream_is_not_followed(tmp_path: Path) -> None:
     small = small_table(tmp_path / "t", "k INT", ("k",), streaming_read_overwrite=True)
     with pytest.raises(UnsupportedTableError, match="streaming-read-overwrite"):
         StreamScan(small.table)

@@ -33,7 +33,7 @@ def small(tmp_path: Path) -> SmallTable:
     return table
 
 
-def test_each_system_table_tells_what_there_is(small: SmallTable) -> None:
+def test_each_system_table_lists_what_there_is(small: SmallTable) -> None:
     table = stream_app.open_table(small.path)
     snapshots = table.system("snapshots").to_pylist()
     assert [(one["snapshot_id"], one["commit_kind"]) for one in snapshots] == [
@@ -96,7 +96,7 @@ def test_an_append_table_has_files_without_keys(tmp_path: Path) -> None:
     assert table.system("audit_log").to_pylist() == [{"rowkind": "+I", "k": 1}]
 
 
-def test_an_unknown_one_is_told(small: SmallTable) -> None:
+def test_an_unknown_system_table_is_refused(small: SmallTable) -> None:
     with pytest.raises(UsageError, match="unknown system table 'file'; did you mean 'files'"):
         stream_app.open_table(small.path).system("file")
 
@@ -111,7 +111,7 @@ def test_an_unknown_one_is_told(small: SmallTable) -> None:
         (7_320_012, "PT2H2M0.012S"),
     ],
 )
-def test_a_duration_is_told_as_java_does(millis: int, text: str) -> None:
+def test_a_duration_is_printed_as_java_prints_it(millis: int, text: str) -> None:
     assert duration_text(millis) == text
 
 

@@ -122,7 +122,7 @@ def test_keys_come_from_awss_variables(s3: S3Server, monkeypatch: pytest.MonkeyP
     assert SECRET_KEY not in shown
 
 
-def test_what_is_wrong_is_told_when_a_table_is_opened(
+def test_problems_of_a_store_are_errors_when_a_table_is_opened(
     s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")

@@ -178,6 +178,6 @@ def test_by_update_time_a_commit_that_wins_the_race_keeps_its_partition(tmp_path
     ]
 
 
-def test_an_unknown_strategy_is_told(tmp_path: Path) -> None:
+def test_an_unknown_strategy_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="did you mean 'values-time'"):
         drop(a_table(tmp_path), **{"partition.expiration-strategy": "value-time"})

@@ -69,7 +69,9 @@ def test_a_slow_reader_beside_an_expiry(writer: TableWriter) -> None:
     assert values(PaimonTable(table).read()) == ["new"] * 40
 
 
-def test_without_protection_it_is_told_what_is_gone(writer: TableWriter) -> None:
+def test_a_reader_without_protection_gets_an_error_with_the_missing_file(
+    writer: TableWriter,
+) -> None:
     reader = PaimonTable(writer.table).read(threads=1)
     reader.read_next_batch()
     overwrite_and_expire(writer)
@@ -163,7 +165,7 @@ def test_a_read_that_outlasts_its_duration_ends_with_an_error(writer: TableWrite
     assert_nothing_is_left(table)
 
 
-def test_a_tag_that_cannot_be_deleted_is_told_and_the_rows_are_whole(
+def test_a_tag_that_cannot_be_deleted_is_reported_and_the_rows_are_whole(
     writer: TableWriter, caplog: pytest.LogCaptureFixture
 ) -> None:
     table = replace(writer.table, file_io=TagsStay())

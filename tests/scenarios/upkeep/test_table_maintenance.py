@@ -60,7 +60,7 @@ def test_a_write_only_job_expires_nothing(tmp_path: Path) -> None:
     assert maintenance.metrics().snapshots_expired == 0
 
 
-def test_options_of_tags_that_do_not_fit_are_told_when_the_job_starts(tmp_path: Path) -> None:
+def test_options_of_tags_that_do_not_fit_are_refused_when_the_job_starts(tmp_path: Path) -> None:
     table = a_table(tmp_path, tag__automatic_creation="process-time", tag__creation_delay="2 d")
     with pytest.raises(UsageError, match=r"'tag.creation-delay': .* is not below the period"):
         TableMaintenance(table.table)
@@ -78,7 +78,7 @@ class RefusingFileIO(LocalFileIO):
         LocalFileIO.delete(self, path)
 
 
-def test_an_error_is_told_and_counted_and_the_next_time_it_is_done(
+def test_a_failed_upkeep_is_logged_and_counted_and_succeeds_the_next_time(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     table = a_table(tmp_path, **KEEP_ONE)

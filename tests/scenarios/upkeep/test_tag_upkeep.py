@@ -46,7 +46,7 @@ def hourly(folder: Path, **options: Any) -> Hourly:
     return Hourly(table, clock)
 
 
-def test_each_hour_is_tagged_once_also_by_who_starts_anew(tmp_path: Path) -> None:
+def test_each_hour_is_tagged_once_also_after_a_restart(tmp_path: Path) -> None:
     job = hourly(tmp_path)
     upkeep = TagUpkeep(job.table.table)
     assert upkeep.run().created == ()
@@ -108,7 +108,7 @@ def test_without_the_option_nothing_is_tagged(tmp_path: Path) -> None:
         assert TagUpkeep(table).run().created == ()
 
 
-def test_a_table_without_watermarks_is_told_that_it_gets_no_tags_by_them(
+def test_a_table_without_watermarks_gets_a_warning_that_no_tag_comes_by_them(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     job = hourly(tmp_path)

@@ -158,7 +158,7 @@ def test_tags_are_refused_that_cannot_be(tmp_path: Path) -> None:
         take_away(table, "t44")
 
 
-def test_a_tag_tells_until_when_it_is_kept(tmp_path: Path) -> None:
+def test_a_tag_shows_until_when_it_is_kept(tmp_path: Path) -> None:
     table = small_table(tmp_path / "t", "k INT", ("k",), tag__default_time_retained="2 d")
     table.commit(("+I", {"k": 1}))
     give(table.table, "by-option")

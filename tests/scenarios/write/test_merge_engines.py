@@ -151,7 +151,7 @@ def test_rows_that_are_not_compacted_yet_are_the_newest(tmp_path: Path) -> None:
     assert rows(small) == [{"k": 0, "v": 2, "w": None}, {"k": 1, "v": 2, "w": 1}]
 
 
-def test_nothing_follows_files_that_do_not_tell_changes(tmp_path: Path) -> None:
+def test_no_follower_takes_the_files_of_an_engine_as_changes(tmp_path: Path) -> None:
     for engine in ("partial-update", "aggregation", "first-row"):
         small = a_table(tmp_path / engine, "k INT, v INT", **{"merge-engine": engine})
         small.commit(("+I", {"k": 1, "v": 1}))

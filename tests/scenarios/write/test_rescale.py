@@ -146,7 +146,7 @@ def test_rows_that_deletion_vectors_mark_are_left_out(tmp_path: Path) -> None:
     check_sound(writer)
 
 
-def test_changes_are_told_once(tmp_path: Path) -> None:
+def test_a_rescale_repeats_no_change_in_the_changelog(tmp_path: Path) -> None:
     """The changelog of rows that no compaction has seen comes after the rescale."""
     table = a_table(tmp_path, bucket=2, changelog_producer="lookup", write_only="true")
     writer = TableWriter(table)

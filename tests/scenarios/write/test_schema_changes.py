@@ -290,7 +290,7 @@ class EndsBehind(SchemaEvolution):
         raise EndedError
 
 
-def test_a_column_that_no_table_can_have_is_told(
+def test_a_column_that_no_table_can_have_is_refused(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     job = a_job(tmp_path)

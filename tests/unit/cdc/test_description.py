@@ -43,7 +43,7 @@ def rows_as_described(
     return [dict(zip(names, row[2:], strict=True)) for row in rows_of(decoded)], reasons_of(decoded)
 
 
-def test_an_envelope_tells_types_nullability_and_key() -> None:
+def test_an_envelope_has_types_nullability_and_key() -> None:
     table = described(captured("debezium_pg_schema", "pgs.shop.customers"))
     assert table is not None
     assert table.primary_keys == ("id",)
@@ -130,7 +130,7 @@ def test_no_record_is_bad_in_the_described_table(file: str, topic: str) -> None:
     assert reasons == {}
 
 
-def test_plain_json_tells_names_as_strings() -> None:
+def test_plain_json_describes_columns_as_strings() -> None:
     """Values stand as they were sent: a connector's encodings are not told."""
     batch = captured("debezium_mariadb_plain", "mdb.shop.all_types")
     table = described(batch)
@@ -144,7 +144,7 @@ def test_plain_json_tells_names_as_strings() -> None:
 
 
 @pytest.mark.parametrize("topic", ["pgs.message", "pgs.transaction"])
-def test_messages_without_rows_tell_nothing(topic: str) -> None:
+def test_messages_without_rows_describe_no_table(topic: str) -> None:
     assert described(captured("debezium_pg_schema", topic)) is None
 
 
@@ -161,7 +161,7 @@ def test_messages_without_rows_tell_nothing(topic: str) -> None:
         '{"schema":{"type":"struct","fields":[]},"payload":{}}',
     ],
 )
-def test_what_cannot_be_read_tells_nothing(value: str | None) -> None:
+def test_unreadable_messages_describe_no_table(value: str | None) -> None:
     assert described(messages(value)) is None
 
 

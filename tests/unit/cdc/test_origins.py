@@ -75,7 +75,9 @@ def test_flattened_messages_are_of_the_table_that_was_added() -> None:
         max_size=40,
     )
 )  # fmt: skip
-def test_what_a_message_tells_does_not_depend_on_its_neighbours(values: list[str | None]) -> None:
+def test_the_origin_of_a_message_does_not_depend_on_its_neighbours(
+    values: list[str | None],
+) -> None:
     bytes_of = [None if value is None else value.encode() for value in values]
     assert names(origins(*bytes_of)) == [names(origins(each))[0] for each in bytes_of]
 

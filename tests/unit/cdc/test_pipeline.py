@@ -113,7 +113,7 @@ def test_what_is_raised_on_purpose_stops_the_job() -> None:
         Pipeline(FailingDecoder(recursion)).decode(messages(*values))
 
 
-def test_the_last_truncate_is_told_whatever_fails_beside_it() -> None:
+def test_the_last_truncate_is_kept_whatever_fails_beside_it() -> None:
     options = {"truncate": "apply"}
     for at in range(5):
         values = [insert(1), event("t"), insert(2), event("t")]
@@ -185,7 +185,7 @@ def test_a_record_at_which_a_step_fails_is_quarantined_alone() -> None:
     assert reasons_of(decoded)[40].startswith("the decoder failed with RecursionError")
 
 
-def test_what_records_beside_it_tell_of_columns_is_kept() -> None:
+def test_the_columns_of_records_beside_a_failing_one_are_kept() -> None:
     steps = {StepPlace.DESCRIBED_COLUMNS: telling_step, StepPlace.INSERTS_ONLY: failing_step}
     values = [insert(1), insert(2, POISON.decode()), insert(3)]
     decoded = a_format().with_steps(steps).decode(messages(*values))

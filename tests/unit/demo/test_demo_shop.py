@@ -85,7 +85,7 @@ def test_the_shop_remembers_what_its_messages_lead_to() -> None:
     )
 
 
-def test_an_alter_is_told_for_each_table_that_changes() -> None:
+def test_an_alter_is_captured_for_each_table_that_changes() -> None:
     tables = captured_tables()
     assert tuple(tables) == TABLES
     altered = [name for name, table in tables.items() if len(table.envelopes) == 2]

@@ -15,7 +15,7 @@ def test_offsets_are_added_up() -> None:
     assert messages_before('{"a":{"0":3,"1":4}}\n{"b":{"0":5}}') == 12
 
 
-def test_snapshots_tell_how_far_the_table_is(tmp_path: Path) -> None:
+def test_snapshots_record_how_far_the_table_is(tmp_path: Path) -> None:
     place = tmp_path / "db.db" / "t"
     progress = TableProgress(str(place))
     progress.read_snapshots()

@@ -164,7 +164,7 @@ def test_names_are_taken_as_they_are(place: Place, names: list[str]) -> None:
         assert place.again().read_bytes(place.path(f"{name}/{name}")) == name.encode()
 
 
-def test_a_listing_tells_sizes_times_and_folders(place: Place) -> None:
+def test_a_listing_has_sizes_times_and_folders(place: Place) -> None:
     before = time.time_ns() // 1_000_000
     place.io.write_bytes(place.path("below/one"), b"123")
     place.io.write_bytes(place.path("two"), b"1")

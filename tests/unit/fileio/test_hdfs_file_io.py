@@ -90,7 +90,9 @@ def test_a_lost_race_is_one_also_when_its_answer_is_lost(
     assert io.list_names(folder) == ["snapshot-1"]
 
 
-def test_what_cannot_be_known_is_told(io: FileIO, folder: str, link: LossyLink) -> None:
+def test_a_creation_with_an_unknown_outcome_is_an_error(
+    io: FileIO, folder: str, link: LossyLink
+) -> None:
     """Ours was created and is replaced, before we come to look."""
     lossy, there = over(link, folder)
     assert isinstance(lossy, HdfsFileIO)
@@ -228,7 +230,9 @@ class ImpatientClock(Clock):
         self.waited += 60 + seconds
 
 
-def test_what_the_client_lacks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_setting_or_package_is_an_error_with_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with pytest.raises(StorageError, match=r"NameNode(?s:.*)HADOOP_CONF_DIR"):
         file_io_of("hdfs://nowhere/t")
     with pytest.raises(StorageError, match=r"fs.defaultFS(?s:.*)HADOOP_CONF_DIR"):

@@ -121,7 +121,7 @@ def test_new_folders_and_files_are_synced(tmp_path: Path, monkeypatch: pytest.Mo
     assert synced[1:] == [f"{tmp_path}/a"]
 
 
-def test_background_sync_waits_and_tells_the_failure(tmp_path: Path) -> None:
+def test_background_sync_waits_and_raises_the_failure(tmp_path: Path) -> None:
     files = BackgroundSync(FILE_IO)
     files.sync(str(tmp_path / "absent"))
     with pytest.raises(FileNotFoundError):

@@ -54,7 +54,7 @@ def test_names_are_those_of_paimon_and_of_hadoop(prefix: str) -> None:
         ({"s3.secret-key": "hush"}, "s3.access-key is missing"),
     ],
 )
-def test_mistakes_are_told_without_values(options: dict[str, str], problem: str) -> None:
+def test_errors_about_options_hide_their_values(options: dict[str, str], problem: str) -> None:
     with pytest.raises(UsageError, match=problem) as caught:
         s3_options(options, {})
     assert "hush" not in str(caught.value)

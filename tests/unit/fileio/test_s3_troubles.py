@@ -169,7 +169,7 @@ def test_tls_where_there_is_none_and_the_other_way_round(
     assert "https://" in error.fix
 
 
-def test_who_may_read_but_not_write_is_told_so(s3: S3Server) -> None:
+def test_an_identity_that_may_only_read_gets_an_error_that_says_so(s3: S3Server) -> None:
     location = f"s3://{s3.new_bucket()}/t"
     table = create_or_open(location, SCHEMA, file_io_options=s3.options)
     s3.error, s3.error_at = (403, "AccessDenied"), "/.probe"
@@ -180,7 +180,7 @@ def test_who_may_read_but_not_write_is_told_so(s3: S3Server) -> None:
     assert "s3:PutObject" in caught.value.fix
 
 
-def test_a_store_that_knows_no_conditions_is_told(
+def test_a_store_that_knows_no_conditions_is_reported(
     s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")

@@ -288,7 +288,7 @@ def test_a_type_that_paimon_does_not_give_is_refused(tmp_path: Path) -> None:
     assert raised.value.where.endswith(file.file_name)
 
 
-def test_a_schema_that_is_gone_is_told(tmp_path: Path) -> None:
+def test_a_schema_that_is_gone_is_reported(tmp_path: Path) -> None:
     table = a_table(tmp_path, "k INT, a DOUBLE")
     [file] = write(table, rows(table, [{"k": 1, "a": 0.1}]))
     with pytest.raises(CorruptFileError, match="schema 7, with which a data file was") as raised:

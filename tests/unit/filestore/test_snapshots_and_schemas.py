@@ -130,7 +130,7 @@ def read_all(table: FileStoreTable, latest: Snapshot) -> None:
 
 @pytest.mark.parametrize("how", ["missing", "empty", "cut", "longer", "other bytes"])
 @pytest.mark.parametrize("kind", ["base list", "delta list", "manifest", "data file"])
-def test_damage_is_told_with_what_where_and_how_to_mend_it(
+def test_damage_is_an_error_with_what_where_and_how_to_mend_it(
     table: FileStoreTable, kind: str, how: str
 ) -> None:
     latest = table.snapshots.latest()

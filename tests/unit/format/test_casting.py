@@ -125,7 +125,7 @@ def test_decimals_are_rounded_half_up_whatever_the_scale(seed: int) -> None:
         ("STRING", "TIMESTAMP(9)", "0001-01-01"),
     ],
 )
-def test_what_has_no_counterpart_is_told(stored: str, wanted: str, value: Any) -> None:
+def test_values_without_a_counterpart_are_refused(stored: str, wanted: str, value: Any) -> None:
     with pytest.raises(CastError, match="is no ") as raised:
         cast(stored, wanted, [value])
     assert len(str(raised.value)) < 150

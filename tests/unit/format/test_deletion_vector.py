@@ -208,7 +208,7 @@ DAMAGED: dict[str, tuple[str, Any]] = {
 
 @pytest.mark.parametrize("name", ["f3", "f64"])
 @pytest.mark.parametrize("damage", DAMAGED)
-def test_damage_is_told(damage: str, name: str) -> None:
+def test_damage_is_an_error(damage: str, name: str) -> None:
     message, do = DAMAGED[damage]
     data, [meta] = a_file(**{name: [1, 5, 70_000]})
     data, meta = do(data, meta)
@@ -219,7 +219,7 @@ def test_damage_is_told(damage: str, name: str) -> None:
 
 @pytest.mark.parametrize("magic", ["5e43f2d0", "d1d33964"])
 @pytest.mark.parametrize("bitmap", [b"", b"nonsense", b"\x3a\x30\0\0\xff\xff\xff\x0f"])
-def test_a_bitmap_that_is_none_is_told(magic: str, bitmap: bytes) -> None:
+def test_bytes_that_are_no_bitmap_are_refused(magic: str, bitmap: bytes) -> None:
     body = bytes.fromhex(magic) + bitmap
     entry = struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
     length = len(body) if magic == "5e43f2d0" else len(entry)
@@ -228,7 +228,7 @@ def test_a_bitmap_that_is_none_is_told(magic: str, bitmap: bytes) -> None:
         decode_deletion_vectors(b"\x01" + entry, [meta])
 
 
-def test_a_vector_of_an_old_writer_does_not_tell_its_rows() -> None:
+def test_the_rows_of_an_old_writers_vector_are_counted() -> None:
     data, [meta] = a_file(f=[1, 2])
     vectors = decode_deletion_vectors(data, [replace(meta, cardinality=None)])
     assert vectors["f"].cardinality == 2

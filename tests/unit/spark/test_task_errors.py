@@ -63,7 +63,7 @@ def test_an_error_of_a_task_is_rebuilt(error: StreamAppError) -> None:
         "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than driver: 3.11.",
     ],
 )
-def test_a_python_without_the_packages_is_told(said: str) -> None:
+def test_a_python_without_the_packages_is_reported(said: str) -> None:
     explained = readable_error(RuntimeError(f"Job aborted due to stage failure: {said}{JAVA}"))
     assert isinstance(explained, UsageError)
     assert "spark.archives" in explained.where
@@ -131,7 +131,7 @@ def test_the_file_system_and_lost_records() -> None:
         "\n\tat org.apache.spark.api.python.PythonWorkerFactory.createWorker$1(PythonWorker)",
     ],
 )
-def test_a_worker_that_was_killed_is_told_in_a_sentence(said: str) -> None:
+def test_a_killed_worker_is_reported_in_a_sentence(said: str) -> None:
     text = f"Job aborted due to stage failure: Task 0 in stage 9.0 failed 4 times{JAVA}\n{said}"
     explained = readable_error(RuntimeError(text))
     assert type(explained) is WorkerLostError

@@ -44,7 +44,7 @@ def short(batch: ChangelogBatch, maker: DebeziumMessages = MESSAGES) -> list[tup
     ]
 
 
-def test_an_envelope_tells_where_the_change_comes_from() -> None:
+def test_an_envelope_names_the_source_of_its_change() -> None:
     [(key, value)] = messages_of(a_batch(("+I", 1, 'a "b"')))
     assert key == {"k": 1}
     assert value.pop("source").items() >= {

@@ -238,7 +238,7 @@ def cases() -> list[tuple[int, str]]:
     ]
 
 
-def test_the_exit_code_tells_who_is_wrong(
+def test_errors_have_their_exit_codes(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """All at once: what a case costs is less than a test does."""
@@ -255,7 +255,7 @@ def test_the_exit_code_tells_who_is_wrong(
 
 
 @pytest.mark.parametrize("name", ["NUL \0", "x" * 300])
-def test_a_name_that_can_be_none_is_told(
+def test_a_text_that_can_be_no_name_is_refused(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

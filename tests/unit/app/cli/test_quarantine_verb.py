@@ -113,14 +113,14 @@ def test_drop_removes_records_for_good(folder: Path, capsys: pytest.CaptureFixtu
         (["list", "gs://bucket/q"], "only Spark reaches the quarantine's file system"),
     ],
 )
-def test_wrong_arguments_are_told(
+def test_wrong_arguments_are_refused(
     folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], complaint: str
 ) -> None:
     given = [str(folder) if word == "FOLDER" else word for word in words]
     assert run(capsys, *given, code=2).startswith(complaint)
 
 
-def test_another_file_of_that_name_is_told(
+def test_another_file_of_that_name_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "epoch-0.jsonl").write_text('{"topic": "orders"}\n')
@@ -162,7 +162,7 @@ def test_records_that_wait_in_tables_are_not_forgotten(
     assert "did you mean orders? the tables are orders" in refused
 
 
-def test_a_folder_that_is_not_there_is_told(
+def test_a_folder_that_is_not_there_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for words in (["list"], ["show"], ["drop", "--all"]):

@@ -116,7 +116,7 @@ def table_on(s3: S3Server) -> FileStoreTable:
 @pytest.mark.parametrize("trouble", [None, (403, "AccessDenied"), "closed"])
 @pytest.mark.usefixtures("secrets_in_the_environment")
 @pytest.mark.slow
-def test_no_verb_tells_a_secret(
+def test_no_verb_reveals_a_secret(
     request: pytest.FixtureRequest,
     s3: S3Server,
     capfd: pytest.CaptureFixture[str],
@@ -155,7 +155,7 @@ def test_no_verb_tells_a_secret(
 
 @pytest.mark.parametrize("raised", [RuntimeError, OSError])
 @pytest.mark.usefixtures("secrets_in_the_environment")
-def test_a_fault_of_ours_tells_no_secret(
+def test_a_fault_of_ours_reveals_no_secret(
     s3: S3Server,
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -174,7 +174,7 @@ def test_a_fault_of_ours_tells_no_secret(
     assert SECRET_KEY not in shown
 
 
-def test_errors_in_python_tell_no_secret(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_in_python_reveal_no_secret(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     table = stream_app.open_table(table_on(s3).location, file_io_options=s3.options)
     shown = [repr(table), str(table.store), repr(table.store.file_io)]

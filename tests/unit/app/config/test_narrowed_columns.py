@@ -64,7 +64,7 @@ def test_a_column_that_is_widened_and_narrowed_in_one_epoch(tmp_path: Path) -> N
     assert (keys(job), len(job.quarantine("orders"))) == ([1, 2], 1)
 
 
-def test_kafkas_time_counts_where_the_source_tells_none(tmp_path: Path) -> None:
+def test_kafkas_time_counts_where_the_source_gives_none(tmp_path: Path) -> None:
     job = widened(tmp_path)
     key, value = row(3, "int16")
     assert value is not None

@@ -102,7 +102,7 @@ def test_the_longer_one_goes_first_and_very_short_ones_stay() -> None:
     assert Secrets(["a"]).hide("a table") == "a table"
 
 
-def test_nothing_that_a_process_tells_holds_a_secret(
+def test_no_output_of_a_process_reveals_a_secret(
     capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     log = logging.getLogger("stream_app.test")
@@ -153,7 +153,7 @@ s3.secret-key = "{SECRET}-3"
 """
 
 
-def test_a_configuration_and_what_is_made_of_it_tell_no_secret(tmp_path: Path) -> None:
+def test_a_configuration_and_its_parts_reveal_no_secret(tmp_path: Path) -> None:
     path = tmp_path / "job.toml"
     path.write_text(CONFIGURATION)
     config = load_config(path, [], {})

@@ -54,7 +54,7 @@ def test_the_source_as_a_table_sees_it() -> None:
     assert "truncate" not in MANY.source_of("s_b").format_options
 
 
-def test_a_key_is_told_as_it_stands_in_the_configuration() -> None:
+def test_a_key_is_spelled_as_in_the_configuration() -> None:
     assert [ONLY.full_key("inexact"), MANY.full_key("inexact"), MANY.full_key("truncate")] == [
         "source.debezium.inexact", "sync.inexact", "source.debezium.truncate",
     ]  # fmt: skip

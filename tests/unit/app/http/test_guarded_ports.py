@@ -160,7 +160,7 @@ def test_listeners_to_events_do_not_shut_others_out(ports: Ports) -> None:
 
 
 @pytest.mark.slow
-def test_answers_that_nobody_reads_and_bodies_that_never_come(ports: Ports) -> None:
+def test_unread_answers_and_bodies_that_never_arrive(ports: Ports) -> None:
     rows_of = b"GET /tables/db.t/rows?limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n"
     form = b"POST /actions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\n\r\n"
     scrape = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"

@@ -61,7 +61,7 @@ def test_while_an_epoch_is_committed_the_check_waits_for_the_next_time(tmp_path:
     assert len(state_of(job.checkpoint).warnings) == 1
 
 
-def test_before_the_first_message_nothing_is_told(
+def test_before_the_first_message_nothing_is_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     job = DatabaseJob(tmp_path, tables={"orders.filter": OneSetting("id > 0")})

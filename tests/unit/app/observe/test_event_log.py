@@ -71,7 +71,7 @@ def log(caplog: pytest.LogCaptureFixture) -> tuple[EventLog, io.StringIO]:
     return EventLog(SteppingClock(), sink), sink
 
 
-def test_an_epoch_tells_of_its_compactions(
+def test_an_epochs_line_names_its_compactions(
     log: tuple[EventLog, io.StringIO], caplog: pytest.LogCaptureFixture
 ) -> None:
     events, sink = log
@@ -103,7 +103,7 @@ def test_an_epoch_tells_of_its_compactions(
     assert (event["compactions"], event["write_amplification"]) == ([], None)
 
 
-def test_an_idle_commit_tells_of_its_compactions(
+def test_an_idle_commits_line_names_its_compactions(
     log: tuple[EventLog, io.StringIO], caplog: pytest.LogCaptureFixture, tmp_path: object
 ) -> None:
     events, sink = log
@@ -171,7 +171,7 @@ def test_names_of_columns_are_bounded(
     assert json.loads(sink.getvalue().splitlines()[1])["missing_columns"] == {OTHER_COLUMNS: 9}
 
 
-def test_who_has_caught_up_and_who_has_not(
+def test_the_log_says_whether_the_source_is_drained(
     log: tuple[EventLog, io.StringIO], caplog: pytest.LogCaptureFixture
 ) -> None:
     events, _ = log

@@ -82,7 +82,7 @@ def job(tmp_path: Path) -> TableJob:
     return TableJob(made.table, CompactHere)
 
 
-def test_a_run_is_told_from_its_start_to_its_end(receiver: HttpReceiver, job: TableJob) -> None:
+def test_a_run_is_reported_from_its_start_to_its_end(receiver: HttpReceiver, job: TableJob) -> None:
     def wait_for_two(watched: WatchedJob) -> None:
         """As the job does: it looks often, because an event may be under way."""
         while len(receiver.posted) < 2:
@@ -156,7 +156,7 @@ def test_an_error_is_the_run_s_end_and_shows_no_secret(
     assert "the disk of **** is full" in message
 
 
-def test_a_service_that_is_away_is_told_once_and_changes_nothing(
+def test_a_service_that_is_away_is_reported_once_and_changes_nothing(
     job: TableJob, caplog: pytest.LogCaptureFixture
 ) -> None:
     run("http://127.0.0.1:1", job)

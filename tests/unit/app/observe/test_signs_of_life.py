@@ -44,14 +44,14 @@ def lines_of(activities: dict[int, Activity | None], heard: set[int], until: int
     return lines
 
 
-def test_work_is_told_again_and_again() -> None:
+def test_long_work_is_reported_again_and_again() -> None:
     assert lines_of({0: WORK}, {0}, 20) == {
         7: "epoch 3 is at work: 7 s so far",
         14: "epoch 3 is at work: 14 s so far",
     }
 
 
-def test_nobody_is_told_twice_that_nothing_comes_in() -> None:
+def test_a_silent_source_is_reported_once() -> None:
     assert lines_of({0: WAIT}, {0}, 60) == {7: "nothing comes in"}
 
 

@@ -48,7 +48,7 @@ def notices(receiver: HttpReceiver) -> list[dict[str, Any]]:
     return [json.loads(one.body) for one in receiver.posted]
 
 
-def test_an_error_that_ends_the_job_is_told(tmp_path: Path, receiver: HttpReceiver) -> None:
+def test_an_error_that_ends_the_job_is_reported(tmp_path: Path, receiver: HttpReceiver) -> None:
     config = a_config(tmp_path, receiver, trigger="availableNow")
     error = WrongSourceError("the topic is gone", where="t", fix="make it")
     with pytest.raises(WrongSourceError), watched(config, StandingClock(1000)):
@@ -60,7 +60,7 @@ def test_an_error_that_ends_the_job_is_told(tmp_path: Path, receiver: HttpReceiv
     assert "webhook" not in {thread.name for thread in threading.enumerate()}
 
 
-def test_a_job_that_has_drained_its_source_tells_nothing(
+def test_a_job_that_has_drained_its_source_sends_no_notice(
     tmp_path: Path, receiver: HttpReceiver
 ) -> None:
     config = a_config(tmp_path, receiver, trigger="availableNow")

@@ -51,7 +51,7 @@ def notices(receiver: HttpReceiver) -> list[dict[str, Any]]:
     return [json.loads(one.body) for one in receiver.posted]
 
 
-def test_what_is_told() -> None:
+def test_the_notices_of_a_job() -> None:
     with http_receiver() as receiver:
         webhook = a_webhook(receiver)
         webhook.begin()
@@ -101,7 +101,7 @@ def test_a_stop_on_request_is_no_error() -> None:
         assert (notice["reason"], notice["is_error"]) == ("it was asked to", False)
 
 
-def test_quarantine_growth_is_told_at_once_and_then_every_ten_minutes() -> None:
+def test_quarantine_growth_is_reported_at_once_and_then_every_ten_minutes() -> None:
     with http_receiver() as receiver:
         webhook = a_webhook(receiver)
         clock = webhook.clock

@@ -116,14 +116,16 @@ def test_a_table_that_does_not_fit_is_a_problem(
     assert "to fix: correct keys and options in the configuration" in capsys.readouterr().out
 
 
-def test_a_table_that_fits_is_told_with_its_snapshot(job: Job) -> None:
+def test_a_table_that_fits_is_listed_with_its_snapshot(job: Job) -> None:
     job.table().commit(("+I", {"k": 1, "v": "a"}))
     seen = only(job.seen("table"))
     assert seen.level is Severity.OK
     assert seen.what.endswith("fits the configuration: snapshot 1")
 
 
-def test_what_icebergs_readers_find_is_told(job: Job, caplog: pytest.LogCaptureFixture) -> None:
+def test_doctor_reports_an_iceberg_catalog_behind_the_table(
+    job: Job, caplog: pytest.LogCaptureFixture
+) -> None:
     database = job.folder / "catalog.db"
     options = {
         "metadata.iceberg.storage": "hadoop-catalog",
@@ -311,7 +313,9 @@ def test_java_must_be_new_enough(
     assert (seen.level, what in seen.what) == (level, True)
 
 
-def test_without_java_the_remedy_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_java_doctor_names_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     seen = only(list(guarded_observations("java", machine.java)))
     assert seen.level is Severity.PROBLEM

@@ -145,7 +145,7 @@ def test_any_records_in_any_order_give_the_newest_change_of_each_row(
     assert bench.snapshots() == snapshots
 
 
-def test_what_has_become_of_each_record_is_told(tmp_path: Path) -> None:
+def test_a_replay_reports_the_fate_of_each_record(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [(1, "old"), (2, "two"), (1, "new"), (3, "three")])
     bench.take({0, 1, 3})
     dry = bench.replay(dry_run=True)

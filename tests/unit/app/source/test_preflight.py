@@ -63,7 +63,7 @@ def test_sasl_over_ssl() -> None:
         ),
     ],
 )
-def test_what_cannot_be_checked_is_told(options: dict[str, str], reason: str) -> None:
+def test_settings_that_cannot_be_checked_are_reported(options: dict[str, str], reason: str) -> None:
     assert reason in "; ".join(uncheckable_settings(options))
 
 

@@ -167,7 +167,7 @@ def test_divided_tables_share_no_name(tmp_path: Path) -> None:
     assert "as shop.orders does" in part.column("reason")[0].as_py()
 
 
-def test_what_will_hold_a_table_back_is_told_at_start(
+def test_a_problem_that_will_hold_a_table_back_is_reported_at_start(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     database = Database(tmp_path, primary_keys=("id", "n"))
@@ -179,7 +179,7 @@ def test_what_will_hold_a_table_back_is_told_at_start(
     assert warning.startswith("shop.orders: the row of a delete or an update will not be certain")
 
 
-def test_the_status_tells_of_each_table_where_it_is_and_why(tmp_path: Path) -> None:
+def test_the_status_has_the_state_of_each_table_and_its_reason(tmp_path: Path) -> None:
     database = Database(tmp_path)
     database.feeds(*creates("shop.orders", [1]), *creates("shop.items", [1]))
     (tmp_path / "checkpoint/offsets").mkdir()

@@ -12,7 +12,7 @@ from tests.support.jobs.database_job import DatabaseJob
 from tests.support.messages.database_topic import change, creates
 
 
-def test_a_ghost_is_left_out_and_told_once(
+def test_a_ghost_is_left_out_with_one_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     job = DatabaseJob(tmp_path)

@@ -73,7 +73,7 @@ def test_a_table_whose_buckets_nobody_chose_has_what_its_keys_need(tmp_path: Pat
         ("{folder}/" + "x" * 300, NoAccessError, "give a shorter name"),
     ],
 )
-def test_a_folder_that_cannot_be_made_is_told_as_that(
+def test_a_folder_that_cannot_be_made_is_reported_as_a_folder(
     tmp_path: Path, warehouse: str, kind: type[Exception], complaint: str
 ) -> None:
     config = conf(tmp_path, warehouse.format(folder=tmp_path))
@@ -82,7 +82,7 @@ def test_a_folder_that_cannot_be_made_is_told_as_that(
     assert "room" not in str(caught.value)
 
 
-def test_a_quarantine_that_cannot_be_made_is_told_at_start(tmp_path: Path) -> None:
+def test_a_quarantine_that_cannot_be_made_is_reported_at_start(tmp_path: Path) -> None:
     make_local(str(tmp_path / "a" / "quarantine"))
     assert (tmp_path / "a" / "quarantine").is_dir()
     (tmp_path / "file").touch()

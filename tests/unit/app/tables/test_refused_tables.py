@@ -29,7 +29,7 @@ def status(conf: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[st
     return code, {row["table"]: f"{row['state']}: {row['reason']}" for row in rows}
 
 
-def test_it_is_told_until_it_has_its_table(
+def test_a_refused_source_table_is_shown_until_it_has_its_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job = DatabaseJob(tmp_path, tables=PARTITIONED, options={"bucket": "2"})

@@ -99,7 +99,7 @@ def test_no_statement_comes_and_the_column_is_one_of_its_own(
     assert [warning.is_lasting for warning in state_of(job.checkpoint).warnings] == [True]
 
 
-def test_a_source_that_tells_no_statements_waits_for_none(tmp_path: Path) -> None:
+def test_a_source_without_statements_waits_for_none(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path)
     job.run(old(1))
     job.run(new(2))

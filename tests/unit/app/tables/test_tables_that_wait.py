@@ -127,7 +127,7 @@ NOTHING_TOLD: Message = (
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_a_table_is_made_as_soon_as_a_message_tells_its_columns(
+def test_a_table_is_made_with_the_first_message_that_has_its_columns(
     tmp_path: Path, restarts: bool
 ) -> None:
     job = DatabaseJob(tmp_path)

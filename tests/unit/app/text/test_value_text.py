@@ -75,7 +75,7 @@ def test_a_line_has_its_columns_in_order_and_its_names_escaped() -> None:
     assert lines == ['{"b\\"c":1,"a":"a"}', '{"b\\"c":null,"a":"b\\""}']
 
 
-def test_slices_are_told_alone() -> None:
+def test_of_a_slice_only_its_own_values_are_printed() -> None:
     column = pa.array(["x", "a\n", None, "b"]).slice(1, 2)
     assert json_texts(column).to_pylist() == ['"a\\n"', "null"]
 

@@ -46,7 +46,7 @@ def form(tag: str = "mine", **others: str) -> dict[str, str]:
     return {"action": "tag", "tag": tag, "token": TOKEN, **others}
 
 
-def test_a_tag_is_created_and_told(warehouse: Warehouse) -> None:
+def test_a_tag_is_created_and_confirmed(warehouse: Warehouse) -> None:
     status, _ = warehouse.post(ACT, form())
     assert status == 303
     assert tags(warehouse) == ["tag-mine"]
@@ -55,7 +55,7 @@ def test_a_tag_is_created_and_told(warehouse: Warehouse) -> None:
     assert "snapshot 1: tag mine" in words
 
 
-def test_what_goes_wrong_is_told_on_the_page(warehouse: Warehouse) -> None:
+def test_errors_of_an_action_stand_on_the_page(warehouse: Warehouse) -> None:
     warehouse.post(ACT, form())
     assert warehouse.post(ACT, form())[0] == 303
     assert "tag failed tag 'mine' exists already" in warehouse.words(PAGE)
@@ -150,7 +150,7 @@ def test_actions_that_fit_a_table(
     assert [one.name for one in actions] == names
 
 
-def test_a_table_that_is_not_there_is_told(warehouse: Warehouse) -> None:
+def test_a_table_that_is_not_there_is_reported(warehouse: Warehouse) -> None:
     assert warehouse.post("/tables/shop.nosuch/actions", form())[0] == 404
 
 

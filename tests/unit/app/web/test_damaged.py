@@ -74,7 +74,7 @@ def tag_torn(orders: Path) -> None:
         (tag_torn, 200, "Not shown: tags cannot read a tag file", "snapshot 5, COMPACT"),
     ],
 )
-def test_what_is_damaged_is_told_and_the_rest_is_shown(
+def test_a_damaged_part_is_reported_and_the_rest_is_shown(
     warehouse: Warehouse, damage: Callable[[Path], None], status: int, expected: str, still: str
 ) -> None:
     damage(warehouse.path / "shop.db" / "orders")

@@ -124,7 +124,7 @@ def test_a_table_in_trouble_says_why_and_the_others_go_on(tmp_path: Path) -> Non
         assert "schema" in re.sub("<[^>]+>", " ", listed)
 
 
-def test_a_damaged_checkpoint_is_told(tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_reported(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path)
     job.run(*creates("shop.orders", [1]))
     with page_of(job) as page:

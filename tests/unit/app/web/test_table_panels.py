@@ -70,7 +70,7 @@ def test_what_expires_next_is_what_the_expiry_would_delete(warehouse: Warehouse)
     assert f"Nothing expires now. What keeps the snapshots: {after.kept_by}." in words
 
 
-def test_one_snapshot_is_told_and_not_drawn(warehouse: Warehouse) -> None:
+def test_one_snapshot_is_a_sentence_and_no_drawing(warehouse: Warehouse) -> None:
     orders = warehouse.table("shop.orders")
     orders.commit(*rows(*range(500)))
     assert 'class="chart ' not in warehouse.get(PAGE)

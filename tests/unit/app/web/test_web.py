@@ -327,14 +327,14 @@ def test_ages_have_two_units_at_most(seconds: float | None, text: str) -> None:
     assert age_text(seconds) == text
 
 
-def test_a_taken_port_is_told(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_taken_port_is_reported(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
     port = str(urlsplit(warehouse.server).port)
     code = main(["web", "--warehouse", str(warehouse.path), "--port", port])
     assert code == PERSON_NEEDED
     assert "choose another port" in capsys.readouterr().err
 
 
-def test_a_warehouse_that_is_not_there_is_told(
+def test_a_warehouse_that_is_not_there_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["web", "--warehouse", str(tmp_path / "nowhere")]) == PERSON_NEEDED

@@ -258,7 +258,7 @@ def test_decimal_limits(precision: int) -> None:
 
 @pytest.mark.parametrize("keeps", [True, False])
 @pytest.mark.parametrize("identity", ["full", "default"])
-def test_decimals_that_tell_their_scale_in_both_images(keeps: bool, identity: str) -> None:
+def test_decimals_that_have_their_scale_in_both_images(keeps: bool, identity: str) -> None:
     """PostgreSQL's NUMERIC without a scale, also in the key."""
 
     def row(key: str, amount: str) -> str:

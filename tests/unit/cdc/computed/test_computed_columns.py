@@ -88,7 +88,7 @@ def test_date_format(values: list[Any]) -> None:
 
 
 @given(st.lists(st.none() | instants, min_size=1), st.sampled_from([0, 3, 6]))
-def test_numbers_and_texts_tell_the_same_time_as_timestamps(
+def test_numbers_and_texts_give_the_same_time_as_timestamps(
     values: list[Any], precision: int
 ) -> None:
     unit = 10 ** (6 - precision)

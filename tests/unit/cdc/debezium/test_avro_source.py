@@ -179,7 +179,7 @@ def field(name: str, of: Any, **more: Any) -> dict[str, Any]:
     return {"name": name, "type": of, **more}
 
 
-def test_columns_as_the_envelope_of_json_tells_them(registry: Registry) -> None:
+def test_columns_are_those_of_the_envelope_of_json(registry: Registry) -> None:
     source_type = "__debezium.source.column."
     fields = [
         field("id", "long"),

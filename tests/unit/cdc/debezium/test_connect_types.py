@@ -194,7 +194,7 @@ def test_the_reason_names_the_type() -> None:
 
 @pytest.mark.parametrize(("unscaled", "scale"), DECIMALS)
 @pytest.mark.slow
-def test_a_decimal_is_the_number_that_the_schema_tells(unscaled: int, scale: int) -> None:
+def test_a_decimal_has_the_scale_of_its_schema(unscaled: int, scale: int) -> None:
     field = {"type": "bytes", "name": CONNECT + "Decimal", "parameters": {"scale": str(scale)}}
     check(of_each_column(field, base64_of(unscaled)), decimal_want(scaled(unscaled, scale)))
 

@@ -224,7 +224,7 @@ def test_a_field_that_is_no_column_may_stand_twice() -> None:
     assert [row[4] for row in rows_of(decoded)] == ["1", '{"a":1}', "1"]
 
 
-def test_what_messages_tell_of_their_source() -> None:
+def test_messages_describe_their_source() -> None:
     reader = source_reader("debezium-bson", {})
     heartbeat = '{"ts_ms":1}'
     marker = '{"status":"END","id":"1","event_count":1,"data_collections":[],"ts_ms":1}'

@@ -95,7 +95,7 @@ def test_plain_messages_need_the_connectors_modes(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_envelope_tells_all_modes_but_that_of_bytes(mode: str) -> None:
+def test_all_modes_but_that_of_bytes_are_read_from_the_envelope(mode: str) -> None:
     options, differs = MODES[mode]
     only = {key: value for key, value in options.items() if key == "binary.handling.mode"}
     outcome = decoded(f"envelope_{mode}.shop.typed", only)

@@ -75,7 +75,7 @@ def test_full_that_is_not_true_is_noticed_by_updates() -> None:
     assert "it has no before-image" in reasons[3]
 
 
-def test_an_index_identity_is_told_by_source_key() -> None:
+def test_an_index_identity_is_recognised_by_source_key() -> None:
     """Its before-images hold the index's columns and invented ones, also those of updates."""
     topic = "idp.shop.orders_index"
     assert list(table_of(topic, ("dt", "id"))[1]) == [3, 4, 5, 8]
@@ -122,7 +122,7 @@ def test_a_delete_by_an_invented_sequence_field() -> None:
         assert all("lacks updated_at of sequence.field" in reason for reason in reasons.values())
 
 
-def test_source_tables_are_told() -> None:
+def test_source_tables_are_known_by_their_names() -> None:
     for topic, name in (
         ("idp.shop.orders", "postgres.shop.orders"),
         ("ids.shop.orders", "postgres.shop.orders"),

@@ -46,7 +46,7 @@ def test_a_source_as_it_comes_with_its_own_key_is_fine(topic: str) -> None:
 
 
 @pytest.mark.parametrize("topic", ["idp.shop.orders", "ids.shop.orders", "idf.shop.orders"])
-def test_an_update_of_a_wider_key_is_told_with_its_place(topic: str) -> None:
+def test_an_update_of_a_wider_key_is_reported_with_its_place(topic: str) -> None:
     (notice,) = notices(topic, "dt", "id")
     assert notice.stops
     assert notice.where == f"topic {topic}, partition 0, offset 3"

@@ -29,24 +29,24 @@ def documents(batch: pa.RecordBatch) -> list[Any]:
     return [json.loads(value or b"{}") for value in batch["value"].to_pylist()]
 
 
-def test_maxwell_tells_seconds() -> None:
+def test_maxwell_gives_seconds() -> None:
     batch = captured("maxwell", "maxwell")
     assert times("maxwell-json", batch) == [each["ts"] * 1000 for each in documents(batch)]
 
 
-def test_canal_tells_the_time_of_the_database_and_not_its_own() -> None:
+def test_canal_gives_the_time_of_the_database_and_not_its_own() -> None:
     batch = captured("canal", "shop")
     expected = [each.get("es") for each in documents(batch)]
     assert times("canal-json", batch) == expected
     assert 1709251200000 in expected
 
 
-def test_goldengate_tells_the_time_in_the_trail() -> None:
+def test_goldengate_gives_the_time_in_the_trail() -> None:
     batch = captured("ogg", "SHOP.CUSTOMERS")
     assert times("ogg-json", batch)[0] == millis("2024-02-29 23:59:12.123")
 
 
-def test_dms_tells_the_commit_if_it_can_and_else_the_message() -> None:
+def test_dms_gives_the_time_of_the_commit_or_else_of_the_message() -> None:
     def metadata(**fields: Any) -> str:
         return json.dumps(
             {"metadata": {name.replace("_", "-"): each for name, each in fields.items()}}
@@ -65,13 +65,13 @@ def test_dms_tells_the_commit_if_it_can_and_else_the_message() -> None:
 @pytest.mark.parametrize(
     "text", ["x", "", "2024-13-01 00:00:00", "2024-10-27 12:39", "2024-10-27 12:39:03 +02:00"]
 )
-def test_a_text_that_is_no_time_tells_nothing_and_harms_no_other(text: str) -> None:
+def test_a_text_that_is_no_time_gives_none_and_harms_no_other(text: str) -> None:
     good = '{"op_ts":"1969-12-31 23:59:59.9"}'
     batch = messages(good, json.dumps({"op_ts": text}), None, "no json", '{"op_ts":5}', "{}", good)
     assert times("ogg-json", batch) == [-100, None, None, None, None, None, -100]
 
 
-def test_an_envelope_with_blanks_tells_its_time() -> None:
+def test_an_envelope_with_blanks_gives_its_time() -> None:
     """Other writers than the converter put blanks between the fields, or turn the two around."""
     change = {"before": None, "after": {"id": 1}, "source": {"ts_ms": 7}, "op": "c"}
     flat = {"id": 1, "__source_ts_ms": 8}
@@ -89,7 +89,7 @@ def test_an_envelope_with_blanks_tells_its_time() -> None:
     assert times("debezium-json", batch) == [7, 8, 7, None, None, 8, None, None, 7]
 
 
-def test_plain_rows_tell_no_time() -> None:
+def test_plain_rows_give_no_time() -> None:
     assert source_reader("json", {}).change_times is None
     assert not FORMATS["json"].has_times
 

@@ -36,7 +36,7 @@ def log_lines(missing: str = "", **environment: str) -> list[str]:
     return ran.stdout.splitlines()
 
 
-def test_without_the_extra_arrays_decode_and_the_reason_is_told() -> None:
+def test_without_the_extra_arrays_decode_and_the_reason_is_logged() -> None:
     auto, arrays, *error = log_lines("'numba': None")
     assert auto == "arrays (the package numba is missing)"
     assert arrays == "arrays"

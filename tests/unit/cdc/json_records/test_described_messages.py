@@ -191,7 +191,7 @@ def test_a_table_that_follows_canal_sees_each_version_of_the_types() -> None:
         ("maxwell-json", FILE, "maxwell.evolution", 2),
     ],
 )
-def test_each_version_of_a_table_has_the_messages_that_tell_its_types(
+def test_each_version_of_a_table_has_the_messages_with_its_types(
     name: str, file: str, topic: str, least: int
 ) -> None:
     batch, reader = captured(file, topic), FORMATS[name].reader({})

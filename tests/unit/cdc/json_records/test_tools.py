@@ -203,7 +203,7 @@ def test_truncates_and_ddl() -> None:
         decoded("ogg-json", {"table": "S.T", "op_type": "T"})
 
 
-def test_a_truncate_that_is_applied_is_told() -> None:
+def test_a_truncate_that_is_applied_is_noted() -> None:
     canal = {"isDdl": True, "type": "TRUNCATE", "data": None, "database": "d", "table": "t"}
     dms = {"operation": "truncate-table", "record-type": "control", "table-name": "t"}
     for name, message in (
@@ -236,7 +236,7 @@ def test_goldengates_compressed_updates() -> None:
     ]
 
 
-def test_goldengate_must_tell_which_row_an_update_changes() -> None:
+def test_goldengate_must_name_the_row_that_an_update_changes() -> None:
     update = ogg("U", {"v": "a", "w": "x"}, {"id": 1, "v": "b", "w": "x"})
     assert "'before' lacks id of the primary key" in reason("ogg-json", update)
 

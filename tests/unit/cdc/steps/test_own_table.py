@@ -109,7 +109,7 @@ def test_a_truncate_shows_its_table_before_the_job_knows_its_own() -> None:
     assert (outcome.truncated, outcome.others, len(rows_of(outcome))) == (None, 1, 2)
 
 
-def test_a_stranger_that_is_bad_here_tells_nothing_of_the_columns() -> None:
+def test_a_bad_record_of_another_table_describes_no_columns() -> None:
     source = '"source":{"connector":"mysql","db":"d","table":"customers"}'
     after = '{"type":"struct","field":"after","fields":[{"type":"int64","field":"v"}]}'
     schema = f'{{"type":"struct","fields":[{after}]}}'
@@ -140,7 +140,7 @@ def test_a_stranger_that_is_bad_here_tells_nothing_of_the_columns() -> None:
     assert list(reasons_of(outcome)) == [1]
 
 
-def test_any_number_of_names_is_told_in_a_few() -> None:
+def test_of_any_number_of_names_a_few_are_kept() -> None:
     own = SourceChoice(own=frozenset({"d.orders"}))
     strange = [of_table("debezium-json", f"t{at}" * 50, at) for at in range(1000)]
     outcome = decoder("debezium-json", own).decode(messages(*strange))

@@ -154,7 +154,7 @@ def test_a_container_holds_any_names(bodies: dict[str, dict[str, bytes | None]])
 
 
 @pytest.mark.parametrize("cut", [0, 8, 30, 60])
-def test_a_damaged_container_is_told(cut: int) -> None:
+def test_a_damaged_container_is_reported(cut: int) -> None:
     data = encode_file_index({"a": {"bsi": b"x" * 30}})
     with pytest.raises((ValueError, struct.error)):
         decode_file_index(data[:cut])

@@ -112,7 +112,7 @@ def test_a_checkpoint_of_another_application_is_refused(
         owned(folder, table)
 
 
-def test_a_damaged_checkpoint_is_told(folder: Folder, table: FileStoreTable) -> None:
+def test_a_damaged_checkpoint_is_reported(folder: Folder, table: FileStoreTable) -> None:
     folder.files.overwrite(folder.path("job_state.json"), b'{"table": ')
     with pytest.raises(CheckpointError, match="is damaged") as raised:
         owned(folder, table)
@@ -204,7 +204,7 @@ def test_what_hadoop_alone_knows_goes_by_spark(spark: SparkSession) -> None:
         ("gs://lake/c", "gs://lake/c"),
     ],
 )
-def test_spark_is_told_where_it_is(location: str, expected: str) -> None:
+def test_a_location_has_the_form_that_spark_takes(location: str, expected: str) -> None:
     assert spark_location(location) == expected
 
 

@@ -213,7 +213,7 @@ def test_what_is_not_understood_is_refused(tmp_path: Path, text: str, problem: s
 
 
 @pytest.mark.parametrize("text", ["{", "7"])
-def test_a_damaged_earlier_file_is_told(tmp_path: Path, text: str) -> None:
+def test_a_damaged_earlier_file_is_reported(tmp_path: Path, text: str) -> None:
     folder = with_earlier(tmp_path / "c")
     Path(folder.path("stream_app.json")).write_text(text)
     with pytest.raises(CheckpointError, match=r"stream_app\.json of the checkpoint is damaged"):

@@ -33,7 +33,7 @@ class SlowFormat:
         return self.of.decode(messages)
 
 
-def test_a_task_tells_reading_from_decoding() -> None:
+def test_a_task_measures_reading_apart_from_decoding() -> None:
     clock, plan = StandingClock(), a_plan()
     of_table = plan.tables[0]
     slow_decoder = SlowFormat(of_table.message_format, clock)
@@ -85,5 +85,5 @@ def test_the_parts_add_up_to_the_epoch(
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "[1]", json.dumps({"read": "<b>"}), '{"a": [1]}'])
-def test_a_property_of_another_program_tells_nothing(text: str | None) -> None:
+def test_a_property_of_another_program_is_ignored(text: str | None) -> None:
     assert recorded_parts(text) == {}

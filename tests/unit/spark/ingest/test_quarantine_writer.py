@@ -101,7 +101,7 @@ def test_without_a_quarantine_the_first_one_stops_the_job() -> None:
     assert caught.value.where == "topic t, partition 0, offset 0: r"
 
 
-def test_what_is_told_of_an_epoch(tmp_path: Path) -> None:
+def test_the_summary_of_an_epochs_bad_records(tmp_path: Path) -> None:
     bad = records(
         {"partition": 2, "offset": 7, "reason": "is empty"}, {"reason": "column 'v' is wrong"},
         {"reason": "is not JSON: why"},

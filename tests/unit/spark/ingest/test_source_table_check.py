@@ -178,7 +178,7 @@ def test_another_table_in_a_later_epoch_of_a_later_start(checkpoint: Folder) -> 
         later.check(counts_of({}, others=11, other=("a", "db.u")), later.begin())
 
 
-def test_a_stranger_with_ten_thousand_tables_is_told_in_a_few_words(checkpoint: Folder) -> None:
+def test_a_stranger_with_ten_thousand_tables_is_reported_in_a_few_words(checkpoint: Folder) -> None:
     check = check_of(checkpoint)
     with pytest.raises(WrongSourceError) as error:
         check.check(counts_of({("a", f"t{at}"): 1 for at in range(10_000)}), check.begin())

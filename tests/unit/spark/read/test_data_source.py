@@ -102,7 +102,7 @@ def test_versions_and_changes(
     assert values(read(a_reader(table.path, **options)), "dt", "k", "v") == expected
 
 
-def test_row_kinds_are_told_when_they_are_asked_for(table: SmallTable) -> None:
+def test_row_kinds_are_a_column_on_request(table: SmallTable) -> None:
     options = {"incremental_between": "1,2", "read__changelog": "true"}
     reader = a_reader(table.path, **options)
     assert reader.columns[0] == "rowkind"
@@ -196,7 +196,7 @@ def test_the_latest_version_is_found_out_by_each_read(table: SmallTable) -> None
         ("db.t", {"catalog__header__x-key": "hush"}, "write the catalog into"),
     ],
 )
-def test_what_is_wrong_is_told(
+def test_errors_of_a_read_name_the_option(
     table: SmallTable, path: str, options: dict[str, str], message: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
@@ -224,7 +224,7 @@ def test_a_table_on_s3_whose_keys_come_from_the_environment(
     assert read(source.reader(source.schema())) == [{"k": 1, "v": "x"}]
 
 
-def test_a_missing_table_is_told(tmp_path: Path) -> None:
+def test_a_missing_table_is_reported(tmp_path: Path) -> None:
     with pytest.raises(TableNotFoundError):
         a_source(str(tmp_path))
 
@@ -255,7 +255,7 @@ def test_without_row_kinds_only_added_rows_come(table: SmallTable) -> None:
         {"scan.mode": "from-snapshot", "scan.snapshot-id": "2"},
     ],
 )
-def test_where_a_stream_begins_is_said_by_the_reader_if_he_says_it(
+def test_a_readers_own_begin_of_a_stream_comes_first(
     tmp_path: Path, of_table: dict[str, str]
 ) -> None:
     table = a_table(tmp_path, **of_table)
@@ -334,7 +334,7 @@ def test_a_consumer_keeps_what_is_not_read_yet_from_expiry(table: SmallTable) ->
     assert micro_batches(a_stream(table.path, consumer_id="spark"), "k", "v") == [[(4, "a")]]
 
 
-def test_a_consumer_whose_next_snapshot_has_expired_is_told_how_to_begin_anew(
+def test_a_consumer_whose_next_snapshot_has_expired_gets_an_error_with_the_way_to_begin_anew(
     table: SmallTable,
 ) -> None:
     table.table.consumers.reset("spark", 1)

@@ -22,7 +22,7 @@ spark.stop()
 """
 
 
-def test_a_session_without_its_jars_is_told_of_the_other_reader() -> None:
+def test_an_error_about_missing_jars_names_the_other_reader() -> None:
     """In a process of its own: the session of the other tests has them."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True

@@ -28,7 +28,7 @@ class Query:
         self.recentProgress.append(SimpleNamespace(json=json.dumps(progress)))
 
 
-def test_every_epoch_is_told_once_however_fast_they_end() -> None:
+def test_every_epoch_is_reported_once_however_fast_they_end() -> None:
     reports: list[SourceProgress] = []
     idle: list[SourceProgress] = []
     running = RunningStream(

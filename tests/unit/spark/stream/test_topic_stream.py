@@ -257,7 +257,7 @@ def test_a_limit_counts_what_a_new_partition_has_and_not_what_it_had(checkpoint:
     ]
 
 
-def test_the_sinks_own_error_is_told_and_not_its_first_line(checkpoint: Folder) -> None:
+def test_the_sinks_own_error_is_raised_and_not_its_first_line(checkpoint: Folder) -> None:
     stream = stream_of(checkpoint, Topics({"0": 1}), Sink(dies_in=0), EpochRules())
     stream.failure = lambda: StreamAppError("in whole")
     stream.start()

@@ -46,7 +46,7 @@ def test_values_must_be_written_as_the_formatter_says() -> None:
     assert [row[3] for row in rows_of(decoded)] == ["20260131", "20260131", "20260201"]
 
 
-def test_the_pattern_says_which_columns_tell_the_time() -> None:
+def test_the_pattern_decides_which_columns_give_the_time() -> None:
     way = {"partition.timestamp-pattern": "$dt $hh", "partition.timestamp-formatter": "yyyyMMdd H"}
     decode = dated("k INT, dt STRING, hh INT", ("dt", "hh"), way)
     times = [("20260131", 7), ("20260131", 24), ("2026", 7), ("20260131", 23)]

@@ -1,0 +1,99 @@
+"""Gives nested Arrow arrays other types and buffers with the same values.
+
+The values of a null ROW's fields do not count. Arrow's casts and its Parquet writer (26.0) refuse
+nulls there when a field is NOT NULL, and its ORC writer needs nulls there.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def cast_with_members(values: pa.Array, data_type: pa.DataType) -> pa.Array:
+    """Convert values to a type, whose members may be NOT NULL.
+
+    Raises:
+        pa.ArrowInvalid: a value does not fit.
+    """
+    if not pa.types.is_nested(data_type):
+        return values.cast(data_type)
+    nullable = values.cast(_with_nulls(data_type))
+    return _without_hidden_nulls(nullable, pa.field("", data_type), _falses(nullable))
+
+
+def with_hidden_nulls(values: pa.Array) -> pa.Array:
+    """The values without an offset, whose null ROWs have null fields."""
+    data_type, nulls = values.type, values.is_null()
+    if pa.types.is_struct(data_type):
+        columns = list(map(with_hidden_nulls, values.flatten()))
+        return pa.StructArray.from_arrays(columns, fields=list(data_type), mask=nulls)
+    if not pa.types.is_nested(data_type):
+        return pa.concat_arrays([values, values.slice(0, 0)]) if values.offset else values
+    inside = map(with_hidden_nulls, _inside(values))
+    return _repeated(values, data_type, *inside, nulls=nulls)
+
+
+def _without_hidden_nulls(values: pa.Array, field: pa.Field, hidden: pa.BooleanArray) -> pa.Array:
+    """The values, of which no NOT NULL field has a null below a null ROW.
+
+    Args:
+        field: with the values' type, but for NOT NULL.
+        hidden: bool [n]; whether a value is below a null ROW.
+    """
+    data_type = field.type
+    is_null = values.is_null()
+    nulls = is_null if field.nullable else None
+    if nulls is None and pc.any(pc.and_not(is_null, hidden)).as_py():
+        raise pa.ArrowInvalid(f"{field.name!r} is NOT NULL, and has a null")
+    if pa.types.is_struct(data_type):
+        below = pc.or_(hidden, is_null)
+        columns = [
+            _without_hidden_nulls(values.field(number), field, below)
+            for number, field in enumerate(data_type)
+        ]
+        return pa.StructArray.from_arrays(columns, fields=list(data_type), mask=nulls)
+    if pa.types.is_nested(data_type):
+        inside = [
+            _without_hidden_nulls(member, field, _falses(member))
+            for member, field in zip(_inside(values), _member_fields(data_type), strict=True)
+        ]
+        return _repeated(values, data_type, *inside, nulls=nulls)
+    if nulls is None and values.null_count:
+        buffers = [None, *values.buffers()[1:]]
+        return pa.Array.from_buffers(data_type, len(values), buffers, 0, values.offset)
+    return values
+
+
+def _falses(values: pa.Array) -> pa.BooleanArray:
+    return pa.repeat(pa.scalar(False), len(values))
+
+
+def _inside(values: pa.Array) -> list[pa.Array]:
+    """The keys and values of a MAP, the elements of an ARRAY."""
+    return [values.keys, values.items] if pa.types.is_map(values.type) else [values.values]
+
+
+def _member_fields(data_type: pa.DataType) -> list[pa.Field]:
+    if pa.types.is_map(data_type):
+        return [data_type.key_field, data_type.item_field]
+    return [data_type.value_field]
+
+
+def _repeated(
+    values: pa.Array, data_type: pa.DataType, *inside: pa.Array, nulls: pa.BooleanArray | None
+) -> pa.Array:
+    """Maps or arrays as long as those of `values`, of other members."""
+    kind = pa.MapArray if pa.types.is_map(data_type) else pa.ListArray
+    return kind.from_arrays(pc.add(values.offsets, 0), *inside, type=data_type, mask=nulls)
+
+
+def _with_nulls(data_type: pa.DataType) -> pa.DataType:
+    """The type with nullable members."""
+    if pa.types.is_struct(data_type):
+        return pa.struct([pa.field(field.name, _with_nulls(field.type)) for field in data_type])
+    if pa.types.is_map(data_type):
+        return pa.map_(_with_nulls(data_type.key_type), _with_nulls(data_type.item_type))
+    if pa.types.is_list(data_type):
+        return pa.list_(_with_nulls(data_type.value_type))
+    return data_type
