@@ -36,7 +36,7 @@ from stream_app.app.tables.format_setup import format_setup
 from stream_app.app.tables.table_pipeline import row_settings
 from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
 from stream_app.cdc.json_records.options import COLUMN_OPTIONS
-from stream_app.cdc.lowered_decode import lowered_table
+from stream_app.cdc.lower_case_names import lowered_table
 from stream_app.cdc.pipeline import Pipeline, StepPlace
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.jdbc import POSTGRESQL, SERVERS, JdbcUrl, parse_jdbc_url
