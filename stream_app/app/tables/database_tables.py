@@ -187,7 +187,7 @@ class DatabaseTables:
             self.tables.reader.origins,
             assignment,
             takes_unreadable=not share or share.is_first,
-            tells_statements=self.tables.reader.ddl_of is not None,
+            passes_statements=self.tables.reader.ddl_of is not None,
         )
 
     def _taken_in_tasks(self) -> Mapping[Origin, str]:
