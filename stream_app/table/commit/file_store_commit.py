@@ -142,6 +142,7 @@ class FileStoreCommit:
         *,
         check: Callable[[Sequence[ManifestEntry]], None] | None = None,
         operation: str | None = None,
+        keeps_postponed: bool = False,
     ) -> Snapshot:
         """Replace live files by new ones in one snapshot. Without new files, this only deletes.
 
@@ -155,6 +156,7 @@ class FileStoreCommit:
             check: sees the deleted files, again after each lost race; raises CommitConflictError
                 to forbid the overwrite.
             operation: what the snapshot says that it does.
+            keeps_postponed: whether rows that wait in ``bucket-postpone`` stay.
 
         Raises:
             CommitConflictError: `check` raised it; nothing has changed.
@@ -165,7 +167,9 @@ class FileStoreCommit:
         assert partitions is None or {change.partition for change in buckets} <= {*partitions}
 
         def changes(latest: Snapshot | None) -> CommitChanges:
-            deleting = changes_of_overwrite(self.table, latest, partitions, buckets)
+            deleting = changes_of_overwrite(
+                self.table, latest, partitions, buckets, keeps_postponed=keeps_postponed
+            )
             if check is not None:
                 check([entry for entry in deleting.entries if entry.kind is FileKind.DELETE])
             return deleting

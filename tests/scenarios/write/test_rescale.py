@@ -307,8 +307,8 @@ def test_the_whole_table_gets_a_number_of_its_size(tmp_path: Path) -> None:
     ("keys", "options", "complaint"),
     [
         (("dt", "k"), {"bucket": -1}, "find their bucket by an index of the hashes"),
-        ((), {"bucket": 2, "bucket_key": "k"}, "with a primary key"),
-        (("dt", "k"), {"bucket": 2, "partition_lookup": "true"}, "without 'partition-lookup'"),
+        ((), {"bucket": -1}, "find their bucket by none"),
+        (("dt", "k"), {"bucket": 2, "partition_lookup": "true"}, "the same bucket in all"),
     ],
 )
 def test_other_kinds_of_tables(
