@@ -126,8 +126,6 @@ def why_incomparable(table: FileStoreTable, rules: TableConfig) -> str:
         return "rows of the table expire"
     if not traits_of(table.options.merge_engine).keeps_newest:
         return f"rows are merged by merge-engine = {table.options.merge_engine}"
-    if table.kind.postpones:
-        return "rows that wait in bucket-postpone are not read"
     if table.skips_level_0:
         return "rows of level 0 are not read before they are compacted"
     return ""

@@ -165,6 +165,10 @@ def loaded_table(
     )
     if why := why_incomparable(table, rules):
         raise _refused(table, f"changes that come again would not leave the same rows: {why}")
+    if table.kind.postpones:
+        raise _refused(
+            table, "its rows would wait in bucket-postpone, which the load does not read"
+        )
     if places := [name for name in rules.metadata_columns if name in _OF_MESSAGES]:
         raise _refused(table, f"its rows have no message for metadata-columns: {places[0]}")
     known = jdbc_table(url, relation, NO_MAPPING_OPTIONS)
