@@ -20,7 +20,7 @@ from stream_app.cdc.debezium.wrapped.debezium_cloud_events import DEBEZIUM_CLOUD
 from stream_app.cdc.debezium.wrapped.debezium_json_schema import debezium_json_schema
 from stream_app.cdc.dms.dms_json import DMS_JSON
 from stream_app.cdc.json_documents import load_document
-from stream_app.cdc.lowered_decode import Describe, LoweredDecode, LoweredDescription
+from stream_app.cdc.lower_case_names import Describe, LoweredDecode, LoweredDescription
 from stream_app.cdc.maxwell.maxwell_json import MAXWELL_JSON
 from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat, SourceReader
 from stream_app.cdc.ogg.ogg_json import OGG_JSON

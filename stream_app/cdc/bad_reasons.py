@@ -1,7 +1,7 @@
 """Classifies the reasons of bad records into a few kinds, which can be counted by name.
 
-A reason is a sentence for people, with names and values in it. Its words give its kind; The
-decoders and the steps of `cdc` choose them. Tests compare the reasons with this list.
+A reason is a sentence for people, with names and values in it. Its words determine its kind. The
+decoders and the steps of `cdc` choose the words, and tests compare their reasons with this list.
 """
 
 from __future__ import annotations

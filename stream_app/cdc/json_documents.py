@@ -1,6 +1,6 @@
 """Parses one JSON message: keeps the text of numbers, checks repeated fields and depth.
 
-For the slow paths of all formats. Its verdict on a message that is no JSON is final.
+The slow paths of all formats use it. Its verdict on a message that is no JSON is final.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writes rows of one bucket: buffers them, and flushes level-0 and changelog files.
 
-Called in a task by `table.kinds.keyed`. There is no compaction in it: the driver decides on that
-after the commit (see compact_manager).
+Called in a task by `table.kinds.keyed`. It compacts nothing: the driver decides about that
+after the commit (`compact_manager`).
 
 Source: Paimon `mergetree/MergeTreeWriter.java`.
 """

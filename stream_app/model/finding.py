@@ -1,6 +1,6 @@
 """A finding: a defect of a table.
 
-Made by the pure rules of `planning.check` and by `table.check`, printed by ``stream-app check``.
+`planning.check` and `table.check` make findings, and ``stream-app check`` prints them.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Both processes are the driver. The system may kill the JVM alone: by SIGKILL, or because memory ran
 out. Calls to it fail then. But threads of Python may wait for answers of Spark's jobs that never
-come, and the interpreter joins them before it ends. So the watch bounds all waits at once.
+come, and the interpreter joins them before it ends. So the watch ends all waits at once.
 
 Under ``spark-submit`` the JVM also carries Python's output. So the watch keeps the JVM's own
 standard error, on Linux, to say why the driver ends.

@@ -3,10 +3,14 @@
 A verb is a module: see `VerbModule`. Only the verb that is asked for is imported, so that ``read
 --help`` neither waits for Spark nor needs Java.
 
-Exit codes: 0 done. 1: it failed and may succeed when it is repeated, or `check` found something. 2:
-only a person can repair it, such as wrong arguments, a missing table or a damaged file (`errors`
-has the classes). 130: ended by Ctrl-C. 141: the reader of the output is gone (as in ``read TABLE |
-head``).
+Exit codes:
+
+* 0: the verb has done its work.
+* 1: the verb failed and may succeed when it is repeated, or `check` has found something.
+* 2: only a person can repair the cause, such as wrong arguments, a missing table or a damaged file.
+  `errors` has the classes.
+* 130: Ctrl-C has ended the verb.
+* 141: the reader of the output is gone, as in ``read TABLE | head``.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ connections never keep a health probe out.
 
 A connection carries one request; the server behind the guard closes it after the answer.
 
-Sources: none; asyncio's `Protocol` is the port.
+It is a `Protocol` of asyncio, in front of the server's own.
 """
 
 from __future__ import annotations

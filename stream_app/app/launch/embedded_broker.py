@@ -1,8 +1,8 @@
 """Runs one real Kafka broker (KRaft, one JVM) on loopback, for the demo and the tests.
 
 The settings are in `server.properties` beside this module; only addresses and the folder are added
-here. Not for production: one node, one replica, no security. `stream-app broker DIR [PORT]` runs
-one until Ctrl-C.
+here. It is not for production: one node, one replica, no security. `stream-app broker DIR [PORT]`
+runs one until Ctrl-C.
 """
 
 from __future__ import annotations

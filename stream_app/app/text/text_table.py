@@ -1,7 +1,8 @@
 """Rows of texts in aligned columns, as lines that can be streamed.
 
-Widths come from the first rows; what comes later and is wider is cut. Null is NULL, characters
-that would move the cursor are written as escapes, and East Asian characters count as two columns.
+The first rows determine the widths, and wider values of later rows are cut. Null is NULL,
+characters that would move the cursor are written as escapes, and East Asian characters count as two
+columns.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Computes the version of an open page: a digest of its content, which shows that it is stale.
 
-The server asks for it each second while somebody listens, once for all listeners of a page.
+The server computes it each second while browsers listen, once for all listeners of a page.
 """
 
 from __future__ import annotations

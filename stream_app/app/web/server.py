@@ -1,9 +1,9 @@
 """The HTTP server of the pages.
 
-Pages are read from the tables when they are asked for. A browser keeps a page's event stream open;
-the server looks for new snapshots while somebody listens, and sends the version of the content. A
-browser whose page has another version fetches the page again. Without JavaScript the page is the
-same, but does not refresh itself.
+The server reads a page from the tables when a browser asks for it. The browser keeps the page's
+event stream open. While a browser listens, the server looks for new snapshots, and sends the
+version of the content. A browser whose page has another version fetches the page again. Without
+JavaScript the page is the same, but does not refresh itself.
 
 Pages load nothing from elsewhere.
 """

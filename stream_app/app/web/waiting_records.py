@@ -1,7 +1,7 @@
 """Counts the records that wait in a job's quarantine, for its pages, in a thread of its own.
 
-A page asks often, and a count reads a whole folder. So a page waits for a new count for a moment
-only, and shows the last one until then.
+Pages ask often, and a count reads a whole folder. So a page waits only a moment for a new count,
+and shows the last one until then.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Canal's flat messages → row changes: the format ``canal-json``.
 
-A message holds the rows of one statement in `data`; of an UPDATE `old` has, for each row, the
-changed columns with their values before. All values are text or null. Messages that look alike are
+A message holds the rows of one statement in `data`. In an UPDATE, `old` has the older values of the
+changed columns, row by row. All values are text or null. Messages that look alike are
 parsed in columns:
 
-1. Parse all messages: lists of rows, lists of what they were before.
-2. Lay the rows of all messages behind one another, and beside each what it was before.
+1. Parse all messages: each has a list of rows, and a list of their older values.
+2. Concatenate the rows of all messages, and put the older values beside each row.
 3. Convert values of ENUM, SET, BIT and of geometries.
 
 Source: Canal `protocol/FlatMessage.java`; Paimon `format/canal/CanalRecordParser.java` and the

@@ -3,9 +3,9 @@
 Canal sends an ENUM as its member's number, a SET as the bits of its members, and a BIT as its
 number. A geometry comes as MySQL's bytes. So such a value is read by the type of its own message.
 
-Source: Paimon `format/canal/CanalFieldParser.java` and `mysql/MySqlTypeUtils.java`. Different here:
-a SET becomes MySQL's own text, names with commas between them. For geometries OGC "Simple
-Features", well-known binary, behind the number of a reference system.
+Source: Paimon `format/canal/CanalFieldParser.java` and `mysql/MySqlTypeUtils.java`. Unlike
+there, a SET becomes MySQL's own text: names with commas between them. A geometry is OGC's
+well-known binary ("Simple Features"), behind the number of its reference system.
 """
 
 from __future__ import annotations

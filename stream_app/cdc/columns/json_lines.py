@@ -1,13 +1,13 @@
 """Many JSON objects → Arrow columns in one parse, or nothing at all.
 
 Called by formats of JSON for records of the same shape. `pyarrow.json` reads numbers from their
-text, so integers and decimals lose nothing; it is all or nothing, so `record_reader` reads the
-refused ones.
+text, so integers and decimals lose nothing. It accepts all records together or none; then
+`record_reader` reads them one by one.
 
 This module guards against faults of the parser (each tested). A top-level ``null`` crashes it.
 Several objects in one value would shift all later rows. Invalid UTF-8 becomes strings. Decimals
-with very many fractional digits become others, or crash it. A bare ``NaN`` or ``Infinity``, which
-is no JSON, passes for a number.
+with very many fractional digits become other numbers, or crash it. A bare ``NaN`` or ``Infinity``,
+which is no JSON, passes for a number.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Limits how deeply a message may nest, equally for all JSON parsers here.
 
-`pyarrow.json` nests without end, orjson to 1,024 levels, Python's parser to where its stack ends.
+`pyarrow.json` has no limit, orjson ends at 1,024 levels, and Python's parser where its stack ends.
 So this module counts the depth in the bytes. A format keeps records that nest too deeply out of the
 columnar parse, and `record_reader` refuses them.
 """

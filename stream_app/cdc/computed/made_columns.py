@@ -1,6 +1,6 @@
 """Decides a table's made columns, their origins and their order, and checks definitions.
 
-The driver makes it from the configuration, and finds all errors of that here.
+The driver does so from the configuration, and finds all errors in its definitions here.
 """
 
 from __future__ import annotations

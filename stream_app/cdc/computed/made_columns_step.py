@@ -1,4 +1,4 @@
-"""Makes the columns of a table that its messages' rows do not have.
+"""Computes the columns of a table that the rows of its messages lack.
 
 The format reads the columns of the source. Both images of an update get the made columns by the
 same functions. So an update that changes a computed key or partition is a -U of the old row and a

@@ -1,7 +1,7 @@
 """Messages of AWS Database Migration Service → row changes: the format ``aws-dms-json``.
 
-`data` is the row. Of an update it may also hold columns with the prefix ``BI_``, their values
-before. Without those of the primary key it is not certain which row an update changes.
+`data` is the row. In an update it may also hold older values, in columns with the prefix ``BI_``.
+Without those of the primary key it is not certain which row an update changes.
 
 Source: AWS DMS, "Using Apache Kafka as a target" and its task setting BeforeImageSettings; Paimon
 `format/dms/DMSRecordParser.java` and the messages of its tests.

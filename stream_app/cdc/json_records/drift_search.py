@@ -3,8 +3,8 @@
 Called by the formats for records that were parsed in columns; the parser does not report which
 fields it left out. Few records are read in full, and the others are compared with them:
 
-1. Records are grouped by op and images. When all of a group have as many fields as its first one,
-   the sum over all records is what the first ones let expect. That takes one pass over the bytes.
+1. Records are grouped by op and images. One pass over the bytes counts all fields. If every record
+   has as many as the first one of its group, the count is the one that the first ones predict.
 2. If not, records are also grouped by their number of fields.
 3. The first and the last record of each group are read in full, and of each column the first and
    the last that has null. Where these do not agree, every record of the group is read.

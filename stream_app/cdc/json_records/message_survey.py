@@ -1,7 +1,7 @@
-"""Looks at a few messages of each topic: which tables they tell of, and what their rows lack.
+"""Examines a few messages of each topic: the tables that they name, and what their rows lack.
 
-Called by `dialect_format` for a dialect without options. It only reports: what becomes of a record
-is decided by the format, one by one.
+Called by `dialect_format` for a dialect without options. It only reports; the format decides what
+becomes of each record.
 """
 
 from __future__ import annotations

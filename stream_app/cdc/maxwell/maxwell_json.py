@@ -1,6 +1,6 @@
 """Maxwell's JSON messages → row changes: the format ``maxwell-json``.
 
-`data` is the whole row; of an update `old` holds the changed columns with their values before. Both
+`data` is the whole row. In an update, `old` holds the older values of the changed columns. Both
 images are whole, because Maxwell refuses a server whose `binlog_row_image` is not FULL.
 
 Source: Maxwell's "Data Format"; Paimon `format/maxwell/MaxwellRecordParser.java`; real messages in

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Int64s, own_bytes, slices_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.bad_records_as_they_came import are_among, as_it_came
+from stream_app.cdc.bad_records_as_received import are_among, as_received
 from stream_app.cdc.change_batch import (
     DecodedBatch,
     bad_records,
@@ -207,7 +207,7 @@ class EventFormat:
         again = self.alone(messages.take(pa.array(at)))
         decoded = replace(decoded, bad=decoded.bad.slice(0, 0))
         whole = joined_results(decoded, moved_results(again, at))
-        return replace(whole, bad=as_it_came(whole.bad, messages))  # step 3
+        return replace(whole, bad=as_received(whole.bad, messages))  # step 3
 
     def alone(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each event for itself, as step 2 does; bad records have the data's bytes."""

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Int64s, bytes_of, null_where, offsets_of, slices_of, valid_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.bad_records_as_they_came import as_it_came
+from stream_app.cdc.bad_records_as_received import as_received
 from stream_app.cdc.change_batch import (
     DecodedBatch,
     bad_records,
@@ -82,7 +82,7 @@ class FramedJson:
             skipped=messages.num_rows - len(rows) - len(ends),
         )
         whole = functools.reduce(joined_results, parts, none)
-        return replace(whole, bad=as_it_came(whole.bad, came))
+        return replace(whole, bad=as_received(whole.bad, came))
 
     def _parts(
         self,

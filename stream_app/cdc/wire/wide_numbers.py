@@ -25,7 +25,7 @@ from stream_app.arrow_buffers import (
     slices_of,
     valid_of,
 )
-from stream_app.cdc.bad_records_as_they_came import as_it_came
+from stream_app.cdc.bad_records_as_received import as_received
 from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.message_format import (
     Format,
@@ -51,7 +51,7 @@ class _Narrowing:
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each message independently; see `MessageFormat.decode`."""
         decoded = self.of.decode(narrowed(messages))
-        return replace(decoded, bad=as_it_came(decoded.bad, messages))
+        return replace(decoded, bad=as_received(decoded.bad, messages))
 
 
 def narrowed(messages: pa.RecordBatch) -> pa.RecordBatch:

@@ -18,7 +18,7 @@ TIME                      milliseconds since midnight
 TIMESTAMP (both)          microseconds since 1970-01-01; nanoseconds from precision 7 on
 ========================  =========================================================
 
-Nested types have none. The SQL of the same texts: `app.ops.check.database_sums`.
+Nested types have none. `app.ops.check.database_sums` makes the SQL of the same texts.
 """
 
 from __future__ import annotations

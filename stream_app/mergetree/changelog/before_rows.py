@@ -1,4 +1,4 @@
-"""Finds the rows that a compaction's window had before its changes: a port and its kinds.
+"""Finds the rows that the keys of a compaction's window had before: a port and its kinds.
 
 Source: Paimon `mergetree/compact/ChangelogMergeTreeRewriter.java`,
 `FullChangelogMergeTreeCompactRewriter.java`, `LookupMergeTreeCompactRewriter.java`,

@@ -1,6 +1,6 @@
 """The port that runs a decided compaction elsewhere.
 
-Implemented by `spark.compact_jobs` (a Spark job a unit) and by tests (in the caller).
+`spark.compact_jobs` implements it by Spark jobs, and tests run the compaction in the caller.
 """
 
 from __future__ import annotations

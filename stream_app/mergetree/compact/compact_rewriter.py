@@ -1,6 +1,6 @@
 """Merges sections of overlapping files into new files at a level.
 
-Called by compact_task, on an executor. Streams: memory is a batch for each run of a section.
+Called by compact_task, on an executor. It streams: memory is a batch for each run of a section.
 
 Source: Paimon `mergetree/compact/MergeTreeCompactRewriter.java`, `DropDeleteReader.java`,
 `io/RecordLevelExpire.java`.

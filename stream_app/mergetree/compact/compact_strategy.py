@@ -1,6 +1,6 @@
 """The port that decides which sorted runs of a bucket are merged next.
 
-Asked by compact_manager. Implemented by universal_compaction; `strategy_of_options` chooses by a
+Asked by compact_manager. Implemented by universal_compaction; `strategy_choice` chooses by a
 table's options. Pure: the time comes in as a `PickTime`.
 
 Source: Paimon `mergetree/compact/CompactStrategy.java`, `MergeTreeCompactManagerFactory.java`.

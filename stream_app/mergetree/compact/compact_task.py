@@ -1,5 +1,6 @@
-"""Runs a unit section by section: a big file that overlaps nothing moves up by metadata alone,
-everything else is rewritten.
+"""Runs a unit section by section: it rewrites files, or moves one up by metadata alone.
+
+A large file that overlaps nothing moves up; all others are rewritten.
 
 Called on an executor by `table.kinds.keyed_compaction`.
 

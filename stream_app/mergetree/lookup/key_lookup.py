@@ -1,7 +1,7 @@
 """Finds the newest rows of some keys of a bucket, without reading the whole bucket.
 
-For callers that have new rows and need the older ones of their keys, such as the writer of
-unchanged values. The lookup may use all levels or some. The newest files come first, and each is
+Its callers have new rows and need the older ones of their keys, such as the writer of unchanged
+values. The lookup may use all levels or some. The newest files come first, and each is
 read only for keys that it may have and no newer file has.
 
 1. Sort the keys.

@@ -2,7 +2,7 @@
 
 Keys and defaults are Paimon's (1.4, `CoreOptions.java`), so a table's options mean the same to
 every engine. `CoreOptions` is the parsed view of a table's options. `option_problems` judges the
-options of a new table, `check_writable` those of an existing one; both before anything is written.
+options of a new table, and `check_writable` those of an existing one, before anything is written.
 `option_support` says what Paimon's other options mean for stream_app.
 """
 

@@ -1,8 +1,8 @@
 """Reads the few statements of MySQL and MariaDB that rename columns and tables.
 
-A small grammar of its own, because sqlglot does not read a RENAME of several tables. It reads
-ALTER, RENAME, CREATE and DROP TABLE, and of their clauses only names. Every other statement means
-nothing here.
+It has a small grammar of its own, because sqlglot does not read a RENAME of several tables. It
+reads ALTER, RENAME, CREATE and DROP TABLE, and only the names in their clauses. Every other
+statement means nothing here.
 
 Source: MySQL 8.4 Reference Manual, "ALTER TABLE Statement", "RENAME TABLE Statement"; MariaDB
 documentation, "ALTER TABLE".

@@ -1,6 +1,6 @@
 """Logical types of columns, as Paimon's schema files spell them.
 
-Used by every layer. Knows types as text only. `format.schema_json` has them in JSON,
+Every layer uses it. It knows types as text only. `format.schema_json` has them in JSON,
 `format.arrow_schema` in Arrow, and `format.binary_row` in bytes.
 
 Source: Paimon `types/DataTypeJsonParser.java`, `types/{Array,Map,Row}Type.java`,

@@ -5,7 +5,7 @@ commit on top of a snapshot without a record begins one that counts from that sn
 need not wait while `stream-app analyze` reads an older version. The sums of all rows there, less
 the record there, plus the newest record, are the sums of all rows.
 
-Called by `table.commit.recorded_sums`. Plain values in and out.
+Called by `table.commit.recorded_sums`. It takes and returns plain values.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ A restarted job must know what it has committed, even if its own snapshots have 
 snapshot that we make carries a property with the newest epoch of every job. Snapshots of other
 engines have none, and those of our older versions record only their own job.
 
-Called by `table.commit.recorded_epochs`. Plain values in and out. Snapshots come one by one, from
-the newest down, and no more of them than needed.
+Called by `table.commit.recorded_epochs`. It takes and returns plain values. Snapshots come one by
+one, from the newest down, and no more of them than needed.
 """
 
 from __future__ import annotations

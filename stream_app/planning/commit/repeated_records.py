@@ -2,7 +2,7 @@
 
 This happens after the loss of a checkpoint. The new one begins at `source.starting-offsets`, and
 the table's snapshots record the ends of the earlier job's epochs. Called before the first epoch of
-a job in a table, by `table.job.checkpoint_checks`. Plain values in and out.
+a job in a table, by `table.job.checkpoint_checks`. It takes and returns plain values.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Reads and writes what a job remembers in its checkpoint, beside Spark's files:
 ``job_state.json``.
 
-One versioned document, which only the job writes. `status`, `check`, `doctor`, replays and the page
-read it with this module. A request to resume a table comes from another process, so it is a file of
-its own (`held_tables`).
+It is one versioned document, which only the job writes. `status`, `check`, `doctor`, replays and
+the page read it with this module. A request to resume a table comes from another process, so it is
+a file of its own (`held_tables`).
 """
 
 from __future__ import annotations

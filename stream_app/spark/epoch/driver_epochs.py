@@ -1,4 +1,4 @@
-"""Small epochs in the driver's own process, by the same task bodies; others by Spark's tasks.
+"""Runs small epochs in the driver's own process, by the same task bodies; others in Spark's tasks.
 
 Two Spark jobs cost many times what a few messages cost. So an epoch of few messages is read,
 decoded and written here (docs/adr/0036-small-epochs-in-the-driver.md). Plans are pickled as for a

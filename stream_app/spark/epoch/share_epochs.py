@@ -8,7 +8,8 @@ That job ends behind the shuffle, at a partition that no block belongs to. Each 
 its count of messages there, and which tables have blocks. A second job on the other partitions
 finds the shuffle done.
 
-`range_epochs` reads ranges of Kafka's offsets so, and `spark.load.load_epochs` rows of a database.
+In this way `range_epochs` reads ranges of Kafka's offsets, and `spark.load.load_epochs` rows of a
+database.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Judges the records of a table that break an expectation, before their epoch is committed."""
+"""Warns of records that break an expectation, or raises, before their epoch is committed."""
 
 from __future__ import annotations
 

@@ -99,25 +99,25 @@ class EpochRounds(Generic[Messages]):
         self.totals = DecodeCounts()
 
     def decode(
-        self,
-        source: SourceEpoch[Messages],
-        feeds: Iterable[TableFeed],
-        first_offsets: Mapping[str, Mapping[KafkaPartition, int]] = MappingProxyType({}),
-        shape: EpochShape | None = None,
+        self, source: SourceEpoch[Messages], feeds: Iterable[TableFeed]
     ) -> DecodedEpoch[Messages]:
         """Read and decode an epoch's messages, and route them, for some of the tables.
 
         It may run beside `finish` of the epoch before, and fails no table. `finish` fails one that
         has no plan, and decodes anew what an outdated plan has decoded.
+        """
+        # The shape comes first: its splitter must not know more tables than the plan.
+        return self._decode(source, partial(self.plan, _names(feeds), shape=self.shape))
+
+    def _decode(
+        self, source: SourceEpoch[Messages], planned: Callable[[], EpochPlan]
+    ) -> DecodedEpoch[Messages]:
+        """Decode an epoch by a plan, or by a newer one when the first is outdated.
 
         Args:
-            first_offsets, shape: as in `plan`.
+            planned: makes the plan by the tables' current state.
         """
         began, began_ms = self.clock.steady_seconds(), self.clock.now_ms()
-        wanted = {feed.name for feed in feeds}
-        # The shape comes first: its splitter must not know more tables than the plan.
-        shape = shape or self.shape
-        planned = partial(self.plan, wanted, first_offsets, shape)
         plan = planned()
         try:
             routed = self.runner.route(source.epoch, source.messages, plan)
@@ -229,15 +229,17 @@ class EpochRounds(Generic[Messages]):
     def _decoded_again(self, epoch: _Unfinished[Messages]) -> DecodedEpoch[Messages]:
         """Read and decode the epoch's messages again, for the tables that need another round."""
         newcomers, uncreated = epoch.newcomers, epoch.uncreated
-        shape = self._shape_of(newcomers, uncreated) if newcomers and uncreated else None
-        return self.decode(epoch.decoded.source, epoch.lacking, epoch.first_offsets, shape)
+        shape = self._shape_of(newcomers, uncreated) if newcomers and uncreated else self.shape
+        planned = partial(self.plan, _names(epoch.lacking), epoch.first_offsets, shape)
+        return self._decode(epoch.decoded.source, planned)
 
     def create_table(self, name: str, source: SourceEpoch[Messages]) -> bool:
         """Create a table that could not be created before; return whether it has messages."""
         assert self.newcomers is not None, "the job has made tables before"
         waiting = self.tables.held.by_name.keys() - {name}
         splitter = self.newcomers.splitter(self.tables.feeds, frozenset(waiting))
-        decoded = self.decode(source, [], shape=self.shape.with_splitter(splitter))
+        shape = self.shape.with_splitter(splitter)
+        decoded = self._decode(source, partial(self.plan, (), shape=shape))
         arrived = decoded.routed.write(decoded.plan).newcomers
         if arrived.num_rows:
             self._open_created(self.newcomers.feeds(arrived, holds=True), self.newcomers)
@@ -318,6 +320,10 @@ class EpochRounds(Generic[Messages]):
     def _shape_of(self, newcomers: Newcomers, uncreated: Mapping[Origin, str]) -> EpochShape:
         held = frozenset(self.tables.held.by_name)
         return self.shape.with_splitter(newcomers.splitter(self.tables.feeds, held, uncreated))
+
+
+def _names(feeds: Iterable[TableFeed]) -> Collection[str]:
+    return {feed.name for feed in feeds}
 
 
 def _is_outdated(routed: TablePlan, part: TablePlan, feed: TableFeed) -> bool:

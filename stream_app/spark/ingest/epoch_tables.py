@@ -1,9 +1,9 @@
 """Tracks the tables of a job: which ones take part in an epoch, and what a table's error means.
 
 A job of one table ends with the table's error, and waits for its compactions (`StoppingTables`). A
-job of many holds a table back that fails or must wait, and the others continue (`HoldingTables`); a
-held table catches up later. `epoch_committer` calls this under its lock; to decode, it
-reads `feeds` without it.
+job of many holds back a table that fails or must wait (`HoldingTables`): the others continue, and
+the held table catches up later. `epoch_committer` calls this under its lock; to decode, it reads
+`feeds` without the lock.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Evolves schemas: a table gets the columns that rows ask for before the rows are committed.
+"""Evolves schemas: a table gets the columns that rows need before the rows are committed.
 
-One for each table, on the driver. It compares an epoch's messages with the newest schema. If that
+The driver has one for each table. It compares an epoch's messages with the newest schema. If that
 lacks something, it commits a new version, and the tasks run again for this table. Rows repeated
 after a crash have the version already.
 

@@ -8,9 +8,10 @@ With ``bucket = -1`` a hash belongs to one bucket of its partition, and the buck
 hash of its key. If not, the next change of the key would go to another bucket, and the key would
 have two rows.
 
-Paimon does not look. What must hold: `crosspartition/GlobalIndexAssigner.java`,
-`table/source/MergeTreeSplitGenerator.java` (``deletionVectorsEnabled``, FIRST_ROW),
-`index/PartitionIndex.java`, `index/DynamicBucketIndexMaintainer.java`.
+Paimon has no such check. These classes need the keys to be single:
+`crosspartition/GlobalIndexAssigner.java`, `table/source/MergeTreeSplitGenerator.java`
+(``deletionVectorsEnabled``, FIRST_ROW), `index/PartitionIndex.java`,
+`index/DynamicBucketIndexMaintainer.java`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Walks through the versions of a table, and checks everything that needs no read of rows.
 
 It carries the live files from snapshot to snapshot, so each snapshot costs as much as it changed.
-It finds files by listing each folder once. And it collects the entries of all files that a version
+It finds files by listing each folder once. It also collects the entries of all files that a version
 needs, for the checks that read them.
 
 Snapshots may expire during the walk: findings about an expired version are dropped.

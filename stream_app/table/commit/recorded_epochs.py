@@ -1,7 +1,7 @@
 """Reads the newest epoch of each of a table's jobs from its snapshots' properties.
 
 `file_store_commit` carries it from snapshot to snapshot, and `commit_history` reads it when a job
-starts. The rules: `planning.commit.job_epochs`.
+starts. `planning.commit.job_epochs` has the rules.
 """
 
 from __future__ import annotations

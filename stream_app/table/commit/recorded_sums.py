@@ -1,7 +1,7 @@
-"""Gives each snapshot the checksum of its table's rows, from the one below and the commit's files.
+"""Computes a snapshot's checksum of rows from the previous snapshot's and the commit's files.
 
 Used by file_store_commit. Another engine's snapshot has none, so the next one of ours counts from
-there. The rules: `planning.commit.carried_sums`.
+there. `planning.commit.carried_sums` has the rules.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from stream_app.planning.compact.compaction_policy import (
     choose_rules,
     is_due,
 )
-from stream_app.table.compact.strategy_of_options import compact_strategy
+from stream_app.table.compact.strategy_choice import compact_strategy
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)

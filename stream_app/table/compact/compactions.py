@@ -1,6 +1,6 @@
 """The port of a job's compactions; each kind of table has its own.
 
-`Failures` serves waiting for retries, `BackPressure` waiting for sorted runs.
+Callers wait for retries by `Failures`, and for fewer sorted runs by `BackPressure`.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ from stream_app.table.compact.metrics import (
 )
 from stream_app.table.compact.record_expiry import has_expired_rows
 from stream_app.table.compact.report import FinishedCompaction
-from stream_app.table.compact.strategy_of_options import compact_strategy
+from stream_app.table.compact.strategy_choice import compact_strategy
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 

@@ -1,12 +1,12 @@
 """Publishes a Paimon snapshot in the table's Iceberg metadata.
 
 A version of Iceberg names the same data files as the snapshot, and copies of its deletion vectors
-(`vector_files`). It is made of the version before and the changes since, also those of other
-writers. It is made of the snapshot's live files when the version before does not lead there. So a
-crash between both commits heals with the next one.
+(`vector_files`). The publisher makes it from the previous version and all changes since, also those
+of other writers. It takes the snapshot's live files when the previous version does not lead there.
+So a crash between both commits heals with the next one.
 
-Order on disk: manifests, their list, ``vN.metadata.json`` by create-if-absent, the hint; then what
-no kept version needs is deleted. Errors never reach the table's own commit.
+Order on disk: manifests, their list, ``vN.metadata.json`` by create-if-absent, the hint. Then files
+that no kept version needs are deleted. Errors never reach the table's own commit.
 
 Source: Paimon `iceberg/IcebergCommitCallback.java`.
 """

@@ -1,8 +1,8 @@
 """PyIceberg's client of an Iceberg REST catalog: its settings, its limits, and its errors.
 
 Called by `rest_publication`, which knows what the catalog gets. Options ``metadata.iceberg.rest.…``
-are PyIceberg's, logins among them. The variables ``PYICEBERG_CATALOG__REST__…`` stand below them,
-and keep secrets out of a table's schema.
+are PyIceberg's, logins among them. They override the variables ``PYICEBERG_CATALOG__REST__…``,
+which keep secrets out of a table's schema.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The driver's knowledge of what gives its table's rows their buckets, for every kind of table.
+"""The driver's knowledge of how its table's rows get their buckets, for every kind of table.
 
-A table with a fixed number of buckets has that number for each partition, and no index. With
-``bucket = -1`` an epoch is routed by an index that the epoch before may still add to
-(docs/adr/0021-epochs-overlap.md). So the driver checks twice: before the rows are written, that
-they have the buckets that the newest index gives them. With the commit it checks that nobody has
-changed the index since. Rows that fail are routed again.
+A table with a fixed number of buckets has a number for each partition, and no index. With
+``bucket = -1`` an index of hashes routes an epoch's rows, and the epoch before may still add to it
+(docs/adr/0021-epochs-overlap.md). So the driver checks twice. Before rows are written, it checks
+that the newest index gives them the same buckets. With the commit it checks that no other writer
+has changed the index since. Rows that fail a check are routed again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Commits one APPEND snapshot on top of a known snapshot, or commits nothing.
 
-For a caller that decides from the table's newest snapshot which rows to add, as a replay of
-quarantined records does. Rows that other writers commit later would invalidate that decision. So
+A caller decides from the table's newest snapshot which rows to add, as a replay of quarantined
+records does. Rows that other writers commit later would invalidate that decision. So
 the commit checks for them when it publishes, and refuses. Compactions change no row and are no
 obstacle.
 """

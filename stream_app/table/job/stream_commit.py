@@ -31,7 +31,7 @@ from stream_app.table.job.bucket_state import bucket_state
 from stream_app.table.job.checkpoint_checks import check_no_replay
 from stream_app.table.job.compaction_publisher import CompactionPublisher
 from stream_app.table.job.emptied_table import empty_table
-from stream_app.table.job.idle_looks import IdleLooks
+from stream_app.table.job.idle_checks import IdleChecks
 from stream_app.table.job.table_state import TableState
 from stream_app.table.job.write_only_bound import WriteOnlyBound
 from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
@@ -99,7 +99,7 @@ class StreamTableCommit:
         self._publisher = CompactionPublisher(table, self._commit, state.coordinator, state.live)
         self._write_only = WriteOnlyBound(self.state, stopping)
         self._while_waiting: list[Snapshot] = []
-        self._looks = IdleLooks(state)
+        self._idle_checks = IdleChecks(state)
         if state.last_identifier is not None:  # else they could not be committed before an epoch
             state.load_waiting()
         self._followed_to: int | None = None
@@ -176,7 +176,7 @@ class StreamTableCommit:
             append = self._commit.commit_appends(replace(bare, changes=tuple(changes)), check=check)
         # From here on the epoch is committed, whatever the outcome of the compactions.
         self.state.note_epoch(append, changes, (properties or {}).get(SOURCE_END_PROPERTY))
-        self._looks.begin_anew()
+        self._idle_checks.begin_anew()
         self.buckets.note(basis, changes)
         self._publisher.tally.add_flushes(changes)
         compact = self._publisher.publish(bare, finished)
@@ -212,9 +212,9 @@ class StreamTableCommit:
         self._publisher.take_over(earlier._publisher)
 
     def commit_idle(self, gathers_s: float = 0.0) -> Snapshot | None:
-        """Publish compactions that `IdleLooks.is_gathered` gives, and start those that are due."""
-        snapshot = self.publish_finished() if self._looks.is_gathered(gathers_s) else None
-        self._looks.compact_if_due(at_once=snapshot is not None)
+        """Publish compactions that `IdleChecks.is_gathered` gives, and start those that are due."""
+        snapshot = self.publish_finished() if self._idle_checks.is_gathered(gathers_s) else None
+        self._idle_checks.compact_if_due(at_once=snapshot is not None)
         return snapshot
 
     def publish_finished(self) -> Snapshot | None:

@@ -1,7 +1,7 @@
 """Runs a table's upkeep beside the job's commits: tags and expiry.
 
-It runs after each commit. It runs at intervals while the job is idle, because tasks become due by
-time alone. And it runs before rows come in, to tag periods that ended without any.
+It runs after each commit, and at intervals while the job is idle, because tasks become due by time
+alone. It also runs before rows arrive, to tag periods that ended without any.
 
 No error here stops the job: it is logged and counted, and the task runs again later. The task that
 commits runs in the caller's thread, so no other commit of the job overlaps it. The others run there

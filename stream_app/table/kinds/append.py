@@ -1,7 +1,7 @@
-"""The parts of tables without a primary key: with buckets, which keep their rows in order, or
-without.
+"""The parts of tables without a primary key.
 
-Without buckets each partition is one folder of files.
+A bucket keeps its rows in order. Without buckets each partition is one folder of files, which have
+no order.
 
 Source: Paimon `operation/AppendFileStoreWrite.java`, `operation/BucketedAppendFileStoreWrite.java`.
 """

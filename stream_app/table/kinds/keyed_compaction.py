@@ -1,7 +1,7 @@
 """Runs one compaction of a bucket with a primary key: merges files, with a changelog or vectors.
 
-Called on an executor by `keyed.KEYED_KIND`. The request says which files; the table's options say
-what is known of older rows.
+Called on an executor by `keyed.KEYED_KIND`. The request names the files, and the table's options
+decide which older rows it looks up.
 
 Source: Paimon `operation/KeyValueFileStoreWrite.java#createRewriter`,
 `deletionvectors/BucketedDvMaintainer.java`.

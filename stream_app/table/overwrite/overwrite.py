@@ -1,9 +1,9 @@
 """INSERT OVERWRITE: new rows in the place of partitions, in one OVERWRITE snapshot.
 
-It may run beside the table's jobs, whose rows of the partitions go too when they were committed
-before. As in Paimon no changelog tells of it, and a partition gets the number of buckets of the
-option. New files of a bucket that do not overlap lie on the highest level, so that every reader
-sees their rows at once.
+It may run beside the table's jobs. It also replaces the rows that these jobs have committed to the
+partitions before. As in Paimon, no changelog has the change, and a partition gets the number of
+buckets that the option has. New files of a bucket that do not overlap lie on the highest level, so
+that every reader sees their rows at once.
 
 Source: Paimon `operation/FileStoreCommitImpl.java#overwritePartition`.
 """

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.change_batch import DecodedBatch, whole_messages
-from stream_app.cdc.lowered_decode import lowered_table
+from stream_app.cdc.lower_case_names import lowered_table
 from stream_app.cdc.message_format import SourceReader
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.source_table import SourceTable, with_aliases

@@ -1,8 +1,8 @@
 """Compares two sides of rows by checksums, and finds the rows that differ.
 
 1. Both sides give the sums of 4,096 groups of keys. Equal totals end the comparison.
-2. Of groups that differ, both give the hashes of their rows. As many groups as memory bounds.
-3. A side that moves may be ahead of the other. So rows that differ are looked at again, until the
+2. Both give the hashes of the rows in groups that differ, for as many groups as memory allows.
+3. A side that moves may be ahead of the other. So rows that differ are compared again, until the
    table has them or the time is up. A row that the source has changed meanwhile is not judged.
 """
 

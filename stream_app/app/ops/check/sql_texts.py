@@ -1,7 +1,7 @@
 """Writes the SQL of the canonical texts of rows, for PostgreSQL, and for MariaDB and MySQL.
 
-Pure: a column's type in the database and in the table give an expression, or none. The texts:
-`format.row_hash.row_texts`.
+Pure: a column's types in the database and in the table give an expression, or none.
+`format.row_hash.row_texts` defines the texts.
 """
 
 from __future__ import annotations

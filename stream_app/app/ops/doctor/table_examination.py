@@ -23,7 +23,7 @@ from stream_app.app.source.first_messages import first_messages, in_one_table
 from stream_app.app.tables.first_message_checks import read_alone, seen_tables
 from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.cdc.column_drift import INEXACT
-from stream_app.cdc.lowered_decode import Describe, LoweredDescription
+from stream_app.cdc.lower_case_names import Describe, LoweredDescription
 from stream_app.cdc.source_tables import of_each_origin
 from stream_app.errors import StreamAppError, TableNotFoundError
 from stream_app.model.source.origin import Origin

@@ -1,4 +1,4 @@
-"""Runs the rounds of the append planner in threads of their own, and when the next one is due.
+"""Runs the rounds of the append planner in threads, and decides when the next one is due.
 
 Planning reads manifests, and the job must not wait for that. `append_coordinator` owns the rounds:
 they belong to its caller's thread, and the planner belongs to a round's thread while that runs.

@@ -1,7 +1,7 @@
 """Compacts bucketed tables without keys: joins neighbouring files of a bucket.
 
-They pick other files than those of keyed tables, and writes never wait for them: more files make
-reads slower, not wrong.
+These compactions pick other files than those of keyed tables. Writes never wait for them, because
+more files make reads slower, not wrong.
 
 Source: Paimon `append/BucketedAppendCompactManager.java`.
 """

@@ -16,13 +16,13 @@ from stream_app.table.job.table_state import TableState
 
 _LOG = logging.getLogger(__name__)
 LOOK_S = 10.0
-"""Interval of the looks for compactions that become due by time alone; the least of searches."""
+"""Interval of the checks for compactions that are due by time alone; the least one of searches."""
 _SEARCH_S = 600.0
 """Longest interval of the searches."""
 
 
 @dataclass(slots=True)
-class IdleLooks:
+class IdleChecks:
     """The searches of one committer."""
 
     state: TableState

@@ -1,4 +1,4 @@
-"""Gives bad records the bytes of their messages back, for formats that decode a part of them."""
+"""Restores the messages' own bytes in bad records, for formats that decode a part of a message."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stream_app.cdc.change_batch import BAD_RECORD_ORDER, bad_records
 _PLACE = ("topic", "partition", "offset")
 
 
-def as_it_came(bad: pa.RecordBatch, messages: pa.RecordBatch) -> pa.RecordBatch:
+def as_received(bad: pa.RecordBatch, messages: pa.RecordBatch) -> pa.RecordBatch:
     """The bad records with the bytes of their messages, in their order."""
     if not bad.num_rows:
         return bad
