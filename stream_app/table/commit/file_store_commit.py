@@ -153,8 +153,7 @@ class FileStoreCommit:
             committable: its files are added. An overwrite writes no changelog and deletes what it
                 finds.
             partitions: serialized: all of their buckets are replaced; None: the whole table.
-            check: sees the deleted files, again after each lost race; raises CommitConflictError
-                to forbid the overwrite.
+            check: sees the deleted files, again after a lost race; may raise CommitConflictError.
             operation: what the snapshot says that it does.
             keeps_postponed: whether rows that wait in ``bucket-postpone`` stay.
 
@@ -174,14 +173,10 @@ class FileStoreCommit:
                 check([entry for entry in deleting.entries if entry.kind is FileKind.DELETE])
             return deleting
 
-        return self._publish(
-            PlannedSnapshot(
-                kind=CommitKind.OVERWRITE,
-                committable=committable,
-                changes=changes,
-                operation=operation,
-            )
+        planned = PlannedSnapshot(
+            kind=CommitKind.OVERWRITE, committable=committable, changes=changes, operation=operation
         )
+        return self._publish(planned)
 
     def drop_partitions(
         self,
