@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from stream_app.app.config.source_config import SourceKind
+from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.cdc.column_drift import (
     COLUMN_ALIASES,
@@ -39,6 +39,17 @@ _ANY_TYPE = (
     DataType(root=TypeRoot.BOOLEAN),
 )
 _KEY = "the key of the source"
+
+
+def load_problems(source: SourceConfig, chosen: Format) -> _Problems:
+    """Problems of a first load of a whole database: (key, problem)."""
+    if source.snapshot_from is None:
+        return
+    if source.snapshot_table is not None:
+        yield "source.snapshot-table", "is of a job of one table: the rules of [sync] choose tables"
+    if not chosen.has_times:  # messages are rows alone
+        key, why = "source.snapshot-from", "whose messages name no table of the database"
+        yield key, f"is not for source.format = {chosen.name} beside [sync], {why}"
 
 
 def sync_problems(sync: SyncConfig, source_kind: SourceKind, given: Collection[str]) -> _Problems:

@@ -19,7 +19,6 @@ from stream_app.app.job.loading import JobLoad
 from stream_app.app.source.first_offsets import first_offsets_of
 from stream_app.app.tables.job_folders import spark_location
 from stream_app.clock import Clock
-from stream_app.errors import UsageError
 from stream_app.kafka.cluster_offsets import ClusterOffsets
 from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
@@ -123,7 +122,6 @@ def reading_of(
         load: a first load from a database, whose epochs come first.
 
     Raises:
-        UsageError: there is a first load, and only Spark can read the topics.
         SourceError: a new job begins by time or by group, and the broker does not answer.
     """
     if config.kind is SourceKind.FILES:
@@ -132,12 +130,6 @@ def reading_of(
         )
         return SparkReading(files, FrameEpochs(spark))
     source = _topics_of(config, checkpoint)
-    if reader is None and load is not None:
-        raise UsageError(
-            "a first load needs the native reader, which cannot read these topics",
-            where="source.kafka",
-            fix="leave out source.snapshot-from, and let Debezium's own first read bring the rows",
-        )
     if reader is None:
         return SparkReading(source, FrameEpochs(spark, source.read_between))
     readers = config.min_partitions or spark.sparkContext.defaultParallelism

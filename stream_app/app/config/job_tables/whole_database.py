@@ -9,7 +9,7 @@ from stream_app.app.config.job_tables.applicable_rules import made_problems, rul
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SyncConfig
-from stream_app.app.config.sync_problems import drift_problems, sync_problems
+from stream_app.app.config.sync_problems import drift_problems, load_problems, sync_problems
 from stream_app.app.config.table_config import TableConfig
 from stream_app.cdc.column_drift import INEXACT, TYPE_MAPPING, DriftKind, DriftReaction
 from stream_app.cdc.json_records.options import TRUNCATE
@@ -38,6 +38,7 @@ class WholeDatabase(TablesOfJob):
     def problems(self, given: Collection[str]) -> Iterator[tuple[str, str]]:
         """See `TablesOfJob.problems`."""
         yield from sync_problems(self.sync, self.source.kind, given)
+        yield from load_problems(self.source, self._format)
         yield from made_problems(self.sync, self._format)
         yield from drift_problems(self.sync, self._format, self.source.format_options)
 

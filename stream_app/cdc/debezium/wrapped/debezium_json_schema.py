@@ -169,7 +169,7 @@ def debezium_json_schema(registries: Registries) -> Format:
         name=_NAME,
         section=SECTION,
         introduction='for example `debezium."schema.registry.url" = "http://registry:8081"`. '
-        "[Other formats](formats.md#json-schema) tells how the messages are read.",
+        "[Other formats](formats.md#json-schema) describes how the messages are read.",
         options=_OPTIONS,
         check=partial(_checked, registries),
         make=partial(_made, registries),
