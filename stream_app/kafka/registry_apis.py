@@ -1,7 +1,7 @@
 """The interfaces by which registries give a schema of a number, with those to which it refers.
 
-`schema_registry` asks; this module knows paths and answers. An address tells its interface: that
-of Apicurio ends with ``/apis/registry/v2`` or ``v3``, and any other is Confluent's.
+`schema_registry` asks; this module knows paths and answers. An address determines its interface:
+that of Apicurio ends with ``/apis/registry/v2`` or ``v3``, and any other is Confluent's.
 
 Source: Confluent's "Schema Registry API reference"; "REST API" of Apicurio Registry 2 and 3.
 """

@@ -4,7 +4,7 @@ The source's statement says which name became which. A row with the new name say
 come: the table's column gets it. From then on values under the old name go to the same column,
 because older rows may still be under way. The table's option `RENAMED_COLUMNS` has these names.
 
-Where names alone do not tell which column a value is of, the table is held back instead.
+Where names alone do not determine which column a value is of, the table is held back instead.
 """
 
 from __future__ import annotations

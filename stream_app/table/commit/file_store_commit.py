@@ -142,6 +142,7 @@ class FileStoreCommit:
         *,
         check: Callable[[Sequence[ManifestEntry]], None] | None = None,
         operation: str | None = None,
+        keeps_postponed: bool = False,
     ) -> Snapshot:
         """Replace live files by new ones in one snapshot. Without new files, this only deletes.
 
@@ -152,9 +153,9 @@ class FileStoreCommit:
             committable: its files are added. An overwrite writes no changelog and deletes what it
                 finds.
             partitions: serialized: all of their buckets are replaced; None: the whole table.
-            check: sees the deleted files, again after each lost race; raises CommitConflictError
-                to forbid the overwrite.
+            check: sees the deleted files, again after a lost race; may raise CommitConflictError.
             operation: what the snapshot says that it does.
+            keeps_postponed: whether rows that wait in ``bucket-postpone`` stay.
 
         Raises:
             CommitConflictError: `check` raised it; nothing has changed.
@@ -165,19 +166,17 @@ class FileStoreCommit:
         assert partitions is None or {change.partition for change in buckets} <= {*partitions}
 
         def changes(latest: Snapshot | None) -> CommitChanges:
-            deleting = changes_of_overwrite(self.table, latest, partitions, buckets)
+            deleting = changes_of_overwrite(
+                self.table, latest, partitions, buckets, keeps_postponed=keeps_postponed
+            )
             if check is not None:
                 check([entry for entry in deleting.entries if entry.kind is FileKind.DELETE])
             return deleting
 
-        return self._publish(
-            PlannedSnapshot(
-                kind=CommitKind.OVERWRITE,
-                committable=committable,
-                changes=changes,
-                operation=operation,
-            )
+        planned = PlannedSnapshot(
+            kind=CommitKind.OVERWRITE, committable=committable, changes=changes, operation=operation
         )
+        return self._publish(planned)
 
     def drop_partitions(
         self,

@@ -46,7 +46,7 @@ class DatabaseSums:
         return f"{self.url} {self.relation}, at {log_position(self.url)}"
 
     def total(self) -> RowSum | None:
-        """Returns None, because only a statement tells it."""
+        """Returns None, because only a statement could compute it."""
         return None
 
     def groups(self) -> Mapping[int, RowSum]:

@@ -119,8 +119,8 @@ def replay_source(
 
 def why_incomparable(schema: TableSchema, rules: TableConfig) -> str:
     """The reason why no row of a table can be compared; empty if rows can be compared."""
-    options, kind = schema.core_options, schema.kind
-    if not kind.merges_by_key:
+    options = schema.core_options
+    if not schema.kind.merges_by_key:
         return "rows of a table without a primary key cannot be matched"
     if not rules.made_columns.is_repeatable:
         return "the time of decoding stands in its rows (now())"
@@ -128,8 +128,6 @@ def why_incomparable(schema: TableSchema, rules: TableConfig) -> str:
         return "rows of the table expire"
     if not traits_of(options.merge_engine).keeps_newest:
         return f"rows are merged by merge-engine = {options.merge_engine}"
-    if kind.postpones:
-        return "rows that wait in bucket-postpone are not read"
     if options.hides_level_0:
         return "rows of level 0 are not read before they are compacted"
     return ""

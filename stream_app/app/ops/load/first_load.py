@@ -124,7 +124,8 @@ class DatabaseReading:
         """
         tables = self.tables
         source, rules = tables.source_of(name), tables.table_config(name, schema.fields)
-        if why := why_incomparable(schema, rules):
+        waits = "they wait in bucket-postpone" if schema.kind.postpones else ""
+        if why := why_incomparable(schema, rules) or waits:
             raise self._refused(
                 name, f"changes that come again would not leave the same rows: {why}"
             )

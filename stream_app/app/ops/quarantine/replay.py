@@ -92,7 +92,7 @@ class Replay:
         decode_all: the same without the filter.
         source_tables: names of the source tables whose rows the table has; empty: not known.
         passed: up to where the job has passed each partition for this table, if the table does not
-            tell. Its records in the quarantine are before that.
+            record it. Its records in the quarantine are before that.
         rules: rules by which the table follows its source; None: it does not.
         means: selects the table's records; None: all.
         beside: another folder in which records of the table may wait.
