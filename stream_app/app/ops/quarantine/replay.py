@@ -91,12 +91,12 @@ class Replay:
         decode: makes the table's rows.
         decode_all: the same without the filter.
         source_tables: names of the source tables whose rows the table has; empty: not known.
-        passed_offsets: up to where the job has passed each partition for this table, if the table does not
-            record it. Its records in the quarantine are before that.
+        passed_offsets: up to where the job has passed each partition for this table, if the table
+            does not record it. Its records in the quarantine are before that.
         rules: rules by which the table follows its source; None: it does not.
         selects: selects the table's records; None: all.
         other_folder: another folder in which records of the table may wait.
-        truncate_empties: whether a TRUNCATE empties the table, so that no record before it comes back.
+        truncate_empties: whether a TRUNCATE empties the table: no record before it comes back.
     """
 
     quarantine: Quarantine
