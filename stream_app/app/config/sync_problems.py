@@ -27,7 +27,7 @@ from stream_app.model.options.core_options import option_problems
 from stream_app.model.schema.data_type import DataField, DataType, RowType, TypeRoot
 from stream_app.model.schema.table_schema import schema_problems
 from stream_app.model.source.mapping_options import parse_mapping_options
-from stream_app.planning.sync.named_tables import why_never
+from stream_app.planning.sync.named_tables import unreachable_reason
 from stream_app.planning.sync.new_tables import Names, options_for
 from stream_app.planning.sync.target_tables import name_problem
 
@@ -136,7 +136,7 @@ def _of_names(sync: SyncConfig) -> _Problems:
                 f"the table is {name.lower()!r} where sync.case-sensitive = false: write "
                 f"[sync.tables.{name.lower()}]",
             )
-        elif why := why_never(sync.rules, name):
+        elif why := unreachable_reason(sync.rules, name):
             yield f"sync.tables.{name}", f"no table gets this name: {why}"
 
 

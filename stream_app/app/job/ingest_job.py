@@ -24,7 +24,7 @@ from stream_app.app.job.job_session import JobSession
 from stream_app.app.job.loading import load_of
 from stream_app.app.job.rounds import job_rounds, newcomers_of
 from stream_app.app.job.run_outcome import check_none_held, check_not_all_bad
-from stream_app.app.job.stream import JobStream, NativeReading, SparkReading, reading_of
+from stream_app.app.job.stream import NativeReading, SparkReading, StreamSettings, reading_of
 from stream_app.app.job.unused_settings import UnusedSettings
 from stream_app.app.observe.monitoring.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.observe.watched_job import WatchedJob
@@ -40,7 +40,7 @@ from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.spark.stream.running_stream import RunningStream
 
 _LOG = logging.getLogger("stream_app")
-_LOOKING = Activity("no epoch has begun: Spark looks for messages", repeats=False)
+_LOOKING = Activity("no epoch has begun: the job looks for messages", repeats=False)
 
 
 def ingest(
@@ -171,7 +171,7 @@ class _IngestJob:
             watched=events.looked,
             stop_requested=self.stop_requested,
         )
-        job_stream = JobStream(
+        job_stream = StreamSettings(
             tables=tables, stream=stream, checkpoint=checkpoint, clock=self.clock
         )
         stop_on_signals(self.spark, self.stop_requested)

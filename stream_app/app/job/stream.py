@@ -35,7 +35,7 @@ from stream_app.spark.stream.topic_stream import EpochRules, JobGroup, TopicStre
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobStream:
+class StreamSettings:
     """The settings of a job's stream, whatever reads the source."""
 
     tables: TablesOfJob
@@ -56,7 +56,7 @@ class SparkReading:
         """Whether messages of earlier epochs can be read again."""
         return self.runner.read is not None
 
-    def stream(self, job: JobStream, running: RunningStream) -> Stream:
+    def stream(self, job: StreamSettings, running: RunningStream) -> Stream:
         """The stream that cuts the source into epochs and gives them to the sink."""
         return SparkStream(
             messages=self.source.read_stream(self.runner.spark),
@@ -84,7 +84,7 @@ class NativeReading:
 
     goes_back: ClassVar[bool] = True
 
-    def stream(self, job: JobStream, running: RunningStream) -> Stream:
+    def stream(self, job: StreamSettings, running: RunningStream) -> Stream:
         """See `SparkReading.stream`."""
         committer, topics = running.committer, self.source
         trigger_s = None if job.stream.is_available_now else job.stream.trigger_ms / 1000
@@ -141,7 +141,7 @@ def reading_of(
 
 
 def _topics_of(config: SourceConfig, checkpoint: Folder) -> KafkaSource:
-    has_begun = EpochLogWriter(checkpoint).has_first()
+    has_begun = EpochLogWriter(checkpoint).has_first_offsets()
     return KafkaSource(
         bootstrap_servers=config.bootstrap_servers,
         topics=config.topics,

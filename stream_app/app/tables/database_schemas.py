@@ -22,7 +22,7 @@ from stream_app.model.schema.data_type import DataField, RowType
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_table import SourceTable, merged_source_table, with_aliases
-from stream_app.planning.schema.column_renames import options_of_renamed, renames_in_new
+from stream_app.planning.schema.column_renames import options_of_renamed, renames_in_new_table
 from stream_app.planning.sync.new_tables import new_table
 
 _LOG = logging.getLogger("stream_app")
@@ -56,7 +56,7 @@ def database_table_schema(
     if not sources:
         raise NoColumnsError
     source = functools.reduce(merged_source_table, sources.values())
-    renamed = renames_in_new(
+    renamed = renames_in_new_table(
         [column.name for column in source.columns], source.primary_keys, renames.of(list(sources))
     )
     source = with_aliases(source, renamed)

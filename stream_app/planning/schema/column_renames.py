@@ -68,7 +68,7 @@ def column_renames(
     return _NameSearch(schema, known, reaction, can_alias).decide(seen)
 
 
-def renames_in_new(
+def renames_in_new_table(
     names: Collection[str], keys: Collection[str], known: Sequence[TableRenames]
 ) -> dict[str, str]:
     """Of columns of which a table is made: earlier name → the name of the same column now.

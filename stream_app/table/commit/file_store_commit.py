@@ -42,7 +42,7 @@ from stream_app.table.commit.commit_changes import (
 )
 from stream_app.table.commit.commit_conflicts import CommitConflicts
 from stream_app.table.commit.commit_history import CommitHistory
-from stream_app.table.commit.late_snapshot import check_in_line, is_still_there, is_there
+from stream_app.table.commit.late_snapshot import base_exists, check_in_line, is_in_table
 from stream_app.table.commit.metadata_files import CommitFiles, NewestManifests, compacted_index
 from stream_app.table.commit.next_snapshot import PlannedSnapshot, next_snapshot
 from stream_app.table.commit.recorded_epochs import epochs_as_of, with_epochs
@@ -278,7 +278,7 @@ class FileStoreCommit:
                 raise
             return None  # it expired during the read, so there is a newer one
         snapshots = self.table.snapshots
-        if not is_still_there(snapshots, latest):
+        if not base_exists(snapshots, latest):
             return None  # it expired during the write
         self.history.note_attempt(snapshot)
         if not _is_published(self.table, snapshot, files.statistics):
@@ -355,11 +355,11 @@ def _is_published(table: FileStoreTable, snapshot: Snapshot, statistics: Statist
     snapshots = table.snapshots
     try:
         is_ours = table.environment.publish_snapshot(snapshots, snapshot, statistics)
-        return is_ours or is_there(snapshots, snapshot)
+        return is_ours or is_in_table(snapshots, snapshot)
     except UnsyncedError:
         raise  # a crash could still lose the epoch: do not report it
     except Exception:
         # The snapshot may exist all the same; then its files must stay.
-        if not is_there(snapshots, snapshot):
+        if not is_in_table(snapshots, snapshot):
             raise
         return True

@@ -294,7 +294,7 @@ class JobMetrics:
         self._columns[kind].labels(self.table, name).inc(records)
 
     def progress(self, progress: SourceProgress, time_ms: int) -> None:
-        """Note the source's state that Spark has reported at this time."""
+        """Note the source's state that the stream has reported at this time."""
         self.source.progress(self.table, progress, time_ms)
 
     def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
