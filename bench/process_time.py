@@ -173,6 +173,7 @@ def run_metered(command: Sequence[str]) -> tuple[str, Timeline]:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         meter.seconds()
     if process.returncode:
+        sys.stderr.write(said)
         raise subprocess.CalledProcessError(process.returncode, command)
     return said, meter.timeline()
 

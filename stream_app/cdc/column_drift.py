@@ -127,7 +127,7 @@ class ColumnPolicy:
     cut: DriftReaction = DriftReaction.WARN
 
     @property
-    def looks_at_each(self) -> bool:
+    def examines_records(self) -> bool:
         """Whether records may be refused, so that each one must be examined."""
         refusing = (
             DriftReaction.STOP,

@@ -112,9 +112,9 @@ class SourceReader:
 
     Attributes:
         origins: finds the source table that each message names, without decoding it.
-        describe: what some messages of one source table tell of its columns and key, of
-            `change_batch.MESSAGE_SCHEMA`; None: no message shows a column. Messages that cannot
-            be read are skipped.
+        describe: the columns and the key that some messages of one source table show; the messages
+            have the columns of `change_batch.MESSAGE_SCHEMA`. None: no message shows a column.
+            Messages that cannot be read are skipped.
         versions: the same for each distinct version of the table, with the messages that show it;
             None: messages of the format have no types.
         change_times: when the source made each message's change, a timestamp in ms of UTC [n];

@@ -11,7 +11,7 @@ from stream_app.cdc.bad_reasons import UnreadableRecordError
 
 URL = "schema.registry.url"
 USER_INFO = "schema.registry.basic.auth.user.info"
-NOT_FRAMED = "is not of a registry: it does not begin with 0 and the number of a schema"
+NO_HEAD = "is not of a registry: it does not begin with 0 and the number of a schema"
 
 
 USE_ID = "apicurio.registry.use-id"

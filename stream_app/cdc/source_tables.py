@@ -41,7 +41,7 @@ def origins_of(
     """The origins of n messages, by the names in each.
 
     Args:
-        database, schema, table: strings [n], plain or dictionary-encoded; null: not told. Without
+        database, schema, table: strings [n], plain or dictionary-encoded; null: unknown. Without
             a table a message has no origin.
     """
     codes: Int32s = np.full(len(table), NO_TABLE, np.int32)

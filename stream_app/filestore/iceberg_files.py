@@ -210,7 +210,7 @@ class IcebergFiles:
             partitions=partition_summaries(entries, kind.partition_type),
         )
 
-    def puffin(self, index_file: str) -> str:
+    def puffin_path(self, index_file: str) -> str:
         """The path of the copy of an index file, by its name."""
         return f"{self.folder}/{index_file}{_PUFFIN}"
 
@@ -218,7 +218,7 @@ class IcebergFiles:
         """The name of the index file that a Puffin file copies."""
         return path.removeprefix(f"{self.folder}/").removesuffix(_PUFFIN)
 
-    def puffins(self) -> list[str]:
+    def puffin_paths(self) -> list[str]:
         """The paths of all Puffin files."""
         names = self.file_io.list_names(self.folder)
         return [f"{self.folder}/{name}" for name in names if name.endswith(_PUFFIN)]

@@ -120,7 +120,7 @@ class ClusterOffsets:
         client: the options of librdkafka, which may hold passwords.
         topics: the topics' names; empty if `pattern` selects them.
         pattern: a regular expression of Python for whole names; Kafka's own topics never match.
-        timeout_s: the seconds without an answer after which `ask` fails.
+        timeout_s: the seconds without an answer after which `offsets_at` fails.
     """
 
     client: Mapping[str, str] = field(repr=False)
@@ -162,7 +162,7 @@ class ClusterOffsets:
             self.clock.sleep(_PAUSE_S)
 
     def give_up(self) -> None:
-        """Make a waiting `ask` raise its error; any thread may call it."""
+        """Make a waiting `offsets_at` raise its error; any thread may call it."""
         self._has_given_up.set()
 
     def close(self) -> None:

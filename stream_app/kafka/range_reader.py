@@ -62,7 +62,7 @@ class ReaderSettings:
         timeout_s: reading fails after so long without a message or the end of the range.
         tail_timeout_s: after so long without a message at the partition's end, the reader asks the
             broker whether it ends before the range. A new leader may not know its end at once.
-        leaves_after_s: reading ends with an error after so long without progress, before the reader
+        fails_after_s: reading ends with an error after so long without progress, before the reader
             decides whether offsets are lost; None: it decides.
     """
 
@@ -71,7 +71,7 @@ class ReaderSettings:
     ahead: int = 2
     timeout_s: float = 120.0
     tail_timeout_s: float = 10.0
-    leaves_after_s: float | None = None
+    fails_after_s: float | None = None
 
 
 @dataclass(slots=True)
@@ -296,11 +296,11 @@ class RangeReader:
             progress.last_error = text
             if code in LOGIN_CODES and not self._has_answered:
                 raise login_refused(text, str(progress.whole), "executors")
-        waited, leaves_after_s = (
+        waited, fails_after_s = (
             self._clock.steady_seconds() - progress.since,
-            self._settings.leaves_after_s,
+            self._settings.fails_after_s,
         )
-        if leaves_after_s is not None and waited > leaves_after_s:
+        if fails_after_s is not None and waited > fails_after_s:
             raise SourceError(
                 f"Kafka gave nothing for {waited:.0f} s",
                 where=str(progress.whole),

@@ -1,7 +1,7 @@
 """The interfaces by which registries give a schema of a number, with those to which it refers.
 
-`schema_registry` asks; this module knows paths and answers. An address tells its interface: that
-of Apicurio ends with ``/apis/registry/v2`` or ``v3``, and any other is Confluent's.
+`schema_registry` asks; this module knows paths and answers. An address determines its interface:
+that of Apicurio ends with ``/apis/registry/v2`` or ``v3``, and any other is Confluent's.
 
 Source: Confluent's "Schema Registry API reference"; "REST API" of Apicurio Registry 2 and 3.
 """
@@ -71,10 +71,10 @@ def _of_apicurio(get: Get, number: int, version: str, id_kind: IdKind) -> Regist
         )
         place = f"/groups/{group}/artifacts/{artifact}/versions/{reference['version']}"
         text = get(place if version == "2" else f"{place}/content", what).decode()
-        return text, json.loads(get(f"{place}/references", what))
+        return text, _document(get(f"{place}/references", what), number)
 
     text = get(path, what).decode()
-    _refer(number, json.loads(get(f"{path}/references", what)), references, read)
+    _refer(number, _document(get(f"{path}/references", what), number), references, read)
     return Registered(number, "", text, tuple(references.items()))
 
 
@@ -114,11 +114,15 @@ def _quoted(name: object, what: str) -> str:
         raise RegistryRefusalError(f"{what} has half of a surrogate pair in its name") from None
 
 
-def _object(body: bytes, number: int) -> Mapping[str, Any]:
+def _document(body: bytes, number: int) -> Any:
     try:
-        answer = json.loads(body)
+        return json.loads(body)
     except RecursionError:
         raise RegistryRefusalError(f"names schema {number}, which is nested too deeply") from None
+
+
+def _object(body: bytes, number: int) -> Mapping[str, Any]:
+    answer = _document(body, number)
     if not isinstance(answer, dict):
         raise ValueError("the answer has no schema")
     return answer

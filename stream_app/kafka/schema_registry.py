@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.schema_registry_port import (
-    NOT_FRAMED,
+    NO_HEAD,
     URL,
     USER_INFO,
     IdKind,
@@ -83,7 +83,7 @@ class SchemaRegistry:
     def schema(self, number: int) -> Registered:
         """See `Schemas.schema`."""
         if number < 0:
-            raise UnreadableRecordError(NOT_FRAMED)
+            raise UnreadableRecordError(NO_HEAD)
         key = (self, number)
         with _lock:
             known, refused = _known.get(key), _refused.get(key)

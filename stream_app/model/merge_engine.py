@@ -31,7 +31,7 @@ class EngineTraits:
         may_prune_by_value: the merged row is one of the input rows. So a section of runs can be
             left out when no file of it holds a value that passes.
         keeps_deletes: a delete stays a row of kind -D when it is the newest of its key. So readers
-            leave it out, and compactions do when nothing older lies below.
+            leave it out, and compactions do when no older row lies above.
         needs_lookup: a compaction looks each row's key up in the files above its output, so that
             no key is on two levels above 0. Readers skip level 0, so each row has to leave it soon.
         keeps_newest: the merged row is the newest one, whatever the older ones are.

@@ -31,22 +31,22 @@ def differences(
     by_key = _by_key(table, rows)
     if len(by_key) != len(rows):
         yield f"{location.name}: {len(rows) - len(by_key)} rows are there twice"
-    yield from _told(location.name, "rows are missing", sorted(wanted.keys() - by_key.keys()))
-    yield from _told(location.name, "rows are too many", sorted(by_key.keys() - wanted.keys()))
+    yield from _reported(location.name, "rows are missing", sorted(wanted.keys() - by_key.keys()))
+    yield from _reported(location.name, "rows are too many", sorted(by_key.keys() - wanted.keys()))
     for name in names:
         other = [
             f"{key}: {by_key[key].get(name, _MISSING)!r} instead of {wanted[key][name]!r}"
             for key in sorted(wanted.keys() & by_key.keys())
             if by_key[key].get(name, _MISSING) != wanted[key][name]
         ]
-        yield from _told(f"{location.name}.{name}", "values are others", other)
+        yield from _reported(f"{location.name}.{name}", "values are others", other)
 
 
 def _by_key(table: SourceTable, rows: Iterable[Row]) -> dict[tuple[object, ...], Row]:
     return {tuple(row[name] for name in table.key_names): row for row in rows}
 
 
-def _told(where: str, what: str, cases: Sequence[object]) -> Iterator[str]:
+def _reported(where: str, what: str, cases: Sequence[object]) -> Iterator[str]:
     if cases:
         yield f"{where}: {len(cases)} {what}: {'; '.join(map(str, islice(cases, 3)))}"
 

@@ -324,8 +324,6 @@ def _load_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple[
             if key.startswith("source.snapshot-") and _says_more(source, key):
                 yield key, "needs source.snapshot-from, the URL of the database"
         return
-    if config.tables.is_of_many:
-        yield _LOAD, "is for a job of one table, [table]"
     if source.kind is not SourceKind.KAFKA:
         yield _LOAD, "is for topics: they bring the changes behind the database's rows"
     if source.reader is TopicReader.SPARK:

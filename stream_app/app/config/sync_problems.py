@@ -27,7 +27,7 @@ from stream_app.model.options.core_options import option_problems
 from stream_app.model.schema.data_type import DataField, DataType, RowType, TypeRoot
 from stream_app.model.schema.table_schema import schema_problems
 from stream_app.model.source.mapping_options import parse_mapping_options
-from stream_app.planning.sync.named_tables import why_never
+from stream_app.planning.sync.named_tables import unreachable_reason
 from stream_app.planning.sync.new_tables import Names, options_for
 from stream_app.planning.sync.target_tables import name_problem
 
@@ -41,6 +41,17 @@ _ANY_TYPE = (
 _KEY = "the key of the source"
 _OF_TRANSACTIONS = ".transaction"
 """The end of the name that Debezium gives to its topic of transactions."""
+
+
+def load_problems(source: SourceConfig, chosen: Format) -> _Problems:
+    """Problems of a first load of a whole database: (key, problem)."""
+    if source.snapshot_from is None:
+        return
+    if source.snapshot_table is not None:
+        yield "source.snapshot-table", "is of a job of one table: the rules of [sync] choose tables"
+    if not chosen.has_times:  # messages are rows alone
+        key, why = "source.snapshot-from", "whose messages name no table of the database"
+        yield key, f"is not for source.format = {chosen.name} beside [sync], {why}"
 
 
 def sync_problems(sync: SyncConfig, source_kind: SourceKind, given: Collection[str]) -> _Problems:
@@ -68,6 +79,8 @@ def transaction_problems(source: SourceConfig, chosen: Format) -> _Problems:
         yield "sync.transactions", f"'whole': source.format = {chosen.name!r} names none"
     if source.reader is TopicReader.SPARK:
         yield "source.reader", "must be 'native' for sync.transactions = 'whole'"
+    if source.snapshot_from is not None:
+        yield "source.snapshot-from", "reads rows of many moments: not with sync.transactions"
     if source.topics and not any(name.endswith(_OF_TRANSACTIONS) for name in source.topics):
         yield (
             "source.topics",
@@ -141,7 +154,7 @@ def _of_names(sync: SyncConfig) -> _Problems:
                 f"the table is {name.lower()!r} where sync.case-sensitive = false: write "
                 f"[sync.tables.{name.lower()}]",
             )
-        elif why := why_never(sync.rules, name):
+        elif why := unreachable_reason(sync.rules, name):
             yield f"sync.tables.{name}", f"no table gets this name: {why}"
 
 

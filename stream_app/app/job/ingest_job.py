@@ -24,9 +24,9 @@ from stream_app.app.job.database_record import DatabaseRecord
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.job_session import JobSession
 from stream_app.app.job.loading import load_of
-from stream_app.app.job.rounds import job_rounds
+from stream_app.app.job.rounds import job_rounds, newcomers_of
 from stream_app.app.job.run_outcome import check_none_held, check_not_all_bad
-from stream_app.app.job.stream import JobStream, NativeReading, SparkReading, reading_of
+from stream_app.app.job.stream import NativeReading, SparkReading, StreamSettings, reading_of
 from stream_app.app.job.unused_settings import UnusedSettings
 from stream_app.app.observe.monitoring.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.observe.watched_job import WatchedJob
@@ -45,7 +45,7 @@ from stream_app.spark.stream.running_stream import RunningStream
 from stream_app.table.api.database_snapshots import database_snapshots
 
 _LOG = logging.getLogger("stream_app")
-_LOOKING = Activity("no epoch has begun: Spark looks for messages", repeats=False)
+_LOOKING = Activity("no epoch has begun: the job looks for messages", repeats=False)
 
 
 def ingest(
@@ -108,12 +108,18 @@ class _IngestJob:
         try:
             self.watched.metrics.jvm.attach(self.spark)
             folder = self.checked.state_file.folder
-            load = load_of(self.tables, self.checked, self.clock, self._tasks)
+            newcomers = newcomers_of(self.checked, feeds, self.clock)
+            load = load_of(self.tables, newcomers, self.checked, self.clock, self._tasks)
             reading = reading_of(
                 self.tables.source, self.checked.reader, self.spark, folder, driver_messages, load
             )
             epoch_log = EpochLog(folder, goes_back=reading.goes_back)
-            rounds = job_rounds(self.checked, feeds, reading.runner, epoch_log, self.clock)
+            rounds = job_rounds(
+                self.checked, feeds, reading.runner, epoch_log, self.clock, newcomers, load
+            )
+            if load is not None:
+                newest = rounds.tables
+                self.watched.metrics.follow_load(lambda: load.progress(newest.epoch + 1))
             committer = EpochCommitter(rounds, self._on_committed(rounds.tables))
             self._run_stream(committer, feeds, reading)
             check_none_held(committer.tables.held.by_name)
@@ -181,7 +187,7 @@ class _IngestJob:
             watched=events.looked,
             stop_requested=self.stop_requested,
         )
-        job_stream = JobStream(
+        job_stream = StreamSettings(
             tables=tables, stream=stream, checkpoint=checkpoint, clock=self.clock
         )
         stop_on_signals(self.spark, self.stop_requested)

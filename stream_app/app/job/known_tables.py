@@ -26,13 +26,15 @@ from stream_app.app.tables.job_table import column_warnings, job_table, wanted_s
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.clock import Clock
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.source.origin import Origin
+from stream_app.model.source.source_table import SourceTable
 from stream_app.spark.checkpoint.job_state import JobWarning
 from stream_app.table.file_store_table import FileStoreTable
 
 
 @dataclass(frozen=True, slots=True)
 class OnlyTable:
-    """The table of a job of one table.
+    """The table of a job of one table; implements `loading.LoadedTables`.
 
     Attributes:
         warnings: about the columns of the first messages.
@@ -40,6 +42,16 @@ class OnlyTable:
 
     table: FileStoreTable
     warnings: Sequence[JobWarning] = ()
+
+    def schema_for(self, _name: str, _sources: Mapping[Origin, SourceTable]) -> TableSchema:
+        """See `LoadedTables.schema_for`."""
+        return self.table.schema
+
+    def begin_with(
+        self, tables: Mapping[str, Mapping[Origin, SourceTable]]
+    ) -> Mapping[str, FileStoreTable]:
+        """See `LoadedTables.begin_with`: the table is there."""
+        return dict.fromkeys(tables, self.table)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,137 +6,264 @@ those of the topics.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+import logging
+from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
+from typing import Protocol
 
-from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.job.checks import CheckedJob
+from stream_app.app.job.known_tables import OnlyTable
+from stream_app.app.ops.check.database_sums import log_position
+from stream_app.app.ops.init.jdbc_source import opened_database
 from stream_app.app.ops.load.first_load import (
-    FirstLoad,
-    LoadedTable,
+    LOAD_KEY,
+    ChosenTables,
+    DatabaseReading,
     database_of,
     load_format,
-    loaded_table,
 )
-from stream_app.cdc.pipeline import Pipeline
+from stream_app.app.ops.load.load_progress import LoadProgress, progress_of
+from stream_app.app.ops.load.relations import followed_database
 from stream_app.clock import Clock
-from stream_app.errors import UsageError
+from stream_app.errors import TableNotFoundError, UsageError
+from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
+from stream_app.kafka.range_reader import ReaderSettings
+from stream_app.model.job_epoch import Offsets
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.source.origin import Origin
+from stream_app.model.source.source_table import SourceTable
+from stream_app.spark.checkpoint.job_state import JobStateFile, JobWarning
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.load.database_rows import DatabaseRows
 from stream_app.spark.load.load_epochs import LoadEpochs
-from stream_app.spark.load.load_plan import LoadPlan, read_load, write_load
+from stream_app.spark.load.load_plan import LoadPlan, epochs_of, read_load, write_load
 from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
 from stream_app.table.file_store_table import FileStoreTable
 
-_KEY = "source.snapshot-from"
+_LOG = logging.getLogger("stream_app")
+_ANEW = "give the job a new stream.checkpoint and new tables"
+
+
+class LoadedTables(Protocol):
+    """The tables of a job, which a first load fills: `OnlyTable`, or those of `DatabaseTables`."""
+
+    def schema_for(self, name: str, sources: Mapping[Origin, SourceTable]) -> TableSchema:
+        """The schema that a table has, or would be created with."""
+        ...
+
+    def begin_with(
+        self, tables: Mapping[str, Mapping[Origin, SourceTable]]
+    ) -> Mapping[str, FileStoreTable]:
+        """Create the tables, or open them."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobLoad:
-    """The first load of a job, planned in its checkpoint.
-
-    Attributes:
-        rows: makes the reader of the database.
-        format_of: makes the format of its rows for a table.
-    """
+    """The first load of a job, planned in its checkpoint."""
 
     plan: LoadPlan
-    rows: Callable[[], DatabaseRows]
-    format_of: Callable[[FileStoreTable], Pipeline]
+    tables: SingleTableOrDatabase
+    clock: Clock
 
     @property
     def epochs(self) -> int:
         """The number of its epochs."""
         return len(self.plan.epochs)
 
+    def progress(self, epoch: int) -> LoadProgress:
+        """How far it is when an epoch begins."""
+        return progress_of(self.plan, epoch)
+
     def before(self, topics: DriverEpochs) -> LoadEpochs:
         """The runner of the load's epochs, then of the topics'."""
-        return LoadEpochs(topics=topics, load=self.plan, rows=self.rows, format_of=self.format_of)
+        return LoadEpochs(
+            topics=topics,
+            load=self.plan,
+            rows=self._rows,
+            format_of=functools.partial(load_format, self.tables),
+        )
+
+    def is_over(self, folder: Folder) -> bool:
+        """Whether the job has begun an epoch behind it."""
+        newest = EpochLogWriter(folder).newest()
+        return newest is not None and newest >= self.epochs
+
+    def check_tables(self, known: Iterable[FileStoreTable], folder: Folder) -> None:
+        """Check that no table is gone whose rows are still to come.
+
+        Raises:
+            TableNotFoundError: one is.
+        """
+        newest = EpochLogWriter(folder).newest()
+        there = {table.location for table in known}
+        left = self.plan.parts_from(0 if newest is None else newest)
+        if gone := [part for part in left if part.table not in there]:
+            raise TableNotFoundError(
+                f"the first load has not ended, and the table for {gone[0].relation} is gone",
+                where=gone[0].table,
+                fix=f"restore it; or {_ANEW}",
+            )
+
+    def _rows(self, tables: Mapping[str, FileStoreTable]) -> DatabaseRows:
+        """The reader of source tables, each with the table that gets its rows."""
+        if self.tables.source.snapshot_from is None:
+            raise UsageError(
+                "the checkpoint has a first load that has not ended, and no database is named",
+                where=self.plan.source,
+                fix=f"give {LOAD_KEY} again",
+            )
+        url, now_ms = database_of(self.tables.source), self.clock.now_ms()
+        with opened_database(url) as connection:
+            reading = DatabaseReading(connection, url, self.tables)
+            relations = {
+                name: reading.relation(table.name, table.schema, reading.read(name))
+                for name, table in tables.items()
+            }
+        queries = {name: relation.row_query(now_ms) for name, relation in relations.items()}
+        return DatabaseRows(url=url, queries=queries)
 
 
 def load_of(
-    tables: SingleTableOrDatabase, checked: CheckedJob, clock: Clock, tasks: int
+    tables: SingleTableOrDatabase,
+    newcomers: LoadedTables | None,
+    checked: CheckedJob,
+    clock: Clock,
+    tasks: int,
 ) -> JobLoad | None:
     """The first load that the configuration asks for, or that the checkpoint has; None: neither.
 
     Args:
+        newcomers: makes the tables of a whole database; None: the job has one table.
         tasks: parts of a table that are read at once.
 
     Raises:
-        UsageError: the job has begun without it, or the table has rows already.
+        UsageError: the job has begun without it, a table has rows already, or only Spark can read
+            the topics.
         UnsupportedTableError: a table cannot be loaded exactly.
         SourceError: the database does not answer.
+        WrongSourceError: no connector follows the database.
     """
-    folder, source = checked.state_file.folder, tables.source
-    plan = read_load(folder)
-    if plan is None and source.snapshot_from is None:
-        return None
-
-    def possible() -> FirstLoad:
-        if source.snapshot_from is None:
-            raise UsageError(
-                "the checkpoint has a first load that has not ended, and no database is named",
-                where=str(folder),
-                fix=f"give {_KEY} again",
-            )
-        url = database_of(source)
-        loaded = [
-            loaded_table(url, tables, table, relation)
-            for table, relation in _relations(tables, checked)
-        ]
-        if plan is not None:
-            _check_same(plan, loaded, folder)
-        return FirstLoad(url=url, tables=loaded)
-
+    folder, plan = checked.state_file.folder, read_load(checked.state_file.folder)
     if plan is None:
-        _check_new(folder, [table for table, _ in _relations(tables, checked)])
-        plan = possible().plan(source.snapshot_rows, tasks)
-        write_load(folder, plan)
-    return JobLoad(
-        plan=plan,
-        rows=lambda: possible().rows(clock.now_ms()),
-        format_of=lambda table: load_format(tables, table),
-    )
-
-
-def _relations(
-    tables: SingleTableOrDatabase, checked: CheckedJob
-) -> Sequence[tuple[FileStoreTable, str]]:
-    """Each table with the table of the source whose rows it gets."""
-    assert isinstance(tables, SingleTable)
-    assert checked.table is not None
-    return [(checked.table, tables.source.snapshot_table or tables.table.name)]
-
-
-def _check_same(plan: LoadPlan, loaded: Sequence[LoadedTable], folder: Folder) -> None:
-    """The parts that are left are keys of the source tables that the load began with."""
-    begun = {part.table: part.relation for parts in plan.epochs for part in parts}
-    for one in loaded:
-        if begun.get(one.table.location) != str(one.relation):
-            raise UsageError(
-                f"the first load of {one.table.label} has begun with the rows of "
-                f"{begun.get(one.table.location)}, not of {one.relation}",
-                where=str(folder),
-                fix="give source.snapshot-table as it was until the load ends; or give the job a "
-                "new stream.checkpoint and a new table",
-            )
-
-
-def _check_new(folder: Folder, tables: Sequence[FileStoreTable]) -> None:
-    if EpochLogWriter(folder).newest() is not None:
-        raise UsageError(
-            "the job has read its topics already, and a first load stands before them",
-            where=str(folder),
-            fix=f"leave out {_KEY}; or give the job a new stream.checkpoint and a new table",
+        if tables.source.snapshot_from is None:
+            return None
+        loaded = checked.known if isinstance(checked.known, OnlyTable) else newcomers
+        assert loaded is not None, "a job has a table, or makes some"
+        planning = _Planning(
+            tables=tables,
+            loaded=loaded,
+            state_file=checked.state_file,
+            reader=_reader_of(checked),
+            clock=clock,
         )
-    for table in tables:
-        latest = table.snapshots.latest()
-        if latest is not None and latest.total_record_count:
+        plan = planning.plan(folder, tasks)
+        write_load(folder, plan)
+    EpochLogWriter(folder).first(plan.offsets)
+    load = JobLoad(plan=plan, tables=tables, clock=clock)
+    if not load.is_over(folder):
+        _reader_of(checked)
+    return load
+
+
+def _reader_of(checked: CheckedJob) -> ReaderSettings:
+    if checked.reader is None:
+        raise UsageError(
+            "a first load needs the native reader, which cannot read these topics",
+            where="source.kafka",
+            fix=f"leave out {LOAD_KEY}, and let Debezium's own first read bring the rows",
+        )
+    return checked.reader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Planning:
+    """Plans the first load of a job that has not begun."""
+
+    tables: SingleTableOrDatabase
+    loaded: LoadedTables
+    state_file: JobStateFile
+    reader: ReaderSettings
+    clock: Clock
+
+    def plan(self, folder: Folder, tasks: int) -> LoadPlan:
+        """Plan it. The topics' ends come first, so a table that is made meanwhile is in them."""
+        if EpochLogWriter(folder).newest() is not None:
             raise UsageError(
-                f"the table has {latest.total_record_count} records already; those that the source "
-                "has deleted since would stay",
-                where=table.location,
-                fix=f"leave out {_KEY}, or give a new table",
+                "the job has read its topics already, and a first load stands before them",
+                where=str(folder),
+                fix=f"leave out {LOAD_KEY}; or {_ANEW}",
             )
+        source = self.tables.source
+        url = database_of(source)
+        with opened_database(url) as connection:
+            begun_ms, position = self.clock.now_ms(), log_position(url)
+            offsets = _ends(source, self.reader)
+            reading = DatabaseReading(connection, url, self.tables)
+            chosen = reading.chosen(followed_database(connection, url))
+            sources = chosen.sources(url, lowers=self.tables.lowers_names)
+            schemas = {name: self.loaded.schema_for(name, of) for name, of in sources.items()}
+            relations = reading.relations(chosen, schemas)
+            opened = self._opened(sources)
+            parts = [
+                reading.parts(name, opened[name], one, source.snapshot_rows)
+                for name, ones in relations.items()
+                for one in ones
+            ]
+        self._warn(chosen)
+        _LOG.info(
+            "first load: %d parts of %d tables of %s, at %s",
+            sum(map(len, parts)), len(opened), url, position,
+        )  # fmt: skip
+        return LoadPlan(
+            source=str(url),
+            position=position,
+            begun_ms=begun_ms,
+            offsets=offsets,
+            epochs=epochs_of(parts, tasks),
+        )
+
+    def _opened(
+        self, sources: Mapping[str, Mapping[Origin, SourceTable]]
+    ) -> Mapping[str, FileStoreTable]:
+        """The tables by their names in the job; none is made before all can be loaded."""
+        opened = self.loaded.begin_with(sources)
+        for table in opened.values():
+            _check_empty(table)
+        return opened
+
+    def _warn(self, chosen: ChosenTables) -> None:
+        self.state_file.warn(
+            JobWarning(
+                what=f"the first load leaves out {relation}, which {why}: no change of it comes",
+                fix="let Debezium send it, and load it by a job of its own; or leave it out by "
+                "sync.excluding-tables",
+                is_lasting=True,
+            )
+            for relation, why in chosen.unsent.items()
+        )
+
+
+def _ends(source: SourceConfig, reader: ReaderSettings) -> Offsets:
+    """Where the topics end now."""
+    cluster = ClusterOffsets(
+        dict(reader.client), topics=source.topics, pattern=source.topic_pattern
+    )
+    with closing(cluster):
+        return cluster.offsets_at(OffsetEnd.NEWEST)
+
+
+def _check_empty(table: FileStoreTable) -> None:
+    latest = table.snapshots.latest()
+    if latest is not None and latest.total_record_count:
+        raise UsageError(
+            f"the table has {latest.total_record_count} records already; those that the source "
+            "has deleted since would stay",
+            where=table.location,
+            fix=f"leave out {LOAD_KEY}, or give a new table",
+        )

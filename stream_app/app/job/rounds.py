@@ -12,6 +12,7 @@ from stream_app.app.config.source_config import SourceKind
 from stream_app.app.job.checks import CheckedJob
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.known_tables import OnlyTable, SampledDatabase
+from stream_app.app.job.loading import JobLoad
 from stream_app.app.tables.database_tables import DatabaseTables
 from stream_app.app.tables.source_statements import statements_of
 from stream_app.clock import Clock
@@ -24,46 +25,65 @@ from stream_app.spark.ingest.epoch_tables import EpochTables, HoldingTables, Sto
 from stream_app.spark.load.load_epochs import LoadEpochs
 
 
-def job_rounds(
-    checked: CheckedJob,
-    feeds: JobFeeds,
-    runner: FrameEpochs | DriverEpochs | LoadEpochs,
-    epoch_log: EpochLog,
-    clock: Clock,
-) -> EpochRounds[Any]:
-    """The tables of the job, and the rounds that bring epochs into them."""
-    shape = EpochShape(
-        tasks=feeds.stream.write_parallelism or runner.spark.sparkContext.defaultParallelism,
-        sort_messages=feeds.tables.source.kind is SourceKind.FILES,
-        isolates=feeds.tables.is_of_many,
-    )
-    kind: type[EpochTables]
+def newcomers_of(checked: CheckedJob, feeds: JobFeeds, clock: Clock) -> DatabaseTables | None:
+    """Makes the tables of a whole database; None: the job has one table, which is there."""
     match checked.known:
-        case OnlyTable(table):
-            kind, known = StoppingTables, [feeds.only(table)]
-            newcomers, read_statements = None, None
-        case SampledDatabase(database, messages):
-            newcomers = DatabaseTables(
+        case OnlyTable():
+            return None
+        case SampledDatabase(database):
+            return DatabaseTables(
                 tables=database,
                 state_file=checked.state_file,
                 clock=clock,
                 feed_of=feeds.of_table,
                 quarantine=feeds.quarantine,
             )
+
+
+def job_rounds(
+    checked: CheckedJob,
+    feeds: JobFeeds,
+    runner: FrameEpochs | DriverEpochs | LoadEpochs,
+    epoch_log: EpochLog,
+    clock: Clock,
+    newcomers: DatabaseTables | None,
+    load: JobLoad | None = None,
+) -> EpochRounds[Any]:
+    """The tables of the job, and the rounds that bring epochs into them.
+
+    Args:
+        newcomers: see `newcomers_of`.
+        load: a first load, whose epochs come first.
+
+    Raises:
+        TableNotFoundError: a table is gone whose first load has not ended.
+    """
+    shape = EpochShape(
+        tasks=feeds.stream.write_parallelism or runner.spark.sparkContext.defaultParallelism,
+        sort_messages=feeds.tables.source.kind is SourceKind.FILES,
+        isolates=feeds.tables.is_of_many,
+    )
+    kind: type[EpochTables] = StoppingTables
+    read_statements = None
+    match checked.known:
+        case OnlyTable(table):
+            known = [feeds.only(table)]
+        case SampledDatabase(database, messages):
+            assert newcomers is not None, "they make the tables of a database"
             read_statements = statements_of(database, checked.state_file, clock.now_ms)
             # A table that cannot be created now is tried again with its first message.
-            kind, known = (
-                HoldingTables,
-                [*newcomers.known_feeds(), *newcomers.feeds(messages).feeds],
-            )
-            held = frozenset(checked.state_file.state.held)
+            known = [*newcomers.known_feeds(), *newcomers.feeds(messages).feeds]
+            kind, held = HoldingTables, frozenset(checked.state_file.state.held)
             shape = shape.with_splitter(newcomers.splitter(known, held))
+    if load is not None:
+        load.check_tables((feed.job.table for feed in known), checked.state_file.folder)
     tables = kind(
         known,
         epoch_log=epoch_log,
         state_file=checked.state_file,
         now_ms=clock.now_ms,
         on_change=feeds.events.held,
+        loads=0 if load is None else load.epochs,
     )
     return EpochRounds(
         tables=tables,

@@ -36,7 +36,7 @@ def planned_sorting(job: CompactionSettings) -> list[CompactRequest]:
 
 
 def sort_partitions(job: CompactionSettings, executor: CompactExecutor) -> Iterator[str]:
-    """Sort the partitions and commit each when it is ready; a line tells of each.
+    """Sort the partitions and commit each when it is ready; yields a line for each.
 
     Raises:
         CompactionError: some partitions could not be sorted; the others are.

@@ -18,7 +18,6 @@ from stream_app.app.job.loading import JobLoad
 from stream_app.app.source.first_offsets import first_offsets_of
 from stream_app.app.tables.job_folders import spark_location
 from stream_app.clock import Clock
-from stream_app.errors import UsageError
 from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
 from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.kafka.transactions.transaction_reader import TransactionReader
@@ -38,7 +37,7 @@ from stream_app.spark.stream.whole_borders import MESSAGES_MAX, PATIENCE_S, Whol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobStream:
+class StreamSettings:
     """The settings of a job's stream, whatever reads the source."""
 
     tables: TablesOfJob
@@ -59,7 +58,7 @@ class SparkReading:
         """Whether messages of earlier epochs can be read again."""
         return self.runner.read is not None
 
-    def stream(self, job: JobStream, running: RunningStream) -> Stream:
+    def stream(self, job: StreamSettings, running: RunningStream) -> Stream:
         """The stream that cuts the source into epochs and gives them to the sink."""
         return SparkStream(
             messages=self.source.read_stream(self.runner.spark),
@@ -87,7 +86,7 @@ class NativeReading:
 
     goes_back: ClassVar[bool] = True
 
-    def stream(self, job: JobStream, running: RunningStream) -> Stream:
+    def stream(self, job: StreamSettings, running: RunningStream) -> Stream:
         """See `SparkReading.stream`."""
         committer, topics = running.committer, self.source
         source = ClusterOffsets(
@@ -113,7 +112,7 @@ class NativeReading:
             borders=borders,
         )
 
-    def _borders(self, job: JobStream, source: ClusterOffsets) -> WholeBorders | None:
+    def _borders(self, job: StreamSettings, source: ClusterOffsets) -> WholeBorders | None:
         """What ends epochs between transactions; None: the number of messages alone ends them."""
         if not job.tables.keeps_transactions:
             return None
@@ -147,7 +146,6 @@ def reading_of(
         load: a first load from a database, whose epochs come first.
 
     Raises:
-        UsageError: there is a first load, and only Spark can read the topics.
         SourceError: a new job begins by time or by group, and the broker does not answer.
     """
     if config.kind is SourceKind.FILES:
@@ -156,12 +154,6 @@ def reading_of(
         )
         return SparkReading(files, FrameEpochs(spark))
     source = _topics_of(config, checkpoint)
-    if reader is None and load is not None:
-        raise UsageError(
-            "a first load needs the native reader, which cannot read these topics",
-            where="source.kafka",
-            fix="leave out source.snapshot-from, and let Debezium's own first read bring the rows",
-        )
     if reader is None:
         return SparkReading(source, FrameEpochs(spark, source.read_between))
     readers = config.min_partitions or spark.sparkContext.defaultParallelism
@@ -172,7 +164,7 @@ def reading_of(
 
 
 def _topics_of(config: SourceConfig, checkpoint: Folder) -> KafkaSource:
-    has_begun = EpochLogWriter(checkpoint).has_first()
+    has_begun = EpochLogWriter(checkpoint).has_first_offsets()
     return KafkaSource(
         bootstrap_servers=config.bootstrap_servers,
         topics=config.topics,

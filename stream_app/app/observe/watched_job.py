@@ -5,6 +5,7 @@ The program of `ingest` opens it first. `ingest_job` reports when Spark begins a
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ from stream_app.app.config.secrets import Secrets, hidden
 from stream_app.app.config.stream_config import ENVIRONMENT, StreamConfig
 from stream_app.app.launch.optional_packages import openlineage_module
 from stream_app.app.observe.events.event_log import EventLog
-from stream_app.app.observe.metrics.endpoint import serving
 from stream_app.app.observe.metrics.health import POLL_S, JobHealth
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
 from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch, watching
@@ -93,9 +93,13 @@ def watched_job(
             trigger_s=stream.trigger_ms / 1000,
             hide=secrets.hide,
         )
-        stack.enter_context(
-            serving(metrics.registry, stream.metrics_port, health, stream.metrics_address)
-        )
+        if stream.metrics_port is not None:
+            # A server's modules are a twentieth of what a driver imports.
+            endpoint = importlib.import_module("stream_app.app.observe.metrics.endpoint")
+            address = stream.metrics_address
+            stack.enter_context(
+                endpoint.serving(metrics.registry, stream.metrics_port, health, address)
+            )
         listeners = stack.enter_context(
             watchers(
                 stream, name, clock,

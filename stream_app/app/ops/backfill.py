@@ -235,7 +235,7 @@ class Backfill:
         )
 
     def _check_table(self) -> None:
-        if why := why_incomparable(self.table, self.rules) or _unordered(self.table):
+        if why := why_incomparable(self.table.schema, self.rules) or _unordered(self.table):
             raise UnsupportedTableError(
                 f"the topics do not determine the rows of the table: {why}",
                 where=self.table.location,

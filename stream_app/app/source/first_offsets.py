@@ -32,8 +32,6 @@ def first_offsets_of(source: SourceConfig) -> str:
         UsageError: the client that asks lacks a setting of `source.kafka_options`.
         WrongSourceError: times do not name each topic and partition.
     """
-    if source.snapshot_from is not None:  # each change since then comes by the topics
-        return "latest"
     if not (source.begins_at_times or source.begins_at_group):
         return source.starting_offsets
     check_client(source)

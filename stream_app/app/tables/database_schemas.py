@@ -1,4 +1,4 @@
-"""Makes the schema of a new table of a database, from messages of its source tables.
+"""Makes the schema of a new table of a database, from descriptions of its source tables.
 
 `database_tables` creates the table. The format describes columns, and `planning.sync` chooses keys,
 partitions and options.
@@ -22,7 +22,7 @@ from stream_app.model.schema.data_type import DataField, RowType
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_table import SourceTable, merged_source_table, with_aliases
-from stream_app.planning.schema.column_renames import options_of_renamed, renames_in_new
+from stream_app.planning.schema.column_renames import options_of_renamed, renames_in_new_table
 from stream_app.planning.sync.new_tables import new_table
 
 _LOG = logging.getLogger("stream_app")
@@ -41,23 +41,23 @@ class NoColumnsError(UsageError):
 def database_table_schema(
     database: WholeDatabase,
     name: str,
-    parts: Mapping[Origin, pa.RecordBatch],
+    sources: Mapping[Origin, SourceTable],
     clock: Clock,
     renames: SourceRenames = NO_RENAMES,
 ) -> TableSchema:
-    """The schema of a new table, by some messages of its source tables.
+    """The schema of a new table, by the descriptions of its source tables.
 
-    A column that was renamed between these messages has its later name.
+    A column that was renamed between the described messages has its later name.
 
     Raises:
-        UsageError: the messages have no columns, or do not suffice for the table.
+        UsageError: nothing describes columns, or they do not suffice for the table.
     """
-    sync, tables = database.sync, described_sources(database, parts)
-    if not tables:
+    sync = database.sync
+    if not sources:
         raise NoColumnsError
-    source = functools.reduce(merged_source_table, tables.values())
-    renamed = renames_in_new(
-        [column.name for column in source.columns], source.primary_keys, renames.of(list(parts))
+    source = functools.reduce(merged_source_table, sources.values())
+    renamed = renames_in_new_table(
+        [column.name for column in source.columns], source.primary_keys, renames.of(list(sources))
     )
     source = with_aliases(source, renamed)
     columns = RowType(
@@ -72,7 +72,7 @@ def database_table_schema(
         )
     )
     columns, not_held = columns_with_made(sync, name, columns)
-    chosen = new_table(sync.table_rules, name, min(parts), columns.names, source.primary_keys)
+    chosen = new_table(sync.table_rules, name, min(sources), columns.names, source.primary_keys)
     check_made_keys(sync, name, columns, chosen.primary_keys)
     for remark in (*not_held, *chosen.remarks):
         _LOG.info("the table %s: %s", name, remark)
@@ -87,13 +87,11 @@ def database_table_schema(
 
 def described_sources(
     database: WholeDatabase, parts: Mapping[Origin, pa.RecordBatch]
-) -> Mapping[str, SourceTable]:
-    """The descriptions of source tables from messages, by name."""
+) -> Mapping[Origin, SourceTable]:
+    """The descriptions of source tables from some messages of each; those without one lack."""
     describe: Describe = database.reader.describe
     if database.lowers_names:
         describe = LoweredDescription(describe)
     options = database.mapping_options
-    descriptions = {str(origin): describe(part, options) for origin, part in parts.items()}
-    return {
-        name: description for name, description in descriptions.items() if description is not None
-    }
+    descriptions = {origin: describe(part, options) for origin, part in parts.items()}
+    return {origin: table for origin, table in descriptions.items() if table is not None}

@@ -15,6 +15,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
 
@@ -35,11 +36,12 @@ from stream_app.cdc.source_tables import of_each_origin
 from stream_app.clock import Clock
 from stream_app.errors import NoAccessError, StreamAppError, TableNotFoundError
 from stream_app.format.arrow_schema import arrow_type
-from stream_app.model.renames.source_renames import SourceRenames
+from stream_app.model.renames.source_renames import NO_RENAMES, SourceRenames
 from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.schema.tables_own_options import is_tables_own, option_differences
 from stream_app.model.source.origin import Origin, ghost_of
-from stream_app.model.source.source_table import merged_source_table
+from stream_app.model.source.source_table import SourceTable, merged_source_table
 from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.planning.sync.assignment import Assignment, TableLimit
 from stream_app.planning.sync.column_remarks import remarks_of_new, shard_differences
@@ -116,7 +118,8 @@ class DatabaseTables:
         for name, parts in self._by_table(messages).items():
             try:
                 if name not in self._feeds:
-                    table = self._created(name, parts, renames)
+                    described = partial(described_sources, self.tables, parts)
+                    table = self._created(name, described, renames)
                     job_pipeline(self.tables, table)  # options of the format that do not fit it
                     self._feeds[name] = self._feed(name, table)
             except (StreamAppError, OSError) as error:
@@ -135,6 +138,32 @@ class DatabaseTables:
                 _LOG.info("the table %s takes %s", name, ", ".join(map(str, new)))
         self._remember({})
         return ArrivedTables(feeds, failed, uncreated)
+
+    def schema_for(self, name: str, sources: Mapping[Origin, SourceTable]) -> TableSchema:
+        """The schema of a table, which is the one that it has, or would be created with.
+
+        Raises:
+            UsageError: the source tables do not suffice for the table.
+        """
+        try:
+            return self._opened(name).schema
+        except TableNotFoundError:
+            return database_table_schema(self.tables, name, sources, self.clock)
+
+    def begin_with(
+        self, tables: Mapping[str, Mapping[Origin, SourceTable]]
+    ) -> Mapping[str, FileStoreTable]:
+        """Create tables before their first message, or open them; the job knows them from then on.
+
+        Args:
+            tables: the table's name → its source tables.
+        """
+        created = {}
+        for name, sources in tables.items():
+            created[name] = self._created(name, partial(dict, sources), NO_RENAMES)
+            self._taken.update(dict.fromkeys(sources, name))
+        self._remember({})
+        return created
 
     def splitter(
         self,
@@ -158,7 +187,7 @@ class DatabaseTables:
             self.tables.reader.origins,
             assignment,
             takes_unreadable=not share or share.is_first,
-            tells_statements=self.tables.reader.ddl_of is not None,
+            passes_statements=self.tables.reader.ddl_of is not None,
         )
 
     def _taken_in_tasks(self) -> Mapping[Origin, str]:
@@ -221,22 +250,25 @@ class DatabaseTables:
         self._compared.add(name)
         # An undescribable source table is an error only when its rows come.
         with contextlib.suppress(StreamAppError):
-            differences = shard_differences(described_sources(self.tables, parts))
+            described = described_sources(self.tables, parts).items()
+            differences = shard_differences({str(origin): of for origin, of in described})
             if differences:
                 _LOG.warning("the shards of the table %s differ: %s", name, differences)
 
     def _created(
-        self, name: str, parts: Mapping[Origin, pa.RecordBatch], renames: SourceRenames
+        self,
+        name: str,
+        describe: Callable[[], Mapping[Origin, SourceTable]],
+        renames: SourceRenames,
     ) -> FileStoreTable:
         """Create a table, or open the existing one."""
         try:
             return self._opened(name)
         except TableNotFoundError:
-            pass
-        schema = database_table_schema(self.tables, name, parts, self.clock, renames)
+            sources = describe()
+        schema = database_table_schema(self.tables, name, sources, self.clock, renames)
         table = create_job_table(self.tables, self.tables.path(name), schema, self.clock)
-        descriptions = described_sources(self.tables, parts)
-        source = functools.reduce(merged_source_table, descriptions.values())
+        source = functools.reduce(merged_source_table, sources.values())
         full_name = self.tables.full_name(name)
         others = (known for known in self.state_file.state.warnings if known.table != full_name)
         self.state_file.note(warnings=tuple(others))  # the earlier rows were another table's

@@ -21,7 +21,7 @@ import pyarrow as pa
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.source.first_messages import warn_of
-from stream_app.app.tables.database_schemas import database_table_schema
+from stream_app.app.tables.database_schemas import database_table_schema, described_sources
 from stream_app.app.tables.format_setup import format_setup
 from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.column_drift import INEXACT
@@ -120,7 +120,8 @@ def warn_of_first_messages(database: WholeDatabase, messages: pa.Table, clock: C
             continue
         try:
             name = as_spelled.sync.name_of(location)
-            schema = database_table_schema(as_spelled, name, {origin: part}, clock)
+            sources = described_sources(as_spelled, {origin: part})
+            schema = database_table_schema(as_spelled, name, sources, clock)
         except UsageError:
             continue  # reported when the table is created
         source = as_spelled.source_of(name)

@@ -1,1 +1,1 @@
-"""Serves the live page: tables, their LSM trees and snapshots in a browser; reads only."""
+"""Serves the live page: tables, their LSM trees and snapshots, and actions that need a token."""

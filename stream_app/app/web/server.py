@@ -49,7 +49,13 @@ from stream_app.app.web.page_version import LOOK_S, Live, PageVersion
 from stream_app.app.web.pages import escaped, page
 from stream_app.app.web.site import Site
 from stream_app.app.web.table_list import ORDERS, ListChoice, state_counts
-from stream_app.app.web.table_page import QUERY_ROWS_MAX, FoundRows, changes_of, rows_of, table_page
+from stream_app.app.web.table_page import (
+    QUERY_ROWS_MAX,
+    MatchingRows,
+    changes_of,
+    rows_of,
+    table_page,
+)
 from stream_app.errors import StreamAppError, TableNotFoundError, UsageError
 
 _LOG = logging.getLogger(__name__)
@@ -178,7 +184,7 @@ class _Pages:
 
         def read() -> str:
             until = time.monotonic() + READ_S
-            problem, shown = None, FoundRows()
+            problem, shown = None, MatchingRows()
             try:
                 shown = rows_of(
                     self.site.open(name), where or None, limit,

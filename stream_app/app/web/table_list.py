@@ -57,7 +57,7 @@ class ListChoice:
     def _key(self, status: TableStatus) -> tuple[int, str]:
         stale = status.changed_s if status.fresh_s is None else status.fresh_s
         rank = {
-            TROUBLE: 0 if status.reason else 1,
+            TROUBLE: 0 if status.is_trouble else 1,
             STALE: _descending(stale),
             LAG: _descending(status.lag),
             RUNS: _descending(status.sorted_runs),

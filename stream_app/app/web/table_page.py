@@ -146,7 +146,7 @@ def table_page(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundRows:
+class MatchingRows:
     """Rows as texts; wide ones are cut.
 
     Attributes:
@@ -167,7 +167,7 @@ def rows_of(
     where: str | None,
     limit: int,
     goes_on: Callable[[], bool] = lambda: True,
-) -> FoundRows:
+) -> MatchingRows:
     """Some rows of the newest snapshot.
 
     Args:
@@ -198,7 +198,7 @@ def rows_of(
         kept.extend(first_rows(pages(), limit))
     except _PageClosedError:
         stopped = True
-    return FoundRows(
+    return MatchingRows(
         columns=read.schema.names,
         rows=_texts(pa.Table.from_batches(kept, read.schema)),
         stopped_after=looked_at if stopped else None,

@@ -1,8 +1,8 @@
 """Implements locks of tables by rows of ``paimon_distributed_locks``.
 
 A row is the lock: its key is taken or free. A row that is older than the time that its holder has
-put into it belongs to a dead process. The next process deletes it. The database's own clock tells
-the age.
+put into it belongs to a dead process. The next process deletes it. The database's own clock
+measures the age.
 
 Source: Paimon `jdbc/JdbcCatalogLock.java`, `jdbc/AbstractDistributedLockDialect.java`.
 """

@@ -62,7 +62,9 @@ from stream_app.model.source.source_table import SourceTable
 
 _DDL = frozenset({"CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX"})
 _NO_ROWS = _DDL | {"QUERY", "GTID", "XACOMMIT", "XAROLLBACK", "MHEARTBEAT"}
-_ENVELOPE = frozenset({"database", "table", "type", "isDdl", "data", "old", "mysqlType"})
+_ENVELOPE = frozenset({"database", "table", "type", "isDdl", "data", "old"})
+_TYPES = "mysqlType"
+"""The field of the columns' types: read only where the table has a column that they concern."""
 _OPTIONS = (TRUNCATE_OPTION, *COLUMN_OPTIONS, ENCODING_OPTION, DECODER_OPTION)
 OPS = {"INSERT": CREATE, "ROW": CREATE, "UPDATE": UPDATE, "DELETE": DELETE}
 
@@ -129,7 +131,7 @@ class CanalDialect(dialect.Dialect):
         self, document: dict[str, Any], _key: bytes | None, table: dialect.Table
     ) -> dialect.Change | dialect.Truncate | dialect.NoRow:
         """See `dialect.Dialect`."""
-        check_once(document, _ENVELOPE)
+        check_once(document, _ENVELOPE | {_TYPES} if _with_types(table) else _ENVELOPE)
         kind, is_ddl = text_of(document, "type"), document.get("isDdl")
         if is_ddl not in (None, True, False):
             raise UnreadableRecordError("has an 'isDdl' that is no truth value")
@@ -173,15 +175,15 @@ def _images(document: dict[str, Any], field: str, table: dialect.Table) -> list[
         return []
     if not _all_objects(rows):
         raise UnreadableRecordError(f"has a {field!r} that is no list of objects")
-    types = document.get("mysqlType")
+    families = {reading.name: reading.family for reading in _with_types(table)}
+    types = document.get(_TYPES) if families else None
     if not (types is None or isinstance(types, dict)):
-        raise UnreadableRecordError("has a 'mysqlType' that is no object")
-    families = {reading.name: reading.family for reading in table.readings}
+        raise UnreadableRecordError(f"has a {_TYPES!r} that is no object")
     images = (image_of(row, field, table.columns) or {} for row in rows)
     if not types:
         return list(images)
-    wanted = table.columns & types.keys()
-    check_once(types, wanted)
+    wanted = families.keys() & types.keys()
+    check_once(types, frozenset(wanted))
     return [_converted(image, types, wanted, families) for image in images]
 
 
@@ -190,17 +192,14 @@ def _converted(
 ) -> Image:
     cells = dict(image)
     for name in wanted:
-        cell, family = cells.get(name), families.get(name)
-        if family is None or family not in (Family.STRING, Family.BINARY):
-            continue
-        mysql_type = types[name]
+        cell, mysql_type = cells.get(name), types[name]
         if mysql_type is None:
             continue
         if cell_of(mysql_type)[0] is not JsonKind.STRING:
             raise UnreadableRecordError(f"has a 'mysqlType' of {name!r} that is no text")
         if cell is None or cell[0] is JsonKind.NULL:
             continue
-        convert = conversion(family, mysql_type)
+        convert = conversion(families[name], mysql_type)
         if convert is not None:
             try:
                 cells[name] = (JsonKind.STRING, convert(cell[1]))

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Int64s, bytes_of, offsets_of
-from stream_app.cdc.compiled.cell_values import ImageTables
 from stream_app.cdc.compiled.column_names import UNKNOWN
 from stream_app.cdc.compiled.document_rewriter import (
     PIECES,
@@ -30,6 +29,7 @@ from stream_app.cdc.compiled.document_values import (
     TEXTS,
     TRUTHS,
 )
+from stream_app.cdc.compiled.image_cells import ImageCells
 from stream_app.cdc.compiled.layout_memory import PackedNames, ended_messages, plain_names
 
 _MORE = 128
@@ -101,34 +101,15 @@ class DocumentLayout:
         out = np.empty(size, np.uint8)
         scratch = np.empty(int(np.diff(offsets).max()) + _MORE, np.uint8)
         pieces = np.frombuffer(PIECES, np.uint8)
-        seen = np.zeros(max(len(self.kinds), 1), np.int64)
+        cells = ImageCells.for_columns(len(self.kinds), 0)  # documents have none, nor scales
+        scales = np.zeros_like(self.kinds)
         lengths, done = np.zeros(count, np.int64), np.empty(count, np.bool_)
         rows = rewrite_messages(
             RewrittenPlaces(ended.starts, ended.ends, lengths, done),
-            self._tables(seen),
+            cells.tables(self.names, self.columns, self.kinds, scales),
             Memory(out.ctypes.data, scratch.ctypes.data, pieces.ctypes.data),
         )
         bounds = np.zeros(rows + 1, np.int32)
         np.cumsum(lengths[:rows], out=bounds[1:])
         buffers = [None, pa.py_buffer(bounds), pa.py_buffer(out)]
         return pa.Array.from_buffers(pa.binary(), rows, buffers), done
-
-    def _tables(self, seen: Int64s) -> ImageTables:
-        """The tables of names alone: documents have no cells."""
-        return ImageTables(
-            words=self.names.words.ctypes.data,
-            starts=self.names.starts.ctypes.data,
-            lengths=self.names.lengths.ctypes.data,
-            masks=self.names.masks.ctypes.data,
-            columns=self.columns.ctypes.data,
-            kinds=self.kinds.ctypes.data,
-            scales=0,
-            numbers=0,
-            highs=0,
-            text_lengths=0,
-            valid=0,
-            seen=seen.ctypes.data,
-            name_count=len(self.columns),
-            column_count=len(self.kinds),
-            width=0,
-        )

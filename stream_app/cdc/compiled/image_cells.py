@@ -1,6 +1,6 @@
 """The cells of parsed images → Arrow columns.
 
-Called by `image_columns`, which makes the cells, has them filled by machine code, and asks for the
+Called by the layouts, which make the cells, have them filled by machine code, and ask for the
 columns.
 """
 
@@ -22,8 +22,10 @@ from stream_app.cdc.compiled.cell_values import (
     VALUE,
     WHOLE,
     WIDE,
+    ImageTables,
     copy_texts,
 )
+from stream_app.cdc.compiled.layout_memory import PackedNames
 
 _WORD = 8
 
@@ -48,6 +50,28 @@ class ImageCells:
             np.empty(shape, np.int32),
             np.empty(shape, np.uint8),
             np.zeros(columns, np.int64),
+        )
+
+    def tables(
+        self, names: PackedNames, columns: Int64s, kinds: Int64s, scales: Int64s
+    ) -> ImageTables:
+        """The addresses of these cells, and of the tables of a layout; all must be kept alive."""
+        return ImageTables(
+            words=names.words.ctypes.data,
+            starts=names.starts.ctypes.data,
+            lengths=names.lengths.ctypes.data,
+            masks=names.masks.ctypes.data,
+            columns=columns.ctypes.data,
+            kinds=kinds.ctypes.data,
+            scales=scales.ctypes.data,
+            numbers=self.numbers.ctypes.data,
+            highs=self.highs.ctypes.data,
+            text_lengths=self.lengths.ctypes.data,
+            valid=self.valid.ctypes.data,
+            seen=self.seen.ctypes.data,
+            name_count=len(columns),
+            column_count=len(kinds),
+            width=self.numbers.shape[1],
         )
 
     def bits(self, at: int, images: int) -> pa.Buffer | None:

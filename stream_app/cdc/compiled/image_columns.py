@@ -273,23 +273,7 @@ class ImageLayout:
         ]
 
     def _tables(self, cells: ImageCells) -> ImageTables:
-        return ImageTables(
-            words=self.packed.words.ctypes.data,
-            starts=self.packed.starts.ctypes.data,
-            lengths=self.packed.lengths.ctypes.data,
-            masks=self.packed.masks.ctypes.data,
-            columns=self.columns.ctypes.data,
-            kinds=self.kinds.ctypes.data,
-            scales=self.scales.ctypes.data,
-            numbers=cells.numbers.ctypes.data,
-            highs=cells.highs.ctypes.data,
-            text_lengths=cells.lengths.ctypes.data,
-            valid=cells.valid.ctypes.data,
-            seen=cells.seen.ctypes.data,
-            name_count=len(self.columns),
-            column_count=len(self.kinds),
-            width=cells.numbers.shape[1],
-        )
+        return cells.tables(self.packed, self.columns, self.kinds, self.scales)
 
 
 def _kind_of(

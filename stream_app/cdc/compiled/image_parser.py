@@ -26,6 +26,7 @@ from stream_app.cdc.compiled.column_names import column_of, mark_of, mark_of_unk
 from stream_app.cdc.compiled.json_bytes import (
     ARRAY_BEGIN,
     ARRAY_END,
+    COLON,
     COMMA,
     NULL_BEGIN,
     OBJECT_BEGIN,
@@ -109,6 +110,8 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
         else:
             continue
         if place + _AFTER_SIZE + _BRACES > last or word_at(place) != _AFTER:
+            continue
+        if byte_at(place + _WORD) != COLON:
             continue
         place += _AFTER_SIZE
         if byte_at(place) == OBJECT_BEGIN:

@@ -52,7 +52,7 @@ from stream_app.cdc.debezium.record_reader import images_of
 from stream_app.cdc.debezium.records import decode_records
 from stream_app.cdc.debezium.schema import SCHEMAS_MAX, split_envelopes
 from stream_app.cdc.debezium.source_survey import survey
-from stream_app.cdc.debezium.transactions import debezium_transactions
+from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions
 from stream_app.cdc.json_records.decoder import Group, ShapeDecoder
 from stream_app.cdc.json_records.decoder_choice import compiled_forms
 from stream_app.cdc.json_records.layout_choice import LayoutChoice

@@ -26,6 +26,8 @@ from stream_app.arrow_buffers import (
     offsets_of,
     valid_of,
 )
+from stream_app.cdc.columns.time_columns import cast_isolating
+from stream_app.cdc.json_documents import quick_document
 
 Fields = frozenset[str] | None
 """Names of the fields of a key; None: it is no JSON object."""
@@ -34,13 +36,22 @@ NO_KEY: frozenset[str] = frozenset()
 """The fields of a key that is null."""
 _SHAPES_MAX = 32
 _SHAPE_NAMES_MAX = 4_000
-"""Bytes of a shape's names: of many times as much Arrow makes no expression."""
+_SHAPE_FIELDS_MAX = 200
+"""Bytes of a shape's names, and their number: of many times as much Arrow makes no expression."""
 _PAYLOAD = b'"payload":'
-_STRING = r'"(?:[^"\\]|\\.)*"'
-_SCALAR = r"(?:-?[0-9][-+.0-9eE]*|true|false|null)"
+_HEX = "[0-9a-fA-F]"
+# Of UTF-16's halves of characters, the second follows the first.
+_UTF_16 = (
+    rf"[0-9a-ce-fA-CE-F]{_HEX}{{3}}|[dD](?:[0-7]|[89abAB]{_HEX}{{2}}\\u[dD][c-fC-F]){_HEX}{{2}}"
+)
+_STRING = rf'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u(?:{_UTF_16})))*"'
+_NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?"
+_BLANKS = r"[ \t\r\n]*"
+_SCALAR = rf"{_BLANKS}(?:{_STRING}|{_NUMBER}|true|false|null){_BLANKS}"
 # A number without a scale is an object: {"scale":0,"value":"AQ=="}.
-_OBJECT = rf'\{{[^{{}}\[\]"]*(?:{_STRING}[^{{}}\[\]"]*)*\}}'
-_VALUE = rf"\s*(?:{_STRING}|{_SCALAR}|{_OBJECT})\s*"
+_FIELD = rf"{_BLANKS}{_STRING}{_BLANKS}:{_SCALAR}"
+_VALUE = rf"(?:{_SCALAR}|{_BLANKS}\{{(?:{_FIELD}(?:,{_FIELD})*|{_BLANKS})\}}{_BLANKS})"
+"""Strict, as `_read` is: a key must not name its columns beside others only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +66,19 @@ class _Shape:
     def fits(self, keys: pa.Array) -> Bools:
         """The mask of keys with this shape."""
         if not self.prefix:
-            return bools_of(pc.match_substring_regex(keys, pattern=self.pattern))
+            return self._fitting(keys)
         # Comparing the schema's bytes is ten times faster than an expression over them.
         alike = bools_of(pc.starts_with(keys, pattern=self.prefix))
         alike &= bools_of(pc.ends_with(keys, pattern=b"}"))
         some = keys if alike.all() else keys.filter(pa.array(alike))
         fields = pc.binary_slice(some, len(self.prefix), -1)
-        alike[alike] = bools_of(pc.match_substring_regex(fields, pattern=self.pattern))
+        alike[alike] = self._fitting(fields)
         return alike
+
+    def _fitting(self, fields: pa.Array) -> Bools:
+        """The mask of fields that the expression describes, and that are UTF-8."""
+        fitting = bools_of(pc.match_substring_regex(fields, pattern=self.pattern))
+        return fitting & valid_of(cast_isolating(fields, pa.string()))
 
 
 @dataclass(slots=True)
@@ -126,27 +142,25 @@ def _read(key: bytes) -> tuple[Fields, _Shape | None]:
 
     The pattern is None for a key without one.
     """
-    try:
-        document = orjson.loads(key)
-        if not isinstance(document, dict) or document.keys() != {"schema", "payload"}:
-            return _names_and_shape(document, b"")
-        prefix = key[: key.rfind(_PAYLOAD) + len(_PAYLOAD)]
-        if document["payload"] is None:
-            return NO_KEY, None
-        is_prefix = prefix + orjson.dumps(document["payload"]) + b"}" == key
-        names, shape = _names_and_shape(document["payload"], prefix)
-        return names, shape if is_prefix else None
-    except orjson.JSONDecodeError:
-        return None, None
+    document = quick_document(key)
+    if not isinstance(document, dict) or document.keys() != {"schema", "payload"}:
+        return _names_and_shape(document, b"")
+    prefix = key[: key.rfind(_PAYLOAD) + len(_PAYLOAD)]
+    if document["payload"] is None:
+        return NO_KEY, None
+    is_prefix = prefix + orjson.dumps(document["payload"]) + b"}" == key
+    names, shape = _names_and_shape(document["payload"], prefix)
+    return names, shape if is_prefix else None
 
 
 def _names_and_shape(fields: object, prefix: bytes) -> tuple[Fields, _Shape | None]:
     if not isinstance(fields, dict):
         return None, None
-    if sum(len(name.encode()) for name in fields) > _SHAPE_NAMES_MAX:
+    size = sum(len(name.encode()) for name in fields)
+    if size > _SHAPE_NAMES_MAX or len(fields) > _SHAPE_FIELDS_MAX:
         return frozenset(fields), None
-    members = ",".join(rf'\s*"{_literal(name)}"\s*:{_VALUE}' for name in fields)
-    return frozenset(fields), _Shape(prefix, rf"(?s)\A\s*\{{{members}\s*\}}\s*\z")
+    members = ",".join(rf'{_BLANKS}"{_literal(name)}"{_BLANKS}:{_VALUE}' for name in fields)
+    return frozenset(fields), _Shape(prefix, rf"\A{_BLANKS}\{{{members}\}}{_BLANKS}\z")
 
 
 def _literal(text: str) -> str:

@@ -68,7 +68,7 @@ OPTIONS: tuple[Option[Any], ...] = (
     ),
     choice(
         BINARY_MODE,
-        "How the connector writes bytes; also for messages with a schema, which does not tell it.",
+        "How the connector writes bytes; also for messages with a schema, which does not say so.",
         ("bytes", "base64", "base64-url-safe", "hex"),
     ),
     TRUNCATE_OPTION,

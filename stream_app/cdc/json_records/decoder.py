@@ -16,7 +16,7 @@ Step 2 has three ways, each of which leaves to the next what it declines::
 * Frames are Debezium's alone. They decline a slice of flattened records, one with few known frames,
   and one whose images do not parse as the shape.
 * Both decline messages that they might misread. Neither is asked where each record must be examined
-  (`ColumnPolicy.looks_at_each`).
+  (`ColumnPolicy.examines_records`).
 * The parse of whole messages leaves those that do not look alike to step 3. Records of any way with
   a value that does not fit go there too.
 
@@ -126,7 +126,7 @@ class ShapeDecoder:
         odd: Bools = np.zeros(len(values), np.bool_)
         left: Bools = np.ones(len(values), np.bool_)
         quick = None
-        if not self.policy.looks_at_each:
+        if not self.policy.examines_records:
             quick = self.reads.quick_part(values, index, group, outcome)  # step 2
         if quick is not None:
             outcome.add_columnar(quick.records, index[quick.rows])
@@ -146,11 +146,11 @@ class ShapeDecoder:
         has_decimals = any(reading.holds_decimals for reading in group.readings)
         alike &= ~may_be_misread(values, has_decimals=has_decimals)
         policy = self.policy
-        if group.shape is None or policy.looks_at_each:
-            sample = np.flatnonzero(alike)[: None if policy.looks_at_each else SAMPLE_ROWS]
+        if group.shape is None or policy.examines_records:
+            sample = np.flatnonzero(alike)[: None if policy.examines_records else SAMPLE_ROWS]
             texts = values.take(pa.array(sample)).to_pylist()
             group.shape, fits = shape_of(texts, group.readings, policy, self.images_of)
-            if policy.looks_at_each:
+            if policy.examines_records:
                 alike[sample] = fits
         if not alike.any():
             return ~alike

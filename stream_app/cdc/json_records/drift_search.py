@@ -137,7 +137,7 @@ def drift_in(
 def drift_by_numbers(
     records: SearchedRecords, numbers: Int64s, *, columns: frozenset[str], images_of: ImagesOf
 ) -> dict[Column, Sighting]:
-    """The same of records whose number tells which names they have, as machine code gives it.
+    """The same for records whose number identifies their names, as machine code gives it.
 
     Args:
         numbers: int64 [n]; records of a class with the same number have the same names.

@@ -103,7 +103,7 @@ def _signature(
     parts = images_of(document) if isinstance(document, dict) else None
     if parts is None:
         return None
-    if policy.looks_at_each and policy.refusal(parts.drift(policy.columns)) is not None:
+    if policy.examines_records and policy.refusal(parts.drift(policy.columns)) is not None:
         return None
     images = (*parts.befores, *parts.afters)
     return parts.is_flat, tuple(tuple(map(type, map(image.get, names))) for image in images)

@@ -172,7 +172,7 @@ MAXWELL_JSON = DialectFormat(
     section="maxwell",
     introduction='for example `maxwell."unknown-columns" = "ignore"`. '
     "[Other formats](formats.md#maxwell) "
-    "tells how the messages are read.",
+    "describes how the messages are read.",
     options=_OPTIONS,
     dialect=lambda _: MaxwellDialect(),
     encoding=partial(texts_and_numbers, binary=Encoding.BASE64),

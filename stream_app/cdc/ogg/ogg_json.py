@@ -278,7 +278,7 @@ OGG_JSON = DialectFormat(
     section="ogg",
     introduction='for example `ogg."compressed-updates" = "null"`. '
     "[Other formats](formats.md#goldengate) "
-    "tells how the messages are read.",
+    "describes how the messages are read.",
     options=_OPTIONS,
     dialect=lambda options: OggDialect(options.values[_COMPRESSED] == "null"),
     encoding=partial(texts_and_numbers, binary=Encoding.BASE64),

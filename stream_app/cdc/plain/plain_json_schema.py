@@ -31,7 +31,7 @@ from stream_app.cdc.plain.plain_json import PlainDialect
 from stream_app.cdc.plain.registered_format import RegisteredFormat
 from stream_app.cdc.schema_registry_port import Registries, Schemas
 from stream_app.cdc.source_types.connect_fields import ConnectField, row_fields
-from stream_app.cdc.wire.framed_json import NO_SCHEMA, FramedJson
+from stream_app.cdc.wire.headed_json import NO_SCHEMA, HeadedJson
 from stream_app.cdc.wire.json_schemas import connect_struct
 from stream_app.cdc.wire.row_schema import SchemaKey, split_by_number
 from stream_app.cdc.wire.wire_format import HEAD
@@ -79,12 +79,12 @@ class _JsonSchema:
         return _JsonRows(row_fields(connect_struct(schemas, number)), name)
 
 
-def _made(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> FramedJson:
+def _made(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> HeadedJson:
     keys = frozenset(setup.primary_keys)
     deletes = deletes_by_tombstones(options, setup.traits) and bool(keys)
     of_keys = replace(options, values={**options.values, **_OF_KEYS})
     rows = PlainDialect(options.values[KEY_COLUMNS])
-    return FramedJson(
+    return HeadedJson(
         make=partial(_format, schemas, setup, options, rows),
         make_deletes=partial(_format, schemas, setup, of_keys, PlainDialect(deletes=True))
         if deletes

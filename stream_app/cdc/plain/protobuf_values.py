@@ -53,7 +53,7 @@ def _check(message: Any) -> None:
     """Check that the library keeps every value of a field; recurses into messages within.
 
     Raises:
-        UnreadableRecordError: a value has another type than the schema tells, or an enum of proto2
+        UnreadableRecordError: a value has another type than in the schema, or an enum of proto2
             has no such number; or a text is not UTF-8.
     """
     from google.protobuf import unknown_fields  # noqa: PLC0415

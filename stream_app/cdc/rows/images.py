@@ -113,7 +113,7 @@ class StackedImages:
         before_at, after_at: int64 [n]; the place of each record's image; -1: it has none.
         columns: for each of the table's an array [s]; null where the image lacks the value.
         unchanged: name of a column → bool [n]; where the value after is that of the older row,
-            which the record does not tell.
+            which the record lacks.
         ops, kinds, suspects, tables: those of `Images`.
     """
 

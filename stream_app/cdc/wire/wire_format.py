@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Int64s, bytes_of, lengths_of, offsets_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.schema_registry_port import NOT_FRAMED
+from stream_app.cdc.schema_registry_port import NO_HEAD
 from stream_app.cdc.wire.avro_bytes import check_avro
 from stream_app.cdc.wire.avro_types import parse_schema, raw_schema
 
@@ -38,7 +38,7 @@ def schema_number(message: bytes) -> int:
         UnreadableRecordError: the message is not in Confluent's wire format.
     """
     if len(message) < HEAD.size or message[0] != MAGIC:
-        raise UnreadableRecordError(NOT_FRAMED)
+        raise UnreadableRecordError(NO_HEAD)
     return int(HEAD.unpack_from(message)[1])
 
 

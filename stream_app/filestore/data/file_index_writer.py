@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from stream_app.fileio.file_io import FileIO
-from stream_app.format.file_index.container import Bodies, encode_file_index, javas_order
+from stream_app.format.file_index.container import Bodies, encode_file_index, java_order
 from stream_app.format.file_index.file_index_registry import FILE_INDEX_KINDS
 from stream_app.format.file_index.index_kind import IndexBuilder
 from stream_app.model.files.data_file_meta import DataFileMeta
@@ -73,7 +73,7 @@ def written_indexes(schema: TableSchema) -> tuple[IndexedColumn, ...]:
         for index in indexed_columns(schema.options)
         if index.column in columns and can_index(index.kind, columns[index.column])
     }
-    return tuple(indexes[pair] for pair in javas_order(tuple(indexes)))
+    return tuple(indexes[pair] for pair in java_order(tuple(indexes)))
 
 
 def file_index_writer(

@@ -1,6 +1,6 @@
 """The index ``bsi``: the values of a column of numbers, bit by bit.
 
-A version byte, the number of rows, and two parts, each behind a byte that tells whether it is
+It has a version byte, the number of rows, and two parts, each behind a byte that says whether it is
 there. The parts are the rows from zero on, and those below, by their distance from zero. A part has
 a version byte, its least and greatest number, the bitmap of its rows, the number of its slices, and
 the slices. Java always writes 0 as the least number.

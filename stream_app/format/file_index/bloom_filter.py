@@ -1,4 +1,4 @@
-"""The index ``bloom-filter``: bits that tell of a value that it surely is not in the file.
+"""The index ``bloom-filter``: bits that exclude values which are surely not in the file.
 
 Four bytes with the number of hash functions, big-endian, and the bits. Settings are ``items``, the
 expected number of values, and ``fpp``, the rate of values that are wrongly taken for present.

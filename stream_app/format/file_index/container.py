@@ -80,7 +80,7 @@ def decode_file_index(data: bytes) -> Bodies:
     return bodies
 
 
-def javas_order(indexes: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def java_order(indexes: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """The columns and kinds of indexes in the order in which Java writes them.
 
     Java holds them in hash maps within hash maps; this goes the same way.

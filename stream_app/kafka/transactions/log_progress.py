@@ -13,7 +13,7 @@ from enum import StrEnum
 import numpy as np
 
 from stream_app.arrow_buffers import Int64s
-from stream_app.cdc.transactions import POSITION_NUMBERS, UNKNOWN, Positions
+from stream_app.cdc.transactions import POSITION_NUMBERS, UNKNOWN, LogPlaces
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.database.database_snapshot import SourcePosition
 
@@ -30,8 +30,8 @@ class Pace(StrEnum):
     Attributes:
         SETTLED: all that the connector has sent there, and the newest change is the last one.
         READING: rows of the connector's first read are the last ones, or nothing is known.
-        BEHIND: a change that the partition had, or shall have, is to come (again) before others
-            count: the connector repeats, or an epoch has ended without the change.
+        BEHIND: a change of the partition is to come before others count. The connector repeats, or
+            an epoch has ended without the change.
     """
 
     SETTLED = "settled"
@@ -87,7 +87,7 @@ class LogProgress:
         return self.partitions.get(place) or PartitionProgress(self.top_of_new(place[0]))
 
 
-def compared(positions: Positions, at: Sequence[int]) -> Int64s:
+def compared(positions: LogPlaces, at: Sequence[int]) -> Int64s:
     """Whether places lie before another one (-1), equal it (0), or lie behind it (1): int64 [n]."""
     result = np.zeros(len(positions), np.int64)
     for column, number in enumerate(at):
@@ -95,7 +95,7 @@ def compared(positions: Positions, at: Sequence[int]) -> Int64s:
     return result
 
 
-def ranks_of(positions: Positions) -> Int64s:
+def ranks_of(positions: LogPlaces) -> Int64s:
     """Numbers that have the order of places: int64 [n]; equal ones have the same."""
     order = np.lexsort(positions.T[::-1])
     in_order = positions[order]

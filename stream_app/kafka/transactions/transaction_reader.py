@@ -20,7 +20,7 @@ from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.range_reader import RangeReader, ReaderSettings
 from stream_app.kafka.transactions.transaction_window import TransactionWindow
 
-_LEAVES_AFTER_S = 2.0
+_FAILS_AFTER_S = 2.0
 _AHEAD = 16
 
 
@@ -72,7 +72,7 @@ class TransactionReader:
     ) -> None:
         if self._reader is None:
             self._reader = RangeReader(
-                replace(self.settings, ahead=_AHEAD, leaves_after_s=_LEAVES_AFTER_S), self.clock
+                replace(self.settings, ahead=_AHEAD, fails_after_s=_FAILS_AFTER_S), self.clock
             )
         with closing(self._reader.read(ranges)) as batches:
             for batch in batches:

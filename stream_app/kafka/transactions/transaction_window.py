@@ -77,7 +77,7 @@ class Codes:
         return new
 
 
-class Gathered:
+class FactBatches:
     """Facts that come in batches; joined when they are asked for."""
 
     def __init__(self, kind: np.dtype[Any]) -> None:
@@ -113,9 +113,9 @@ class TransactionWindow:
     transactions: Codes = field(init=False, default_factory=Codes)
     sources: Codes = field(init=False, default_factory=Codes)
     tables: Codes = field(init=False, default_factory=Codes)
-    messages: Gathered = field(init=False, default_factory=lambda: Gathered(MESSAGE))
-    ends: Gathered = field(init=False, default_factory=lambda: Gathered(END))
-    counts: Gathered = field(init=False, default_factory=lambda: Gathered(COUNT))
+    messages: FactBatches = field(init=False, default_factory=lambda: FactBatches(MESSAGE))
+    ends: FactBatches = field(init=False, default_factory=lambda: FactBatches(END))
+    counts: FactBatches = field(init=False, default_factory=lambda: FactBatches(COUNT))
     _tops: dict[KafkaPartition, LogPosition] = field(init=False, default_factory=dict)
 
     def add(self, place: KafkaPartition, offsets: Int64s, facts: MessageTransactions) -> None:
@@ -174,7 +174,7 @@ class TransactionWindow:
             at and place not in self.reached for place, at in begin.items()
         ):
             self.reached, self.partitions, self._tops = {}, {}, {}
-            self.messages, self.ends, self.counts = map(Gathered, (MESSAGE, END, COUNT))
+            self.messages, self.ends, self.counts = map(FactBatches, (MESSAGE, END, COUNT))
         for place, known in progress.partitions.items():
             self._tops[place] = max(self._tops.get(place, BEFORE_ALL), known.top)
         begins = np.array([begin.get(place, 0) for place in self.partitions], np.int64)

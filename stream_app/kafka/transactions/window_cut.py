@@ -1,8 +1,8 @@
 """Cuts an epoch among the messages of a window, and says what the tables are at its end: pure.
 
 `whole_cut` moves the ends. This module decides which transactions are whole, and names doubts that
-the tables equal the source at its newest transaction. Repeats of a connector decide nothing: they
-are known by their places in the source's log, and a partition has a pace until it is beyond them.
+the tables equal the source at its newest transaction. Repeats of a connector decide nothing: their
+places in the source's log show them. A partition is behind until it is beyond them.
 """
 
 from __future__ import annotations

@@ -191,8 +191,8 @@ def write_only_error() -> UsageError:
 
 def may_drop_deletes(*, output_level: int, highest_level_with_files: int) -> bool:
     """Whether a compaction into `output_level` may leave delete rows out of its output."""
-    # A delete must outlive every older version of its key. Only when nothing older can lie
-    # below the output are we sure of that; level 0 is never sure, because its runs overlap.
+    # A delete must outlive every older version of its key. Only when no level above the
+    # output has files are we sure of that; level 0 is never sure, because its runs overlap.
     return output_level != 0 and output_level >= highest_level_with_files
 
 

@@ -40,7 +40,7 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 class RecordLevelExpire:
     """The rule for rows that are too old; a rewrite of the oldest rows drops them.
 
-    It applies only where nothing older lies below the output: elsewhere a dropped row would bring
+    It applies only where no older row lies above the output: elsewhere a dropped row would bring
     back an older version of its key. Paimon filters before the merge and at every level; if a key's
     times only grow, the result is the same.
 

@@ -39,7 +39,7 @@ class KeptCopy:
     good_until_ms: int
 
 
-def way_to_ask(*, keys: int, file_rows: int, file_size: int, has_copies: bool) -> LookupPart:
+def part_to_read(*, keys: int, file_rows: int, file_size: int, has_copies: bool) -> LookupPart:
     """The way to look keys up in a file.
 
     Args:

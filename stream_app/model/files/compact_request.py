@@ -65,7 +65,7 @@ class CompactRequest:
 
     Attributes:
         partition, bucket, total_buckets: as in `BucketChange`.
-        drop_deletes: no older row can lie below the output, so deletes may be left out.
+        drop_deletes: no older row can lie above the output, so deletes may be left out.
         max_level: the bucket's highest level.
         rewrite_all: also rewrite files that could merely be upgraded.
         above: files of higher levels than the output, in which rows of the unit's keys are looked

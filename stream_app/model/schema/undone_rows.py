@@ -95,7 +95,7 @@ def refused_rows(
 def undo_notices(refused_rows: Iterable[RefusedRows]) -> list[UndoNotice]:
     """The notices of changes that stop a job because of single columns.
 
-    The rows that the table refuses tell these changes.
+    They follow from the rows that the table refuses.
     """
     return [
         UndoNotice(what=f"{changes} fails: {refused.what}", fix=refused.fix)

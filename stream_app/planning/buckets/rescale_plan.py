@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import gcd
 
+from stream_app.model.bucket_id import POSTPONED
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.planning.buckets.bucket_advice import BucketSize, bucket_advice
 
@@ -35,11 +36,14 @@ def planned_rescales(live: Iterable[ManifestEntry], wanted: int | None) -> list[
     """The partitions whose number of buckets changes, in the order of their first files.
 
     Args:
-        live: files of the partitions that may change; all have buckets by hash.
+        live: files of the partitions that may change. Those of ``bucket-postpone`` do not count;
+            all others have buckets by hash.
         wanted: the number for all of them; None: each gets the one that fits its size.
     """
     partitions: dict[bytes, list[ManifestEntry]] = {}
     for entry in live:
+        if entry.bucket == POSTPONED:
+            continue
         partitions.setdefault(entry.partition, []).append(entry)
     planned = []
     for partition, entries in partitions.items():
@@ -78,17 +82,28 @@ def fitting_count(entries: Sequence[ManifestEntry], before: int) -> int:
     return before if advice is None else advice.value
 
 
-def split_groups(entries: Iterable[ManifestEntry], buckets: int) -> list[tuple[ManifestEntry, ...]]:
+def split_groups(
+    entries: Iterable[ManifestEntry], buckets: int, *, has_keys: bool = True
+) -> list[tuple[ManifestEntry, ...]]:
     """The files of one partition that are split together, because their rows meet in one run.
 
     1. A file of level 0 is split alone: it stays a run of its own in each bucket.
     2. A level above 0 is one run in each bucket. The rows of old bucket *b* go to the new buckets
        *n* with b ≡ n modulo the greatest common divisor of both numbers. So the level's files of
        the old buckets with the same remainder are merged.
+    3. Without a key rows have an order in their bucket. So all files are split together, in an
+       order that each bucket's files agree with.
 
     Args:
         buckets: the new number.
+        has_keys: whether the table has a primary key.
     """
+    if not has_keys:
+        ordered = sorted(
+            entries,
+            key=lambda one: (one.file.min_sequence_number, one.bucket, one.file.file_name),
+        )
+        return [tuple(ordered)] if ordered else []
     groups: list[tuple[ManifestEntry, ...]] = []
     levels: dict[tuple[int, int], list[ManifestEntry]] = {}
     for entry in entries:

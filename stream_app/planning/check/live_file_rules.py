@@ -103,7 +103,7 @@ def level_findings(
                 )
 
 
-def total_findings(totals: Sequence[int], where: str) -> Iterator[Finding]:
+def bucket_count_findings(totals: Sequence[int], where: str) -> Iterator[Finding]:
     """The finding if the files of a partition were written for several numbers of buckets."""
     if len(totals) > 1:
         yield Finding(

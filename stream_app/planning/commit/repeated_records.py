@@ -31,7 +31,7 @@ def read_again(begin: Offsets, ends: Iterable[Offsets]) -> dict[str, dict[str, i
     return offsets
 
 
-def going_on(begin: Offsets, again: Offsets) -> dict[str, dict[str, int]]:
+def resume_offsets(begin: Offsets, again: Offsets) -> dict[str, dict[str, int]]:
     """The offsets with which a job continues after these records."""
     return {
         topic: dict(sorted({**partitions, **again.get(topic, {})}.items()))

@@ -4,7 +4,7 @@ The source's statement says which name became which. A row with the new name say
 come: the table's column gets it. From then on values under the old name go to the same column,
 because older rows may still be under way. The table's option `RENAMED_COLUMNS` has these names.
 
-Where names alone do not tell which column a value is of, the table is held back instead.
+Where names alone do not determine which column a value is of, the table is held back instead.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def column_renames(
     return _NameSearch(schema, known, reaction, can_alias).decide(seen)
 
 
-def renames_in_new(
+def renames_in_new_table(
     names: Collection[str], keys: Collection[str], known: Sequence[TableRenames]
 ) -> dict[str, str]:
     """Of columns of which a table is made: earlier name → the name of the same column now.

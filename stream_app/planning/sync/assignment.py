@@ -60,7 +60,7 @@ class Assignment:
         indexes: name of a table → its index in the job.
         taken: source table → the name of its table; of those that the job has met.
         refused: source table → why its table could not be made.
-        hidden: ghosts of online schema changes that the driver knows, and has told.
+        hidden: ghosts of online schema changes that the driver knows, and has reported.
         waiting: names of tables that cannot be made for now; the job leaves their messages in the
             topic until then.
         full: why the job makes no further table; empty: it does.

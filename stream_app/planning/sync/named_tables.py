@@ -13,7 +13,7 @@ from stream_app.model.near_names import nearest
 from stream_app.planning.sync.target_tables import SyncRules
 
 
-def why_never(rules: SyncRules, name: str) -> str:
+def unreachable_reason(rules: SyncRules, name: str) -> str:
     """The reason why no source table can become the table `name`; empty if one can."""
     sources = list(dict.fromkeys(_sources(rules, name)))
     if not sources:

@@ -74,7 +74,7 @@ def snapshot_range(
     limit: int,
     time_of: TimeOf,
 ) -> ExpireRange:
-    """The snapshots that expire, unless a consumer needs them (`but_for_consumer`).
+    """The snapshots that expire, unless a consumer needs them (`limited_by_consumer`).
 
     Args:
         ids: the numbers of all snapshots, ascending; at least one.
@@ -93,7 +93,7 @@ def snapshot_range(
     return ExpireRange(begin=begin, end=max(begin, end), kept_by=kept_by)
 
 
-def but_for_consumer(going: ExpireRange, protected_from: int | None) -> ExpireRange:
+def limited_by_consumer(going: ExpireRange, protected_from: int | None) -> ExpireRange:
     """The expiring range if a consumer has yet to read from a number on; None: no consumer."""
     if protected_from is None or protected_from >= going.end:
         return going

@@ -121,7 +121,7 @@ def surplus_tags(rules: TagRules, tags: Iterable[Tag]) -> list[str]:
     return [name for _, name in automatic[:count]]
 
 
-def tags_whose_time_is_over(tags: Iterable[Tag], wall_clock_ms: int) -> list[str]:
+def expired_tags(tags: Iterable[Tag], wall_clock_ms: int) -> list[str]:
     """The names of the tags whose retention time has passed."""
     return [
         tag.name

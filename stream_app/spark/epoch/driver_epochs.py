@@ -135,7 +135,7 @@ class DriverEpochs:
         if self._reader is None:
             settings = self.of_spark.settings
             self._reader = RangeReader(
-                replace(settings, ahead=_AHEAD, leaves_after_s=_LEAVES_AFTER_S)
+                replace(settings, ahead=_AHEAD, fails_after_s=_LEAVES_AFTER_S)
             )
         read = 0
         with closing(self._reader.read(messages)) as batches:

@@ -21,7 +21,7 @@ from stream_app.spark.epoch.epoch_plan import MessagePart
 
 SAMPLE_MESSAGES = 50
 """Messages of a new table that are passed on from one batch, at most."""
-_LEFT_OUT = -3
+_LEFT_OUT = -4
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,13 @@ class OriginSplitter:
             table takes the messages, and None if the job ignores them.
         takes_unreadable: whether messages that name no table are passed on; else the job ignores
             them, because another job has them.
-        tells_statements: whether messages that may carry statements of the source are passed on.
+        passes_statements: whether messages that may carry statements of the source are passed on.
     """
 
     origins: Callable[[pa.RecordBatch], Origins]
     place_of: Callable[[Origin], int | str | None]
     takes_unreadable: bool = True
-    tells_statements: bool = False
+    passes_statements: bool = False
 
     def split(self, messages: pa.RecordBatch) -> Iterator[MessagePart]:
         """See `MessageSplitter.split`."""
@@ -64,7 +64,7 @@ class OriginSplitter:
             yield MessagePart(NEWCOMERS, messages.take(pa.array(_samples(origins, of_message))))
         if reasons:
             yield MessagePart(UNREADABLE, bad_records(messages, reasons))
-        if self.tells_statements:
+        if self.passes_statements:
             signs = with_signs_of_ddl(messages, origins.codes)
             if signs.any():
                 yield MessagePart(STATEMENTS, messages.filter(pa.array(signs)))

@@ -40,6 +40,7 @@ class EpochTables(ABC):
         state_file: the job's state.
         held: the tables that wait.
         newest_begun: the newest epoch that the tables were to take; -1: none.
+        loads: the number of epochs of a first load, which no table can get later.
         commits_at_once: the tables whose commits begin together; None: all.
         snapshots_each_epoch: whether an epoch without rows for a table makes a snapshot too.
         decodes_without_plan: whether others' messages are decoded while a table cannot be planned.
@@ -57,6 +58,7 @@ class EpochTables(ABC):
         state_file: JobStateFile,
         now_ms: Callable[[], int],
         on_change: Callable[[str, HeldTable | None], None] = lambda _name, _held: None,
+        loads: int = 0,
     ) -> None:
         """Start from the job's remembered state.
 
@@ -68,6 +70,7 @@ class EpochTables(ABC):
         self.state_file = state_file
         self.held = HeldTables(state_file, now_ms, on_change)
         self.newest_begun = state_file.state.epoch
+        self.loads = loads
         self._begin: Offsets = {}
         self._checked = set[str]()
 
@@ -252,6 +255,7 @@ class HoldingTables(EpochTables):
     """The tables of a job of many: one that fails or must wait is held back.
 
     An epoch without rows for a table makes no snapshot, so the job's state has the newest epochs.
+    While a first load lasts, no table is held: one that fails ends the job.
     """
 
     commits_at_once = None
@@ -280,6 +284,8 @@ class HoldingTables(EpochTables):
 
     def wait_for_sequence_number(self, feed: TableFeed) -> int:
         """See `EpochTables.wait_for_sequence_number`."""
+        if self._is_load:
+            return feed.job.follow_and_wait()
         if feed.job.must_wait():
             raise CompactionWaitError(feed.job.table.location)
         return feed.job.next_sequence_number
@@ -290,10 +296,16 @@ class HoldingTables(EpochTables):
         self.state_file.update(epoch=self.newest_begun, newest=newest)
 
     def fail(self, feed: TableFeed, error: BaseException) -> None:
-        """See `EpochTables.fail`."""
+        """See `EpochTables.fail`; a held table reads topics alone, so in a load it ends the job."""
+        if self._is_load:
+            raise error
         if self.hold(feed.name, error).has_failed:
             feed.job.forget()
 
     def _check_opened(self, feed: TableFeed) -> None:
         newest = self.state_file.state.newest.get(feed.name, -1)
         feed.job.check_epochs(self.newest_begun + 1, newest)
+
+    @property
+    def _is_load(self) -> bool:
+        return self.loads > 0 and self.newest_begun < self.loads

@@ -80,7 +80,7 @@ class DatabaseRows:
     """Reads parts of a first load; can be pickled.
 
     Attributes:
-        queries: path of a table → the query of its rows.
+        queries: table of the source → the query of its rows.
     """
 
     url: JdbcUrl
@@ -106,7 +106,7 @@ class DatabaseRows:
                     first += len(values)
 
     def _values(self, part: LoadPart) -> Any:
-        query, parameters = self.queries[part.table].of_part(part)
+        query, parameters = self.queries[part.relation].of_part(part)
         url = replace(self.url, answer_s=_ANSWER_S)
         module = url.driver.load()
         try:

@@ -10,7 +10,7 @@ The rows are no messages of a topic: no offset and no source table of theirs is 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -26,7 +26,7 @@ from stream_app.spark.epoch.epoch_plan import EpochPlan, MessagePart, TablePlan
 from stream_app.spark.epoch.epoch_runner import EpochOutput, RoutedEpoch, TableOutput
 from stream_app.spark.epoch.share_epochs import ShareEpochs
 from stream_app.spark.load.database_rows import DatabaseRows
-from stream_app.spark.load.load_plan import LoadPart, LoadPlan
+from stream_app.spark.load.load_plan import LoadPlan
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger("stream_app")
@@ -53,13 +53,13 @@ class LoadEpochs:
 
     Attributes:
         topics: runs the other epochs.
-        rows: the reader of the database; asked only for an epoch of the load.
+        rows: makes the reader of some tables of the source, each with the table that gets its rows.
         format_of: makes the format of the rows for a table.
     """
 
     topics: DriverEpochs
     load: LoadPlan
-    rows: Callable[[], DatabaseRows]
+    rows: Callable[[Mapping[str, FileStoreTable]], DatabaseRows]
     format_of: Callable[[FileStoreTable], Pipeline]
     overlaps: ClassVar[bool] = True
 
@@ -70,16 +70,24 @@ class LoadEpochs:
 
     def route(self, epoch: int, messages: Sequence[OffsetRange], plan: EpochPlan) -> RoutedEpoch:
         """See `EpochRunner.route`."""
-        parts = self.load.parts_of(epoch)
-        if not parts:
+        if not self.load.parts_of(epoch):
             return self.topics.route(epoch, messages, plan)
+        places = {one.table.location: index for index, one in plan.tables.items()}
+        # Tables that have the epoch already are in no plan.
+        parts = [part for part in self.load.parts_of(epoch) if part.table in places]
+        indexes = {part.relation: places[part.table] for part in parts}
         _LOG.info("%s", self.load.progress(epoch))
-        shares = list(enumerate(parts))
-        loader = ShareEpochs(self.spark, self.rows().read)
-        routed = loader.route(epoch, shares, self._of_load(plan, parts))
+        rows = self.rows({name: plan.tables[at].table for name, at in indexes.items()})
+        loader = ShareEpochs(self.spark, rows.read)
+        of_load = EpochPlan(
+            tables=self._with_formats(plan, set(indexes.values())),
+            shape=plan.shape.with_splitter(RelationSplitter(indexes)),
+        )
+        routed = loader.route(epoch, list(enumerate(parts)), of_load)
 
         def write(ready: EpochPlan) -> EpochOutput:
-            output = routed.write(replace(ready, tables=self._with_formats(ready)))
+            with_rows = self._with_formats(ready, ready.tables.keys())
+            output = routed.write(replace(ready, tables=with_rows))
             tables = {index: _as_rows(table) for index, table in output.tables.items()}
             return replace(output, tables=tables)
 
@@ -97,17 +105,12 @@ class LoadEpochs:
         """See `DriverEpochs.close`."""
         self.topics.close()
 
-    def _of_load(self, plan: EpochPlan, parts: Sequence[LoadPart]) -> EpochPlan:
-        """The plan that decodes the rows of these parts."""
-        places = {one.table.location: index for index, one in plan.tables.items()}
-        splitter = RelationSplitter({part.relation: places[part.table] for part in parts})
-        shape = plan.shape.with_splitter(splitter)
-        return EpochPlan(tables=self._with_formats(plan), shape=shape)
-
-    def _with_formats(self, plan: EpochPlan) -> Mapping[int, TablePlan]:
+    def _with_formats(self, plan: EpochPlan, indexes: Collection[int]) -> Mapping[int, TablePlan]:
+        """The plans of some tables, with the format of the load's rows."""
         return {
             index: replace(one, message_format=self.format_of(one.table), packs=[])
             for index, one in plan.tables.items()
+            if index in indexes
         }
 
 

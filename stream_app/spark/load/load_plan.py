@@ -7,16 +7,19 @@ and a table that has it already skips it. The next epoch of the job is the load'
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 from stream_app.errors import CheckpointError
+from stream_app.model.job_epoch import Offsets
 from stream_app.spark.job_folder import Folder
 
 FILE = "first_load.json"
 _VERSION = 1
 KeyValues = tuple[int | str, ...]
 """A key of the source's table: numbers, and texts as the database writes them."""
+_TABLES_A_TASK = 8
+"""Tables of a single part that a task gets in an epoch: most such tables are small."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,12 +27,14 @@ class LoadPart:
     """Rows of a source table whose keys lie in a range.
 
     Attributes:
-        table: the path of the table that gets them.
+        name: the name in the job of the table that gets them.
+        table: its path.
         relation: the source table, for people.
         after: the rows' keys are greater; None: the part begins with the first row.
         until: the greatest key; None: the part ends with the last row.
     """
 
+    name: str
     table: str
     relation: str
     after: KeyValues | None = None
@@ -43,21 +48,49 @@ class LoadPlan:
     Attributes:
         source: the database, for people.
         position: the position of the database's log before the first row is read.
+        begun_ms: when that was, since 1970 in UTC.
+        offsets: where the topics ended then; the job reads them from there.
         epochs: the parts of the job's first epochs.
     """
 
     source: str
     position: str
+    begun_ms: int
+    offsets: Offsets
     epochs: Sequence[Sequence[LoadPart]]
 
     def parts_of(self, epoch: int) -> Sequence[LoadPart]:
         """The parts of an epoch; none if the epoch is of the topics."""
         return self.epochs[epoch] if 0 <= epoch < len(self.epochs) else ()
 
+    def parts_from(self, epoch: int) -> Sequence[LoadPart]:
+        """The parts of an epoch and of all later ones."""
+        return [part for parts in self.epochs[max(0, epoch) :] for part in parts]
+
     def progress(self, epoch: int) -> str:
         """Describe an epoch of the load for people; all begin with these words."""
         relations = ", ".join(dict.fromkeys(part.relation for part in self.parts_of(epoch)))
         return f"first load: epoch {epoch + 1} of {len(self.epochs)}, of {relations}"
+
+
+def epochs_of(tables: Iterable[Sequence[LoadPart]], tasks: int) -> list[list[LoadPart]]:
+    """Deal parts to epochs, in their order.
+
+    Args:
+        tables: the parts of each table.
+        tasks: tasks that read at once: each gets a part of a large table, or some small tables.
+    """
+    epochs: list[list[LoadPart]] = []
+    free = 0
+    for parts in tables:
+        share = _TABLES_A_TASK if len(parts) > 1 else 1
+        for part in parts:
+            if free < share:
+                epochs.append([])
+                free = _TABLES_A_TASK * tasks
+            epochs[-1].append(part)
+            free -= share
+    return epochs
 
 
 def read_load(folder: Folder) -> LoadPlan | None:
@@ -72,6 +105,8 @@ def read_load(folder: Folder) -> LoadPlan | None:
             return LoadPlan(
                 source=str(document["source"]),
                 position=str(document["position"]),
+                begun_ms=int(document["begun_ms"]),
+                offsets=dict(document["offsets"]),
                 epochs=[[_part(part) for part in parts] for parts in document["epochs"]],
             )
     except FileNotFoundError:
@@ -93,6 +128,8 @@ def write_load(folder: Folder, load: LoadPlan) -> None:
         "version": _VERSION,
         "source": load.source,
         "position": load.position,
+        "begun_ms": load.begun_ms,
+        "offsets": load.offsets,
         "epochs": [[asdict(part) for part in parts] for parts in load.epochs],
     }
     folder.files.overwrite(folder.path(FILE), json.dumps(document).encode())
@@ -102,6 +139,7 @@ def write_load(folder: Folder, load: LoadPlan) -> None:
 def _part(document: dict[str, object]) -> LoadPart:
     keys = {name: document[name] for name in ("after", "until")}
     return LoadPart(
+        name=str(document["name"]),
         table=str(document["table"]),
         relation=str(document["relation"]),
         **{name: None if key is None else tuple(key) for name, key in keys.items()},  # type: ignore[arg-type]

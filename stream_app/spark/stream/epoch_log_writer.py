@@ -53,7 +53,7 @@ class EpochLogWriter:
         data = f"\0{_VERSION}{offsets_text(offsets)}".encode()
         self.folder.files.create_if_absent(self.folder.path(_FIRST), data)
 
-    def has_first(self) -> bool:
+    def has_first_offsets(self) -> bool:
         """Whether the begin of the first epoch is remembered."""
         return self.folder.files.exists(self.folder.path(_FIRST))
 

@@ -258,7 +258,7 @@ class TopicStream:
         """The next epoch and its begin; an epoch that an earlier run left open comes first."""
         last = self.writer.newest()
         if last is None:
-            if not self.writer.has_first():
+            if not self.writer.has_first_offsets():
                 oldest = self.source.offsets_at(OffsetEnd.OLDEST)
                 self.writer.first(first_offsets(self.rules.starting_offsets, oldest, newest))
             return 0, self.epoch_log.source_begin(0)

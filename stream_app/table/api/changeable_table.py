@@ -45,7 +45,7 @@ class ChangeableTable:
     def overwrite(self, rows: object, *, partition: Mapping[str, str] | None = None) -> int | None:
         """Replace partitions, or the table, by other rows, as INSERT OVERWRITE; the snapshot.
 
-        No changelog tells of it. None: nothing is to be replaced.
+        No changelog has the change. None: nothing is to be replaced.
 
         Args:
             rows: a table or a stream of Arrow, which is held in memory. A column that it lacks is

@@ -1,8 +1,10 @@
 """Compares the rows of a table with those of its source, bucket by bucket.
 
 A table with an index of all keys has one row of a key in all partitions. So its rows are compared
-by key alone, in a table without partitions, whose buckets are the shares of the index. That table
-lies on local disk for as long as the comparison takes.
+by key alone, in a table without partitions, whose buckets are the shares of the index. With
+``bucket = -2`` the rows of a key lie in a bucket, and behind them those of ``bucket-postpone``. So
+they are replayed in a table whose buckets are the key shares of the writers. Such a table lies on
+local disk for as long as the comparison takes.
 """
 
 from __future__ import annotations
@@ -17,13 +19,14 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import concat_rows
 from stream_app.mergetree.key_differences import differences, rows_of_keys
-from stream_app.model.bucket_id import BucketId
+from stream_app.model.bucket_id import POSTPONED, BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.options.bucket_options import PARTITION_LOOKUP
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.model.snapshot import Snapshot
+from stream_app.planning.buckets.postponed_order import in_order
 from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_writer
@@ -31,6 +34,7 @@ from stream_app.table.read.diff_read import merged_rows
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.write.bucket_assigner import BucketRows
 from stream_app.table.write.old_rows import OldRowsOfTable
+from stream_app.table.write.postponed_rows import SHARES
 
 RUN_ROWS = 200_000
 """Rows in memory before they become a sorted run of each bucket."""
@@ -54,10 +58,14 @@ class ComparedRows(Protocol):
 
 
 def as_compared(table: FileStoreTable) -> FileStoreTable:
-    """The table whose buckets are compared: itself, or one without partitions; see the module.
+    """The table whose buckets are compared: itself, or another one; see the module.
 
-    Its partition columns are nullable, because a delete need not name a partition.
+    The partition columns of one without partitions are nullable, because a delete need not name a
+    partition.
     """
+    if table.kind.postpones:
+        options = {**table.schema.options, "bucket": str(SHARES)}
+        return replace(table, schema=replace(table.schema, options=options))
     rule = index_rule(table.schema)
     if rule is None:
         return table
@@ -139,7 +147,10 @@ class RowsOnDisk:
 
 @dataclass(frozen=True, slots=True)
 class RowsOfTable:
-    """Implements `ComparedRows` with the rows of a snapshot, by the table's own buckets."""
+    """Implements `ComparedRows` with the rows of a snapshot, by the table's own buckets.
+
+    The rows of ``bucket-postpone`` are changes, in the order in which they count.
+    """
 
     table: FileStoreTable
     files: dict[BucketId, list[DataFileMeta]]
@@ -159,8 +170,10 @@ class RowsOfTable:
 
     def rows(self, bucket: BucketId) -> Iterator[pa.RecordBatch]:
         """See `ComparedRows.rows`."""
-        files = self.files.get(bucket, ())
-        return merged_rows(self.table, self.table.bucket_files(*bucket), files)
+        files, access = self.files.get(bucket, ()), self.table.bucket_files(*bucket)
+        if bucket[1] == POSTPONED:
+            return (batch for file in in_order(files) for batch in access.read(file))
+        return merged_rows(self.table, access, files)
 
 
 def rows_by_key(
@@ -174,7 +187,7 @@ def rows_by_key(
     sorted_rows, assigner = RowsOnDisk(compared, folder), bucket_assigner(compared)
     waiting: list[pa.RecordBatch] = []
     count = 0
-    for bucket in table_rows.buckets:
+    for bucket in sorted(table_rows.buckets, key=lambda one: one[1] == POSTPONED):
         for batch in table_rows.rows(bucket):
             kept = batch
             if without is not None:

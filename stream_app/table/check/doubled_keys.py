@@ -55,7 +55,7 @@ _MOST_PARTS = 256
 """The most parts of the keys, because each part is an open file."""
 
 
-def across_findings(
+def cross_partition_findings(
     table: FileStoreTable, snapshot: Snapshot, *, part_rows: int = PART_ROWS
 ) -> Iterator[Finding]:
     """One finding if a snapshot has such a key; none for tables whose key may repeat.
@@ -163,7 +163,7 @@ def _example(
 
 
 @dataclass(frozen=True, slots=True)
-class DoubleKeys:
+class DoubledKeySearch:
     """Searches one snapshot for keys with two rows above level 0, where readers do not merge.
 
     Such are tables with ``deletion-vectors.enabled``, and those whose merge engine looks up every

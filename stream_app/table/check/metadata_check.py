@@ -24,9 +24,9 @@ from stream_app.model.options.option import is_on
 from stream_app.model.snapshot import CommitKind, Snapshot, VersionKind
 from stream_app.planning.check.live_file_rules import (
     LiveFiles,
+    bucket_count_findings,
     level_findings,
     placement_findings,
-    total_findings,
 )
 from stream_app.planning.check.version_rules import (
     RecordCounts,
@@ -203,7 +203,7 @@ class MetadataCheck:
         places = {(entry.partition, entry.bucket): None for entry in touched}
         for partition in dict.fromkeys(partition for partition, _ in places):
             where = self.table.paths.partition_folder(partition)
-            yield from total_findings(self._live.total_buckets(partition), where)
+            yield from bucket_count_findings(self._live.total_buckets(partition), where)
         for partition, bucket in places:
             entries = list(self._live.bucket((partition, bucket)))
             where = self.table.paths.bucket(partition, bucket)

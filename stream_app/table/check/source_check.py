@@ -97,7 +97,9 @@ class SourceCheck:
             return
         if not set(names) <= set(schema.fields.names):
             return
-        stored = RowsOfTable.of_snapshot(self.table, snapshot)
+        stored: ComparedRows = RowsOfTable.of_snapshot(self.table, snapshot)
+        if self.table.kind.postpones:
+            stored = self.stored(snapshot)
         keys = [
             rows.select(list(names)) for bucket in stored.buckets for rows in stored.rows(bucket)
         ]

@@ -24,7 +24,11 @@ from stream_app.planning.compact.waiting_rows import unseen_by, waiting_fix, wai
 from stream_app.table.check.changelog_check import ChangelogCheck
 from stream_app.table.check.data_file_facts import file_facts
 from stream_app.table.check.dependent_versions import FileNeeds, file_needs
-from stream_app.table.check.doubled_keys import DoubleKeys, across_findings, hash_index_findings
+from stream_app.table.check.doubled_keys import (
+    DoubledKeySearch,
+    cross_partition_findings,
+    hash_index_findings,
+)
 from stream_app.table.check.iceberg_check import iceberg_findings
 from stream_app.table.check.metadata_check import FileInUse, MetadataCheck, Progress
 from stream_app.table.check.row_sum_check import row_sum_findings
@@ -186,8 +190,8 @@ class TableCheck:
         # The checks above have found such files.
         with contextlib.suppress(CorruptFileError, FileNotFoundError):
             if (latest := table.snapshots.latest()) is not None:
-                yield from DoubleKeys(table, latest).findings()
-                across = across_findings(table, latest)
+                yield from DoubledKeySearch(table, latest).findings()
+                across = cross_partition_findings(table, latest)
                 yield from rows.unless_unsupported("keys in several partitions", across)
             sums = row_sum_findings(table, self.report.left_out)
             yield from rows.unless_unsupported("checksum of the rows", sums)

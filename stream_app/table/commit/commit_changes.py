@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from stream_app.model.bucket_id import BucketId
+from stream_app.model.bucket_id import POSTPONED, BucketId
 from stream_app.model.checksum.sum_record import SumRecord
 from stream_app.model.files.bucket_change import BucketChange, LookUp
 from stream_app.model.files.data_file_meta import DataFileMeta
@@ -86,15 +86,20 @@ def changes_of_overwrite(
     latest: Snapshot | None,
     partitions: Collection[bytes] | None,
     buckets: Sequence[BucketChange],
+    *,
+    keeps_postponed: bool = False,
 ) -> CommitChanges:
     """Delete all files of partitions with their index files, and add new files instead.
 
     Args:
         latest: the snapshot that is overwritten.
         partitions: serialized; None: the whole table.
+        keeps_postponed: whether the files of ``bucket-postpone`` stay.
     """
     scan = FileStoreScan(table)
     live = scan.live(latest) if partitions is None else scan.live_in(latest, partitions)
+    if keeps_postponed:
+        live = [entry for entry in live if entry.bucket != POSTPONED]
     index = table.manifests.read_index_manifest(latest.index_manifest if latest else None)
     new = changes_of_buckets(buckets, table.options.bucket)
     gone = (e.as_delete() for e in index if partitions is None or e.partition in partitions)

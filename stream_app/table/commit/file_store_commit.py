@@ -42,7 +42,7 @@ from stream_app.table.commit.commit_changes import (
 )
 from stream_app.table.commit.commit_conflicts import CommitConflicts
 from stream_app.table.commit.commit_history import CommitHistory
-from stream_app.table.commit.late_snapshot import check_in_line, is_still_there, is_there
+from stream_app.table.commit.late_snapshot import base_exists, check_in_line, is_in_table
 from stream_app.table.commit.metadata_files import CommitFiles, NewestManifests, compacted_index
 from stream_app.table.commit.next_snapshot import PlannedSnapshot, next_snapshot
 from stream_app.table.commit.recorded_epochs import epochs_as_of, with_epochs
@@ -142,6 +142,7 @@ class FileStoreCommit:
         *,
         check: Callable[[Sequence[ManifestEntry]], None] | None = None,
         operation: str | None = None,
+        keeps_postponed: bool = False,
     ) -> Snapshot:
         """Replace live files by new ones in one snapshot. Without new files, this only deletes.
 
@@ -152,9 +153,9 @@ class FileStoreCommit:
             committable: its files are added. An overwrite writes no changelog and deletes what it
                 finds.
             partitions: serialized: all of their buckets are replaced; None: the whole table.
-            check: sees the deleted files, again after each lost race; raises CommitConflictError
-                to forbid the overwrite.
+            check: sees the deleted files, again after a lost race; may raise CommitConflictError.
             operation: what the snapshot says that it does.
+            keeps_postponed: whether rows that wait in ``bucket-postpone`` stay.
 
         Raises:
             CommitConflictError: `check` raised it; nothing has changed.
@@ -165,19 +166,17 @@ class FileStoreCommit:
         assert partitions is None or {change.partition for change in buckets} <= {*partitions}
 
         def changes(latest: Snapshot | None) -> CommitChanges:
-            deleting = changes_of_overwrite(self.table, latest, partitions, buckets)
+            deleting = changes_of_overwrite(
+                self.table, latest, partitions, buckets, keeps_postponed=keeps_postponed
+            )
             if check is not None:
                 check([entry for entry in deleting.entries if entry.kind is FileKind.DELETE])
             return deleting
 
-        return self._publish(
-            PlannedSnapshot(
-                kind=CommitKind.OVERWRITE,
-                committable=committable,
-                changes=changes,
-                operation=operation,
-            )
+        planned = PlannedSnapshot(
+            kind=CommitKind.OVERWRITE, committable=committable, changes=changes, operation=operation
         )
+        return self._publish(planned)
 
     def drop_partitions(
         self,
@@ -279,7 +278,7 @@ class FileStoreCommit:
                 raise
             return None  # it expired during the read, so there is a newer one
         snapshots = self.table.snapshots
-        if not is_still_there(snapshots, latest):
+        if not base_exists(snapshots, latest):
             return None  # it expired during the write
         self.history.note_attempt(snapshot)
         if not _is_published(self.table, snapshot, files.statistics):
@@ -356,11 +355,11 @@ def _is_published(table: FileStoreTable, snapshot: Snapshot, statistics: Statist
     snapshots = table.snapshots
     try:
         is_ours = table.environment.publish_snapshot(snapshots, snapshot, statistics)
-        return is_ours or is_there(snapshots, snapshot)
+        return is_ours or is_in_table(snapshots, snapshot)
     except UnsyncedError:
         raise  # a crash could still lose the epoch: do not report it
     except Exception:
         # The snapshot may exist all the same; then its files must stay.
-        if not is_there(snapshots, snapshot):
+        if not is_in_table(snapshots, snapshot):
             raise
         return True

@@ -55,7 +55,7 @@ def snapshot_standing(number: int, present: Collection[int]) -> SnapshotStanding
     return SnapshotStanding.IN_LINE if max(present) == number else SnapshotStanding.LATE
 
 
-def is_still_there(snapshots: SnapshotManager, base: Snapshot | None) -> bool:
+def base_exists(snapshots: SnapshotManager, base: Snapshot | None) -> bool:
     """Whether a commit's base still exists; without a base, whether no snapshot exists."""
     if base is None:
         return snapshots.latest_id() is None
@@ -85,7 +85,7 @@ def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapsh
         is_beneath = None if verdict is SnapshotStanding.UNKNOWN else False
     if is_beneath:
         return
-    if is_beneath is False and is_there(table.snapshots, snapshot):
+    if is_beneath is False and is_in_table(table.snapshots, snapshot):
         table.snapshots.delete(snapshot.snapshot_id)
         table.snapshots.sync_deletions()
     newest = table.snapshots.latest()  # read after the deletion of ours
@@ -104,7 +104,7 @@ def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapsh
     )
 
 
-def is_there(snapshots: SnapshotManager, snapshot: Snapshot) -> bool:
+def is_in_table(snapshots: SnapshotManager, snapshot: Snapshot) -> bool:
     """Whether this very snapshot is still in the table."""
     try:
         there = snapshots.snapshot(snapshot.snapshot_id)

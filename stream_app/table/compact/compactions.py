@@ -150,6 +150,6 @@ class Compactions(Protocol):
         """Rows that no reader or follower gets before a compaction. Any thread may call it."""
         ...
 
-    def load(self) -> CompactionMetrics:
+    def metrics(self) -> CompactionMetrics:
         """The work that is open, and the attempts that failed. Any thread may call it."""
         ...

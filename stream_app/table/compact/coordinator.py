@@ -202,7 +202,7 @@ class CompactCoordinator:
         buckets = [manager.levels for manager in list(self._managers.values())]
         return sum(waiting_rows(levels.all_files(), rule, num_levels) for levels in buckets)
 
-    def load(self) -> CompactionMetrics:
+    def metrics(self) -> CompactionMetrics:
         """The work that is open, and the attempts that failed. Any thread may call it."""
         managers, now = list(self._managers.items()), self.age_clock.steady_seconds()
         works = [

@@ -185,9 +185,9 @@ class StreamScan:
         return self._raw_splits(self._changes(snapshot), snapshot)
 
     def _postponed(self, snapshot: Snapshot) -> list[ManifestEntry]:
-        """The files of rows without a bucket that no later snapshot tells.
+        """The files of rows without a bucket that no later snapshot gives as changes.
 
-        Without a changelog, the APPEND snapshot that brought them told them as changes.
+        Without a changelog, the APPEND snapshot that brought them gave them as changes.
         """
         if not self.table.kind.postpones or self.table.options.writes_changelog:
             return []

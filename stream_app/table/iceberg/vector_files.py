@@ -53,7 +53,7 @@ class VectorFiles:
             data_file = f"{folder}/{meta.data_file_name}"
             offset = meta.offset + SHIFT
             yield IcebergFile(
-                path=self.files.puffin(entry.index_file.file_name),
+                path=self.files.puffin_path(entry.index_file.file_name),
                 size=0,
                 partition=partition,
                 row_count=meta.cardinality,
@@ -81,7 +81,7 @@ class VectorFiles:
 
     def delete_unused(self) -> None:
         """Delete the copies of index files that an expiry has deleted."""
-        copies = self.files.puffins()  # first: a copy is younger than its index file
+        copies = self.files.puffin_paths()  # first: a copy is younger than its index file
         index_files = set(self.table.file_io.list_names(self.table.paths.index_folder))
         self.files.delete(
             path for path in copies if self.files.copied_index_file(path) not in index_files

@@ -1,7 +1,7 @@
 """Computes the update from a published version of Iceberg's metadata to a Paimon snapshot.
 
 `publisher` uses the changes since the published version, or the snapshot's live files if the
-changes do not lead there. At the end a update has a summary, which Iceberg's readers show.
+changes do not lead there. The new snapshot gets a summary, which Iceberg's readers show.
 
 Source: Iceberg's table specification, "Optional Snapshot Summary Fields".
 """
@@ -113,7 +113,7 @@ def summary(
     *,
     merges_by_key: bool,
 ) -> dict[str, str]:
-    """The operation and counts of a update's snapshot, with the mark of Paimon's snapshot."""
+    """The operation and counts of an update's snapshot, with the mark of Paimon's snapshot."""
     data = [manifest for manifest in manifests if manifest.content is ManifestContent.DATA]
     written = [manifest for manifest in writer.written if manifest.content is ManifestContent.DATA]
     added, deleted = EntryStatus.ADDED, EntryStatus.DELETED

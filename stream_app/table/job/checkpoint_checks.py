@@ -15,7 +15,7 @@ from stream_app.model.job_epoch import Offsets
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import REPLAY_PROPERTY, Snapshot
-from stream_app.planning.commit.repeated_records import going_on, read_again
+from stream_app.planning.commit.repeated_records import read_again, resume_offsets
 from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_state import TableState
@@ -103,9 +103,9 @@ def check_not_read_before(table: FileStoreTable, begin: Offsets, *, takes_repeat
             what,
             where=table.location,
             fix="restore that checkpoint; or begin behind these records, with a new checkpoint and "
-            f"source.starting-offsets = '{json.dumps(going_on(begin, again))}'; or give the job a "
-            "new table; or set stream.repeated-records = store, if they are other records (a topic "
-            "that was recreated, another cluster's) or shall be stored again",
+            f"source.starting-offsets = '{json.dumps(resume_offsets(begin, again))}'; or give the "
+            "job a new table; or set stream.repeated-records = store, if they are other records (a "
+            "topic that was recreated, another cluster's) or shall be stored again",
         )
     _LOG.warning("%s\n  where: %s", what, table.location)
 

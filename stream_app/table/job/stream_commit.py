@@ -72,7 +72,7 @@ class StreamTableCommit:
 
     Attributes:
         state: what is known of the table.
-        index: the index of its keys, in tables that have one.
+        buckets: what gives rows their buckets; see `BucketState`.
         leaves_rows: whether the last drain ended although other writers continued.
     """
 
@@ -283,7 +283,7 @@ class StreamTableCommit:
 
     def compaction_metrics(self) -> CompactionMetrics:
         """Numbers about the compactions. Any thread may ask."""
-        return self._publisher.metrics(self.coordinator.load())
+        return self._publisher.metrics(self.coordinator.metrics())
 
     def _wait_for_compaction(self) -> None:
         """Wait while a bucket has too many sorted runs, for the compactor of the table."""

@@ -106,9 +106,11 @@ class IncrementalRead(RowChoice):
         return scan_pruning(self.row_filter, self.table)
 
     def _passing(self, entries: list[ManifestEntry]) -> list[ManifestEntry]:
-        """The entries whose files may have a matching row. Nothing is merged, so statistics of any
-        column may exclude a file. Those of postponed rows tell nothing: Paimon takes the first and
-        the last key for the bounds, and the rows are not sorted.
+        """The entries whose files may have a matching row.
+
+        Nothing is merged, so statistics of any column may exclude a file. Those of postponed rows
+        are meaningless: Paimon takes the first and the last key for the bounds, and the rows are
+        not sorted.
         """
         if (condition := self._condition()) is None:
             return entries

@@ -98,7 +98,7 @@ class SplitRead(RowChoice):
     def _worth_reading(
         self, split: DataSplit, files: Iterable[DataFileMeta]
     ) -> Iterator[DataFileMeta]:
-        """Leave out the files in which no row matches, as the index beside each tells."""
+        """Leave out the files in which no row matches, by the index beside each."""
         indexes = index_pruning(self.table, self.row_filter, self._unknown_indexes)
         for file in files:
             if indexes is None or indexes.is_worth_reading((split.partition, split.bucket), file):

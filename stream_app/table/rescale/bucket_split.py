@@ -1,8 +1,8 @@
 """Writes rows of a partition's files to the files of other buckets.
 
-Nothing is merged: a row keeps its sequence number, its kind and its level. So the new buckets are
-LSM trees that mean what the old ones meant. Rows that wait for a compaction go on waiting, and
-their changelog is still to be written.
+Nothing is merged. A row with a key keeps its sequence number, its kind and its level. So the new
+buckets are LSM trees that mean what the old ones meant. Rows that wait for a compaction go on
+waiting, and their changelog is still to be written. Rows without a key keep their order.
 
 Source: Paimon `flink/action/RescaleAction.java` writes merged rows to level 0 instead.
 """
@@ -20,7 +20,7 @@ from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
-from stream_app.model.files.data_file_meta import FileSource
+from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.storage_errors import merge_errors
@@ -51,15 +51,12 @@ class BucketSplit:
         Raises:
             CorruptFileError: a file cannot be read.
         """
-        level = group[0].file.level
-        source = FileSource.COMPACT if level else group[0].file.file_source or FileSource.APPEND
         writers: dict[int, RollingFileWriter] = {}
         try:
             with merge_errors(self.table.paths.partition_folder(self.partition)):
                 for bucket, rows in self._rows(group):
                     if bucket not in writers:
-                        files = self.table.bucket_files(self.partition, bucket)
-                        writers[bucket] = files.data_writer(level=level, source=source)
+                        writers[bucket] = self._writer(bucket, group[0].file)
                     writers[bucket].write(rows)
                 return [
                     BucketChange(
@@ -75,25 +72,34 @@ class BucketSplit:
                 writer.abort()
             raise
 
+    def _writer(self, bucket: int, old: DataFileMeta) -> RollingFileWriter:
+        files = self.table.bucket_files(self.partition, bucket)
+        if not self.table.kind.merges_by_key:  # no rows are new, so no checksum counts them
+            return files.row_writer(first_sequence_number=0, source=FileSource.COMPACT)
+        source = FileSource.COMPACT if old.level else old.file_source or FileSource.APPEND
+        return files.data_writer(level=old.level, source=source)
+
     def _rows(self, group: Sequence[ManifestEntry]) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The rows in key order, by their new bucket."""
-        layout, schema = self.table.layout(), self.table.schema
-        runs: dict[int, list[ManifestEntry]] = {}
-        for entry in group:
-            runs.setdefault(entry.bucket, []).append(entry)
-        for window in merge_windows([self._run(*run) for run in runs.items()], layout):
-            rows = window.batch
-            if window.order is not None:
-                rows = layout.rows_at(rows, window.order)
+        """The rows by their new bucket: in key order, or without a key in that of the group."""
+        schema = self.table.schema
+        in_order = self._merged if self.table.kind.merges_by_key else self._run
+        for rows in in_order(group):
             buckets = key_buckets(rows, schema, self.buckets)
             for _, bucket, part in rows_by_bucket(rows, schema, buckets, self.buckets):
                 yield bucket, part
 
-    def _run(self, bucket: int, entries: list[ManifestEntry]) -> Iterator[pa.RecordBatch]:
-        vectors = self.vectors.get((self.partition, bucket), {})
-        files: BucketFiles = replace(
-            self.table.bucket_files(self.partition, bucket), vectors=vectors
-        )
-        key_of = self.table.key_of
-        for entry in sorted(entries, key=lambda one: key_of(one.file.min_key)):
-            yield from files.read(entry.file)
+    def _merged(self, group: Sequence[ManifestEntry]) -> Iterator[pa.RecordBatch]:
+        layout, key_of = self.table.layout(), self.table.key_of
+        runs: dict[int, list[ManifestEntry]] = {}
+        for entry in sorted(group, key=lambda one: key_of(one.file.min_key)):
+            runs.setdefault(entry.bucket, []).append(entry)
+        for window in merge_windows([self._run(run) for run in runs.values()], layout):
+            rows = window.batch
+            yield rows if window.order is None else layout.rows_at(rows, window.order)
+
+    def _run(self, entries: Sequence[ManifestEntry]) -> Iterator[pa.RecordBatch]:
+        for entry in entries:
+            vectors = self.vectors.get((self.partition, entry.bucket), {})
+            files = self.table.bucket_files(self.partition, entry.bucket)
+            reader: BucketFiles = replace(files, vectors=vectors)
+            yield from reader.read(entry.file)

@@ -7,7 +7,8 @@ It may run beside the table's jobs:
    what was split of files that went is deleted. That repeats until nothing has changed.
 3. The commit replaces exactly the files that were split, or begins again with step 2.
 
-A job that has routed rows by the old number routes them again (`table.job.bucket_state`).
+Rows that wait in ``bucket-postpone`` go on waiting. A job that has routed rows by the old number
+routes them again (`table.job.bucket_state`).
 
 Source: Paimon `flink/action/RescaleAction.java`, whose commit fails when others have committed.
 """
@@ -18,6 +19,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.errors import CommitConflictError, CorruptFileError, UnsupportedTableError
+from stream_app.model.bucket_id import POSTPONED
 from stream_app.model.files.bucket_change import BucketChange, ManifestCommittable
 from stream_app.model.files.manifest_entry import FileIdentity, ManifestEntry
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
@@ -35,20 +37,20 @@ _GroupKey = frozenset[tuple[FileIdentity, int]]
 
 
 def check_rescalable(table: FileStoreTable) -> None:
-    """Check that the table has a fixed number of buckets, by the hash of a key.
+    """Check that partitions of the table may have numbers of buckets of their own.
 
     Raises:
-        UnsupportedTableError: it has not.
+        UnsupportedTableError: they may not.
     """
     kind = table.kind
-    if kind.merges_by_key and kind.has_bucket_number and not kind.looks_up_partition:
+    if (kind.has_bucket_number or kind.postpones) and not kind.looks_up_partition:
         return
     raise UnsupportedTableError(
-        f"rows of this table find their bucket {kind.bucket_mode}, and not by a fixed number"
-        if not kind.has_bucket_number
-        else "stream_app rescales tables with a primary key, and without 'partition-lookup'",
+        "with 'partition-lookup' a key has the same bucket in all partitions"
+        if kind.looks_up_partition
+        else f"rows of this table find their bucket {kind.bucket_mode}, and not by a fixed number",
         where=table.location,
-        fix="leave the table as it is, or let Paimon's engines INSERT OVERWRITE it",
+        fix="leave the table as it is, or write its rows into a new one",
     )
 
 
@@ -105,12 +107,18 @@ class _PartitionRescale:
         changes = tuple(change for group in self._split.values() for change in group)
         committable = ManifestCommittable(identifier=BATCH_COMMIT_IDENTIFIER, changes=changes)
         try:
-            return commit.overwrite(committable, [self.partition], check=self._check)
+            return commit.overwrite(
+                committable, [self.partition], check=self._check, keeps_postponed=True
+            )
         except _OvertakenError:
             return None
 
     def _follow(self, latest: Snapshot | None) -> None:
-        live = FileStoreScan(self.table).live_in(latest, [self.partition])
+        live = [
+            entry
+            for entry in FileStoreScan(self.table).live_in(latest, [self.partition])
+            if entry.bucket != POSTPONED
+        ]
         if len(counts := {entry.total_buckets for entry in live}) > 1:
             raise CorruptFileError(
                 f"the partition's files tell several numbers of buckets: {sorted(counts)}",
@@ -129,7 +137,10 @@ class _PartitionRescale:
             counts = (0 if vector is None else vector.cardinality for vector in marked)
             return frozenset(zip((one.identity for one in group), counts, strict=True))
 
-        groups = {key_of(group): group for group in split_groups(live, self.buckets)}
+        has_keys = self.table.kind.merges_by_key
+        groups = {
+            key_of(group): group for group in split_groups(live, self.buckets, has_keys=has_keys)
+        }
         self._discard(self._split.keys() - groups.keys())
         new = [key for key in groups if key not in self._split]
         threads = thread_count(self.table)

@@ -28,7 +28,7 @@ from stream_app.planning.commit.job_epochs import oldest_needed
 from stream_app.planning.upkeep.expire_range import (
     ExpireConfig,
     ExpireRange,
-    but_for_consumer,
+    limited_by_consumer,
     snapshot_range,
 )
 from stream_app.planning.upkeep.unused_files import (
@@ -263,7 +263,7 @@ class ExpireSnapshots:
         )
         if going.is_empty or not config.consumers_keep_snapshots:
             return going
-        return but_for_consumer(going, first_wanted(self.table, now))
+        return limited_by_consumer(going, first_wanted(self.table, now))
 
     def _without_newest_epochs(self, newest: int, going: ExpireRange) -> ExpireRange:
         """The expiring snapshots, except those with the only record of a job's newest epoch."""

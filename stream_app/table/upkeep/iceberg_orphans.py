@@ -52,7 +52,7 @@ class IcebergLeftovers:
             return set(names)  # the next commit finds what is there
         used = {_name(path) for path in self._named(newest)}
         index_files = set(self.table.file_io.list_names(self.table.paths.index_folder))
-        used |= {_name(self.files.puffin(index_file)) for index_file in index_files}
+        used |= {_name(self.files.puffin_path(index_file)) for index_file in index_files}
         return used | self._named_by_catalog(names)
 
     def _named(self, newest: IcebergMetadata) -> Iterator[str]:

@@ -29,10 +29,10 @@ from stream_app.planning.upkeep.tag_creation import (
     TagRules,
     due_ms,
     due_tags,
+    expired_tags,
     first_snapshot,
     lacks_snapshot,
     surplus_tags,
-    tags_whose_time_is_over,
 )
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
@@ -212,7 +212,7 @@ class TagUpkeep:
         over = surplus_tags(rules, tags) if rules is not None else []
         if expires:
             others = [tag for tag in tags if not tag.name.startswith(TAG_PREFIX)]
-            over += tags_whose_time_is_over(others, local_wall_clock_ms(self.table.clock))
+            over += expired_tags(others, local_wall_clock_ms(self.table.clock))
             readers = (tag for tag in tags if tag.name.startswith(TAG_PREFIX))
             over += self._forsaken(readers, files)
         return tuple(dict.fromkeys(over))
@@ -224,4 +224,4 @@ class TagUpkeep:
         adjusted.
         """
         begun = [replace(tag, create_time_ms=files[tag.name].modified_millis) for tag in tags]
-        return tags_whose_time_is_over(begun, self.table.clock.now_ms())
+        return expired_tags(begun, self.table.clock.now_ms())

@@ -54,7 +54,9 @@ class FileStoreScan:
         if snapshot is None or not partitions:
             return []
         wanted = set(partitions)
-        metas = [meta for meta in self.manifests(snapshot) if self.may_speak_of(meta, wanted)]
+        metas = [
+            meta for meta in self.manifests(snapshot) if self.may_hold_partitions(meta, wanted)
+        ]
         entries = (entry for entry in self._entries(metas, None) if entry.partition in wanted)
         return live_entries(entries)
 
@@ -118,9 +120,9 @@ class FileStoreScan:
         low_bucket, high_bucket = meta.min_bucket, meta.max_bucket
         if low_bucket is not None and high_bucket is not None:
             wanted = {item for item in wanted if low_bucket <= item[1] <= high_bucket}
-        return self.may_speak_of(meta, {partition for partition, _ in wanted})
+        return self.may_hold_partitions(meta, {partition for partition, _ in wanted})
 
-    def may_speak_of(self, meta: ManifestFileMeta, partitions: set[bytes]) -> bool:
+    def may_hold_partitions(self, meta: ManifestFileMeta, partitions: set[bytes]) -> bool:
         """Whether a manifest may have entries of any of these partitions."""
         types = tuple(kind.as_nullable() for kind in self.table.schema.partition_type.types)
         lows = deserialize_row(meta.partition_stats.min_values, types)

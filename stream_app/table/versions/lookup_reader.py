@@ -27,7 +27,7 @@ from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.bucket_hash import MurmurHashes, hash_columns
 from stream_app.format.deletion_vector import DeletionVector
 from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, key_order, rows_at
-from stream_app.mergetree.lookup.copies_to_keep import LookupPart, way_to_ask
+from stream_app.mergetree.lookup.copies_to_keep import LookupPart, part_to_read
 from stream_app.mergetree.lookup.key_lookup import KeyLookup, WantedKeys
 from stream_app.mergetree.lookup.lookup_plan import keys_in
 from stream_app.model.bucket_id import BucketId
@@ -65,7 +65,7 @@ class LookupReader:
 
     def read_places(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
         """See `RowPlaceReader.read_places`."""
-        way = way_to_ask(
+        way = part_to_read(
             keys=self.key_count,
             file_rows=file.row_count,
             file_size=file.file_size,

@@ -2,7 +2,7 @@
 
 Files hold rows in their order of arrival, unsorted and unmerged. A compaction replays them, so the
 rows of a key need an order among their files. Paimon orders the files of one writer by their
-creation, and those of different writers not at all; their names tell the writer. So each key
+creation, and those of different writers not at all; their names have the writer. So each key
 belongs to one key share for good, and one task writes a key share in an epoch.
 
 Source: Paimon `postpone/PostponeBucketFileStoreWrite.java`, `postpone/PostponeBucketWriter.java`,

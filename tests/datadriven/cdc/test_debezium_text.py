@@ -48,7 +48,7 @@ class _Tables:
             self._check_alone(values, together, key)
             assert self._case is not None
             if "tell-columns" not in self._case.args:
-                together = [line for line in together if not _tells_a_column(line)]
+                together = [line for line in together if not _is_about_a_column(line)]
         except StreamAppError as error:
             return str(error)
         return "\n".join(together)
@@ -72,7 +72,7 @@ class _Tables:
         ]
         assert sorted(alone) == sorted(line for line in together if line[0].isdigit())
         assert sorted(_columns_of(parts)) == sorted(
-            line for line in together if _tells_a_column(line)
+            line for line in together if _is_about_a_column(line)
         )
 
     def _format(self) -> MessageFormat:
@@ -95,7 +95,7 @@ class _Tables:
         return message_format.with_steps({StepPlace.INSERTS_ONLY: last})
 
 
-def _tells_a_column(line: str) -> bool:
+def _is_about_a_column(line: str) -> bool:
     return line.startswith(("unknown column ", "missing column "))
 
 
@@ -104,7 +104,7 @@ def _columns_of(parts: list[list[str]]) -> Iterator[str]:
     seen: dict[str, list[int]] = {}
     for at, lines in enumerate(parts):
         for line in lines:
-            if _tells_a_column(line):
+            if _is_about_a_column(line):
                 seen.setdefault(line.split(":")[0], []).append(at)
     for column, places in seen.items():
         yield f"{column}: {len(places)}, first {places[0]}"

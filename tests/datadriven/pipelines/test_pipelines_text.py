@@ -61,13 +61,15 @@ def test_pipelines_text(tmp_path: Path) -> None:
 def _callers(config: AppConfig, table: FileStoreTable) -> dict[str, str]:
     choice = None if config.source.merge_shards else EVERY_SOURCE
     return {
-        "job": _told(job_pipeline(config.tables, table, choice=choice, restores=True)),
-        "replay": _told(job_pipeline(config.tables, table, leaves_out=LEFT_OUT_BY_REPLAY)),
-        "later": _told(job_pipeline(config.tables, table, leaves_out=LEFT_OUT_OF_LATER_CHANGES)),
-        "check": _told(job_pipeline(config.tables, table, leaves_out=LEFT_OUT_BY_CHECK)),
+        "job": _step_names(job_pipeline(config.tables, table, choice=choice, restores=True)),
+        "replay": _step_names(job_pipeline(config.tables, table, leaves_out=LEFT_OUT_BY_REPLAY)),
+        "later": _step_names(
+            job_pipeline(config.tables, table, leaves_out=LEFT_OUT_OF_LATER_CHANGES)
+        ),
+        "check": _step_names(job_pipeline(config.tables, table, leaves_out=LEFT_OUT_BY_CHECK)),
     }
 
 
-def _told(pipeline: Pipeline) -> str:
+def _step_names(pipeline: Pipeline) -> str:
     own = [] if pipeline.own is None else ["(own table)"]
     return " ".join([*own, *(place.name.lower() for place in pipeline.steps)]) or "none"

@@ -127,7 +127,9 @@ def _rescale(case: Case) -> str:
 def _groups(case: Case) -> str:
     return "\n".join(
         " ".join(entry.file.file_name for entry in group)
-        for group in split_groups(_entries(case), int(case.args["to"]))
+        for group in split_groups(
+            _entries(case), int(case.args["to"]), has_keys="keyless" not in case.args
+        )
     )
 
 

@@ -12,9 +12,9 @@ from stream_app.model.finding import Finding
 from stream_app.model.snapshot import CommitKind
 from stream_app.planning.check.live_file_rules import (
     LiveFiles,
+    bucket_count_findings,
     level_findings,
     placement_findings,
-    total_findings,
 )
 from stream_app.planning.check.version_rules import (
     RecordCounts,
@@ -136,7 +136,7 @@ def _files(case: Case) -> str:
     files = [entry.file for entry in entries]
     return _show(
         [
-            *total_findings(live.total_buckets(b""), "t"),
+            *bucket_count_findings(live.total_buckets(b""), "t"),
             *placement_findings(entries, "t"),
             *level_findings(files, int_key_of, "t"),
         ]

@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 DAY_MS = 86_400_000
 
 
-def _told(text: str) -> dict[str, JobEpoch]:
+def _parsed_epochs(text: str) -> dict[str, JobEpoch]:
     epochs = {}
     for part in [] if text == "-" else text.split(","):
         user, _, rest = part.partition(":")
@@ -42,7 +42,7 @@ def _snapshot(line: str) -> Snapshot:
     if "ends" in given:
         properties[SOURCE_END_PROPERTY] = given["ends"]
     if "tells" in given:
-        properties[EPOCHS_PROPERTY] = encode_epochs(_told(given["tells"]))
+        properties[EPOCHS_PROPERTY] = encode_epochs(_parsed_epochs(given["tells"]))
     return Snapshot(
         snapshot_id=int(number), schema_id=0, base_manifest_list="b", base_manifest_list_size=1,
         delta_manifest_list="d", delta_manifest_list_size=1, changelog_manifest_list=None,
@@ -89,7 +89,7 @@ def _user(case: Case) -> str:
 
 
 def _carried(case: Case) -> str:
-    return _show(carried_epochs(_told(case.input), int(case.args["day"]) * DAY_MS))
+    return _show(carried_epochs(_parsed_epochs(case.input), int(case.args["day"]) * DAY_MS))
 
 
 def _crowd(case: Case) -> str:

@@ -19,7 +19,7 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.source.origin import Origin, ghost_of
 from stream_app.model.source.source_table import SourceColumn, SourceTable
 from stream_app.planning.sync.column_remarks import shard_differences
-from stream_app.planning.sync.named_tables import why_never
+from stream_app.planning.sync.named_tables import unreachable_reason
 from stream_app.planning.sync.new_tables import NewTable, OneTable, TableRules, new_table
 from stream_app.planning.sync.table_share import TableShare
 from stream_app.planning.sync.target_tables import (
@@ -71,7 +71,7 @@ def _tables(case: Case) -> str:
         decision = decide_target(rules, origin, taken)
         if isinstance(decision, TargetTable):
             taken[origin] = decision.name
-            assert why_never(rules, decision.name) == "", "some table has the name"
+            assert unreachable_reason(rules, decision.name) == "", "some table has the name"
             shown.append(f"{line} → {decision.name}")
         elif isinstance(decision, LeftOutTable):
             shown.append(f"{line} is left out")
@@ -84,7 +84,7 @@ def _tables(case: Case) -> str:
 
 def _named(case: Case) -> str:
     rules = _rules(case)
-    reasons = {name: why_never(rules, name) for name in case.input_lines}
+    reasons = {name: unreachable_reason(rules, name) for name in case.input_lines}
     return "\n".join(f"{name}: {why or 'may be'}" for name, why in reasons.items())
 
 

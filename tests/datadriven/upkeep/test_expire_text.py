@@ -14,8 +14,8 @@ from typing import Any
 from stream_app.errors import UsageError
 from stream_app.planning.upkeep.expire_range import (
     Retention,
-    but_for_consumer,
     changelog_range,
+    limited_by_consumer,
     snapshot_range,
 )
 from stream_app.planning.upkeep.partition_time import partition_time
@@ -63,7 +63,9 @@ def _range(case: Case) -> str:
         "time_of": time_of,
     }
     if case.command == "snapshots":
-        dropped_range = but_for_consumer(snapshot_range(numbers, retention, **arguments), consumer)
+        dropped_range = limited_by_consumer(
+            snapshot_range(numbers, retention, **arguments), consumer
+        )
     else:
         latest = int(given["latest"])
         dropped_range = changelog_range(

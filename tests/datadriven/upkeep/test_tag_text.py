@@ -15,11 +15,11 @@ from stream_app.planning.upkeep.tag_creation import (
     TagRules,
     due_ms,
     due_tags,
+    expired_tags,
     first_snapshot,
     lacks_snapshot,
     surplus_tags,
     tag_periods,
-    tags_whose_time_is_over,
 )
 from stream_app.planning.upkeep.unused_files import nearest_numbers
 from stream_app.table.upkeep.orphan_files import (
@@ -117,7 +117,7 @@ def _over(case: Case) -> str:
         tags.append(_tag(name, int(words[0]), created, retained))
     over = surplus_tags(_rules(case), tags)
     if "now" in case.args:
-        over += tags_whose_time_is_over(tags, _millis(case.args["now"]))
+        over += expired_tags(tags, _millis(case.args["now"]))
     return "\n".join(over) or "none"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,7 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.ops.init.jdbc_source import opened_database
-from stream_app.app.ops.load.first_load import FirstLoad, is_table
+from stream_app.app.ops.load.relations import followed_database
 from stream_app.app.ops.load.row_queries import LoadedRelation
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.jdbc import POSTGRESQL, JdbcUrl, parse_jdbc_url
@@ -37,6 +38,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mar
 ROWS = 200
 PART_ROWS = 30
 NO_DATA = {"snapshot.mode": "no_data"}
+WITH_LENGTHS = {**NO_DATA, "column.propagate.source.type": ".*"}
 
 
 def kinds_of(database: SourceDatabase) -> dict[str, Kind]:
@@ -143,11 +145,46 @@ def conf_of(
     )
 
 
-def is_equal_to_source(folder: Path, database: SourceDatabase, url: str) -> bool:
+def is_equal_to_source(folder: Path, database: SourceDatabase, url: str, table: str = "t") -> bool:
     schema = "shop" if "pg" in database.name else database.name
-    table = str(folder / "warehouse" / "ods.db" / "t")
-    words = ["check", table, "--source", url, "--source-table", f"{schema}.t", "--wait", "0s"]
+    place = str(folder / "warehouse" / "ods.db" / table)
+    url = url.replace(f"{MARIADB_USER}@", f"{MARIADB_USER}:{PASSWORD}@")
+    words = ["check", place, "--source", url, "--source-table", f"{schema}.{table}", "--wait", "0s"]
     return main(words) in (0, 3)  # 3: some columns cannot be compared
+
+
+@contextmanager
+def whole_database(testbed: Testbed, name: str) -> Iterator[tuple[SourceDatabase, str]]:
+    """A database of PostgreSQL or MariaDB, and its URL."""
+    is_postgres = "pg" in name
+    made = testbed.postgres_database if is_postgres else testbed.mariadb_database
+    with made(name) as database:
+        place = f"127.0.0.1:{testbed.mariadb.port}/{name}"
+        of_mariadb = f"jdbc:mariadb://{MARIADB_USER}@{place}"
+        yield database, postgres_url(testbed, name) if is_postgres else of_mariadb
+
+
+def conf_of_database(folder: Path, testbed: Testbed, database: SourceDatabase, url: str) -> Path:
+    return write_conf(
+        folder / "job.toml",
+        source={
+            "bootstrap-servers": testbed.broker.bootstrap,
+            "topic-pattern": rf"{database.name}\..*",
+            "snapshot-from": url,
+            "snapshot-rows": PART_ROWS,
+            "snapshot-password": PASSWORD,
+        },
+        sync={"warehouse": str(folder / "warehouse"), "database": "ods"},
+        stream={"checkpoint": str(folder / "checkpoint"), "trigger": "availableNow"},
+        spark={"spark.master": "local[2]"},
+        **{"sync.options": {"bucket": "2", "changelog-producer": "input"}},
+    )
+
+
+def schemas_of(folder: Path) -> list[dict[str, str]]:
+    """The types of the columns in each version of a table's schema."""
+    documents = [json.loads(file.read_bytes()) for file in sorted((folder / "schema").iterdir())]
+    return [{one["name"]: one["type"] for one in document["fields"]} for document in documents]
 
 
 def postgres_url(testbed: Testbed, name: str) -> str:
@@ -161,9 +198,12 @@ def test_postgres_rows_while_they_change_and_the_job_is_killed(
     with testbed.postgres_database("load_pg") as database:
         kinds, url = kinds_of(database), postgres_url(testbed, "load_pg")
         fill(database, kinds, random)
-        load = FirstLoad(url=parse_jdbc_url(url, "--url"), tables=())
-        with pytest.raises(WrongSourceError, match="no logical replication slot"):
-            load.plan(PART_ROWS, 2)
+        place = parse_jdbc_url(url, "--url")
+        with (
+            opened_database(place) as connection,
+            pytest.raises(WrongSourceError, match="no logical replication slot"),
+        ):
+            followed_database(connection, place)
         database.start_connector(testbed.connect, NO_DATA)
         database.wait_until_sent(testbed.connect)
         change(database, kinds, random, 50)  # the topic exists from its first change on
@@ -204,8 +244,72 @@ def test_mariadb_rows_and_their_later_changes(
         done = ingest_server.run(conf)
         assert done.code == 0, done.output
         assert "first load: epoch" not in done.output
-        url = url.replace("@", f":{PASSWORD}@")
         assert is_equal_to_source(tmp_path, database, url)
+
+
+@pytest.mark.parametrize("kind", ["pg", "my"])
+def test_a_whole_database_while_it_changes(
+    tmp_path: Path,
+    testbed: Testbed,
+    ingest_server: IngestServer,
+    seed: int,
+    kind: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Four tables at one position; the job of PostgreSQL is killed in the third."""
+    random = Random(seed)
+    with whole_database(testbed, f"loads_{kind}") as (database, url):
+        kinds = kinds_of(database)
+        fill(database, kinds, random)
+        database.execute("create table s (k int primary key, v varchar(9) not null)")
+        database.execute("create table heap (v varchar(9))")
+        for table in ("s", "heap"):
+            values = [f"({at}, 'x')" if table == "s" else "('x')" for at in range(ROWS)]
+            database.execute(f"insert into {table} values {', '.join(values)}")
+        database.execute("create table empty (k int primary key, v varchar(9))")
+        database.start_connector(testbed.connect, WITH_LENGTHS)
+        database.wait_until_sent(testbed.connect)
+        change(database, kinds, random, 50)  # a topic exists from its first change on
+        database.wait_until_sent(testbed.connect)
+        conf = conf_of_database(tmp_path, testbed, database, url)
+        refused = ingest_server.run(conf)
+        assert refused.code == 2
+        assert "ods.heap cannot be loaded from its database" in refused.error
+        assert "without a primary key" in refused.error
+        assert "sync.excluding-tables" in refused.error
+        assert not (tmp_path / "warehouse" / "ods.db").exists()
+        job = IngestProcess(conf, tmp_path)
+        with changing(database, kinds, random):
+            if kind == "pg":
+                job.start("--set", "sync.excluding-tables=heap")
+                job.wait_for(lambda events: any(event.get("table") == "t" for event in events))
+                job.kill()
+                capsys.readouterr()
+                assert main(["status", "--conf", str(conf)]) == 0
+                said = capsys.readouterr()
+                assert re.search(r"^t +loading", said.out, re.MULTILINE)
+                assert re.search(r"first load: \d+ of \d+ key ranges of 4 tables", said.err)
+            done = ingest_server.run(conf, "sync.excluding-tables=heap")
+            assert done.code == 0, done.output
+            assert "first load: epoch" in done.output
+        database.execute("insert into empty values (1, 'later')")
+        database.execute("update s set v = 'later' where k = 3")
+        database.wait_until_sent(testbed.connect)
+        done = ingest_server.run(conf, "sync.excluding-tables=heap")
+        assert done.code == 0, done.output
+        for table in ("t", "s", "empty", "done"):
+            folder = tmp_path / "warehouse" / "ods.db" / table
+            assert is_equal_to_source(tmp_path, database, url, table)
+            # The topic's messages fit the table as the load has made it.
+            assert len(schemas_of(folder)) == 1
+        capsys.readouterr()
+        assert main(["check", "--conf", str(conf)]) == 3
+        assert "its first rows came from the database" in capsys.readouterr().out
+        assert schemas_of(tmp_path / "warehouse" / "ods.db" / "t")[0] == {
+            "a": "VARCHAR(20) NOT NULL",
+            "k": "BIGINT NOT NULL",
+            **{name: lake_type(database, kind) for name, kind in kinds.items()},
+        }
 
 
 def test_what_the_database_hides_or_writes_in_its_own_way(testbed: Testbed) -> None:
@@ -215,9 +319,6 @@ def test_what_the_database_hides_or_writes_in_its_own_way(testbed: Testbed) -> N
         database.execute("insert into t values (1, 'a'), (2, 'b')")
         database.execute("create view v as select * from t")
         url = parse_jdbc_url(postgres_url(testbed, "load_odd_pg"), "--url")
-        with opened_database(url) as connection:
-            assert is_table(connection, "shop", "t")
-            assert not is_table(connection, "shop", "v")
         database.execute("create role load_reader login")
         try:
             database.execute("grant usage on schema shop to load_reader")
@@ -263,7 +364,7 @@ def values_of(url: JdbcUrl, kinds: dict[str, str]) -> list[dict[str, Any]]:
         },
         keys=(),
     )
-    rows = DatabaseRows(url=url, queries={"t": relation.row_query(0)})
-    batches = rows.read([(0, LoadPart(table="t", relation=str(relation)))])
+    rows = DatabaseRows(url=url, queries={str(relation): relation.row_query(0)})
+    batches = rows.read([(0, LoadPart(name="t", table="t", relation=str(relation)))])
     texts = [text for batch in batches for text in batch.column("value").to_pylist()]
     return [json.loads(text)["after"] for text in texts]

@@ -16,12 +16,13 @@ from stream_app.clock import SystemClock
 from stream_app.errors import PERSON_NEEDED
 from stream_app.model.snapshot import SOURCE_END_PROPERTY
 from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.rescale.postponed_move import move_postponed
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.jobs.cross_partition_job import CrossPartitionJob, cross_partition_table
 from tests.support.judges.paimon_java import PaimonJava
 from tests.support.tables.damaged_table import Damage
-from tests.support.tables.small_table import CompactHere, SmallTable
-from tests.support.verbs.checked_topic import a_conf, a_table, message
+from tests.support.tables.small_table import CompactHere, SmallTable, small_table
+from tests.support.verbs.checked_topic import a_conf, a_table, message, read_up_to
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 END = 7
@@ -110,6 +111,39 @@ def test_a_backfill_writes_the_differences_from_the_topic_once(
     assert backfill(table, "--from-topic", source) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "nothing to do"
     assert newest(table) == before + 1
+
+
+@pytest.mark.parametrize("moves", [True, False], ids=["with buckets", "all waiting"])
+def test_rows_that_wait_for_a_bucket_are_compared_and_written(
+    tmp_path: Path,
+    kafka_broker: EmbeddedBroker,
+    topic: str,
+    paimon_java: PaimonJava,
+    capsys: pytest.CaptureFixture[str],
+    moves: bool,
+) -> None:
+    """Of the topic's rows some have a bucket, and some have changes that wait behind them."""
+    table = small_table(
+        tmp_path / "db.db" / "t", "k INT, v STRING", ("k",), bucket=-2, changelog_producer="input"
+    )
+    table.commit(*(("+I", {"k": k, "v": "old"}) for k in (1, 2, 3, 5)))
+    if moves:
+        assert move_postponed(table.table) is not None
+    table.commit(("+U", {"k": 3, "v": "new"}), ("-D", {"k": 5, "v": "old"}))
+    table.commit(("+I", {"k": 7, "v": "foreign"}))
+    read_up_to(table, topic, {"0": END})
+    source = f"{kafka_broker.bootstrap}/{topic}"
+    assert main(["check", table.path, "--source-kafka", source]) != 0
+    differing = r"(\d+) rows of the source are not .* (\d+) have other values there, and (\d+) of"
+    counts = re.findall(differing, capsys.readouterr().out)
+    assert [sum(map(int, column)) for column in zip(*counts, strict=True)] == [1, 1, 2]
+    assert backfill(table, "--from-topic", source) == 0
+    assert "1 row added, 1 changed, 2 deleted" in capsys.readouterr().out
+    assert main(["check", table.path, "--source-kafka", source]) == 0
+    assert backfill(table, "--from-topic", source) == 0
+    assert "nothing to do" in capsys.readouterr().out
+    assert move_postponed(table.table) is not None
+    assert rows_of(paimon_java, table) == {0: "old", 1: "new", 3: "new"}
 
 
 @pytest.mark.parametrize("keys", ["id", "id,p"])

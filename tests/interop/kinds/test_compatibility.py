@@ -133,7 +133,7 @@ class Tried:
     rows: dict[int, Record] = field(default_factory=dict)
     _epoch: int = 0
     _counts_twice: set[str] = field(default_factory=set)
-    _told_before: list[list[str]] = field(default_factory=list)
+    _first_changelog: list[list[str]] = field(default_factory=list)
 
     def create(self) -> None:
         self.java.create(
@@ -165,13 +165,19 @@ class Tried:
                 self._check_rows()
         self._write_inserts("PyPaimon", pypaimon.write)
         self._write_inserts("Rust", pypaimon.write_by_rust)
-        self._told("Java", lambda: [texts(p.changes) for p in self.java.changelog(self.path)])
-        self._told(
+        self._check_changelog(
+            "Java", lambda: [texts(p.changes) for p in self.java.changelog(self.path)]
+        )
+        self._check_changelog(
             "stream_app",
             lambda: list(ours(stream_app.PaimonTable(self.table).changelog(snapshot=1)).values()),
         )
-        self._told("PyPaimon", lambda: [of_kinds(rows) for rows in pypaimon.follow(self.path)])
-        self._told("Rust", lambda: [of_kinds(rows) for rows in pypaimon.follow_by_rust(self.path)])
+        self._check_changelog(
+            "PyPaimon", lambda: [of_kinds(rows) for rows in pypaimon.follow(self.path)]
+        )
+        self._check_changelog(
+            "Rust", lambda: [of_kinds(rows) for rows in pypaimon.follow_by_rust(self.path)]
+        )
         if self.cells["stream_app", "follow"] == REFUSED:
             for who in ("Java", "PyPaimon", "Rust"):
                 self.cells[who, "follow"] = RAW
@@ -271,11 +277,11 @@ class Tried:
             content = by_content(read())
             assert content == by_content(self.rows.values()), (who, self.options)
 
-    def _told(self, who: str, follow: Callable[[], list[list[str]]]) -> None:
+    def _check_changelog(self, who: str, follow: Callable[[], list[list[str]]]) -> None:
         with self._refusing(who, "follow"):
             changelog = [changes for changes in follow() if changes]
-            self._told_before = self._told_before or changelog
-            assert changelog == self._told_before, (who, self.options)
+            self._first_changelog = self._first_changelog or changelog
+            assert changelog == self._first_changelog, (who, self.options)
 
     @contextlib.contextmanager
     def _refusing(self, who: str, step: str) -> Iterator[None]:

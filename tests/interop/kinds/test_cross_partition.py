@@ -70,11 +70,13 @@ def test_rows_are_those_of_paimon_in_turns_with_it(
     job.commit.drain()
     assert by_content(paimon_java.read(ours.location)) == expected
     if engine == "a changelog of all changes":
-        assert _told(paimon_java, ours.location) == _told(paimon_java, theirs.location)
+        assert _changelog_of(paimon_java, ours.location) == _changelog_of(
+            paimon_java, theirs.location
+        )
     assert found_in(ours) == []
 
 
-def _told(paimon_java: PaimonJava, location: str) -> list[list[str]]:
+def _changelog_of(paimon_java: PaimonJava, location: str) -> list[list[str]]:
     """The changes of each epoch; those of an update's older partition among them."""
     plans = paimon_java.changelog(location)
     return [by_content({"": kind, **row} for kind, row in plan.changes) for plan in plans]

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from stream_app.app.cli.main import main
+from stream_app.model.bucket_id import POSTPONED
 from stream_app.table.opening import open_for_writing, open_table
+from stream_app.table.rescale.postponed_move import move_postponed
 from tests.support.jobs.table_writer import TableWriter, by_content, read_rows
 from tests.support.judges.normal_rows import normal_rows
 from tests.support.judges.paimon_java import PaimonError, PaimonJava
@@ -41,6 +43,11 @@ def changes(
     return made
 
 
+def totals(paimon_java: PaimonJava, location: Path) -> set[tuple[str, int]]:
+    files = paimon_java.files(location)
+    return {(file["partition"]["dt"], file["total_buckets"]) for file in files}
+
+
 def as_rows(rows: Rows) -> list[dict[str, Any]]:
     return [{"dt": day, "id": number, "v": v} for (day, number), v in rows.items()]
 
@@ -65,15 +72,12 @@ def test_engines_continue_after_each_others_rescale(
     )  # fmt: skip
     table = open_for_writing(open_table(str(location)))
 
-    def check(totals: dict[str, int]) -> None:
+    def check(wanted: dict[str, int]) -> None:
         assert by_content(paimon_java.read(location)) == by_content(as_rows(rows))
         assert by_content(normal_rows(pypaimon.read(location))) == by_content(as_rows(rows))
         if not table.merges_by_vectors:
             assert by_content(read_rows(table)) == by_content(as_rows(rows))
-        recorded = {
-            (file["partition"]["dt"], file["total_buckets"]) for file in paimon_java.files(location)
-        }
-        assert recorded == {*totals.items()}
+        assert totals(paimon_java, location) == {*wanted.items()}
 
     def java_writes(number: int) -> None:
         paimon_java.write(location, changes(noise, rows, f"java {number}"), identifier=number)
@@ -109,3 +113,90 @@ def test_engines_continue_after_each_others_rescale(
     we_write("ours 4", "d")
     check({"d0": 5, "d1": 5})
     assert found_in(table) == []
+
+
+def test_postponed_rows_wait_while_their_partition_is_rescaled(
+    paimon_java: PaimonJava, pypaimon: PyPaimonReader, tmp_path: Path, seed: int
+) -> None:
+    location = tmp_path / "shop.db" / "orders"
+    noise, rows = random.Random(seed), Rows()
+    paimon_java.create(
+        location, COLUMNS, primary_keys=["dt", "id"], partition_keys=["dt"],
+        options={"bucket": -2, "postpone.default-bucket-num": 2},
+    )  # fmt: skip
+    table = open_for_writing(open_table(str(location)))
+
+    def check(wanted: list[dict[str, Any]]) -> None:
+        assert by_content(paimon_java.read(location)) == by_content(wanted)
+        assert by_content(normal_rows(pypaimon.read(location))) == by_content(wanted)
+        assert by_content(read_rows(table)) == by_content(wanted)
+
+    paimon_java.write(location, changes(noise, rows, "java"), identifier=1)
+    assert move_postponed(table) is not None
+    moved = as_rows(rows)
+    TableWriter(table, user="a").write(changes(noise, rows, "ours"))
+    assert main(["rescale", str(location)]) == 2, "no option tells the number"
+    assert main(["rescale", str(location), "--partition", "dt=d1", "--buckets", "3"]) == 0
+    check(moved)
+    assert totals(paimon_java, location) == {("d0", 2), ("d1", 3), ("d0", -2), ("d1", -2)}
+    assert move_postponed(table) is not None
+    check(as_rows(rows))
+    assert totals(paimon_java, location) == {("d0", 2), ("d1", 3)}
+    assert main(["rescale", str(location), "--buckets", "1"]) == 0
+    paimon_java.write(
+        location, changes(noise, rows, "java 2"), identifier=2, commit_user="b",
+        options={"bucket": 1},
+    )  # fmt: skip
+    paimon_java.compact(location, options={"bucket": 1})
+    check(as_rows(rows))
+    assert open_table(str(location)).options.bucket == POSTPONED
+    assert found_in(table) == []
+
+
+@pytest.mark.parametrize("checksum", [{}, {"stream-app.row-checksum": True}], ids=["", "summed"])
+def test_rows_without_a_key_keep_their_order(
+    paimon_java: PaimonJava,
+    pypaimon: PyPaimonReader,
+    tmp_path: Path,
+    seed: int,
+    checksum: dict[str, Any],
+) -> None:
+    location, noise = tmp_path / "shop.db" / "orders", random.Random(seed)
+    paimon_java.create(
+        location, COLUMNS, partition_keys=["dt"],
+        options={"bucket": 4, "bucket-key": "id", "compaction.min.file-num": 3, **checksum},
+    )  # fmt: skip
+    rows: list[dict[str, Any]] = []
+
+    def more() -> list[Change]:
+        new = [
+            {"dt": noise.choice(DAYS), "id": noise.randrange(9), "v": f"{len(rows) + number:06}"}
+            for number in range(20)
+        ]
+        rows.extend(new)
+        return [("+I", row) for row in new]
+
+    def check(wanted: dict[str, int]) -> None:
+        assert by_content(normal_rows(pypaimon.read(location))) == by_content(rows)
+        for read in (paimon_java.read(location), read_rows(open_table(str(location)))):
+            assert by_content(read) == by_content(rows)
+            for day, number in {(row["dt"], row["id"]) for row in rows}:
+                values = [row["v"] for row in read if (row["dt"], row["id"]) == (day, number)]
+                assert values == sorted(values), "in the order in which they were written"
+        assert totals(paimon_java, location) == {*wanted.items()}
+
+    writer = TableWriter(open_table(str(location)), user="a")
+    for number, (partition, buckets) in enumerate([("dt=d0", 6), ("dt=d1", 3), ("dt=d0", 1)]):
+        for _ in range(4):
+            writer.write(more())
+        words = ["rescale", str(location), "--partition", partition, "--buckets", str(buckets)]
+        assert main(words) == 0
+        check([{"d0": 6, "d1": 4}, {"d0": 6, "d1": 3}, {"d0": 1, "d1": 3}][number])
+    writer.write(more())
+    assert main(["rescale", str(location), "--buckets", "2"]) == 0
+    paimon_java.write(location, more(), identifier=9, commit_user="b")
+    paimon_java.compact(location)
+    check({"d0": 2, "d1": 2})
+    TableWriter(open_table(str(location)), user="c").write(more())
+    check({"d0": 2, "d1": 2})
+    assert found_in(open_table(str(location))) == []

@@ -10,7 +10,7 @@ import pytest
 
 from stream_app.model.files.manifest_entry import FileKind
 from stream_app.model.finding import FindingKind
-from stream_app.table.check.doubled_keys import across_findings
+from stream_app.table.check.doubled_keys import cross_partition_findings
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.jobs.cross_partition_job import CrossPartitionJob, cross_partition_table
 from tests.support.tables.damaged_table import Damage, set_value
@@ -85,7 +85,7 @@ def test_a_key_with_rows_in_two_partitions_is_found(
     [finding] = (one for one in found_in(job.table) if one.kind is FindingKind.DOUBLE_KEYS)
     latest = job.table.snapshots.latest()
     assert latest is not None
-    [by_parts] = across_findings(job.table, latest, part_rows=3)
+    [by_parts] = cross_partition_findings(job.table, latest, part_rows=3)
     for one in (finding, by_parts):
         assert re.search(PLACES, one.what)
         assert one.fix

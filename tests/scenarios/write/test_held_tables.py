@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, bad_records
-from stream_app.errors import CheckpointError
+from stream_app.errors import CheckpointError, StorageError
 from stream_app.fileio.counted_file_io import StoreRequests, counting_file_io
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.checkpoint.held_tables import resume
@@ -81,6 +81,15 @@ def test_an_idle_table_gets_no_snapshot(tmp_path: Path) -> None:
     assert (remembered.epoch, remembered.newest) == (2, {"a": 1, "b": 2})
 
 
+def test_a_table_that_fails_in_a_first_load_ends_the_job(tmp_path: Path) -> None:
+    tables, runner = two_tables(tmp_path)
+    files = FaultyFileIO(fault=Fault(0, "before", stays_dead=True))
+    with pytest.raises(StorageError, match="the file system refused"):
+        run(started(tables, runner, file_io=(files, None), loads=1), tables, runner, 0)
+    run(started(tables, runner, loads=1), tables, runner, 0)
+    assert_right(tables)
+
+
 def test_a_table_that_cannot_be_written_is_held_back_and_catches_up(tmp_path: Path) -> None:
     """Its folder fails in a task; the other table goes on, epoch by epoch."""
     tables, runner = two_tables(tmp_path)
@@ -101,7 +110,6 @@ def test_a_table_that_cannot_be_written_is_held_back_and_catches_up(tmp_path: Pa
     batch.while_idle()
     assert snapshots(tables) == [1, 2]
     assert tables.state().held == {}
-    assert_right(tables)
     tables.send([{"k": 4, "v": "last"}], [])
     run(batch, tables, runner, 2)
     assert_right(tables)

@@ -12,12 +12,14 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.errors import CommitConflictError, OutdatedRowsError, UnsupportedTableError
+from stream_app.model.bucket_id import POSTPONED
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from stream_app.planning.buckets.rescale_plan import planned_rescales
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.commit.batch_commit import batch_committer
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
+from stream_app.table.rescale.postponed_move import move_postponed
 from stream_app.table.rescale.rescale import check_rescalable, rescale_partition
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.engines.epoch_in_caller import EpochHere
@@ -63,7 +65,7 @@ def rescaled(table: FileStoreTable, buckets: int | None, day: str = "mon") -> Sn
 def totals(table: FileStoreTable) -> dict[str, set[int]]:
     counts: dict[str, set[int]] = {}
     for entry in FileStoreScan(table).live(table.snapshots.latest()):
-        assert entry.bucket < entry.total_buckets
+        assert entry.bucket < entry.total_buckets or entry.bucket == POSTPONED
         counts.setdefault(table.paths.partition(entry.partition), set()).add(entry.total_buckets)
     return counts
 
@@ -198,6 +200,30 @@ def test_a_job_that_never_lets_go(tmp_path: Path) -> None:
     check_sound(writer)
 
 
+@pytest.mark.parametrize("is_first", ["move", "rescale"])
+def test_a_rescale_beside_a_move_of_postponed_rows(tmp_path: Path, is_first: str) -> None:
+    """No row gets a bucket by the number of before."""
+    table = a_table(tmp_path, bucket=-2, postpone__default_bucket_num=2)
+    writer = TableWriter(table)
+    writer.write(rows(0))
+    assert move_postponed(table) is not None
+    writer.write(rows(1))
+    if is_first == "move":
+        overtaken = OvertakenFileIO(before=[lambda: move_postponed(table)])
+        assert rescaled(replace(table, file_io=overtaken), 3) is not None
+    else:
+        overtaken = OvertakenFileIO(before=[lambda: rescaled(table, 3)])
+        moved = move_postponed(replace(table, file_io=overtaken))
+        assert moved is not None
+        assert "has 3 buckets, not 2" in (moved.outcome.conflict or "")
+        assert totals(table) == {"dt=mon": {POSTPONED, 3}}
+        assert move_postponed(table) is not None
+    assert overtaken.before == []
+    assert totals(table) == {"dt=mon": {3}}
+    assert by_content(read_rows(table)) == by_content(writer.model.rows())
+    assert found_in(table) == []
+
+
 def test_rows_that_were_routed_before_are_not_committed(tmp_path: Path) -> None:
     table = a_table(tmp_path, bucket=2)
     writer = TableWriter(table)
@@ -307,8 +333,8 @@ def test_the_whole_table_gets_a_number_of_its_size(tmp_path: Path) -> None:
     ("keys", "options", "complaint"),
     [
         (("dt", "k"), {"bucket": -1}, "find their bucket by an index of the hashes"),
-        ((), {"bucket": 2, "bucket_key": "k"}, "with a primary key"),
-        (("dt", "k"), {"bucket": 2, "partition_lookup": "true"}, "without 'partition-lookup'"),
+        ((), {"bucket": -1}, "find their bucket by none"),
+        (("dt", "k"), {"bucket": 2, "partition_lookup": "true"}, "the same bucket in all"),
     ],
 )
 def test_other_kinds_of_tables(

@@ -40,7 +40,7 @@ class Rules:
         crosses: the key lacks the partition.
         hides_level_0: readers see rows when a compaction has lifted them.
         records_unchanged: an update with the same values is told.
-        tells_kind: a new row is told with the kind with which it came, as Paimon's first-row does.
+        keeps_kind: a new row keeps the kind with which it came, as Paimon's first-row does.
         ignores_delete: the writer drops deletes.
         postpones: rows wait for a move into their buckets, and readers do not see them before.
     """
@@ -51,7 +51,7 @@ class Rules:
     telling: Telling
     hides_level_0: bool
     records_unchanged: bool
-    tells_kind: bool
+    keeps_kind: bool
     ignores_delete: bool
     postpones: bool
 
@@ -68,7 +68,7 @@ def rules_of(schema: TableSchema) -> Rules:
         telling=Telling(options.get("changelog-producer", "none")),
         hides_level_0=by_vectors or options.get("merge-engine") == "first-row",
         records_unchanged=options.get("changelog-producer.row-deduplicate") != "true",
-        tells_kind=options.get("merge-engine") == "first-row",
+        keeps_kind=options.get("merge-engine") == "first-row",
         ignores_delete=options.get("ignore-delete") == "true",
         postpones=options.get("bucket") == "-2",
     )
@@ -224,8 +224,8 @@ class State:
         bucket_of = {self._key(row): files[name] for name, file in gone.items() for _, row in file}
         self.above = applied(self.rules, before, changes)
         if self.rules.telling is Telling.LIFTED:
-            net_changes = self._told(bucket_of, before)
-            if self.rules.tells_kind:
+            net_changes = self._differences(bucket_of, before)
+            if self.rules.keeps_kind:
                 firsts = by_key(changes, self.rules.keys)
                 net_changes = [
                     (firsts[self._key(row)][0][0], row) for kind, row in net_changes if kind == "+I"
@@ -235,7 +235,7 @@ class State:
             return []
         self.unrecorded |= bucket_of
         keys = [key for key, bucket in self.unrecorded.items() if whole(bucket)]
-        net_changes = self._told(keys, self.followed)
+        net_changes = self._differences(keys, self.followed)
         self.unrecorded = {key: at for key, at in self.unrecorded.items() if key not in keys}
         self.followed = {key: row for key, row in self.followed.items() if key not in keys}
         self.followed |= {key: self.above[key] for key in keys if key in self.above}
@@ -257,7 +257,7 @@ class State:
                 del rows[key]
                 self.unrecorded.pop(key, None)
 
-    def _told(self, keys: Iterable[Row], before: Mapping[Row, Record]) -> list[Change]:
+    def _differences(self, keys: Iterable[Row], before: Mapping[Row, Record]) -> list[Change]:
         """From the rows before to those above level 0, key by key."""
         changes: list[Change] = []
         for key in keys:

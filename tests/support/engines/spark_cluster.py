@@ -182,7 +182,7 @@ class SparkCluster:
 
     def alive(self) -> list[dict[str, Any]]:
         """The workers that the master can use."""
-        return [each for each in self._told()["workers"] if each["state"] == "ALIVE"]
+        return [each for each in self._state()["workers"] if each["state"] == "ALIVE"]
 
     def holder(self, port: int) -> WorkerMachine | None:
         """The machine of the process that has a connection from this port."""
@@ -193,9 +193,9 @@ class SparkCluster:
         return None
 
     def wait_for_workers(self, count: int) -> None:
-        wait_until(lambda: len(self.alive()) == count, lambda: str(self._told()))
+        wait_until(lambda: len(self.alive()) == count, lambda: str(self._state()))
 
-    def _told(self) -> dict[str, Any]:
+    def _state(self) -> dict[str, Any]:
         try:
             with urlopen(f"http://{HOST}:{self.page}/json/", timeout=20) as answer:
                 state: dict[str, Any] = json.load(answer)

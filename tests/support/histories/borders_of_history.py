@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.cdc.debezium.transactions import debezium_transactions
+from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions
 from stream_app.cdc.transactions import EndMarkers, MessageTransactions
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.transactions.transaction_window import TransactionWindow
@@ -34,7 +34,7 @@ from tests.support.histories.transaction_history import (
 from tests.support.tables.small_table import StandingClock
 
 _BATCH = 7
-_IDLE_MAX = 12
+_IDLE_MAX = 40
 
 
 @dataclass

@@ -105,7 +105,9 @@ class TransactionHistory:
         rate, at, resumed = random.choice((0.0, 0.005, 0.02, 0.04)), 0, 0
         while at < len(log):
             if at and random.random() < rate:
-                at = max(0, at - random.randint(0, random.choice((3, 15, 60))))
+                back = at - random.randint(0, random.choice((3, 15, 60)))
+                # Connect keeps where a connector began, so this is not before its last start.
+                at = max(0, back, resumed if resumed < len(self.log[0]) else 0)
                 if random.random() < 0.3:  # the marker may come again before the rest
                     yield log[max(begin for begin in begins if begin <= at)][0]
                 resumed = at

@@ -94,19 +94,19 @@ def assert_metadata_agrees(paimon_java: PaimonJava, table: FileStoreTable) -> No
             ("changelog", scan.changelog(ours)),
         ):
             files = paimon_java.files(table.location, snapshot=number, kind=kind)
-            assert by_content([_told(file) for file in files]) == by_content(
-                [_told(_described(entry)) for entry in entries]
+            assert by_content([_facts_of(file) for file in files]) == by_content(
+                [_facts_of(_described(entry)) for entry in entries]
             )
 
 
-TOLD = (
+COMPARED = (
     "file_name", "level", "row_count", "delete_row_count", "min_sequence_number",
     "max_sequence_number", "bucket", "total_buckets", "kind", "schema_id", "file_size",
 )  # fmt: skip
 
 
-def _told(file: dict[str, Any]) -> Row:
-    return {name: file[name] for name in TOLD}
+def _facts_of(file: dict[str, Any]) -> Row:
+    return {name: file[name] for name in COMPARED}
 
 
 def _described(entry: ManifestEntry) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def _described(entry: ManifestEntry) -> dict[str, Any]:
         "bucket": entry.bucket,
         "total_buckets": entry.total_buckets,
         "kind": "ADD" if entry.kind is FileKind.ADD else "DELETE",
-        **{name: getattr(file, name) for name in TOLD if hasattr(file, name)},
+        **{name: getattr(file, name) for name in COMPARED if hasattr(file, name)},
     }
 
 

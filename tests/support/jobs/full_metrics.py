@@ -10,6 +10,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
+from stream_app.app.ops.load.load_progress import LoadedRanges, LoadProgress
 from stream_app.cdc.change_batch import Violation
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.format.snapshot_properties.proof_json import encode_proof
@@ -60,6 +61,8 @@ def full_metrics(tables: int = 1) -> JobMetrics:
         fill(job.of_table(f"t{number}"))
         job.held(f"t{number}", None)
     job.quarantined({"t0": 1})
+    load = LoadProgress(begun_ms=0, of_tables={"t0": LoadedRanges(1, 3)})
+    job.follow_load(lambda: load)
     job.progress(SourceProgress(0, 1, 0, {}, {("t", "0"): 0}), 1000)
     return job
 

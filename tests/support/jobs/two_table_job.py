@@ -110,6 +110,7 @@ class TwoTables:
         tasks: int = 3,
         each_for_itself: bool = False,
         checkpoint: FileIO | None = None,
+        loads: int = 0,
     ) -> EpochCommitter[Any]:
         """A new process with the same checkpoint.
 
@@ -117,6 +118,7 @@ class TwoTables:
             file_io: of both tables, or of each.
             each_for_itself: whether a table that fails is held back; the clock is the tables'.
             checkpoint: reads and writes what the job remembers.
+            loads: the epochs of a first load.
         """
         feeds = []
         of_each = file_io if isinstance(file_io, tuple) else (file_io, file_io)
@@ -138,6 +140,7 @@ class TwoTables:
             epoch_log=EpochLog(self.checkpoint(), goes_back=True),
             state_file=JobStateFile(self.checkpoint(checkpoint)),
             now_ms=clock.now_ms,
+            loads=loads,
         )
         shape = EpochShape(tasks=tasks, splitter=ByTopic(), isolates=each_for_itself)
         return EpochCommitter(EpochRounds(tables=joined, shape=shape, runner=runner, clock=clock))

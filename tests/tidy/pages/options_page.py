@@ -52,7 +52,7 @@ MEANINGS = {
     "at `starting-offsets`. The group gets the job's offsets, for tools that watch lag.",
     "source.snapshot-from": "JDBC URL of a database whose rows come [first](first-load.md).",
     "source.snapshot-password": "The user's password; absent: `PGPASSWORD` or `MYSQL_PWD`.",
-    "source.snapshot-table": "`TABLE` or `SCHEMA.TABLE` there; absent: as the table is named.",
+    "source.snapshot-table": "Of `[table]`: `TABLE` or `SCHEMA.TABLE` there; absent: its name.",
     "source.snapshot-rows": "Most rows that a task reads at once.",
     "source.max-offsets-per-trigger": "Most records of an epoch; absent: all of the moment.",
     "source.min-partitions": "Least number of tasks that read; absent: one for each core.",

@@ -85,7 +85,7 @@ def record(rng: random.Random, at: int, changes: list[Change], shape: str) -> st
     return json.dumps(event, separators=(",", ":"))
 
 
-def told_by_one(value: str) -> set[Column]:
+def columns_of_one(value: str) -> set[Column]:
     """The rule, without the product."""
     document = json.loads(value)
     if "after" in document:
@@ -108,7 +108,7 @@ def test_all_that_single_records_have(name: str, shape: str) -> None:
     values = [record(rng, at, SCENARIOS[name], shape) for at in range(COUNT)]
     expected: dict[Column, Sighting] = {}
     for at, value in enumerate(values):
-        for column in told_by_one(value):
+        for column in columns_of_one(value):
             seen = Sighting(1, at)
             expected[column] = expected[column].plus(seen) if column in expected else seen
     assert bool(expected) == (name != "nothing")

@@ -162,9 +162,9 @@ def test_damaged_snapshots_and_schemas_name_their_file(table: FileStoreTable, ho
     assert raised.value.where == str(path)
     path = Path(table.location, "schema", "schema-0")
     damage(path, how)
-    with pytest.raises(StreamAppError) as told_of_schema:
+    with pytest.raises(StreamAppError) as schema_error:
         open_table(table.location)
-    assert told_of_schema.value.where == str(path)
+    assert schema_error.value.where == str(path)
 
 
 def test_a_snapshot_under_anothers_name_is_refused(table: FileStoreTable) -> None:

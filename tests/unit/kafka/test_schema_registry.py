@@ -17,9 +17,11 @@ from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch
 from stream_app.cdc.debezium.avro.avro_source import AvroSource
 from stream_app.cdc.message_format import MessageFormat
+from stream_app.cdc.schema_registry_port import IdKind
 from stream_app.cdc.wire.avro_types import parse_schema
 from stream_app.clock import SystemClock
 from stream_app.errors import SourceError, UsageError
+from stream_app.kafka.registry_apis import RegistryRefusalError, registered_at
 from stream_app.kafka.schema_registry import SchemaRegistry
 from stream_app.model.source.mapping_options import MappingOptions
 from tests.support.brokers.schema_registry import Registry, encoded, schema_registry
@@ -121,6 +123,15 @@ def test_schemas_of_other_kinds_refuse_their_messages_alone(registry: Registry) 
     assert "which the schema registry does not have" in reasons[6]
     assert "has half of a surrogate pair in its name" in reasons[7]
     assert not {2**31, 2**32 - 1} & set(registry.asked), "no registry counts so far"
+
+
+def test_apicurios_references_that_nest_too_deeply_refuse_their_schema() -> None:
+    def get(path: str, _what: str) -> bytes:
+        return b"[" * 100_000 if path.endswith("/references") else b"{}"
+
+    for version in (2, 3):
+        with pytest.raises(RegistryRefusalError, match="schema 7, which is nested too deeply"):
+            registered_at(f"http://r/apis/registry/v{version}", get, 7, IdKind.AUTO)
 
 
 @pytest.mark.parametrize("status", [404, 410, 422])

@@ -12,7 +12,14 @@ from stream_app.errors import CheckpointError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.load.database_rows import RowQuery
-from stream_app.spark.load.load_plan import FILE, LoadPart, LoadPlan, read_load, write_load
+from stream_app.spark.load.load_plan import (
+    FILE,
+    LoadPart,
+    LoadPlan,
+    epochs_of,
+    read_load,
+    write_load,
+)
 
 BOUNDS = [("a", 3), ("b", 1), ("b", 4), ("d", 0)]
 
@@ -20,7 +27,8 @@ BOUNDS = [("a", 3), ("b", 1), ("b", 4), ("d", 0)]
 def parts() -> list[LoadPart]:
     ends = zip([None, *BOUNDS], [*BOUNDS, None], strict=True)
     return [
-        LoadPart(table="t", relation="shop.t", after=after, until=until) for after, until in ends
+        LoadPart(name="t", table="t", relation="shop.t", after=after, until=until)
+        for after, until in ends
     ]
 
 
@@ -39,11 +47,26 @@ def test_each_row_is_in_one_part() -> None:
 def test_the_plan_is_remembered(tmp_path: Path) -> None:
     folder = Folder(str(tmp_path), LocalFileIO())
     assert read_load(folder) is None
-    plan = LoadPlan(source="jdbc:…", position="0/1", epochs=[parts()[:2], parts()[2:]])
+    plan = LoadPlan(
+        source="jdbc:…",
+        position="0/1",
+        begun_ms=7,
+        offsets={"shop.t": {"0": 3}},
+        epochs=[parts()[:2], parts()[2:]],
+    )
     write_load(folder, plan)
     assert read_load(folder) == plan
     assert plan.parts_of(1) == parts()[2:]
     assert not plan.parts_of(2)
+
+
+def test_small_tables_share_a_task() -> None:
+    """Two tasks read two parts of a large table, or sixteen tables of one part."""
+    tables = [parts(), *([part] for part in parts()[:1] * 17)]
+    assert [len(epoch) for epoch in epochs_of(tables, 2)] == [2, 2, 9, 9]
+    dealt = itertools.chain.from_iterable(epochs_of(tables, 2))
+    assert list(dealt) == list(itertools.chain.from_iterable(tables))
+    assert epochs_of([], 2) == []
 
 
 @pytest.mark.parametrize(("text", "what"), [("{", "is damaged"), ('{"version": 9}', "version 9")])

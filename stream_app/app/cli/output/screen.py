@@ -22,7 +22,14 @@ from rich.text import Text
 
 from stream_app.app.ops.inspect.bucket_trees import next_compactions
 from stream_app.app.ops.inspect.compaction_history import compactions_of
-from stream_app.app.ops.inspect.job_status import EMPTY, READY, WAITING, TableStatus, in_short
+from stream_app.app.ops.inspect.job_status import (
+    EMPTY,
+    LOADING,
+    READY,
+    WAITING,
+    TableStatus,
+    in_short,
+)
 from stream_app.app.text.listing import age_text, size_text, time_text
 from stream_app.app.text.text_table import visible
 from stream_app.app.web.site import Site
@@ -36,7 +43,7 @@ from stream_app.model.snapshot import (
 )
 from stream_app.spark.epoch.epoch_seconds import parts_text, recorded_parts
 
-_STYLES = {READY: "green", WAITING: "yellow", EMPTY: "yellow"}
+_STYLES = {READY: "green", WAITING: "yellow", EMPTY: "yellow", LOADING: "yellow"}
 _LINES_AROUND = 5
 """Lines for the title, the list's head with its rules, and the line of keys."""
 _SNAPSHOTS, _LOOKED_BACK, _COMPACTIONS = 4, 30, 4
@@ -111,7 +118,7 @@ def screen(
 
 def summary(title: str, tables: Sequence[TableStatus]) -> Text:
     """One line with the number of tables and their states."""
-    troubles = sum(status.reason is not None for status in tables)
+    troubles = sum(status.is_trouble for status in tables)
     ages = [status.fresh_s for status in tables if status.fresh_s is not None]
     text = Text(no_wrap=True, overflow="ellipsis").append(visible(title), style="bold")
     text.append(f"  {len(tables)} table{'' if len(tables) == 1 else 's'}")

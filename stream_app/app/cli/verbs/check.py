@@ -20,6 +20,7 @@ from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.ops.check.checked_tables import (
     choice_of,
+    loaded_tables,
     paths_of,
     refused_sources,
     splitter_of,
@@ -119,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
         if source is None:
             return _check_one(args, table, None, progress)
         with scratch_folder("check") as folder:
-            comparison = Comparison(folder, progress)
+            comparison = Comparison(folder, progress, loaded_tables(tables))
             compared = comparison.add(table, source, rules, choice_of(tables))
             comparison.read(splitter_of(tables, table))
             code = _check_one(args, table, compared, progress)
@@ -129,7 +130,8 @@ def run(args: argparse.Namespace) -> int:
     if tables is None:
         raise UsageError("no table is named", fix="give its folder, or --conf for all of a job")
     with scratch_folder("check") as folder:
-        return exit_code(_check_all(args, tables, Comparison(folder, progress), progress))
+        comparison = Comparison(folder, progress, loaded_tables(tables))
+        return exit_code(_check_all(args, tables, comparison, progress))
 
 
 def _check_source(args: argparse.Namespace, progress: ProgressLine) -> int:

@@ -1,4 +1,4 @@
-"""``stream-app init``: writes a configuration from a topic's messages."""
+"""``stream-app init``: writes a configuration from a topic's messages or a database's table."""
 
 from __future__ import annotations
 

@@ -22,7 +22,6 @@ from stream_app.app.ops.inspect.job_status import (
     TableStatus,
     in_short,
 )
-from stream_app.app.ops.load.first_load import load_progress
 from stream_app.app.source.preflight import source_ends
 from stream_app.app.tables.job_folders import checkpoint_of, not_begun
 from stream_app.app.text.listing import Listing
@@ -47,6 +46,7 @@ EPILOG = (
     "  held        an error holds it back, and the other tables continue\n"
     "  empty       no epoch had rows for it\n"
     "  missing, unreadable   see the reason\n"
+    "  loading     its first load from the database lasts\n"
     "  refused     nothing of a table of the source is stored: see the reason\n"
     "Below the tables stand the newest database snapshot, if the job keeps some, and the job's "
     "warnings:\nof columns that lose something, for example.\n\n"
@@ -119,7 +119,8 @@ def _remarks(
         yield "the job has met no table yet"
     if decoder := status.decoder():
         yield f"messages are decoded by {decoder}"
-    yield from load_progress(checkpoint)
+    if (load := status.load_line()) is not None:
+        yield load
 
 
 def _print_facts_of_job(status: JobStatus, *, as_json: bool) -> None:

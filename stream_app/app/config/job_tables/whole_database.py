@@ -11,6 +11,7 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SourceTransactions, SyncConfig
 from stream_app.app.config.sync_problems import (
     drift_problems,
+    load_problems,
     sync_problems,
     transaction_problems,
 )
@@ -43,6 +44,7 @@ class WholeDatabase(TablesOfJob):
     def problems(self, given: Collection[str]) -> Iterator[tuple[str, str]]:
         """See `TablesOfJob.problems`."""
         yield from sync_problems(self.sync, self.source.kind, given)
+        yield from load_problems(self.source, self._format)
         yield from made_problems(self.sync, self._format)
         yield from drift_problems(self.sync, self._format, self.source.format_options)
         if self.keeps_transactions:

@@ -181,12 +181,12 @@ class EventLog:
         )
 
     def idle(self, progress: SourceProgress) -> None:
-        """Report that Spark has polled the source, with or without new messages."""
+        """Report that the job has polled the source, with or without new messages."""
         self._count(lambda metrics: metrics.progress(progress, self.clock.now_ms()))
 
     def drained(self, progress: SourceProgress | None) -> None:
-        """Report that the job has read its source to the end; None: Spark does not report the
-        offsets.
+        """Report that the job has read its source to the end; None: the offsets are
+        unknown.
         """
         lag = None if progress is None else progress.lag
         ends = {} if progress is None else dict(progress.end_offsets)

@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from stream_app.app.ops.load.load_progress import LoadedRanges
 from stream_app.fileio.counted_file_io import ERRORS, REQUEST_KINDS, StoreRequests
 from stream_app.filestore.lookup.lookup_copies import (
     COPIED_BYTES,
@@ -100,6 +101,29 @@ class StoreCollector(Collector):
                     "Bytes of the local copies on the driver's machine."),
         )  # fmt: skip
         yield from _families((self.label, number) for number in numbers)
+
+
+class LoadCollector(Collector):
+    """The key ranges of a first load, asked for at each scrape; without a load there are none."""
+
+    def __init__(self) -> None:
+        self._ranges: Callable[[], Iterable[tuple[str, LoadedRanges]]] = tuple
+
+    def follow(self, ranges: Callable[[], Iterable[tuple[str, LoadedRanges]]]) -> None:
+        """Ask for the ranges of tables, by their labels, from now on."""
+        self._ranges = ranges
+
+    def collect(self) -> Iterator[Metric]:
+        """A sample for each label."""
+        done, all_ranges = "load_ranges_done", "load_ranges"
+        yield from _families(
+            (label, number)
+            for label, ranges in self._ranges()
+            for number in (
+                _TableNumber(all_ranges, ranges.all, "Key ranges of the table's first load."),
+                _TableNumber(done, ranges.done, "Those of them that are in the table."),
+            )
+        )
 
 
 @dataclass(slots=True, eq=False)

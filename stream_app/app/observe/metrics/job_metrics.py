@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import platform
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -28,6 +28,7 @@ from stream_app import __version__
 from stream_app.app.observe.metrics.collectors import (
     PREFIX,
     DiskCollector,
+    LoadCollector,
     StoreCollector,
     TablesCollector,
     callback_numbers,
@@ -38,6 +39,7 @@ from stream_app.app.observe.metrics.health import POLL_S
 from stream_app.app.observe.metrics.jvm_metrics import JvmCollector
 from stream_app.app.observe.metrics.source_metrics import SourceMetrics
 from stream_app.app.ops.inspect.table_facts import newest_source_ms
+from stream_app.app.ops.load.load_progress import LoadProgress
 from stream_app.cdc.bad_reasons import REASON_KINDS
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.clock import Clock, SystemClock
@@ -75,7 +77,7 @@ class JobMetrics:
             for the numbers of the whole job.
         name: of one of many tables, which may share the label; empty: of the job's own.
         registry: what `serving` serves.
-        compactions, maintenance, store, jvm, disks: numbers that each scrape reads afresh.
+        compactions, maintenance, store, jvm, disks, loads: numbers that each scrape reads afresh.
         source: the tables' distance to the source.
     """
 
@@ -101,9 +103,9 @@ class JobMetrics:
         self.callbacks = TablesCollector(callback_numbers)
         self.source = SourceMetrics(self._gauge, clock or SystemClock(), look_s)
         self.store, self.jvm = StoreCollector(self.table), JvmCollector(self.table)
-        self.disks = DiskCollector(self.table, folders)
+        self.disks, self.loads = DiskCollector(self.table, folders), LoadCollector()
         of_tables = (self.compactions, self.maintenance, self.callbacks)
-        for collector in (*of_tables, self.store, self.jvm, self.disks):
+        for collector in (*of_tables, self.store, self.jvm, self.disks, self.loads):
             self.registry.register(collector)
         ProcessCollector(registry=self.registry)
         build = Gauge(
@@ -181,6 +183,16 @@ class JobMetrics:
         self._labels.add(label)
         of_one.table, of_one.name = label, name
         return of_one
+
+    def follow_load(self, progress: Callable[[], LoadProgress]) -> None:
+        """Ask for the progress of a first load from now on."""
+        own = self.table
+        self.loads.follow(
+            lambda: [
+                (own if name == own else self.of_table(name).table, ranges)
+                for name, ranges in progress().of_tables.items()
+            ]
+        )
 
     def held(self, name: str, waiting: HeldTable | None) -> None:
         """Note a waiting table; tables of one label that an error holds back are counted."""
@@ -282,7 +294,7 @@ class JobMetrics:
         self._columns[kind].labels(self.table, name).inc(records)
 
     def progress(self, progress: SourceProgress, time_ms: int) -> None:
-        """Note the source's state that Spark has reported at this time."""
+        """Note the source's state that the stream has reported at this time."""
         self.source.progress(self.table, progress, time_ms)
 
     def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:

@@ -32,7 +32,7 @@ class SourceMetrics:
 
     Attributes:
         clock: ages are as of its time, at each scrape.
-        look_s: most seconds between two checks of the source by Spark, outside of epochs.
+        look_s: most seconds between two checks of the source, outside of epochs.
     """
 
     def __init__(self, gauge: MakesGauge, clock: Clock, look_s: float = POLL_S) -> None:
@@ -72,13 +72,13 @@ class SourceMetrics:
         )
         self._looked = gauge(
             "source_looked_timestamp_seconds",
-            "When Spark last told how far the source was read; before that when the job began.",
+            "When the stream last reported how far it has read; before that when the job began.",
         )
 
     def follow(self, position: Callable[[], JobOffsets | None]) -> None:
         """Ask for the job's progress from now on; None: unknown.
 
-        Spark reports only epochs that are read, and not whether the tables have them.
+        The stream reports only epochs that are read, and not whether the tables have them.
         """
         self._position = position
 
@@ -98,7 +98,7 @@ class SourceMetrics:
             self._has_message_of(label, name, source_ms / 1000)
 
     def progress(self, label: str, progress: SourceProgress, time_ms: int) -> None:
-        """Note the source's state that Spark has reported at this time."""
+        """Note the source's state that the stream has reported at this time."""
         self._looked_at_s = time_ms / 1000
         self._looked.labels(label).set(time_ms / 1000)
         self._progress = progress
@@ -172,7 +172,7 @@ class SourceMetrics:
 
     @property
     def _is_known(self) -> bool:
-        """Whether Spark has reported the source, or messages are known to wait."""
+        """Whether the stream has reported the source, or messages are known to wait."""
         return self._progress is not None or self._lag is not None
 
     def _export_age(self, label: str) -> None:

@@ -1,1 +1,1 @@
-"""Reports that a job sends by itself: JSON log lines, a webhook, OTLP, and numbers for Spark."""
+"""Reports that a job sends by itself: JSON log lines, notices, traces, lineage and offsets."""

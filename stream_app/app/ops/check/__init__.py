@@ -1,1 +1,1 @@
-"""Reads a table's source again, to compare with it in `check --conf`. Start with `comparison`."""
+"""Compares tables with their source: topics read again, or checksums. Start with `comparison`."""

@@ -16,6 +16,7 @@ from stream_app.spark.checkpoint.job_state import JobWarning, read_state, state_
 from stream_app.spark.epoch.epoch_plan import AllToOneTable, MessageSplitter
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
 from stream_app.spark.job_folder import Folder
+from stream_app.spark.load.load_plan import read_load
 from stream_app.table.file_store_table import FileStoreTable
 
 
@@ -53,6 +54,17 @@ def warnings_of(tables: TablesOfJob) -> Sequence[JobWarning]:
         return state_of(_checkpoint(tables)).warnings
     except UsageError:
         return ()
+
+
+def loaded_tables(tables: TablesOfJob | None) -> frozenset[str]:
+    """The folders of a job's tables whose first rows came from a database, by its checkpoint."""
+    if tables is None:
+        return frozenset()
+    try:
+        load = read_load(_checkpoint(tables))
+    except UsageError:  # only Spark reaches it
+        return frozenset()
+    return frozenset() if load is None else frozenset(part.table for part in load.parts_from(0))
 
 
 def choice_of(tables: TablesOfJob | None) -> SourceChoice:

@@ -109,11 +109,13 @@ class Comparison:
 
     Attributes:
         folder: an empty one on local disk, which the caller deletes.
+        loaded: the folders of tables whose first rows came from a database.
         chunk_rows: the number of changes that all tables together hold in memory.
     """
 
     folder: str
     progress: Progress
+    loaded: frozenset[str] = frozenset()
     chunk_rows: int = CHUNK_ROWS
     _source: SourceConfig = field(init=False, default_factory=SourceConfig)
     _tables: list[ComparedTable] = field(init=False, default_factory=list)
@@ -140,11 +142,16 @@ class Comparison:
         folder = f"{self.folder}/{len(self._tables)}"
         check = SourceCheck(table, folder, basis_of(table, snapshot))
         filling = None
-        if why := why_incomparable(table, rules):
+        remedy = "leave --conf and --source-kafka out for such a table"
+        why = why_incomparable(table.schema, rules)
+        if table.location in self.loaded:
+            why = "its first rows came from the database, and the topics lack them"
+            remedy = "compare it with the database: --source"
+        if why:
             left.add(
                 f"{snapshot.total_record_count} records of the table were not compared with the "
                 f"source: {why}",
-                "leave --conf and --source-kafka out for such a table",
+                remedy,
             )
         else:
             check_readable(table, merges=True)

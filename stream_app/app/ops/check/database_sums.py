@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stream_app.app.ops.check.sql_texts import SumDialect, SummedColumn, dialect_of
-from stream_app.app.ops.init.jdbc_source import opened_database, source_types
+from stream_app.app.ops.init.jdbc_source import opened_database, read_table
 from stream_app.errors import SourceError, UsageError
 from stream_app.format.row_hash.key_groups import HashedRows
 from stream_app.jdbc import JdbcUrl
 from stream_app.model.checksum.row_sum import RowSum
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS
 
 _ANSWER_S = 6 * 3600
 """A statement reads the whole table."""
@@ -45,7 +46,7 @@ class DatabaseSums:
         return f"{self.url} {self.relation}, at {log_position(self.url)}"
 
     def total(self) -> RowSum | None:
-        """Returns None, because only a statement tells it."""
+        """Returns None, because only a statement could compute it."""
         return None
 
     def groups(self) -> Mapping[int, RowSum]:
@@ -87,7 +88,9 @@ def database_sums(
     """
     dialect = dialect_of(url.driver)
     with opened_database(url) as connection:
-        owner, name, kinds = source_kinds(connection, url, relation)
+        read = read_table(connection, url, relation, NO_MAPPING_OPTIONS)
+        kinds = with_enums(connection, url, read.kinds)
+    owner, name = read.schema, read.name
     columns = {}
     for position, field in enumerate(schema.fields):
         kind = kinds.get(field.name)
@@ -113,16 +116,11 @@ def database_sums(
     )
 
 
-def source_kinds(connection: Any, url: JdbcUrl, table: str) -> tuple[str, str, Mapping[str, str]]:
-    """As `source_types`, and ``enum`` stands for each enum of PostgreSQL.
-
-    Raises:
-        UsageError: there is no such table.
-    """
-    owner, name, types = source_types(connection, url, table)
+def with_enums(connection: Any, url: JdbcUrl, kinds: Mapping[str, str]) -> Mapping[str, str]:
+    """The types of columns, with ``enum`` in place of each enum of PostgreSQL."""
     query = dialect_of(url.driver).enums
     enums = {row[0] for row in _answers(connection, query)} if query else set()
-    return owner, name, {at: "enum" if kind in enums else kind for at, kind in types.items()}
+    return {at: "enum" if kind in enums else kind for at, kind in kinds.items()}
 
 
 def log_position(url: JdbcUrl) -> str:

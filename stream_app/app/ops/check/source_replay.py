@@ -22,6 +22,7 @@ from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import UsageError
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
+from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.epoch_plan import MessageSplitter
 from stream_app.spark.epoch.partial_changes import bad_records_of_refused, with_messages
@@ -116,19 +117,18 @@ def replay_source(
     return filling.count
 
 
-def why_incomparable(table: FileStoreTable, rules: TableConfig) -> str:
-    """The reason why no row of the table can be compared; empty if rows can be compared."""
-    if not table.kind.merges_by_key:
+def why_incomparable(schema: TableSchema, rules: TableConfig) -> str:
+    """The reason why no row of a table can be compared; empty if rows can be compared."""
+    options = schema.core_options
+    if not schema.kind.merges_by_key:
         return "rows of a table without a primary key cannot be matched"
     if not rules.made_columns.is_repeatable:
         return "the time of decoding stands in its rows (now())"
-    if table.options[RECORD_LEVEL_EXPIRE_TIME] is not None:
+    if options[RECORD_LEVEL_EXPIRE_TIME] is not None:
         return "rows of the table expire"
-    if not traits_of(table.options.merge_engine).keeps_newest:
-        return f"rows are merged by merge-engine = {table.options.merge_engine}"
-    if table.kind.postpones:
-        return "rows that wait in bucket-postpone are not read"
-    if table.skips_level_0:
+    if not traits_of(options.merge_engine).keeps_newest:
+        return f"rows are merged by merge-engine = {options.merge_engine}"
+    if options.hides_level_0:
         return "rows of level 0 are not read before they are compacted"
     return ""
 

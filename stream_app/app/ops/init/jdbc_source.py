@@ -73,6 +73,7 @@ class JdbcTable:
 
     Attributes:
         schema: the schema of PostgreSQL, the database of MySQL.
+        kinds: the type of each column, as the database spells it.
         untyped: columns of types without a counterpart, which became STRING, and these types.
         is_root: whether it is partitioned, so that its changes may name its partitions.
     """
@@ -80,6 +81,7 @@ class JdbcTable:
     schema: str
     name: str
     table: SourceTable
+    kinds: Mapping[str, str]
     untyped: Sequence[str] = ()
     is_root: bool = False
 
@@ -95,7 +97,14 @@ def jdbc_table(url: JdbcUrl, table: str | None, options: MappingOptions) -> Jdbc
         SourceError: the database does not answer, or refuses the user.
     """
     with opened_database(url) as connection:
-        schema, name, rows = _columns(connection, url, table)
+        return read_table(connection, url, table, options)
+
+
+def read_table(
+    connection: Any, url: JdbcUrl, table: str | None, options: MappingOptions
+) -> JdbcTable:
+    """Read a table's definition by an open connection; see `jdbc_table`."""
+    schema, name, rows = _columns(connection, url, table)
     return _table(schema, name, rows, _KINDS[url.driver], options)
 
 
@@ -123,30 +132,23 @@ def opened_database(url: JdbcUrl) -> Iterator[Any]:
         ) from None
 
 
-def source_types(connection: Any, url: JdbcUrl, table: str) -> tuple[str, str, Mapping[str, str]]:
-    """A table's schema and name, and the type of each column as the database spells it.
-
-    Raises:
-        UsageError: there is no such table.
-    """
-    schema, name, rows = _columns(connection, url, table)
-    return schema, name, {str(row[0]): str(row[1]) for row in rows}
-
-
 def _columns(connection: Any, url: JdbcUrl, table: str | None) -> tuple[str, str, Sequence[Any]]:
-    kind = _KINDS[url.driver]
+    kind, there = _KINDS[url.driver], list[tuple[str, str]]()
+    schema, _, name = (table or "").rpartition(".")
+    schema = schema or kind.schema or url.database
     with connection.cursor() as cursor:
-        cursor.execute(kind.tables)
-        there = [(str(schema), str(name)) for schema, name in cursor.fetchall()]
+
+        def read() -> Sequence[Any]:
+            cursor.execute(kind.columns, (schema, name))
+            return list(cursor.fetchall())
+
+        rows = read() if name else ()
+        if not rows:
+            cursor.execute(kind.tables)
+            there = [(str(owner), str(relation)) for owner, relation in cursor.fetchall()]
         if table is None and len(there) == 1:
             [(schema, name)] = there
-        else:
-            schema, _, name = (table or "").rpartition(".")
-            schema = schema or kind.schema or url.database
-        rows = []
-        if name:
-            cursor.execute(kind.columns, (schema, name))
-            rows = cursor.fetchall()
+            rows = read()
     if not rows:
         shown = ", ".join(".".join(path) for path in there[:_TABLES_SHOWN]) or "none"
         more = f" and {len(there) - _TABLES_SHOWN} more" if len(there) > _TABLES_SHOWN else ""
@@ -184,7 +186,14 @@ def _table(
     primary_keys = tuple(keys[place] for place in sorted(keys))
     table = SourceTable(columns=tuple(columns), primary_keys=primary_keys)
     is_root = any(row[-1] for row in rows)
-    return JdbcTable(schema=schema, name=name, table=table, untyped=untyped, is_root=is_root)
+    return JdbcTable(
+        schema=schema,
+        name=name,
+        table=table,
+        kinds={str(row[0]): str(row[1]) for row in rows},
+        untyped=untyped,
+        is_root=is_root,
+    )
 
 
 def _with_nulls(data_type: DataType, *, nullable: bool) -> DataType:

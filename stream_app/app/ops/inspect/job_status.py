@@ -14,6 +14,7 @@ from functools import partial
 
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.ops.inspect.table_facts import TableFacts, freshness_s, table_facts
+from stream_app.app.ops.load.load_progress import LoadProgress, load_progress
 from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.app.tables.refused_tables import refused_tables
 from stream_app.errors import StreamAppError, TableNotFoundError
@@ -26,8 +27,8 @@ from stream_app.spark.checkpoint.job_state import ONLY_TABLE, JobState, JobWarni
 from stream_app.spark.job_folder import Folder
 from stream_app.table.commit.recorded_epochs import newest_epoch
 
-READY, HELD, WAITING, EMPTY, MISSING, UNREADABLE, REFUSED, BEHIND = (
-    "ready", "held", "waiting", "empty", "missing", "unreadable", "refused", "behind"
+READY, HELD, WAITING, EMPTY, LOADING, MISSING, UNREADABLE, REFUSED, BEHIND = (
+    "ready", "held", "waiting", "empty", "loading", "missing", "unreadable", "refused", "behind"
 )  # fmt: skip
 
 SHORT_REASON = 80
@@ -41,8 +42,9 @@ class TableStatus:
     Attributes:
         state: ``ready``: it has all epochs, and readers get them. ``held``: an error holds it back.
             ``waiting``: it waits for its compactions. ``empty``: no epoch had rows for it.
-            ``missing``: there is no table. ``unreadable``: its files cannot be read. ``refused``:
-            nothing of a table of the source is stored, and `table` is the source's name.
+            ``loading``: its first load lasts. ``missing``: there is no table. ``unreadable``: its
+            files cannot be read. ``refused``: nothing of a table of the source is stored, and
+            `table` is the source's name.
             ``messages_behind``: ready, but too old for ``max-staleness`` (pages, `top`).
         epoch: the newest one that changed it; None: none.
         lag: messages of the table's topics that it lacks; None: unknown.
@@ -65,6 +67,11 @@ class TableStatus:
     waiting_rows: int = 0
     proven_s: int | None = None
     reason: str | None = None
+
+    @property
+    def is_trouble(self) -> bool:
+        """Whether the reason is one to act on; that of a first load is its progress."""
+        return self.reason is not None and self.state != LOADING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,9 +116,22 @@ class JobStatus:
         path = self.paths(job).get(name)
         if path is None:
             return None
-        return self._with_freshness(
-            *self._look(name, path, job, self._ends_by_table(job)), newest_ms
-        )
+        status, facts = self._look(name, path, job, self._ends_by_table(job))
+        status = _loading(status, facts, load_progress(self.checkpoint))
+        return self._with_freshness(status, facts, newest_ms)
+
+    def load_line(self) -> str | None:
+        """How far the job's first load is, for people; None: none lasts.
+
+        Raises:
+            CheckpointError: a file of the checkpoint is damaged.
+        """
+        load = load_progress(self.checkpoint)
+        if load is None:
+            return None
+        looked_at = [facts for _, facts in self._all()[0]]
+        newest = max((facts.time_ms for facts in looked_at if facts.time_ms), default=None)
+        return load.line(sum(facts.rows or 0 for facts in looked_at), newest)
 
     def newest_ms(self) -> int | None:
         """Time of the newest message in any ready table, in ms since 1970; None: unknown.
@@ -122,10 +142,12 @@ class JobStatus:
         return self._all()[1]
 
     def _all(self) -> tuple[list[tuple[TableStatus, TableFacts]], int | None]:
-        job = state_of(self.checkpoint)
+        job, load = state_of(self.checkpoint), load_progress(self.checkpoint)
         ends = self._ends_by_table(job)
         looked_at = [
-            self._look(name, path, job, ends) for name, path in sorted(self.paths(job).items())
+            (_loading(status, facts, load), facts)
+            for name, path in sorted(self.paths(job).items())
+            for status, facts in [self._look(name, path, job, ends)]
         ]
         times = [
             facts.source_ms
@@ -255,6 +277,15 @@ class JobStatus:
                 end = _log(self.checkpoint).source_end(job.epoch)
         position: Offsets = json.loads(end) if end else {}
         return position
+
+
+def _loading(status: TableStatus, facts: TableFacts, load: LoadProgress | None) -> TableStatus:
+    """The status of a table whose first load may last."""
+    ranges = None if load is None else load.of_tables.get(status.table)
+    if ranges is None or status.state not in (READY, EMPTY):
+        return status
+    reason = f"first load: {ranges}, {facts.rows or 0:,} rows"
+    return replace(status, state=LOADING, reason=reason)
 
 
 def with_waiting_rows(status: TableStatus, rows: int) -> TableStatus:

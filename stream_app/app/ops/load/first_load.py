@@ -1,28 +1,32 @@
 """Plans the first load of a job's tables from their database, and refuses what is not exact.
 
-1. Refuse a table whose rows would count twice, or lack something, when changes come again.
-2. Read the source table's columns; refuse those that the database cannot write as Debezium would.
-3. See that a connector follows the database: what it does not send later would be a gap.
-4. Cut each table into parts of some rows, by ranges of its key. Remember the parts.
+1. See that a connector follows the database, and which of its tables the connector may send.
+2. Choose the job's tables among them, and the schema of each as messages would make it.
+3. Refuse a table whose rows would count twice, or lack something, when changes come again. Refuse
+   columns that the database cannot write as Debezium would.
+4. Cut each table into parts of some rows, by ranges of its key.
 
-The job then records the ends of its topics, and reads the parts as its first epochs. It goes on
-with the topics from there (docs/adr/0043-a-first-load-is-the-first-epochs.md).
+A job of one table and a job of a whole database differ in step 2 alone. The job has recorded the
+ends of its topics before. It remembers the parts, reads them as its first epochs, and goes on with
+the topics from there (docs/adr/0043-a-first-load-is-the-first-epochs.md).
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.ops.check.database_sums import log_position, source_kinds
+from stream_app.app.config.sync_config import SyncConfig
+from stream_app.app.ops.check.database_sums import with_enums
 from stream_app.app.ops.check.source_replay import why_incomparable
-from stream_app.app.ops.init.jdbc_source import jdbc_table, opened_database
+from stream_app.app.ops.init.jdbc_source import JdbcTable, read_table
+from stream_app.app.ops.load.relations import FollowedDatabase, asked
 from stream_app.app.ops.load.row_queries import (
     LOAD_FORMAT,
     LOAD_OPTIONS,
@@ -32,105 +36,229 @@ from stream_app.app.tables.format_setup import format_setup
 from stream_app.app.tables.table_pipeline import row_settings
 from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
 from stream_app.cdc.json_records.options import COLUMN_OPTIONS
+from stream_app.cdc.lower_case_names import lowered_table
 from stream_app.cdc.pipeline import Pipeline, StepPlace
-from stream_app.errors import UnsupportedTableError, WrongSourceError
+from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.jdbc import POSTGRESQL, SERVERS, JdbcUrl, parse_jdbc_url
 from stream_app.model.schema.data_type import DataType
-from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS
-from stream_app.spark.checkpoint.epoch_log import EpochLog
-from stream_app.spark.job_folder import Folder
-from stream_app.spark.load.database_rows import DatabaseRows
-from stream_app.spark.load.load_plan import KeyValues, LoadPart, LoadPlan, read_load
-from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.source.origin import Origin
+from stream_app.model.source.source_table import SourceTable
+from stream_app.planning.sync.assignment import TableLimit
+from stream_app.planning.sync.target_tables import RefusedTable, TargetTable, decide_target
+from stream_app.spark.load.load_plan import KeyValues, LoadPart
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger("stream_app")
-_KEY = "source.snapshot-from"
-_OTHERWISE = "let Debezium's own first read bring its rows: leave out source.snapshot-from"
+LOAD_KEY = "source.snapshot-from"
+_OTHERWISE = f"let Debezium's own first read bring its rows: leave out {LOAD_KEY}"
+_OF_DATABASE = (
+    "leave such tables out by sync.excluding-tables, name a key by sync.tables.NAME.primary-keys "
+    f"where one is missing, or {_OTHERWISE}"
+)
 _PASSWORDS = {"postgresql": "PGPASSWORD"}
-_SLOTS = """
-    select slot_name from pg_replication_slots
-    where slot_type = 'logical' and database = current_database()
-    and confirmed_flush_lsn is not null"""
-"""A slot without this position still waits for older transactions, and will not send them."""
-_FOLLOWERS = "select id from information_schema.processlist where command like 'Binlog Dump%'"
 _OF_MESSAGES = ("topic", "partition", "offset", "timestamp")
-_TABLE_TYPE = """
-    select table_type from information_schema.tables
-    where table_schema = %s and table_name = %s"""
-_TABLE_TYPES = ("BASE TABLE", "SYSTEM VERSIONED")
-_ANSWER_S = 6 * 3600
-"""A query of bounds reads an index as a whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedTable:
-    """A table and the table of the source whose rows it gets."""
-
-    table: FileStoreTable
-    relation: LoadedRelation
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstLoad:
-    """A first load that is possible.
+class ChosenTables:
+    """The tables of the source that a job loads.
 
     Attributes:
-        url: the database, with the login.
+        of_tables: name of a table in the job → the source tables whose rows it gets.
+        unsent: source tables that the job would take, and why no connector sends them.
     """
 
-    url: JdbcUrl
-    tables: Sequence[LoadedTable]
+    of_tables: Mapping[str, Sequence[JdbcTable]]
+    unsent: Mapping[str, str]
 
-    def plan(self, rows: int, parts: int) -> LoadPlan:
-        """Cut the tables into parts, after the log's position is known.
-
-        Args:
-            rows: most rows of a part.
-            parts: most parts of an epoch.
+    def sources(self, url: JdbcUrl, *, lowers: bool) -> Mapping[str, Mapping[Origin, SourceTable]]:
+        """The description of each source table, as messages would give it.
 
         Raises:
-            SourceError: the database does not answer.
-            WrongSourceError: no connector follows the database.
+            WrongSourceError: two columns of a table differ in their case alone, and become one.
         """
-        self._check_followed()
-        position = log_position(self.url)
-        url = replace(self.url, answer_s=_ANSWER_S)
-        every = [part for table in self.tables for part in _parts_of(url, table, rows)]
-        epochs = [every[first : first + parts] for first in range(0, len(every), parts)]
-        _LOG.info(
-            "first load: %d parts of %d tables of %s, at %s",
-            len(every), len(self.tables), self.url, position,
-        )  # fmt: skip
-        return LoadPlan(source=str(self.url), position=position, epochs=epochs)
+        return {
+            name: {
+                origin_of(url, one.schema, one.name): lowered_table(one.table)
+                if lowers
+                else one.table
+                for one in sources
+            }
+            for name, sources in self.of_tables.items()
+        }
 
-    def rows(self, now_ms: int) -> DatabaseRows:
-        """The reader of the rows, for tasks."""
-        queries = {one.table.location: one.relation.row_query(now_ms) for one in self.tables}
-        return DatabaseRows(url=self.url, queries=queries)
 
-    def _check_followed(self) -> None:
-        is_postgres = self.url.driver is POSTGRESQL
-        with opened_database(self.url) as connection:
-            followers = _rows(connection, _SLOTS if is_postgres else _FOLLOWERS)
-        if followers:
-            return
-        missing = "has no logical replication slot" if is_postgres else "sends its log to nobody"
-        raise WrongSourceError(
-            f"the database {missing}: changes since the load would be a gap",
-            where=str(self.url),
-            fix="start Debezium's connector first, with snapshot.mode = no_data; the user needs "
-            "the right to see it (MySQL and MariaDB: PROCESS)",
+@dataclass(frozen=True, slots=True)
+class DatabaseReading:
+    """A database of a first load, by an open connection."""
+
+    connection: Any
+    url: JdbcUrl
+    tables: TablesOfJob
+
+    def chosen(self, followed: FollowedDatabase) -> ChosenTables:
+        """Step 2: the source tables that the job takes.
+
+        Raises:
+            UsageError: there is no such table, or the job cannot take one by its rules.
+            UnsupportedTableError: no connector sends the only one.
+        """
+        tables = self.tables
+        if not isinstance(tables, SingleTable):
+            return self._of_database(followed)
+        only = self.read(tables.source.snapshot_table or tables.table.name)
+        if why := followed.why_not_sent((only.schema, only.name)):
+            raise _refused(tables.name, f"{only.schema}.{only.name} {why}", _OTHERWISE)
+        return ChosenTables(of_tables={tables.name: [only]}, unsent={})
+
+    def read(self, relation: str) -> JdbcTable:
+        """The definition of a source table."""
+        return read_table(self.connection, self.url, relation, self.tables.mapping_options)
+
+    def relation(self, name: str, schema: TableSchema, read: JdbcTable) -> LoadedRelation:
+        """Step 3 for a source table: its rows for a table of the job.
+
+        Raises:
+            UnsupportedTableError: they cannot be loaded exactly.
+        """
+        tables = self.tables
+        source, rules = tables.source_of(name), tables.table_config(name, schema.fields)
+        waits = "they wait in bucket-postpone" if schema.kind.postpones else ""
+        if why := why_incomparable(schema, rules) or waits:
+            raise self._refused(
+                name, f"changes that come again would not leave the same rows: {why}"
+            )
+        if places := [made for made in rules.metadata_columns if made in _OF_MESSAGES]:
+            raise self._refused(name, f"its rows have no message for metadata-columns: {places[0]}")
+        setup = format_setup(source, rules, schema)
+        wanted = {field.name: field.data_type for field in setup.columns.fields}
+        columns, lost = _columns_of(read.kinds, wanted, source)
+        loaded = LoadedRelation(
+            driver=self.url.driver,
+            database=self.url.database,
+            schema=read.schema,
+            name=read.name,
+            kinds=with_enums(self.connection, self.url, read.kinds),
+            columns=columns,
+            keys=read.table.primary_keys,
         )
+        if missing := [key for key in setup.primary_keys if key not in _targets(columns, source)]:
+            raise self._refused(name, f"{loaded} has no column {missing[0]!r} of the key")
+        if loaded.unloadable:
+            unloadable = ", ".join(loaded.unloadable)
+            raise self._refused(name, f"the database cannot write as Debezium would: {unloadable}")
+        if lost:
+            _LOG.warning(
+                "first load: columns of %s that the table %s does not have are left out: %s",
+                loaded, name, ", ".join(lost),
+            )  # fmt: skip
+        return loaded
+
+    def relations(
+        self, chosen: ChosenTables, schemas: Mapping[str, TableSchema]
+    ) -> Mapping[str, Sequence[LoadedRelation]]:
+        """Step 3 for all tables: the rows of each, by the table's name in the job.
+
+        Raises:
+            UnsupportedTableError: names each table that cannot be loaded exactly.
+        """
+        refused: list[UnsupportedTableError] = []
+        relations: dict[str, list[LoadedRelation]] = {name: [] for name in chosen.of_tables}
+        for name, sources in chosen.of_tables.items():
+            for source in sources:
+                try:
+                    relations[name].append(self.relation(name, schemas[name], source))
+                except UnsupportedTableError as error:
+                    refused.append(error)
+        if len(refused) == 1:
+            raise refused[0]
+        if refused:
+            lines = "\n".join(f"  - {error.what}" for error in refused)
+            raise UnsupportedTableError(
+                f"{len(refused)} tables cannot be loaded:\n{lines}",
+                where=str(self.url),
+                fix=_OF_DATABASE,
+            )
+        return relations
+
+    def parts(
+        self, name: str, table: FileStoreTable, relation: LoadedRelation, rows: int
+    ) -> list[LoadPart]:
+        """Step 4 for a source table.
+
+        Args:
+            name: of the table that gets its rows, in the job.
+            rows: most rows of a part.
+        """
+        query = relation.bounds_query(rows)
+        bounds: list[KeyValues] = []
+        if query is not None:
+            bounds = [tuple(bound) for bound in asked(self.connection, query)]
+        return [
+            LoadPart(
+                name=name,
+                table=table.location,
+                relation=str(relation),
+                after=after,
+                until=until,
+            )
+            for after, until in zip([None, *bounds], [*bounds, None], strict=True)
+        ]
+
+    def _of_database(self, followed: FollowedDatabase) -> ChosenTables:
+        names: dict[Origin, str] = {}
+        chosen: dict[str, list[JdbcTable]] = {}
+        unsent: dict[str, str] = {}
+        refused: list[str] = []
+        for schema, relation in sorted(followed.relations):
+            origin = origin_of(self.url, schema, relation)
+            if origin.database != self.url.database:
+                continue
+            decision = decide_target(self.tables.rules, origin, names)
+            why = followed.why_not_sent((schema, relation))
+            if isinstance(decision, RefusedTable):
+                refused.append(f"{decision.reason}; to fix: {decision.fix}")
+            elif isinstance(decision, TargetTable) and why:
+                unsent[f"{schema}.{relation}"] = why
+            elif isinstance(decision, TargetTable):
+                names[origin] = decision.name
+                chosen.setdefault(decision.name, []).append(self.read(f"{schema}.{relation}"))
+        self._check_chosen(chosen, refused)
+        return ChosenTables(of_tables=chosen, unsent=unsent)
+
+    def _check_chosen(self, chosen: Mapping[str, object], refused: Sequence[str]) -> None:
+        section = self.tables.section
+        most = section.max_tables if isinstance(section, SyncConfig) else 1
+        if refused:
+            lines = "".join(f"\n  - {why}" for why in refused)
+            raise UsageError(
+                f"source tables cannot be loaded:{lines}", where=str(self.url), fix=_OF_DATABASE
+            )
+        if not chosen:
+            raise UsageError(
+                "the job takes no table of the database",
+                where=str(self.url),
+                fix="see sync.including-tables and including-dbs, which must match whole names",
+            )
+        if len(chosen) > most:
+            limit = TableLimit(most)
+            raise UsageError(
+                f"the database has {len(chosen)} tables for the job, more than sync.max-tables",
+                where=str(self.url),
+                fix=limit.FIX,
+            )
+
+    def _refused(self, name: str, why: str) -> UnsupportedTableError:
+        fix = _OF_DATABASE if self.tables.is_of_many else _OTHERWISE
+        return _refused(self.tables.full_name(name), why, fix)
 
 
-def load_progress(checkpoint: Folder) -> Iterator[str]:
-    """The epoch of a first load that a job has reached, for people; nothing if no load lasts."""
-    load, newest = read_load(checkpoint), EpochLogWriter(checkpoint).newest()
-    epoch = 0 if newest is None else newest
-    is_done = EpochLog(checkpoint, goes_back=True).is_done(epoch)
-    if load is not None and epoch + is_done < len(load.epochs):
-        yield load.progress(epoch + is_done)
+def origin_of(url: JdbcUrl, schema: str, name: str) -> Origin:
+    """A table of a database as Debezium's messages name it; MySQL's schema is its database."""
+    if url.driver is POSTGRESQL:
+        return Origin(url.database, schema, name)
+    return Origin(schema, "", name)
 
 
 def database_of(source: SourceConfig) -> JdbcUrl:
@@ -139,62 +267,11 @@ def database_of(source: SourceConfig) -> JdbcUrl:
     Raises:
         UsageError: the URL names no database that can be read.
     """
-    url = parse_jdbc_url(source.snapshot_from or "", _KEY, SERVERS)
+    url = parse_jdbc_url(source.snapshot_from or "", LOAD_KEY, SERVERS)
     password = source.snapshot_password or os.environ.get(
         _PASSWORDS.get(url.driver.name, "MYSQL_PWD"), ""
     )
     return replace(url, password=password)
-
-
-def loaded_table(
-    url: JdbcUrl, tables: TablesOfJob, table: FileStoreTable, relation: str
-) -> LoadedTable:
-    """Steps 1 and 2 for one table.
-
-    Args:
-        relation: the source table, perhaps with its schema in front.
-
-    Raises:
-        UnsupportedTableError: its rows cannot be loaded exactly.
-        UsageError: there is no such source table.
-        SourceError: the database does not answer.
-    """
-    source, rules = (
-        tables.source_of(table.name),
-        tables.table_config(table.name, table.schema.fields),
-    )
-    if why := why_incomparable(table, rules):
-        raise _refused(table, f"changes that come again would not leave the same rows: {why}")
-    if places := [name for name in rules.metadata_columns if name in _OF_MESSAGES]:
-        raise _refused(table, f"its rows have no message for metadata-columns: {places[0]}")
-    known = jdbc_table(url, relation, NO_MAPPING_OPTIONS)
-    with opened_database(url) as connection:
-        schema, name, kinds = source_kinds(connection, url, f"{known.schema}.{known.name}")
-        if not is_table(connection, schema, name):
-            raise _refused(table, f"{schema}.{name} is no table, and no log has changes of it")
-    setup = format_setup(source, rules, table.schema)
-    wanted = {field.name: field.data_type for field in setup.columns.fields}
-    columns, lost = _columns_of(kinds, wanted, source)
-    loaded = LoadedRelation(
-        driver=url.driver,
-        database=url.database,
-        schema=schema,
-        name=name,
-        kinds=kinds,
-        columns=columns,
-        keys=known.table.primary_keys,
-    )
-    if missing := [key for key in setup.primary_keys if key not in _targets(columns, source)]:
-        raise _refused(table, f"{loaded} has no column {missing[0]!r} of the key")
-    if loaded.unloadable:
-        columns_text = ", ".join(loaded.unloadable)
-        raise _refused(table, f"the database cannot write as Debezium would: {columns_text}")
-    if lost:
-        _LOG.warning(
-            "first load: columns of %s that the table %s does not have are left out: %s",
-            loaded, table.label, ", ".join(lost),
-        )  # fmt: skip
-    return LoadedTable(table=table, relation=loaded)
 
 
 def load_format(tables: TablesOfJob, table: FileStoreTable) -> Pipeline:
@@ -207,13 +284,6 @@ def load_format(tables: TablesOfJob, table: FileStoreTable) -> Pipeline:
     )
     left_out = frozenset({StepPlace.NARROWED_COLUMNS, StepPlace.DESCRIBED_COLUMNS})
     return replace(settings, source=source, leaves_out=left_out).pipeline()
-
-
-def is_table(connection: Any, schema: str, name: str) -> bool:
-    """Whether a database's log has changes of it: it is no view and no foreign table."""
-    with closing(connection.cursor()) as cursor:
-        cursor.execute(_TABLE_TYPE, (schema, name))
-        return any(str(kind) in _TABLE_TYPES for (kind,) in cursor.fetchall())
 
 
 def _columns_of(
@@ -241,27 +311,5 @@ def _target(name: str, source: SourceConfig) -> str:
     return aliases.get(lowered, lowered)
 
 
-def _parts_of(url: JdbcUrl, loaded: LoadedTable, rows: int) -> Iterator[LoadPart]:
-    """Step 4 for one table."""
-    bounds: list[KeyValues] = []
-    if query := loaded.relation.bounds_query(rows):
-        with opened_database(url) as connection:
-            bounds = [tuple(bound) for bound in _rows(connection, query)]
-    for after, until in zip([None, *bounds], [*bounds, None], strict=True):
-        yield LoadPart(
-            table=loaded.table.location, relation=str(loaded.relation), after=after, until=until
-        )
-
-
-def _rows(connection: Any, query: str) -> list[Any]:
-    with closing(connection.cursor()) as cursor:
-        cursor.execute(query)
-        return list(cursor.fetchall())
-
-
-def _refused(table: FileStoreTable, why: str) -> UnsupportedTableError:
-    return UnsupportedTableError(
-        f"the table cannot be loaded from its database: {why}",
-        where=table.location,
-        fix=_OTHERWISE,
-    )
+def _refused(name: str, why: str, fix: str) -> UnsupportedTableError:
+    return UnsupportedTableError(f"{name} cannot be loaded from its database: {why}", fix=fix)

@@ -100,7 +100,7 @@ def _replay(
         decode_all=replace(rows, leaves_out=LEFT_OUT_OF_LATER_CHANGES, restores=True).pipeline(),
         read=read,
         rules=rows.evolution,
-        empties=rows.source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value,
+        truncate_empties=rows.source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value,
     )
 
 
@@ -131,7 +131,7 @@ class _Database:
         for name in sorted(names):
             with contextlib.suppress(TableNotFoundError):
                 whole = self._of_table(name, self.whole, beside=self.whole.of_table(name))
-                replays[name] = replace(whole, means=functools.partial(self._are_of, name))
+                replays[name] = replace(whole, selects=functools.partial(self._are_of, name))
         return replays
 
     def _of_table(self, name: str, waiting: Quarantine, *, beside: Quarantine) -> Replay:
@@ -141,8 +141,8 @@ class _Database:
         read = functools.partial(self._own_messages, name)
         return replace(
             _replay(self.tables, waiting, table, self.epoch_log, read),
-            passed=passed,
-            beside=beside,
+            passed_offsets=passed,
+            other_folder=beside,
         )
 
     def _own_messages(

@@ -91,12 +91,12 @@ class Replay:
         decode: makes the table's rows.
         decode_all: the same without the filter.
         source_tables: names of the source tables whose rows the table has; empty: not known.
-        passed: up to where the job has passed each partition for this table, if the table does not
-            tell. Its records in the quarantine are before that.
+        passed_offsets: up to where the job has passed each partition for this table, if the table
+            does not record it. Its records in the quarantine are before that.
         rules: rules by which the table follows its source; None: it does not.
-        means: selects the table's records; None: all.
-        beside: another folder in which records of the table may wait.
-        empties: whether a TRUNCATE empties the table, so that no record before it comes back.
+        selects: selects the table's records; None: all.
+        other_folder: another folder in which records of the table may wait.
+        truncate_empties: whether a TRUNCATE empties the table: no record before it comes back.
     """
 
     quarantine: Quarantine
@@ -106,11 +106,11 @@ class Replay:
     decode_all: MessageFormat
     read: ReadRange
     source_tables: frozenset[str] = frozenset()
-    passed: Mapping[KafkaPartition, int] = field(default_factory=dict)
+    passed_offsets: Mapping[KafkaPartition, int] = field(default_factory=dict)
     rules: EvolutionRules | None = None
-    means: Callable[[Sequence[QuarantinedRecord]], Sequence[bool]] | None = None
-    beside: Quarantine | None = None
-    empties: bool = False
+    selects: Callable[[Sequence[QuarantinedRecord]], Sequence[bool]] | None = None
+    other_folder: Quarantine | None = None
+    truncate_empties: bool = False
 
     def run(self, choice: RecordChoice, *, dry_run: bool) -> Replayed:
         """Replay the chosen records.
@@ -136,14 +136,14 @@ class Replay:
         if append.known is not None and not dry_run:
             self.quarantine.settle(dict.fromkeys(epochs, append.known.snapshot_id))
         own = _farthest(
-            _ends([epochs[self.job].source_end] if self.job in epochs else []), self.passed
+            _ends([epochs[self.job].source_end] if self.job in epochs else []), self.passed_offsets
         )
         ends = _farthest(_ends(epoch.source_end for epoch in epochs.values()), own)
         self._check_one_job(epochs)
         waiting = self.quarantine.waiting(epochs.keys())  # step 2
         chosen = self._own(choice.chosen(waiting))
-        if self.beside is not None:
-            waiting += self.beside.waiting(epochs.keys())
+        if self.other_folder is not None:
+            waiting += self.other_folder.waiting(epochs.keys())
         current = [record for record in chosen if not record.is_old]
         early = [record for record in current if record.offset >= own.get(_where(record), 0)]
         ready = sorted(
@@ -179,10 +179,10 @@ class Replay:
         return replace(done, snapshot=snapshot, waiting=waiting_line(self.table, snapshot))
 
     def _own(self, records: list[QuarantinedRecord]) -> list[QuarantinedRecord]:
-        if self.means is None or not records:
+        if self.selects is None or not records:
             return records
         return [
-            record for record, is_own in zip(records, self.means(records), strict=True) if is_own
+            record for record, is_own in zip(records, self.selects(records), strict=True) if is_own
         ]
 
     def _rows(
@@ -220,7 +220,7 @@ class Replay:
             )  # fmt: skip
             index, part = decoded.changes.message_index, decoded.changes.rows
             fresh = np.ones(len(index), np.bool_)
-            if self.empties or merges:
+            if self.truncate_empties or merges:
                 offsets = np.array([record.offset for record in records], np.int64)[index]
                 fresh = ~later.overtaken(where, part, pa.array(offsets))
             rows.append(part.filter(pa.array(fresh)))

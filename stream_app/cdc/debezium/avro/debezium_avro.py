@@ -348,7 +348,7 @@ def debezium_avro(registries: Registries) -> Format:
         name=_NAME,
         section=SECTION,
         introduction='for example `debezium."schema.registry.url" = "http://registry:8081"`. '
-        "[Other formats](formats.md#avro) tells how the messages are read.",
+        "[Other formats](formats.md#avro) describes how the messages are read.",
         options=_OPTIONS,
         check=partial(_checked, registries),
         make=partial(DebeziumAvro, registries),

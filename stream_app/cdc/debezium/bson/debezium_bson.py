@@ -175,7 +175,7 @@ DEBEZIUM_BSON = Format(
     name=_NAME,
     section=SECTION,
     introduction='for example `debezium."unknown-columns" = "evolve"`. '
-    "[Other formats](formats.md#mongodb) tells how the messages are read.",
+    "[Other formats](formats.md#mongodb) describes how the messages are read.",
     options=_OPTIONS,
     check=check,
     make=DebeziumBson,

@@ -32,7 +32,12 @@ from stream_app.arrow_buffers import (
     valid_of,
 )
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves, parse_objects
+from stream_app.cdc.columns.json_lines import (
+    looks_like_object,
+    may_be_misread,
+    parse_by_halves,
+    parse_objects,
+)
 from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.debezium.bson.compiled_documents import CompiledDocuments
 from stream_app.cdc.debezium.bson.plain_documents import (
@@ -112,11 +117,17 @@ def plain_messages(
             if done.all():
                 continue
             payloads, index = payloads.filter(pa.array(~done)), index[~done]
-        usual = looks_like_object(payloads) & ~deep_ones(payloads)
+        usual = _may_be_parsed(payloads)
         rewriter.rewrite(payloads.filter(pa.array(usual)), index[usual])
         rewriter.one_by_one(payloads.filter(pa.array(~usual)), index[~usual])
     values = gathered_array(rewriter.parts, count, pa.binary())
     return PlainMessages(values, keys, rewriter.unreadable)
+
+
+def _may_be_parsed(values: pa.Array) -> Bools:
+    """The mask of values that are parsed together; the others are judged alone: bool [n]."""
+    misread = deep_ones(values) | may_be_misread(values, has_decimals=False)
+    return looks_like_object(values) & ~misread
 
 
 @dataclass(slots=True)
@@ -241,7 +252,7 @@ def _plain_keys(keys: pa.Array, columns: Mapping[str, TypedColumn]) -> pa.Array:
     present = np.flatnonzero(valid_of(keys))
     for group in split_envelopes(keys.drop_null(), {}):
         index = present[group.index]
-        usual = looks_like_object(group.payloads) & ~deep_ones(group.payloads)
+        usual = _may_be_parsed(group.payloads)
         parsed = parse_objects(group.payloads.filter(pa.array(usual)), _KEY_FIELDS)
         texts = pa.nulls(int(usual.sum()), pa.string()) if parsed is None else parsed[0]
         whole_keys = pc.binary_join_element_wise(f'{{"{KEY}":', texts, "}", "")

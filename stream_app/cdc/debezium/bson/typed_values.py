@@ -64,9 +64,15 @@ _PATTERNS: Mapping[UsualValue, str] = {
     UsualValue.MOMENT: r'\{\s*"\$date"\s*:\s*-?[0-9]',
     UsualValue.LIST: r'\[[^\[\]{"]*\]',
 }
+_KINDS: Mapping[UsualValue, MongoKind] = {
+    UsualValue.NULL: MongoKind.NULL,
+    UsualValue.TRUTH: MongoKind.BOOLEAN,
+    UsualValue.TEXT: MongoKind.TEXT,
+    UsualValue.NUMBER: MongoKind.NUMBER,
+    UsualValue.MOMENT: MongoKind.MOMENT,
+    UsualValue.LIST: MongoKind.NESTED,
+}
 _NULL = frozenset({UsualValue.NULL})
-_TEXT_OR_NULL = _NULL | {UsualValue.TEXT}
-_SCALARS = _TEXT_OR_NULL | {UsualValue.TRUTH, UsualValue.NUMBER}
 
 _NUMBERS = frozenset({MongoKind.TEXT, MongoKind.NUMBER, MongoKind.BOOLEAN, MongoKind.MOMENT})
 _ALLOWED: Mapping[Family, frozenset[MongoKind]] = {
@@ -113,25 +119,16 @@ class TypedColumn:
 
         A text stays as it is in either way.
         """
-        family, number = family_of(self.data_type), frozenset[UsualValue]()
-        if self.is_chosen:
-            number = frozenset({UsualValue.NUMBER})
-        is_millis = self.encoding is Encoding.EPOCH_MILLIS
-        match family:
-            case Family.STRING:
-                return None
-            case Family.BOOLEAN:
-                return _SCALARS
-            case Family.INTEGER | Family.FLOAT | Family.DECIMAL:
-                return _SCALARS | {UsualValue.MOMENT}
-            case Family.DATE | Family.TIMESTAMP if is_millis:
-                return _TEXT_OR_NULL | {UsualValue.MOMENT} | number
-            case Family.DATE | Family.TIME | Family.TIMESTAMP:
-                return _TEXT_OR_NULL | number
-            case Family.BINARY:
-                return _TEXT_OR_NULL if self.is_chosen else _NULL
-            case Family.NESTED:
-                return self._usual_nested()
+        family = family_of(self.data_type)
+        if family is Family.STRING:
+            return None
+        if family is Family.NESTED:
+            return self._usual_nested()
+        allowed = frozenset(form for form, kind in _KINDS.items() if self.allows(kind))
+        is_moment = family in (Family.DATE, Family.TIMESTAMP)
+        if is_moment and self.encoding is not Encoding.EPOCH_MILLIS:
+            return allowed - {UsualValue.MOMENT}
+        return allowed
 
     def _usual_nested(self) -> frozenset[UsualValue] | None:
         scalars = self.data_type.scalars()

@@ -1,6 +1,6 @@
 """Debezium's messages as JSON with a schema of a registry: the format ``debezium-json-schema``.
 
-`FramedJson` cuts the heads off, and `debezium_json` decodes the rest, by the types of the schema.
+`HeadedJson` cuts the heads off, and `debezium_json` decodes the rest, by the types of the schema.
 
 Source: Confluent's `JsonSchemaConverter.java`.
 """
@@ -40,7 +40,7 @@ from stream_app.cdc.message_format import (
 from stream_app.cdc.schema_registry_port import Registries, Schemas
 from stream_app.cdc.source_tables import Origins
 from stream_app.cdc.source_types.connect_fields import connect_fields
-from stream_app.cdc.wire.framed_json import FramedJson, without_heads
+from stream_app.cdc.wire.headed_json import HeadedJson, without_heads
 from stream_app.cdc.wire.json_schemas import connect_struct
 from stream_app.cdc.wire.registry_options import (
     REGISTRY_OPTIONS,
@@ -65,10 +65,10 @@ def _checked(
     return checked
 
 
-def _made(registries: Registries, setup: FormatSetup) -> FramedJson:
+def _made(registries: Registries, setup: FormatSetup) -> HeadedJson:
     options = _checked(registries, setup.options, setup.columns)
     schemas = schemas_of(_NAME, SECTION, registries, setup.options)
-    return FramedJson(
+    return HeadedJson(
         make=partial(_format, schemas, setup, options),
         make_deletes=None,
         key_name="",
@@ -169,7 +169,7 @@ def debezium_json_schema(registries: Registries) -> Format:
         name=_NAME,
         section=SECTION,
         introduction='for example `debezium."schema.registry.url" = "http://registry:8081"`. '
-        "[Other formats](formats.md#json-schema) tells how the messages are read.",
+        "[Other formats](formats.md#json-schema) describes how the messages are read.",
         options=_OPTIONS,
         check=partial(_checked, registries),
         make=partial(_made, registries),

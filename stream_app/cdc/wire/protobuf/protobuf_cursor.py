@@ -1,6 +1,6 @@
 """Reads many Protobuf messages of one type together, by a cursor in each of n messages.
 
-A field begins with its number, so each message tells which comes next. A step reads one field of
+A field begins with its number, so each message names the next one. A step reads one field of
 every message that has more; messages of a type mostly have the same fields in the same order. So
 the loops are over fields, never over messages.
 

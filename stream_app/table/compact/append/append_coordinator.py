@@ -161,7 +161,7 @@ class AppendCompactCoordinator:
         """Return 0: readers see the rows of such a table at once."""
         return 0
 
-    def load(self) -> CompactionMetrics:
+    def metrics(self) -> CompactionMetrics:
         """The work that is open, and the attempts that failed. Any thread may call it."""
         return present_metrics(
             (),

@@ -183,9 +183,9 @@ def test_a_truncate_s_rows_do_not_come_back(tmp_path: Path, keys: tuple[str, ...
             )
 
     message_format = a_format(COLUMNS, keys, options={"truncate": "apply"})
-    done = replace(bench.a_replay(), read=read, decode_all=message_format, empties=True).run(
-        EVERYTHING, dry_run=False
-    )
+    done = replace(
+        bench.a_replay(), read=read, decode_all=message_format, truncate_empties=True
+    ).run(EVERYTHING, dry_run=False)
     assert [record.offset for record in done.overtaken] == [0]
     assert [record.offset for record in done.replayed] == [3]
 

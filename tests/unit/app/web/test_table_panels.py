@@ -14,7 +14,7 @@ from stream_app.app.ops.quarantine.quarantine_folder import open_quarantine
 from stream_app.app.web.drawings.bar_charts import SPANS, rows_chart
 from stream_app.app.web.pages import page
 from stream_app.app.web.site import WarehouseSite
-from stream_app.app.web.table_page import FoundRows, rows_of, table_page
+from stream_app.app.web.table_page import MatchingRows, rows_of, table_page
 from stream_app.app.web.table_parts import QUARANTINED_READ, quarantined_kinds
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.model.schema.data_type import parse_data_type
@@ -212,7 +212,7 @@ def test_a_read_of_rows_can_be_stopped_and_says_so(warehouse: Warehouse) -> None
     site = WarehouseSite(*file_io_of(str(warehouse.path)), {}, CLOCK)
     text = page(
         "rows", site=site, live=None, can_act=False, name="shop.orders", where="", limit=1,
-        shown=FoundRows(stopped_after=70_000), problem=None, read_s=10.0,
+        shown=MatchingRows(stopped_after=70_000), problem=None, read_s=10.0,
     )  # fmt: skip
     assert "Stopped after 10 s and 70,000 rows" in text
     assert "No row." not in text

@@ -144,6 +144,19 @@ def test_hostile_messages(wrapping: Wrapping, seed: int) -> None:
     check(batches, HOSTILE_COLUMNS, ("id",), HOSTILE_OPTIONS)
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_each_byte_around_the_images_counts(seed: int) -> None:
+    """In whole batches, in which the frame of the other messages is known."""
+    rng = random.Random(seed)
+    good = message(rng, 0)
+    while '"before":{' in good:
+        good = message(rng, 0)
+    places = [at for at in range(len(good)) if at < 30 or at > len(good) - 40]
+    broken = [good[:at] + "\x04" + good[at + 1 :] for at in places]
+    batch = messages(*[good] * 60, *broken, *[good] * 60, key=KEY)
+    check([batch, batch], COLUMNS, ("dt", "id"), SAFE)
+
+
 @pytest.mark.parametrize("first", ["[]", "1", "null", '"x"', "true", "{", '{"payload":1}'])
 @pytest.mark.parametrize("make", [message, flat_message])
 def test_a_topic_may_begin_with_what_is_no_object(

@@ -186,6 +186,7 @@ def test_what_cannot_be_read_is_bad_and_harms_no_other() -> None:
         message("c", document(n=f'{{"$date": {2**63}}}')): "which is none of its kind",
         message("c", document(n=f'{{"$numberLong": "{"9" * 5000}"}}')): "is none of its kind",
         message("c", None): "has op 'c' and no 'after'",
+        message("c", document(name='"y"'))[:-1] + ', "z": -Infinity}': "a bare -Infinity is no",
         message("x", document()[:-3] + "}"): "has the unknown op 'x'",
         message("c", document(n="1, \"n\": 2")): "has the field 'n' twice",
         "[1]": "is a JSON array, not an object",
@@ -202,6 +203,13 @@ def test_what_cannot_be_read_is_bad_and_harms_no_other() -> None:
     bare = decode.decode(batch([message("d", None)] * 2, [None, '{"other":1}']))
     assert "its key has no 'id'" in reasons_of(bare)[0]
     assert len(reasons_of(bare)) == 2
+
+
+def test_a_bare_constant_is_bad_without_neighbours_too() -> None:
+    """Arrow's parser takes it in a field that nobody reads."""
+    value = message("c", document(name='"y"'))[:-1] + ', "z": -Infinity}'
+    decode = a_format(COLUMNS, name="debezium-bson", keys=("_id",), options={"decoder": "arrays"})
+    assert "a bare -Infinity is no" in reasons_of(decode.decode(batch([value], [KEY])))[0]
 
 
 def test_a_field_that_is_no_column_may_stand_twice() -> None:

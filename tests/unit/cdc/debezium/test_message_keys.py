@@ -44,6 +44,13 @@ def names_of(*keys: str | bytes | None, reader: MessageKeys | None = None) -> li
         pytest.param(b"\x00\x00\x00\x00\x01\x02", None, id="avro"),
         pytest.param('{"id":1', None, id="cut-off"),
         pytest.param('{"id":Infinity}', None, id="bare-constant"),
+        pytest.param('{"id":"\\ud800"}', None, id="half-a-character"),
+        pytest.param('{"id":"\\ud83d\\ude00"}', {"id"}, id="a-character-of-two-halves"),
+        pytest.param('{"id":"\\x"}', None, id="an-escape-that-is-none"),
+        pytest.param(b'{"id":"\xff"}', None, id="no-utf-8"),
+        pytest.param('{"id":1e400}', {"id"}, id="a-number-beyond-doubles"),
+        pytest.param('{"id":01}', None, id="a-number-that-is-none"),
+        pytest.param('{"id":{"scale":0 "value":1}}', None, id="an-object-that-is-none"),
         pytest.param("{" * 100_000, None, id="nested"),
         pytest.param("[1]", None, id="list"),
     ],
@@ -107,3 +114,8 @@ def test_a_name_too_long_for_an_expression_harms_no_other_key() -> None:
     keys = ['{"id":1}', f'{{"{long}":1}}', '{"id":2}', '{"dt":1}']
     assert names_of(*keys, reader=reader) == [{"id"}, {long}, {"id"}, {"dt"}]
     assert names_of('{"a":1}', '{"a":2}', reader=reader) == [{"a"}, {"a"}]
+
+
+def test_keys_of_many_fields_are_read_alone() -> None:
+    many = [json.dumps({f"c{at}": None for at in range(1_000)})] * 3
+    assert names_of(*many, '{"id":1}') == [{f"c{at}" for at in range(1_000)}] * 3 + [{"id"}]

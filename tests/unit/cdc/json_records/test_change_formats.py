@@ -317,3 +317,26 @@ def by_message(decoded: DecodedBatch, texts: list[str]) -> dict[str, Any]:
 def test_every_such_format_is_tried() -> None:
     of_json = {name for name in FORMATS if name.endswith("json") and name != "debezium-json"}
     assert of_json == set(GENERATORS)
+
+
+@pytest.mark.parametrize("decoder", [ARRAYS, COMPILED])
+@pytest.mark.parametrize("types", ["null", "7", 'null,"mysqlType":null', '{"id":1,"id":2}'])
+def test_types_of_canal_that_concern_no_column_are_not_judged(decoder: str, types: str) -> None:
+    """Alone as beside a message that is read alone: its type is unknown."""
+    if decoder == COMPILED:
+        pytest.importorskip("numba")
+    columns = parse_columns("id INT, n DOUBLE")
+    setup = FormatSetup(
+        columns=columns,
+        arrow_schema=arrow_schema(columns),
+        primary_keys=("id",),
+        options={"truncate": "ignore", DECODER: decoder},
+        keep_update_before=True,
+    )
+    text = f'{{"data":[{{"id":1,"n":7}}],"mysqlType":{types},"table":"t","type":"INSERT"}}'
+    odd = text.replace("INSERT", "?")
+    batch = a_batch(random.Random(0), [text, odd, text.replace("7}", "7.0}"), *[text] * 3])
+    of = FORMATS["canal-json"].make(setup)
+    assert set(reasons_of(of.decode(batch))) == {1}
+    assert isinstance(of, ChangeFormat)
+    assert set(reasons_of(one_by_one(of, batch))) == {1}

@@ -10,9 +10,9 @@ from stream_app.mergetree.compact.compact_manager import may_drop_deletes
 @pytest.mark.parametrize(
     ("output_level", "highest", "expected"),
     [
-        pytest.param(5, 5, True, id="output-is-the-lowest"),
+        pytest.param(5, 5, True, id="output-is-the-highest"),
         pytest.param(5, 0, True, id="all-files-come-from-level-0"),
-        pytest.param(4, 5, False, id="older-rows-may-lie-below"),
+        pytest.param(4, 5, False, id="older-rows-may-lie-above"),
         pytest.param(0, 0, False, id="runs-of-level-0-overlap"),
         pytest.param(0, -1, False, id="level-0-of-an-empty-bucket"),
     ],

@@ -130,7 +130,7 @@ def test_what_spark_has_noted_is_read(folder: Folder) -> None:
 def test_the_log_of_epochs_is_written_and_read(folder: Folder) -> None:
     writer, epochs = EpochLogWriter(folder, kept=2), EpochLog(folder, goes_back=True)
     assert writer.newest() is None
-    assert not writer.has_first()
+    assert not writer.has_first_offsets()
     writer.begin_query()
     query = epochs.query_id()
     writer.begin_query()

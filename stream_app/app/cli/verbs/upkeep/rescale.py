@@ -86,8 +86,14 @@ def wanted_buckets(text: str | None, table: FileStoreTable) -> int | None:
     """The number of the argument; None: each partition gets its own.
 
     Raises:
-        UsageError: it is no number.
+        UsageError: it is no number, or the table needs one.
     """
+    if text is None and table.kind.postpones:
+        raise UsageError(
+            "with bucket = -2 no option tells the number of buckets that a partition gets",
+            where=table.location,
+            fix="give --buckets N, or --buckets auto",
+        )
     if text is None:
         return table.options.bucket
     if text == AUTO:
@@ -103,7 +109,7 @@ def new_option(
     """The change of the option ``bucket`` when a whole table is rescaled; None: it stays."""
     if wanted is None and not table.schema.partition_keys and plan:
         wanted = plan[0].after
-    if wanted is None:
+    if wanted is None or table.kind.postpones:
         return None
     option = SetOption("bucket", str(wanted))
     is_same = next_schema(table, [option]).schema_id == table.schema.schema_id

@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Int64s, bools_of, children_of, gathered_array, null_where
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting import deep_ones
-from stream_app.cdc.debezium.log_positions import change_positions, commit_positions
 from stream_app.cdc.debezium.origins import without_envelopes
 from stream_app.cdc.debezium.schema import PayloadGroup, split_messages
+from stream_app.cdc.debezium.transactions.log_positions import change_positions, commit_positions
 from stream_app.cdc.json_records.origins import FieldsRead
 from stream_app.cdc.transactions import EndMarkers, MessageKind, MessageKinds, MessageTransactions
 

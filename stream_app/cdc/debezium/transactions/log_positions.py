@@ -1,7 +1,7 @@
 """The place of a change in its source's log, by connector: a line of `_ORDERS` for each.
 
 A connector that starts again sends changes again that it has sent. Only the log's own order tells
-which ones. `transactions` reads messages, and takes positions from here.
+which ones. `message_transactions` reads messages, and takes positions from here.
 
 * PostgreSQL sends transactions in the order of their commits. A change has the LSN of the commit
   before its transaction, and its own. An END marker's id has the LSN of its commit.
@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, bools_of
-from stream_app.cdc.transactions import POSITION_NUMBERS, UNKNOWN, Positions
+from stream_app.cdc.transactions import POSITION_NUMBERS, UNKNOWN, LogPlaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ _IN_SEQUENCE = "postgresql"
 """The connector whose changes have their place in ``source.sequence``, not in the id."""
 
 
-def change_positions(connectors: pa.Array, ids: pa.Array, sequences: pa.Array) -> Positions:
+def change_positions(connectors: pa.Array, ids: pa.Array, sequences: pa.Array) -> LogPlaces:
     """The place of each change; unknown where its connector tells no order.
 
     Args:
@@ -76,7 +76,7 @@ def change_positions(connectors: pa.Array, ids: pa.Array, sequences: pa.Array) -
     return positions
 
 
-def commit_positions(ids: pa.Array) -> tuple[pa.Array, Positions]:
+def commit_positions(ids: pa.Array) -> tuple[pa.Array, LogPlaces]:
     """The log and the place of each transaction, by the id in its END marker.
 
     A marker does not name its connector, but no two have ids of the same form.
@@ -91,7 +91,7 @@ def commit_positions(ids: pa.Array) -> tuple[pa.Array, Positions]:
     return logs, positions
 
 
-def _read(order: _LogOrder, texts: pa.Array, wanted: Bools, positions: Positions) -> Bools:
+def _read(order: _LogOrder, texts: pa.Array, wanted: Bools, positions: LogPlaces) -> Bools:
     """Set the positions of texts that have the form; returns the mask of these."""
     numbers = pc.extract_regex(texts, order.form)
     is_read: Bools = wanted & bools_of(numbers.is_valid())
