@@ -12,6 +12,7 @@ import numpy as np
 from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.cdc.transactions import MessageKind
 from stream_app.kafka.transactions.log_progress import (
+    BEFORE_ALL,
     LogProgress,
     NewestTransaction,
     compared,
@@ -66,6 +67,7 @@ class WindowFacts:
         """The messages that hold their transactions together: the first of repeated ones."""
         messages = self.messages
         is_bound = (messages["kind"] == MessageKind.CHANGE) & messages["is_new"]
+        is_bound &= ~self.past(messages)
         markers = np.flatnonzero(np.isin(messages["kind"], MARKERS))
         named = 2 * messages["transaction"][markers] + (messages["kind"][markers] == MARKERS[1])
         is_bound[markers[np.unique(named, return_index=True)[1]]] = True
@@ -73,6 +75,16 @@ class WindowFacts:
         is_bound[is_bound] &= ~self.is_old[messages["transaction"][is_bound]]
         bound: FactRows = messages[is_bound]
         return bound
+
+    def past(self, messages: FactRows) -> Bools:
+        """The mask of changes at or before the newest transaction before the window: bool [n]."""
+        newest = [self.known.top_of_new(topic)[:-1] for topic, _ in self.window.partitions]
+        past: Bools = np.zeros(len(messages), np.bool_)
+        for at in set(newest) - {BEFORE_ALL[:-1]}:  # a loop over connectors
+            is_of = np.array([one == at for one in newest])[messages["partition"]]
+            past[is_of] = compared(messages["position"][is_of], at) <= 0
+        past &= (messages["kind"] == MessageKind.CHANGE) & (messages["position"][:, 0] >= 0)
+        return past
 
     def newest(self, before: FactRows) -> dict[str, NewestTransaction]:
         """The newest transaction of each connector, with those of some END markers."""

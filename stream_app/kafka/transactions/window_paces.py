@@ -81,7 +81,7 @@ def _doubtful(facts: WindowFacts, changes: FactRows) -> dict[KafkaPartition, Log
         changes: those that are new in their partitions.
     """
     places, barriers = list(facts.window.partitions), dict[KafkaPartition, LogPosition]()
-    of_old = changes["partition"][facts.is_old[changes["transaction"]]]
+    of_old = changes["partition"][facts.past(changes)]
     for code in np.unique(of_old).tolist():
         barriers[places[code]] = facts.known.top_of_new(places[code][0])
     named = np.stack([changes["transaction"], changes["order"]], axis=1)
