@@ -36,6 +36,40 @@ def test_changes_of_a_table_name_their_transaction_and_read_rows_do_not() -> Non
     assert facts.orders.tolist() == [0, 1, 1, 1, 0, 1, 0]
 
 
+def test_places_of_captured_changes_grow_with_the_commits_of_markers() -> None:
+    changes = debezium_transactions(captured(FILE, "life_whole.shop.typed"))
+    assert changes.positions.tolist()[1:4] == [
+        [26828440, 26828480, 0], [26828680, 26828680, 0], [26828888, 26828888, 0],
+    ]  # fmt: skip
+    commits = debezium_transactions(captured(FILE, "life_whole.transaction")).ends
+    assert commits.positions[:, 0].tolist() == sorted(commits.positions[:, 0].tolist())
+    assert commits.positions.tolist()[1:3] == [[26828440, 0, 0], [26828680, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("connector", "name", "log", "place"),
+    [
+        ("mysql", "file=mysql-bin.000012,pos=1234", "", [12, 1234, 0]),
+        ("mysql", "24bc7850-2c16-11e6-a073-0242ac110002:23", "24bc7850-2c16-11e6-a073-0242ac110002",
+         [23, 0, 0]),
+        ("mariadb", "5-1-9", "5", [9, 0, 0]),
+        ("sqlserver", "00000027:00000758:0005", "", [0x27, 0x758, 5]),
+        ("oracle", "5.6.641", "", [-1, -1, -1]),
+        ("postgresql", "7:99", "", [-1, -1, -1]),
+    ],
+)  # fmt: skip
+def test_places_by_connector(connector: str, name: str, log: str, place: list[int]) -> None:
+    """A change of PostgreSQL without `source.sequence` tells none; its id has the LSN alone."""
+    block = {"id": name, "total_order": 1}
+    change = {"op": "u", "source": {"connector": connector}, "transaction": block}
+    end = {"status": "END", "id": name, "ts_ms": 1}
+    facts = read(json.dumps(change).encode(), json.dumps(end).encode())
+    assert facts.positions.tolist()[0] == place
+    assert facts.ends.logs.to_pylist() == [log]
+    if connector != "postgresql":
+        assert facts.ends.positions.tolist() == [place]
+
+
 def test_markers_have_the_commit_and_the_counts_of_each_table() -> None:
     facts = debezium_transactions(captured(FILE, "life_whole.transaction"))
     assert kinds(facts) == ["BEGIN", "END"] * 14
