@@ -136,7 +136,7 @@ class ColumnPolicy:
         return self.unknown in refusing or self.missing in refusing
 
     @property
-    def looks(self) -> bool:
+    def reports_drift(self) -> bool:
         """Whether any drift must be reported."""
         return {self.unknown, self.missing} != {DriftReaction.IGNORE}
 

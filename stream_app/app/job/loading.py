@@ -222,7 +222,7 @@ class _Planning:
         )  # fmt: skip
         return LoadPlan(
             source=str(url),
-            position=position,
+            log_position=position,
             begun_ms=begun_ms,
             offsets=offsets,
             epochs=epochs_of(parts, tasks),

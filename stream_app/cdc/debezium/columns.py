@@ -143,7 +143,7 @@ def _decoded(
         parsed, shape.readings, settings, is_flat=shape.is_flat
     )
     drift: Mapping[Column, Sighting] = {}
-    if settings.policy.looks:
+    if settings.policy.reports_drift:
         drift = _drift(values, named, images, decoded.suspects, settings.policy)
     return DecodedRecords(decoded, questions, drift)
 

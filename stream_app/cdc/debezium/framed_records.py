@@ -231,7 +231,7 @@ def _records(
     """Make rows of parsed records."""
     _, decoded, questions = decode_images(parsed, shape.readings, settings, is_flat=shape.is_flat)
     drift: Mapping[Column, Sighting] = {}
-    if settings.policy.looks:
+    if settings.policy.reports_drift:
         numbers = np.where(decoded.suspects, 0, drift_of_rows.numbers)
         drift = _drift(values, DriftOfRows(drift_of_rows.rows, numbers), settings.policy)
     return DecodedRecords(decoded, questions, drift)

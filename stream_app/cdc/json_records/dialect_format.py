@@ -174,7 +174,7 @@ class ChangeFormat(ValueReads):
         parsed = self._dialect.parsed(messages, self._table, shape.kinds)
         decoded = _by_message(rows_of(parsed.images, readings, self._rules), parsed)
         drift: Mapping[Column, Sighting] = {}
-        if self._policy.looks:
+        if self._policy.reports_drift:
             drift = self._drift(values, parsed, decoded.suspects, numbers)
         return DecodedRecords(decoded, None, drift)
 

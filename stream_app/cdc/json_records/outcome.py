@@ -222,13 +222,13 @@ class BatchOutcome:
         if result.truncates:
             self._take_truncates([int(index[position]) for position in result.truncates])
 
-    def decoded(self, schema: pa.Schema, but: Mapping[int, str]) -> DecodedBatch:
+    def decoded(self, schema: pa.Schema, uncertain: Mapping[int, str]) -> DecodedBatch:
         """All results, in the order of the messages.
 
         Args:
-            but: messages that are bad for other reasons, by position.
+            uncertain: messages that are bad for other reasons, by position.
         """
-        reasons = {at: why for at, why in self.reasons.items() if at not in but}
+        reasons = {at: why for at, why in self.reasons.items() if at not in uncertain}
         batch = DecodedBatch(
             changes=concat_changes(schema, self.parts),
             bad=bad_records(self.messages, reasons),
@@ -238,7 +238,7 @@ class BatchOutcome:
             schemas=self.schemas,
             truncated=self.truncated,
         )
-        return batch.quarantining(self.messages, but) if but else batch
+        return batch.quarantining(self.messages, uncertain) if uncertain else batch
 
     def _see(self, columns: Mapping[Column, Sighting], index: npt.NDArray[np.integer[Any]]) -> None:
         for column, sighting in columns.items():

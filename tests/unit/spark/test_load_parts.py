@@ -49,7 +49,7 @@ def test_the_plan_is_remembered(tmp_path: Path) -> None:
     assert read_load(folder) is None
     plan = LoadPlan(
         source="jdbc:…",
-        position="0/1",
+        log_position="0/1",
         begun_ms=7,
         offsets={"shop.t": {"0": 3}},
         epochs=[parts()[:2], parts()[2:]],
