@@ -22,7 +22,13 @@ from stream_app.cdc.change_batch import (
     concat_changes,
     message_place,
 )
-from stream_app.cdc.column_drift import Column, ColumnPolicy, DriftKind, Sighting, add_sighting
+from stream_app.cdc.column_drift import (
+    ColumnPolicy,
+    DriftedColumn,
+    DriftKind,
+    Sighting,
+    add_sighting,
+)
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.json_records.dialect import Change, NoRow, Truncate
 from stream_app.cdc.json_records.options import OnTruncate
@@ -46,7 +52,7 @@ class DecodedRecords:
 
     rows: ImageRows
     questions: Questions | None
-    columns: Mapping[Column, Sighting]
+    columns: Mapping[DriftedColumn, Sighting]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +91,7 @@ class RecordsResult:
     questions: Mapping[int, int] = field(default_factory=dict)
     tables: dict[str, int] = field(default_factory=dict)
     stops: dict[int, str] = field(default_factory=dict)
-    columns: dict[Column, Sighting] = field(default_factory=dict)
+    columns: dict[DriftedColumn, Sighting] = field(default_factory=dict)
 
     def read(
         self,
@@ -168,7 +174,7 @@ class BatchOutcome:
     asked: list[tuple[Int32s, Questions]] = field(default_factory=list)
     tables: dict[str, int] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
-    columns: dict[Column, Sighting] = field(default_factory=dict)
+    columns: dict[DriftedColumn, Sighting] = field(default_factory=dict)
     schemas: dict[str, int] = field(default_factory=dict)
 
     def refuse(self, reasons: Mapping[int, str]) -> None:
@@ -240,7 +246,9 @@ class BatchOutcome:
         )
         return batch.quarantining(self.messages, uncertain) if uncertain else batch
 
-    def _see(self, columns: Mapping[Column, Sighting], index: npt.NDArray[np.integer[Any]]) -> None:
+    def _see(
+        self, columns: Mapping[DriftedColumn, Sighting], index: npt.NDArray[np.integer[Any]]
+    ) -> None:
         for column, sighting in columns.items():
             moved = Sighting(sighting.records, int(index[sighting.first]))
             self.columns[column] = moved.plus(self.columns.get(column, Sighting(0, moved.first)))

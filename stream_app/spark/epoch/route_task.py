@@ -116,7 +116,7 @@ class _Router:
         if table in self._failed:
             return
         try:
-            if len(messages := self._that_count(table, where, messages)):
+            if len(messages := self._since_truncate(table, where, messages)):
                 yield from self._decode(table, where, messages, sources)
         except Exception as error:
             if not self._plan.shape.isolates:
@@ -125,7 +125,7 @@ class _Router:
         if self._gathered_bytes >= min(self._plan.shape.block_bytes, self._enough_bytes):
             yield from self._cut()
 
-    def _that_count(
+    def _since_truncate(
         self, table: int, where: KafkaPartition, messages: pa.RecordBatch
     ) -> pa.RecordBatch:
         """The messages at or after the TRUNCATE that begins the table's epoch."""
