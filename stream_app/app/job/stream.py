@@ -74,13 +74,13 @@ class NativeReading:
 
     Attributes:
         client: options of the native reader's client.
-        loads: the number of epochs of a first load.
+        load_epochs: the number of epochs of a first load.
     """
 
     source: KafkaSource
     runner: DriverEpochs | LoadEpochs
     client: Mapping[str, str] = field(repr=False)
-    loads: int = 0
+    load_epochs: int = 0
 
     goes_back: ClassVar[bool] = True
 
@@ -94,7 +94,7 @@ class NativeReading:
                 limit=topics.max_offsets_per_trigger,
                 fails_on_loss=topics.fail_on_data_loss,
                 trigger_s=trigger_s,
-                loads=self.loads,
+                loads=self.load_epochs,
             ),
             source=ClusterOffsets(self.client, topics=topics.topics, pattern=topics.topic_pattern),
             epoch_log=committer.epoch_log,

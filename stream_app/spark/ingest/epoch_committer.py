@@ -266,7 +266,7 @@ class EpochCommitter(Generic[Messages]):
         self.tables.begin(decoded.epoch, begin, end)
         if not self.tables.all_have(decoded.epoch):
             lacking = self._lacking(decoded)
-            self.tables.finish(self.rounds.finish(decoded, lacking, self.rounds.newcomers))
+            self.tables.record_complete(self.rounds.finish(decoded, lacking, self.rounds.newcomers))
         self._standing = _Standing.ALIKE
         self._catch_up.run()
         if self.epoch_log.goes_back:
