@@ -72,7 +72,7 @@ def make_class_archive(home: Path) -> Path:
 
 
 def archive_path(home: Path) -> Path:
-    """The archive's name contains a hash of its Java and jars, with the times that the JVM checks."""
+    """The archive's name contains a hash of its Java and jars, with the jars' times."""
     java = find_java().resolve()
     jars = home.resolve() / "jars"
     known = [
