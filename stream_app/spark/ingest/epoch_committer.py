@@ -56,7 +56,7 @@ class EpochCommitter(Generic[Messages]):
         rounds: brings an epoch into tables.
         tables: those of the job, and which of them wait.
         lock: held by the only committer: for an epoch, or for work between epochs.
-        failure: the error that stopped the query, with its own text.
+        failure: the error that stopped the stream, with its own text.
         epoch_at_work: the newest epoch in progress; None: there is none.
     """
 
@@ -206,7 +206,7 @@ class EpochCommitter(Generic[Messages]):
             self.tables.check_next(epoch)
 
     def _open_tables(self) -> None:
-        """Open the tables once, when the checkpoint has a query."""
+        """Open the tables once, when the checkpoint has an id."""
         if self._standing is not _Standing.NOT_OPEN or not self.epoch_log.is_begun():
             return
         self._standing = _Standing.ALIKE
