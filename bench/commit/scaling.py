@@ -73,7 +73,7 @@ class MadeFiles:
     number: int = 0
 
     def flushed(self) -> DataFileMeta:
-        """Of level 0, with keys of all kinds."""
+        """A file of level 0 with keys of all kinds."""
         return replace(self._file(0, (0, KEYS)), file_size=FLUSH_BYTES)
 
     def bucket(self, files: int) -> tuple[DataFileMeta, ...]:
@@ -131,7 +131,7 @@ def build(location: str, buckets: int, files: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class EpochCost:
-    """Of one epoch on the driver, without Spark's part."""
+    """The driver's cost of one epoch, without Spark's part."""
 
     processor_s: float
     requests: Mapping[str, int]
@@ -193,7 +193,7 @@ def built(folder: Path, buckets: int, files: int) -> FileStoreTable:
 
 
 def held_bytes(folder: Path, buckets: int, files: int) -> float:
-    """Of a file, what the driver holds once an epoch has touched the table."""
+    """Bytes that the driver holds for each file after an epoch has touched the table."""
     table, made = built(folder, buckets, files), MadeFiles(random.Random(2), number=10**7)
     memory = _resident()
     commit = StreamTableCommit(table, "bench", EndsAtOnce(made))

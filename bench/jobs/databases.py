@@ -66,13 +66,13 @@ class Silent:
     """Implements `TableListener`."""
 
     def opened(self, table: FileStoreTable, topics: Collection[str]) -> None:
-        """Nobody listens."""
+        """Ignore the event."""
 
     def epoch(self, report: EpochReport) -> None:
-        """Nobody listens."""
+        """Ignore the event."""
 
     def idle_commit(self, report: IdleReport) -> None:
-        """Nobody listens."""
+        """Ignore the event."""
 
 
 @dataclass

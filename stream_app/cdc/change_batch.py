@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Int32s, valid_of
-from stream_app.cdc.column_drift import Column, Sighting, sightings_together
+from stream_app.cdc.column_drift import DriftedColumn, Sighting, sightings_together
 from stream_app.errors import WrongSourceError
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.schema.unchanged_values import UNCHANGED
@@ -139,7 +139,7 @@ class DecodedBatch:
     skipped: int
     decoder_errors: int = 0
     tables: Mapping[str, int] = field(default_factory=dict)
-    columns: Mapping[Column, Sighting] = field(default_factory=dict)
+    columns: Mapping[DriftedColumn, Sighting] = field(default_factory=dict)
     violations: Mapping[Violation, Sighting] = field(default_factory=dict)
     schemas: Mapping[str, int] = field(default_factory=dict)
     description: SourceTable | None = None

@@ -67,7 +67,7 @@ CUT_REACTIONS = (
 )
 """The values of `CUT_VALUES`."""
 
-Column = tuple[DriftKind, str]
+DriftedColumn = tuple[DriftKind, str]
 _Seen = TypeVar("_Seen")
 
 
@@ -79,7 +79,7 @@ class Drift:
     missing: frozenset[str]
     cut: frozenset[str] = frozenset()
 
-    def columns(self) -> Iterable[Column]:
+    def columns(self) -> Iterable[DriftedColumn]:
         """All columns of the drift."""
         yield from ((DriftKind.UNKNOWN, name) for name in self.unknown)
         yield from ((DriftKind.MISSING, name) for name in self.missing)
@@ -136,7 +136,7 @@ class ColumnPolicy:
         return self.unknown in refusing or self.missing in refusing
 
     @property
-    def looks(self) -> bool:
+    def reports_drift(self) -> bool:
         """Whether any drift must be reported."""
         return {self.unknown, self.missing} != {DriftReaction.IGNORE}
 
@@ -154,7 +154,9 @@ class ColumnPolicy:
         ]
         return min(refusals, key=lambda refusal: not refusal.stops, default=None)
 
-    def reported(self, sightings: Mapping[Column, Sighting]) -> dict[Column, Sighting]:
+    def reported(
+        self, sightings: Mapping[DriftedColumn, Sighting]
+    ) -> dict[DriftedColumn, Sighting]:
         """The columns that a reaction reports: all except the ignored ones."""
         reactions = {
             DriftKind.UNKNOWN: self.unknown,
@@ -193,7 +195,7 @@ def sightings_together(
     return {**left, **right, **shared}
 
 
-def add_sighting(into: dict[Column, Sighting], drift: Drift, sighting: Sighting) -> None:
+def add_sighting(into: dict[DriftedColumn, Sighting], drift: Drift, sighting: Sighting) -> None:
     """Count records that have this drift."""
     for column in drift.columns():
         into[column] = sighting.plus(into[column]) if column in into else sighting

@@ -224,7 +224,7 @@ class IcebergFiles:
         return [f"{self.folder}/{name}" for name in names if name.endswith(_PUFFIN)]
 
     def write(self, path: str, data: bytes) -> None:
-        """Write a file whose content its name decides."""
+        """Write a file; one of this name has the same content."""
         self.file_io.overwrite(path, data)
 
     def delete(self, paths: Iterable[str]) -> None:

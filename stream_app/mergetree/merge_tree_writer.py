@@ -28,9 +28,9 @@ from stream_app.mergetree.row_kinds import check_mergeable, with_kinds_of
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.refused_rows import RefusedRows
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.schema.unchanged_values import UNCHANGED
-from stream_app.model.schema.undone_rows import RefusedRows
 
 
 @dataclass(slots=True)

@@ -15,8 +15,8 @@ from stream_app.errors import MergeError
 from stream_app.mergetree.key_value_batch import Mask, equal_values, is_retract
 from stream_app.mergetree.merge_engines.aggregates.ordered_values import valid_rows
 from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.refused_rows import RefusedRows
 from stream_app.model.schema.table_schema import VALUE_KIND
-from stream_app.model.schema.undone_rows import RefusedRows
 
 _TEXTS = pa.array([kind.short for kind in RowKind], pa.string())
 

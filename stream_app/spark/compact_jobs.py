@@ -162,17 +162,18 @@ class SparkCompactions:
         """Take from the queue what shares a job with a request."""
         taken: list[_Waiting] = []
         sizes = [_size(first)]
-        while True:
-            try:
-                following = self._queue.get_nowait()
-            except queue.Empty:
-                return taken
-            if following.work is not None:
-                sizes.append(_size(following.work))
-            if shared_count(sizes) < len(taken) + 2:
-                self._queue.put(following)  # its rank is its place
-                return taken
-            taken.append(following)
+        with self._lock:  # else `close` would miss a request that is out of the queue
+            while True:
+                try:
+                    following = self._queue.get_nowait()
+                except queue.Empty:
+                    return taken
+                if following.work is not None:
+                    sizes.append(_size(following.work))
+                if shared_count(sizes) < len(taken) + 2:
+                    self._queue.put(following)  # its rank is its place
+                    return taken
+                taken.append(following)
 
     def _is_done_together(self, batch: Sequence[_Waiting]) -> bool:
         try:

@@ -330,7 +330,8 @@ def _load_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple[
         yield _LOAD, "needs source.reader = native"
     for key in _STARTS:
         if key in given:
-            yield key, f"is of no use beside {_LOAD}: the topics are read from their ends of then"
+            why = "the topics are read from where they ended before the load"
+            yield key, f"is of no use beside {_LOAD}: {why}"
 
 
 def _catalog_problems(tables: TablesOfJob) -> Iterator[tuple[str, str]]:
@@ -359,13 +360,13 @@ _SOURCE = "source."
 
 def _format_problems(source: SourceConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
     chosen = FORMATS[source.format]
-    yield from _of_others(chosen, given)
+    yield from _foreign_option_problems(chosen, given)
     for option in chosen.options:
         if option.example and option.key not in source.format_options:
             yield chosen.full_key(option.key), f"is missing: such as {option.example!r}"
 
 
-def _of_others(chosen: Format, given: Collection[str]) -> Iterator[tuple[str, str]]:
+def _foreign_option_problems(chosen: Format, given: Collection[str]) -> Iterator[tuple[str, str]]:
     """Problems of options that belong to another format than the chosen one: (key, problem)."""
     names: dict[str, list[str]] = {}
     for known in FORMATS.values():

@@ -70,14 +70,16 @@ class StreamConfig:
         driver_messages: messages of an epoch that the driver itself writes; 0: it writes none.
         compaction_policy: whether compactions of the job choose their rules.
         compaction_freshness: sorted runs that they may leave a reader to merge.
-        metrics_port, metrics_address: of the endpoint for Prometheus; no port: there is none.
+        metrics_port, metrics_address: where Prometheus asks; no port: there is no endpoint.
         max_staleness: milliseconds that a table may be behind for the job to be ready.
         web_port, web_host: port and address of the page in a browser; no port: there is none.
-        web_names: to which it answers beside ``localhost``, addresses and the machine's own.
+        web_names: hosts to which the page answers, beside ``localhost``, addresses and the
+            machine's own.
         webhook_url, webhook_secret: where notices go, and what signs them; None: nowhere, nothing.
         otlp_endpoint: takes traces by OTLP; ``environment``: as its variables say; None: it is off.
-        openlineage_url: of a lineage service; ``environment``: as the client's own settings say.
-        openlineage_namespace: in which that service keeps the job.
+        openlineage_url: address of a lineage service; ``environment``: as the client's own
+            settings say.
+        openlineage_namespace: the namespace in which that service keeps the job.
     """
 
     checkpoint: str = values.key(values.folder, "")

@@ -48,7 +48,10 @@ def load_problems(source: SourceConfig, chosen: Format) -> _Problems:
     if source.snapshot_from is None:
         return
     if source.snapshot_table is not None:
-        yield "source.snapshot-table", "is of a job of one table: the rules of [sync] choose tables"
+        yield (
+            "source.snapshot-table",
+            "belongs to a job of one table: the rules of [sync] choose tables",
+        )
     if not chosen.has_times:  # messages are rows alone
         key, why = "source.snapshot-from", "whose messages name no table of the database"
         yield key, f"is not for source.format = {chosen.name} beside [sync], {why}"
@@ -61,16 +64,16 @@ def sync_problems(sync: SyncConfig, source_kind: SourceKind, given: Collection[s
     if source_kind is not SourceKind.KAFKA:
         yield "source.kind", "must be 'kafka' for a whole database"
     if "source.merge-shards" in given:
-        yield "source.merge-shards", "is of a job of one table; use sync.merge-shards"
+        yield "source.merge-shards", "belongs to a job of one table; use sync.merge-shards"
     if not sync.warehouse:
         yield "sync.warehouse", "is missing: the folder of all databases"
     try:
         parse_mapping_options(sync.type_mapping)
     except UsageError as error:
         yield "sync.type-mapping", f"{error.what} ({error.fix})"
-    yield from _of_names(sync)
-    yield from _of_keys(sync)
-    yield from _of_options(sync)
+    yield from _name_problems(sync)
+    yield from _key_problems(sync)
+    yield from _option_problems(sync)
 
 
 def transaction_problems(source: SourceConfig, chosen: Format) -> _Problems:
@@ -100,7 +103,7 @@ def drift_problems(sync: SyncConfig, source: Format, options: Mapping[str, str])
         yield source.full_key(key), f"is sync.{key} in a job of a whole database"
     for key, problem in excluding_options({unknown: "evolve", **options}):
         yield source.full_key(key), problem
-    yield from _of_one_format(sync, source, options)
+    yield from _table_problems(sync, source, options)
     asked = {source.full_key(unknown): options.get(unknown)} | {
         f"sync.tables.{name}.{unknown}": sync.format_options_of(name).get(unknown)
         for name in sync.named_tables()
@@ -110,7 +113,7 @@ def drift_problems(sync: SyncConfig, source: Format, options: Mapping[str, str])
             yield key, f"{value!r} needs sync.case-sensitive = true"
 
 
-def _of_one_format(sync: SyncConfig, source: Format, options: Mapping[str, str]) -> _Problems:
+def _table_problems(sync: SyncConfig, source: Format, options: Mapping[str, str]) -> _Problems:
     """Problems of ``[sync.tables.NAME]``."""
     declared = {option.key for option in source.options}
     for name in sync.named_tables():
@@ -139,7 +142,7 @@ def excluding_options(options: Mapping[str, str]) -> _Problems:
         yield COLUMN_ALIASES, f"needs {missing} = warn or ignore"
 
 
-def _of_names(sync: SyncConfig) -> _Problems:
+def _name_problems(sync: SyncConfig) -> _Problems:
     """Problems of names: no table can have them, or the rules leave them out."""
     folded = Counter(name.lower() for name in sync.table_mapping)
     for source, name in sync.table_mapping.items():
@@ -158,7 +161,7 @@ def _of_names(sync: SyncConfig) -> _Problems:
             yield f"sync.tables.{name}", f"no table gets this name: {why}"
 
 
-def _of_keys(sync: SyncConfig) -> _Problems:
+def _key_problems(sync: SyncConfig) -> _Problems:
     keys: dict[str, Sequence[str]] = {
         "sync.primary-keys": sync.primary_keys,
         "sync.partition-keys": sync.partition_keys,
@@ -174,7 +177,7 @@ def _of_keys(sync: SyncConfig) -> _Problems:
                 yield key, f"names {column!r} twice"
 
 
-def _of_options(sync: SyncConfig) -> _Problems:
+def _option_problems(sync: SyncConfig) -> _Problems:
     """Problems of tables' options: each by itself, and contradictions."""
     rules = sync.table_rules
     wrong = list(_each_option("sync.options", sync.options))

@@ -184,7 +184,7 @@ class _IngestJob:
             on_progress=between.behind(events.progress, note_problems),
             on_idle=between.behind(between.behind(events.idle, note_problems), unused.check),
             on_drained=between.behind(events.drained, unused.check),
-            watched=events.looked,
+            on_check=events.looked,
             stop_requested=self.stop_requested,
         )
         job_stream = StreamSettings(

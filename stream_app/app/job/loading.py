@@ -37,11 +37,11 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_table import SourceTable
 from stream_app.spark.checkpoint.job_state import JobStateFile, JobWarning
+from stream_app.spark.checkpoint.load_plan import LoadPlan, epochs_of, read_load, write_load
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.load.database_rows import DatabaseRows
 from stream_app.spark.load.load_epochs import LoadEpochs
-from stream_app.spark.load.load_plan import LoadPlan, epochs_of, read_load, write_load
 from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -222,7 +222,7 @@ class _Planning:
         )  # fmt: skip
         return LoadPlan(
             source=str(url),
-            position=position,
+            log_position=position,
             begun_ms=begun_ms,
             offsets=offsets,
             epochs=epochs_of(parts, tasks),

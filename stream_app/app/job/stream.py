@@ -76,13 +76,13 @@ class NativeReading:
 
     Attributes:
         settings: of the native reader, whose client's options may hold passwords.
-        loads: the number of epochs of a first load.
+        load_epochs: the number of epochs of a first load.
     """
 
     source: KafkaSource
     runner: DriverEpochs | LoadEpochs
     settings: ReaderSettings
-    loads: int = 0
+    load_epochs: int = 0
 
     goes_back: ClassVar[bool] = True
 
@@ -100,7 +100,7 @@ class NativeReading:
                 limit=topics.max_offsets_per_trigger if borders is None else borders.limit,
                 fails_on_loss=topics.fail_on_data_loss,
                 trigger_s=trigger_s,
-                loads=self.loads,
+                loads=self.load_epochs,
             ),
             source=source,
             epoch_log=committer.epoch_log,

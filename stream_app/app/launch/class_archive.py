@@ -49,7 +49,7 @@ def class_archive(home: Path) -> Path | None:
         home: folder of the Spark.
     """
     try:
-        path = _path(home)
+        path = archive_path(home)
     except UsageError:  # there is no Java: the command is only printed, or reports the error itself
         return None
     return path if path.is_file() else None
@@ -61,7 +61,7 @@ def make_class_archive(home: Path) -> Path:
     Raises:
         StreamAppError: the small run of the job failed, or left no archive.
     """
-    path = _path(home)
+    path = archive_path(home)
     path.parent.mkdir(parents=True, exist_ok=True)
     with (path.parent / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -71,15 +71,15 @@ def make_class_archive(home: Path) -> Path:
     return path
 
 
-def _path(home: Path) -> Path:
-    """The archive's name contains a hash of its Java and jars."""
+def archive_path(home: Path) -> Path:
+    """The archive's name contains a hash of its Java and jars, with the jars' times."""
     java = find_java().resolve()
     jars = home.resolve() / "jars"
     known = [
         str(java),
         str(int(java.stat().st_mtime)),
         str(jars),
-        *sorted(jar.name for jar in jars.glob("*.jar")),
+        *sorted(f"{jar.name} {int(jar.stat().st_mtime)}" for jar in jars.glob("*.jar")),
     ]
     stamp = hashlib.sha256("\n".join(known).encode()).hexdigest()[:16]
     return jar_folder() / _FOLDER / f"spark-{stamp}.jsa"

@@ -1,1 +1,1 @@
-"""Asks the brokers for facts about a job's source: topics, their ends, some messages."""
+"""Kafka outside of the hot path: asks for topics, ends and some messages, and sends changes."""

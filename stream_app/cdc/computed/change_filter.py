@@ -39,7 +39,7 @@ class KnownColumns(Enum):
     IMAGES = auto()
     """The values of both images, where a record has them."""
     CERTAIN = auto()
-    """All changes of a row have the same values, e.g. of the key: what fails was never there."""
+    """All changes of a row have the same values: a row that fails was never in the table."""
 
 
 Kinds = npt.NDArray[np.int8]

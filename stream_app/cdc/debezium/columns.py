@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, Int64s, bools_of, children_of, valid_of
-from stream_app.cdc.column_drift import Column, ColumnPolicy, Sighting
+from stream_app.cdc.column_drift import ColumnPolicy, DriftedColumn, Sighting
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES, KeyQuestion, KeyRules, questions_of
@@ -142,8 +142,8 @@ def _decoded(
     images, decoded, questions = decode_images(
         parsed, shape.readings, settings, is_flat=shape.is_flat
     )
-    drift: Mapping[Column, Sighting] = {}
-    if settings.policy.looks:
+    drift: Mapping[DriftedColumn, Sighting] = {}
+    if settings.policy.reports_drift:
         drift = _drift(values, named, images, decoded.suspects, settings.policy)
     return DecodedRecords(decoded, questions, drift)
 
@@ -193,7 +193,7 @@ def _drift(
     images: StackedImages,
     suspects: Bools,
     policy: ColumnPolicy,
-) -> Mapping[Column, Sighting]:
+) -> Mapping[DriftedColumn, Sighting]:
     classes = classes_of(images.ops, images.has_before)
     classes[suspects] = NO_CLASS
     records = SearchedRecords(

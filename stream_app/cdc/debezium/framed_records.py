@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Int64s, bytes_of, offsets_of
-from stream_app.cdc.column_drift import Column, ColumnPolicy, Sighting, add_sighting
+from stream_app.cdc.column_drift import ColumnPolicy, DriftedColumn, Sighting, add_sighting
 from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.columns.json_lines import may_be_misread
 from stream_app.cdc.columns.nesting import NESTING_MAX, deep_ones
@@ -230,8 +230,8 @@ def _records(
 ) -> DecodedRecords:
     """Make rows of parsed records."""
     _, decoded, questions = decode_images(parsed, shape.readings, settings, is_flat=shape.is_flat)
-    drift: Mapping[Column, Sighting] = {}
-    if settings.policy.looks:
+    drift: Mapping[DriftedColumn, Sighting] = {}
+    if settings.policy.reports_drift:
         numbers = np.where(decoded.suspects, 0, drift_of_rows.numbers)
         drift = _drift(values, DriftOfRows(drift_of_rows.rows, numbers), settings.policy)
     return DecodedRecords(decoded, questions, drift)
@@ -239,10 +239,10 @@ def _records(
 
 def _drift(
     values: pa.Array, drift_of_rows: DriftOfRows, policy: ColumnPolicy
-) -> Mapping[Column, Sighting]:
+) -> Mapping[DriftedColumn, Sighting]:
     """The unknown and missing columns; one record stands for all with the same sum of marks."""
     rows, numbers = drift_of_rows
-    sightings: dict[Column, Sighting] = {}
+    sightings: dict[DriftedColumn, Sighting] = {}
     odd = np.flatnonzero(numbers)
     _, firsts, counts = np.unique(numbers[odd], return_index=True, return_counts=True)
     for first, count in zip(odd[firsts].tolist(), counts.tolist(), strict=True):

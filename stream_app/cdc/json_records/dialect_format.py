@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Int32s, Int64s
 from stream_app.cdc.change_batch import DecodedBatch, change_schema, present_values
-from stream_app.cdc.column_drift import Column, DriftReaction, Sighting
+from stream_app.cdc.column_drift import DriftedColumn, DriftReaction, Sighting
 from stream_app.cdc.columns.column_reading import Encoding
 from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.columns.json_lines import parse_objects
@@ -173,8 +173,8 @@ class ChangeFormat(ValueReads):
         values, readings = messages.values, shape.readings
         parsed = self._dialect.parsed(messages, self._table, shape.kinds)
         decoded = _by_message(rows_of(parsed.images, readings, self._rules), parsed)
-        drift: Mapping[Column, Sighting] = {}
-        if self._policy.looks:
+        drift: Mapping[DriftedColumn, Sighting] = {}
+        if self._policy.reports_drift:
             drift = self._drift(values, parsed, decoded.suspects, numbers)
         return DecodedRecords(decoded, None, drift)
 
@@ -203,7 +203,7 @@ class ChangeFormat(ValueReads):
 
     def _drift(
         self, values: pa.Array, parsed: Parsed, suspects: Bools, numbers: Int64s | None
-    ) -> Mapping[Column, Sighting]:
+    ) -> Mapping[DriftedColumn, Sighting]:
         records = searched_messages(values, parsed, suspects)
         search = drift_in if numbers is None else partial(drift_by_numbers, numbers=numbers)
         sightings = search(records, columns=self._table.columns, images_of=self._dialect.images_of)

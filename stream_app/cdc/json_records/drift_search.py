@@ -24,7 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Bytes, Int64s, own_bytes, valid_of
-from stream_app.cdc.column_drift import NO_DRIFT, Column, Drift, Sighting, add_sighting
+from stream_app.cdc.column_drift import NO_DRIFT, Drift, DriftedColumn, Sighting, add_sighting
 from stream_app.cdc.columns.byte_patterns import words_like
 from stream_app.cdc.json_documents import quick_document
 from stream_app.cdc.json_records.dialect import DocumentImages, ImagesOf, Parsed
@@ -96,9 +96,9 @@ def searched_messages(values: pa.Array, parsed: Parsed, suspects: Bools) -> Sear
 
 def drift_in(
     records: SearchedRecords, *, columns: frozenset[str], images_of: ImagesOf
-) -> dict[Column, Sighting]:
+) -> dict[DriftedColumn, Sighting]:
     """The unknown and missing columns of records, with the positions of the first ones."""
-    sightings: dict[Column, Sighting] = {}
+    sightings: dict[DriftedColumn, Sighting] = {}
 
     @functools.cache
     def drift_of(row: int) -> tuple[Drift, bool]:
@@ -136,13 +136,13 @@ def drift_in(
 
 def drift_by_numbers(
     records: SearchedRecords, numbers: Int64s, *, columns: frozenset[str], images_of: ImagesOf
-) -> dict[Column, Sighting]:
+) -> dict[DriftedColumn, Sighting]:
     """The same for records whose number identifies their names, as machine code gives it.
 
     Args:
         numbers: int64 [n]; records of a class with the same number have the same names.
     """
-    sightings: dict[Column, Sighting] = {}
+    sightings: dict[DriftedColumn, Sighting] = {}
     groups = [
         (int(rows[first]), int(count))
         for rows in _members(records.classes.astype(np.int64), records.classes).values()

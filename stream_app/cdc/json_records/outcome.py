@@ -22,7 +22,13 @@ from stream_app.cdc.change_batch import (
     concat_changes,
     message_place,
 )
-from stream_app.cdc.column_drift import Column, ColumnPolicy, DriftKind, Sighting, add_sighting
+from stream_app.cdc.column_drift import (
+    ColumnPolicy,
+    DriftedColumn,
+    DriftKind,
+    Sighting,
+    add_sighting,
+)
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.json_records.dialect import Change, NoRow, Truncate
 from stream_app.cdc.json_records.options import OnTruncate
@@ -46,7 +52,7 @@ class DecodedRecords:
 
     rows: ImageRows
     questions: Questions | None
-    columns: Mapping[Column, Sighting]
+    columns: Mapping[DriftedColumn, Sighting]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +91,7 @@ class RecordsResult:
     questions: Mapping[int, int] = field(default_factory=dict)
     tables: dict[str, int] = field(default_factory=dict)
     stops: dict[int, str] = field(default_factory=dict)
-    columns: dict[Column, Sighting] = field(default_factory=dict)
+    columns: dict[DriftedColumn, Sighting] = field(default_factory=dict)
 
     def read(
         self,
@@ -168,7 +174,7 @@ class BatchOutcome:
     asked: list[tuple[Int32s, Questions]] = field(default_factory=list)
     tables: dict[str, int] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
-    columns: dict[Column, Sighting] = field(default_factory=dict)
+    columns: dict[DriftedColumn, Sighting] = field(default_factory=dict)
     schemas: dict[str, int] = field(default_factory=dict)
 
     def refuse(self, reasons: Mapping[int, str]) -> None:
@@ -222,13 +228,13 @@ class BatchOutcome:
         if result.truncates:
             self._take_truncates([int(index[position]) for position in result.truncates])
 
-    def decoded(self, schema: pa.Schema, but: Mapping[int, str]) -> DecodedBatch:
+    def decoded(self, schema: pa.Schema, uncertain: Mapping[int, str]) -> DecodedBatch:
         """All results, in the order of the messages.
 
         Args:
-            but: messages that are bad for other reasons, by position.
+            uncertain: messages that are bad for other reasons, by position.
         """
-        reasons = {at: why for at, why in self.reasons.items() if at not in but}
+        reasons = {at: why for at, why in self.reasons.items() if at not in uncertain}
         batch = DecodedBatch(
             changes=concat_changes(schema, self.parts),
             bad=bad_records(self.messages, reasons),
@@ -238,9 +244,11 @@ class BatchOutcome:
             schemas=self.schemas,
             truncated=self.truncated,
         )
-        return batch.quarantining(self.messages, but) if but else batch
+        return batch.quarantining(self.messages, uncertain) if uncertain else batch
 
-    def _see(self, columns: Mapping[Column, Sighting], index: npt.NDArray[np.integer[Any]]) -> None:
+    def _see(
+        self, columns: Mapping[DriftedColumn, Sighting], index: npt.NDArray[np.integer[Any]]
+    ) -> None:
         for column, sighting in columns.items():
             moved = Sighting(sighting.records, int(index[sighting.first]))
             self.columns[column] = moved.plus(self.columns.get(column, Sighting(0, moved.first)))

@@ -22,7 +22,14 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Bools, Int32s, Int64s, valid_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import DecodedBatch, change_schema, present_values
-from stream_app.cdc.column_drift import NO_DRIFT, Column, ColumnPolicy, Drift, Sighting, drift_of
+from stream_app.cdc.column_drift import (
+    NO_DRIFT,
+    ColumnPolicy,
+    Drift,
+    DriftedColumn,
+    Sighting,
+    drift_of,
+)
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding
 from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.json_documents import image_of, load_document
@@ -294,7 +301,7 @@ class RegisteredRows:
         )
         return images, [wire.reading for wire in wires], kept
 
-    def _sightings(self, drift: Drift, rows: Bools) -> Mapping[Column, Sighting]:
+    def _sightings(self, drift: Drift, rows: Bools) -> Mapping[DriftedColumn, Sighting]:
         """The unknown and missing columns of the records that are rows; all have the same."""
         count = int(rows.sum())
         seen = Sighting(count, int(rows.argmax())) if count else None

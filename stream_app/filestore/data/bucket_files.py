@@ -28,7 +28,7 @@ from stream_app.filestore.data.rolling_file_writer import (
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.format.deletion_vector import live_rows
 from stream_app.format.row_hash.row_texts import PlacedColumn
-from stream_app.model.checksum.summed_rows import why_unsummed
+from stream_app.model.checksum.sum_conditions import why_unsummed
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.file_options import (

@@ -72,8 +72,8 @@ class RecordCodec:
         """Arrange the fields of a record.
 
         Args:
-            names: by its field, a value that has another name.
-            ways: by its field, a value that is not stored as it is.
+            names: field → attribute, where they differ.
+            ways: field → how its value is encoded and decoded.
         """
         places = {str(field["name"]): field for field in fields}
         self.known = frozenset(places)

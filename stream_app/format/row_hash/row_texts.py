@@ -31,7 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bytes, Int64s, lengths_of, own_bytes
-from stream_app.model.checksum.summed_rows import MICROSECONDS
+from stream_app.model.checksum.sum_conditions import MICROSECONDS
 from stream_app.model.schema.data_type import STRING_ROOTS, DataField, DataType, TypeRoot
 
 PlacedColumn = tuple[int, DataField]

@@ -39,8 +39,8 @@ from stream_app.model.schema.merge_rules import (
     MergeRules,
     SequenceGroup,
 )
+from stream_app.model.schema.refused_rows import OF_PARTIAL_UPDATE
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
-from stream_app.model.schema.undone_rows import OF_PARTIAL_UPDATE
 
 _ChangeOps = npt.NDArray[np.int8]
 _OpsOf = Callable[[Mask, Mask, Mask], _ChangeOps]

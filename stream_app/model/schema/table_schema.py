@@ -34,7 +34,7 @@ from stream_app.model.schema.paimon_problems import (
     nested_problems,
     paimon_problems,
 )
-from stream_app.model.schema.undone_rows import RefusedRows, refused_rows
+from stream_app.model.schema.refused_rows import RefusedRows, refused_rows
 from stream_app.model.table_kind import KindTraits, is_writable, kind_traits
 
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"

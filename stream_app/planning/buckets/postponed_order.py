@@ -13,7 +13,7 @@ WRITER = "stream_app"
 """The user in the names of files: one for all jobs, so that their files have an order."""
 
 
-def in_order(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
+def replay_order(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
     """Files of ``bucket-postpone`` in the order in which their rows are replayed.
 
     Our own are ordered by their sequence numbers, those of other engines by their creation.

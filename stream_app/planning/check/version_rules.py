@@ -92,7 +92,7 @@ def chain_findings(
 
 
 def number_gaps(numbers: Sequence[int]) -> Iterator[tuple[int, int, str, str]]:
-    """The gaps in ascending numbers: both neighbours, the plural's s, and ``5 to 7 are``."""
+    """For each gap: its neighbours, ``s`` for a plural, and the missing numbers with their verb."""
     for left, right in pairwise(numbers):
         if right > left + 2:
             yield left, right, "s", f"{left + 1} to {right - 1} are"
@@ -106,7 +106,7 @@ def hint_findings(
     """Problems of the hints of a folder of numbered files.
 
     Args:
-        what: the files are, for people.
+        what: the word for such a file in messages.
         numbers: the numbers of those that are there, ascending.
         hints: what LATEST and EARLIEST say; None when they are absent or unreadable.
     """

@@ -60,7 +60,7 @@ def newest_chain(
 
 
 def merged_from(rows: Sequence[int]) -> int:
-    """The lowest of the layers that are merged into one; `len(rows) - 1`: none is.
+    """Index of the lowest layer that is merged with all above; `len(rows) - 1` if none is.
 
     Args:
         rows: the number of rows of each layer, lowest first.

@@ -80,7 +80,7 @@ def snapshot_range(
         ids: the numbers of all snapshots, ascending; at least one.
         older_than_ms: the time from which on snapshots are kept.
         limit: most that may expire.
-        time_of: is asked only for what lies between the two numbers of the retention, and ends.
+        time_of: asked only for snapshots between the least and the most to retain.
     """
     begin, latest = ids[0], ids[-1]
     end, kept_by = _bounded(begin, latest, retention, limit=limit, protected_from=None)
@@ -94,7 +94,7 @@ def snapshot_range(
 
 
 def limited_by_consumer(going: ExpireRange, protected_from: int | None) -> ExpireRange:
-    """The expiring range if a consumer has yet to read from a number on; None: no consumer."""
+    """The range, ending before the first version that a consumer has yet to read."""
     if protected_from is None or protected_from >= going.end:
         return going
     return replace(going, end=max(going.begin, protected_from), kept_by="a consumer")

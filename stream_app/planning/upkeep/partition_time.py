@@ -201,6 +201,6 @@ def expired_partitions(
 def drop_batches(
     partitions: list[DatedPartition], batch_size: int | None
 ) -> list[list[DatedPartition]]:
-    """The partitions that one commit drops each time; None: all at once."""
+    """One batch of partitions for each commit; without a size, a single batch."""
     size = batch_size or max(len(partitions), 1)
     return [partitions[first : first + size] for first in range(0, len(partitions), size)]

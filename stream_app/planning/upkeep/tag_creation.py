@@ -100,9 +100,9 @@ def lacks_snapshot(
 
     Args:
         next_begin: the begin of the period that has no tag yet.
-        newest: of the snapshots that have no tag of a period yet; None: all have one, or come
+        newest: the newest snapshot without a tag of its period; None: all have one, or come
             before one that has.
-        now_ms: on the wall.
+        now_ms: time of the wall clock.
     """
     due = due_ms(rules, next_begin)
     if due is None or now_ms < due:

@@ -1,1 +1,1 @@
-"""What a job keeps in its checkpoint: state, held tables, log of epochs. Start with `job_state`."""
+"""What a job keeps in its checkpoint: state, held tables, a load's plan. Start with `job_state`."""

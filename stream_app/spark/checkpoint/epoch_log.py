@@ -34,11 +34,11 @@ class EpochLog:
     goes_back: bool
 
     def is_begun(self) -> bool:
-        """Whether the query was ever started, in this run or an earlier one."""
+        """Whether the job has ever begun, in this run or an earlier one."""
         return self.folder.files.exists(self.folder.path("metadata"))
 
     def query_id(self) -> str:
-        """The streaming query's id, which stays from its first start on."""
+        """The checkpoint's id, which stays from the job's first start on."""
         return str(json.loads(self._text("metadata"))["id"])
 
     def source_end(self, epoch: int) -> str:

@@ -43,11 +43,11 @@ BLOCK_ORDER = ("table", "partition", "bucket", "topic", "source_partition", "fir
 BlockPosition = tuple[int, bytes, int, str, int, int]
 """The values of one block in the columns `BLOCK_ORDER`."""
 
-NEWCOMERS = -1
+NEWCOMERS_INDEX = -1
 """Stands in for a table's index: messages of tables that the job must still create."""
-UNREADABLE = -2
+UNREADABLE_INDEX = -2
 """Stands in for a table's index: messages whose table cannot be determined."""
-STATEMENTS = -3
+STATEMENTS_INDEX = -3
 """Stands in for a table's index: messages that may carry statements of the source."""
 
 _ADDRESS_TRIES_MAX = 1_000_000
@@ -67,13 +67,13 @@ class BlockKind(IntEnum):
     BAD_RECORDS = 1
     COUNTS = 2
     NEWCOMERS = 3
-    """Messages of tables that the job must still create; the index is `NEWCOMERS`."""
+    """Messages of tables that the job must still create; the index is `NEWCOMERS_INDEX`."""
     FAILURE = 4
     """The error that excludes one table from its epoch."""
     INCOMPLETE_CHANGES = 5
     """Changes of which some omit values; see `partial_changes`."""
     STATEMENTS = 6
-    """Messages that may carry statements of the source; the index is `STATEMENTS`."""
+    """Messages that may carry statements of the source; the index is `STATEMENTS_INDEX`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.change_batch import ROW_KIND, DecodedBatch, Violation
-from stream_app.cdc.column_drift import Column, Sighting
+from stream_app.cdc.column_drift import DriftedColumn, Sighting
 from stream_app.errors import WrongSourceError
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.row_kind import RowKind
@@ -98,7 +98,7 @@ class DecodeCounts:
     requests: Mapping[str, int] = field(default_factory=dict, compare=False)
     ends: Mapping[KafkaPartition, PartitionEnd] = field(default_factory=dict)
     tables: TablesSeen = field(default_factory=dict)
-    columns: Mapping[Column, RecordSighting] = field(default_factory=dict)
+    columns: Mapping[DriftedColumn, RecordSighting] = field(default_factory=dict)
     violations: Mapping[Violation, RecordSighting] = field(default_factory=dict)
     description: SourceTable | None = None
     truncated: Mapping[KafkaPartition, int] = field(default_factory=dict)
@@ -170,8 +170,8 @@ def _summed(
 
 
 def _together(
-    some: Mapping[Column, RecordSighting], others: Mapping[Column, RecordSighting]
-) -> Mapping[Column, RecordSighting]:
+    some: Mapping[DriftedColumn, RecordSighting], others: Mapping[DriftedColumn, RecordSighting]
+) -> Mapping[DriftedColumn, RecordSighting]:
     """Merge mappings, up to `COLUMN_NAMES_MAX` names of a kind; `OTHER_COLUMNS` has the rest."""
     if not others:
         return some

@@ -202,10 +202,10 @@ class MessageSplitter(Protocol):
         """The messages of each table.
 
         Some messages of a table that the job should have, and does not have yet, get the index
-        `blocks.NEWCOMERS`; a few of each suffice. Messages that cannot be assigned to a table get
-        the index `blocks.UNREADABLE`, in columns of `BAD_RECORD_SCHEMA`. Messages that may carry
-        statements of the source get the index `blocks.STATEMENTS`. Other messages that mean no row,
-        and those of tables that the job does not take, are left out.
+        `blocks.NEWCOMERS_INDEX`; a few of each suffice. Messages that cannot be assigned to a table
+        get the index `blocks.UNREADABLE_INDEX`, in columns of `BAD_RECORD_SCHEMA`. Messages that
+        may carry statements of the source get the index `blocks.STATEMENTS_INDEX`. Other messages
+        that mean no row, and those of tables that the job does not take, are left out.
 
         Args:
             messages: columns of `MESSAGE_SCHEMA`, of one Kafka partition, in the order of offsets.

@@ -18,7 +18,7 @@ from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA, MESSAGE_SCHEMA
 from stream_app.errors import StreamAppError
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.epoch.blocks import UNREADABLE, BlockKind, bad_records_of, messages_of
+from stream_app.spark.epoch.blocks import UNREADABLE_INDEX, BlockKind, bad_records_of, messages_of
 from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.epoch_seconds import TaskSeconds
@@ -142,7 +142,7 @@ def output_of(results: Iterable[TaskResult], *, in_driver: bool = False) -> Epoc
         if kind == BlockKind.STATEMENTS:
             statements.append(messages_of(payload))
             continue
-        if table == UNREADABLE:
+        if table == UNREADABLE_INDEX:
             unreadable.append(bad_records_of(payload))
             continue
         output = outputs[table]

@@ -16,7 +16,7 @@ from stream_app.cdc.change_batch import bad_records
 from stream_app.cdc.ddl_messages import with_signs_of_ddl
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.model.source.origin import Origin
-from stream_app.spark.epoch.blocks import NEWCOMERS, STATEMENTS, UNREADABLE
+from stream_app.spark.epoch.blocks import NEWCOMERS_INDEX, STATEMENTS_INDEX, UNREADABLE_INDEX
 from stream_app.spark.epoch.epoch_plan import MessagePart
 
 SAMPLE_MESSAGES = 50
@@ -30,8 +30,8 @@ class OriginSplitter:
 
     Attributes:
         origins: a message format's reader of origins; see `message_format.SourceReader.origins`.
-        place_of: returns a table's index or `NEWCOMERS`. It returns a text with the reason if no
-            table takes the messages, and None if the job ignores them.
+        place_of: returns a table's index or `NEWCOMERS_INDEX`. It returns a text with the reason
+            if no table takes the messages, and None if the job ignores them.
         takes_unreadable: whether messages that name no table are passed on; else the job ignores
             them, because another job has them.
         passes_statements: whether messages that may carry statements of the source are passed on.
@@ -60,14 +60,16 @@ class OriginSplitter:
             yield MessagePart(
                 table, part, tuple(str(source) for place, source in sources if place == table)
             )
-        if NEWCOMERS in places:
-            yield MessagePart(NEWCOMERS, messages.take(pa.array(_samples(origins, of_message))))
+        if NEWCOMERS_INDEX in places:
+            yield MessagePart(
+                NEWCOMERS_INDEX, messages.take(pa.array(_samples(origins, of_message)))
+            )
         if reasons:
-            yield MessagePart(UNREADABLE, bad_records(messages, reasons))
+            yield MessagePart(UNREADABLE_INDEX, bad_records(messages, reasons))
         if self.passes_statements:
             signs = with_signs_of_ddl(messages, origins.codes)
             if signs.any():
-                yield MessagePart(STATEMENTS, messages.filter(pa.array(signs)))
+                yield MessagePart(STATEMENTS_INDEX, messages.filter(pa.array(signs)))
 
 
 def _parts(
@@ -89,7 +91,7 @@ def _samples(
     origins: Origins, of_message: np.ndarray[tuple[int], np.dtype[np.int32]]
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Positions of some messages of each new table, in order."""
-    new = np.flatnonzero(of_message == NEWCOMERS)
+    new = np.flatnonzero(of_message == NEWCOMERS_INDEX)
     codes = origins.codes[new]
     assert NO_TABLE not in codes, "a message without a table is of no new one"
     first = [new[codes == code][:SAMPLE_MESSAGES] for code in np.unique(codes)]

@@ -23,7 +23,13 @@ import pyarrow as pa
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, concat_rows
 from stream_app.clock import Clock, SystemClock
 from stream_app.kafka.offset_ranges import KafkaPartition
-from stream_app.spark.epoch.blocks import NEWCOMERS, STATEMENTS, UNREADABLE, Block, BlockKind
+from stream_app.spark.epoch.blocks import (
+    NEWCOMERS_INDEX,
+    STATEMENTS_INDEX,
+    UNREADABLE_INDEX,
+    Block,
+    BlockKind,
+)
 from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of_batch
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.epoch_seconds import TaskSeconds
@@ -51,12 +57,12 @@ def route_in_task(
             for table, part, sources in plan.shape.splitter.split(messages):
                 if not part.num_rows:
                     continue
-                if table == NEWCOMERS:
+                if table == NEWCOMERS_INDEX:
                     yield from router.newcomers(where, part)
-                elif table == UNREADABLE:
-                    yield _block_of(BlockKind.BAD_RECORDS, UNREADABLE, where, part)
-                elif table == STATEMENTS:
-                    yield _block_of(BlockKind.STATEMENTS, STATEMENTS, where, part)
+                elif table == UNREADABLE_INDEX:
+                    yield _block_of(BlockKind.BAD_RECORDS, UNREADABLE_INDEX, where, part)
+                elif table == STATEMENTS_INDEX:
+                    yield _block_of(BlockKind.STATEMENTS, STATEMENTS_INDEX, where, part)
                 elif table in plan.tables:
                     yield from router.decode(table, where, part, sources)
     yield from router.finish()
@@ -110,7 +116,7 @@ class _Router:
         if table in self._failed:
             return
         try:
-            if len(messages := self._that_count(table, where, messages)):
+            if len(messages := self._since_truncate(table, where, messages)):
                 yield from self._decode(table, where, messages, sources)
         except Exception as error:
             if not self._plan.shape.isolates:
@@ -119,7 +125,7 @@ class _Router:
         if self._gathered_bytes >= min(self._plan.shape.block_bytes, self._enough_bytes):
             yield from self._cut()
 
-    def _that_count(
+    def _since_truncate(
         self, table: int, where: KafkaPartition, messages: pa.RecordBatch
     ) -> pa.RecordBatch:
         """The messages at or after the TRUNCATE that begins the table's epoch."""
@@ -135,7 +141,7 @@ class _Router:
         """Pass on some messages of tables that the job must still create."""
         if self._newcomers_bytes < _NEWCOMERS_BYTES:
             self._newcomers_bytes += messages.nbytes
-            yield _block_of(BlockKind.NEWCOMERS, NEWCOMERS, where, messages)
+            yield _block_of(BlockKind.NEWCOMERS, NEWCOMERS_INDEX, where, messages)
 
     def _failure(self, table: int, where: KafkaPartition, error: Exception) -> Block:
         """End a table's part and drop its rows; the other tables continue."""

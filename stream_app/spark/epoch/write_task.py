@@ -22,7 +22,12 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import change_schema
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.spark.epoch.blocks import NEWCOMERS, STATEMENTS, UNREADABLE, BlockKind
+from stream_app.spark.epoch.blocks import (
+    NEWCOMERS_INDEX,
+    STATEMENTS_INDEX,
+    UNREADABLE_INDEX,
+    BlockKind,
+)
 from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of_refused
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.partial_changes import bad_records_of_refused, incomplete_schema
@@ -57,7 +62,7 @@ def write_in_task(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[Task
     writes: list[_TableWriting] = []
     with ExitStack() as stack:
         for index, of_table in itertools.groupby(blocks, key=lambda block: block.table):
-            if index in (NEWCOMERS, UNREADABLE, STATEMENTS):
+            if index in (NEWCOMERS_INDEX, UNREADABLE_INDEX, STATEMENTS_INDEX):
                 yield from (_passed_on(block) for block in of_table)
                 continue
             if index not in plan.tables:

@@ -125,4 +125,4 @@ class CatchUp(Generic[Messages]):
                 tables.fail(feed, error)
         for feed in complete:
             tables.held.release(feed.name)
-        tables.finish(complete)
+        tables.record_complete(complete)

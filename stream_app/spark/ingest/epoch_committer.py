@@ -56,7 +56,7 @@ class EpochCommitter(Generic[Messages]):
         rounds: brings an epoch into tables.
         tables: those of the job, and which of them wait.
         lock: held by the only committer: for an epoch, or for work between epochs.
-        failure: the error that stopped the query, with its own text.
+        failure: the error that stopped the stream, with its own text.
         epoch_at_work: the newest epoch in progress; None: there is none.
     """
 
@@ -212,7 +212,7 @@ class EpochCommitter(Generic[Messages]):
             self.tables.check_next(epoch)
 
     def _open_tables(self) -> None:
-        """Open the tables once, when the checkpoint has a query."""
+        """Open the tables once, when the checkpoint has an id."""
         if self._standing is not _Standing.NOT_OPEN or not self.epoch_log.is_begun():
             return
         self._standing = _Standing.ALIKE
@@ -272,7 +272,7 @@ class EpochCommitter(Generic[Messages]):
         self.tables.begin(decoded.epoch, begin, end)
         if not self.tables.all_have(decoded.epoch):
             lacking = self._lacking(decoded)
-            self.tables.finish(self.rounds.finish(decoded, lacking, self.rounds.newcomers))
+            self.tables.record_complete(self.rounds.finish(decoded, lacking, self.rounds.newcomers))
         self._standing = _Standing.ALIKE
         self._catch_up.run()
         self._on_committed(decoded.epoch)

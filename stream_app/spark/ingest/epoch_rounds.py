@@ -272,7 +272,7 @@ class EpochRounds(Generic[Messages]):
     def _plan_of(
         self, feed: TableFeed, first_offsets: Mapping[KafkaPartition, int]
     ) -> TablePlan | None:
-        """The table's plan for decoding; None: it cannot be made, and `_part` fails the table."""
+        """The table's plan for decoding; None: there is none, and `_plan_to_write` fails it."""
         try:
             return feed.plan().counting_from(first_offsets)
         except Exception:
@@ -289,7 +289,7 @@ class EpochRounds(Generic[Messages]):
                 continue
             if not self.tables.snapshots_each_epoch and decoded.is_idle(index):
                 epoch.complete.append(feed)  # without a plan
-            elif (part := self._part(feed, epoch.rounds * _RESERVE)) is not None:
+            elif (part := self._plan_to_write(feed, epoch.rounds * _RESERVE)) is not None:
                 routed = decoded.plan.tables.get(index)
                 if routed is None or _is_outdated(routed, part, feed):
                     others.append(feed)
@@ -297,7 +297,7 @@ class EpochRounds(Generic[Messages]):
                     parts[index] = part.of_routed(routed)
         return decoded.plan.to_write(parts), others
 
-    def _part(self, feed: TableFeed, reserve: int) -> TablePlan | None:
+    def _plan_to_write(self, feed: TableFeed, reserve: int) -> TablePlan | None:
         """The table's part of the plan, once the table takes rows; None: it has failed."""
         try:
             return feed.plan(self.tables.wait_for_sequence_number(feed) + reserve)

@@ -146,7 +146,7 @@ class EpochTables(ABC):
             CompactionWaitError: the table must wait, and the others continue.
         """
 
-    def finish(self, complete: Iterable[TableFeed]) -> None:
+    def record_complete(self, complete: Iterable[TableFeed]) -> None:
         """Record that all tables but the held ones have the newest epoch that has begun.
 
         Args:

@@ -200,7 +200,7 @@ class Newcomers(Protocol):
     def feeds(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
         """The tables of messages, created in the warehouse unless they are there.
 
-        The splitter gives messages of a table that cannot be made to `blocks.UNREADABLE`.
+        The splitter gives messages of a table that cannot be made to `blocks.UNREADABLE_INDEX`.
 
         Args:
             messages: some of each table, in columns of `MESSAGE_SCHEMA`. When an epoch is decoded

@@ -31,7 +31,7 @@ from stream_app.spark.read.source_options import (
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.incremental_range import Bound, between, between_timestamps, scan_mode
 from stream_app.table.read.incremental_read import IncrementalRead
-from stream_app.table.read.interleaved import Stream
+from stream_app.table.read.interleaved import BatchStream
 from stream_app.table.read.projection import ROW_KIND, ROW_TABLES, ROWS, RowTable
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
@@ -154,7 +154,7 @@ class ChangesScan:
         """As `TableScan.filtered`; skips files and row groups, too."""
         return replace(self, row_filter=row_filter)
 
-    def parts(self, columns: Sequence[str]) -> list[tuple[Stream, ...]]:
+    def parts(self, columns: Sequence[str]) -> list[tuple[BatchStream, ...]]:
         """Parts of several files or buckets each."""
         mode = scan_mode(self.mode)
         if isinstance(self.choice, VersionBounds):
@@ -166,7 +166,11 @@ class ChangesScan:
         places = range(0, len(streams), _STREAMS_OF_A_PART)
         return [tuple(streams[place : place + _STREAMS_OF_A_PART]) for place in places]
 
-    def read(self, part: tuple[Stream, ...], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - the streams know their columns
+    def read(
+        self,
+        part: tuple[BatchStream, ...],
+        columns: Sequence[str],  # noqa: ARG002 - the streams know their columns
+    ) -> Iterator[pa.RecordBatch]:
         """Read the streams of a part, one after the other."""
         for stream in part:
             yield from stream()

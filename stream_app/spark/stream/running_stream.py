@@ -65,7 +65,7 @@ class RunningStream:
         on_progress: gets the source's state after an epoch.
         on_idle: gets the source's state when there was nothing new.
         on_drained: gets the source's state when the job has drained the source.
-        watched: called with True whenever the stream is checked, and at last with False.
+        on_check: called with True whenever the stream is checked, and at last with False.
         stop_requested: set it to end the job after the running epoch.
     """
 
@@ -75,7 +75,7 @@ class RunningStream:
     on_idle: Callable[[SourceProgress], None]
     on_drained: Callable[[SourceProgress | None], None]
     stop_requested: threading.Event = field(default_factory=threading.Event)
-    watched: Callable[[bool], None] = field(default=lambda _: None)
+    on_check: Callable[[bool], None] = field(default=lambda _: None)
     _reported: int = field(init=False, default=-1)
     _newest: SourceProgress | None = field(init=False, default=None)
 
@@ -88,7 +88,7 @@ class RunningStream:
         stream.start()
         try:
             self._watch(stream)
-            self.watched(False)
+            self.on_check(False)
             if self.drains and not self.stop_requested.is_set():
                 self.committer.settle()
                 self.committer.drain()
@@ -101,7 +101,7 @@ class RunningStream:
 
     def _watch(self, stream: Stream) -> None:
         while not stream.ended(POLL_SECONDS):
-            self.watched(True)
+            self.on_check(True)
             self.report(stream.reports())
             self.committer.while_idle()
             if self.committer.failure is not None:

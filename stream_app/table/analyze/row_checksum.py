@@ -11,8 +11,8 @@ from __future__ import annotations
 from functools import partial
 
 from stream_app.errors import CommitConflictError, UsageError
+from stream_app.model.checksum.sum_conditions import why_unsummed
 from stream_app.model.checksum.sum_record import SumRecord
-from stream_app.model.checksum.summed_rows import why_unsummed
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.commit.carried_sums import rebased

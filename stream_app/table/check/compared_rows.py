@@ -26,7 +26,7 @@ from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.buckets.postponed_order import in_order
+from stream_app.planning.buckets.postponed_order import replay_order
 from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_writer
@@ -172,7 +172,7 @@ class RowsOfTable:
         """See `ComparedRows.rows`."""
         files, access = self.files.get(bucket, ()), self.table.bucket_files(*bucket)
         if bucket[1] == POSTPONED:
-            return (batch for file in in_order(files) for batch in access.read(file))
+            return (batch for file in replay_order(files) for batch in access.read(file))
         return merged_rows(self.table, access, files)
 
 

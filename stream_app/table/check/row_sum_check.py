@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from stream_app.model.checksum.summed_rows import NOT_ASKED, why_unsummed
+from stream_app.model.checksum.sum_conditions import NOT_ASKED, why_unsummed
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.summed_rows import summed_rows

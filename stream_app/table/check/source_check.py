@@ -131,8 +131,8 @@ class SourceCheck:
         if self.table.schema.sequence_fields and unexpected:
             yield Finding(
                 kind=FindingKind.NOT_COMPARED,
-                what=f"{unexpected} rows of the table are not in the source, and whether they "
-                f"should be cannot be told: {FORGOTTEN_DELETES}",
+                what=f"{unexpected} rows of the table are not in the source, and may "
+                f"or may not belong there: {FORGOTTEN_DELETES}",
                 where=where,
                 fix="read the rows, and ask the source whether it has them",
             )

@@ -93,7 +93,7 @@ def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapsh
         return  # a request that was sent twice
     commit = f"{snapshot.commit_kind.value} commit {snapshot.commit_identifier} of user "
     commit += f"{snapshot.commit_user} for snapshot {snapshot.snapshot_id}"
-    says = "came too late" if is_beneath is False else "is in the table or not, nobody can tell"
+    says = "came too late" if is_beneath is False else "may or may not have been committed"
     raise LateCommitError(
         f"{commit} {says}: it was held up while others continued to snapshot "
         f"{newest.snapshot_id if newest else 0}, and what it was made on top of has gone",

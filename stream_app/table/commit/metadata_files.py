@@ -44,19 +44,19 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 ManifestList = tuple[str, int]
 """Name and size in bytes of a manifest list."""
-Group = tuple[ManifestFileMeta, ...]
+MergeGroup = tuple[ManifestFileMeta, ...]
 
 
 def manifest_groups(
     metas: Sequence[ManifestFileMeta], *, target_size: int, min_count: int
-) -> list[Group]:
+) -> list[MergeGroup]:
     """Consecutive manifests in groups; a group of more than one is to be merged into one.
 
     Neighbours gather until they reach `target_size` bytes. The rest at the end, without the large
     ones at its beginning, is merged only if it has at least `min_count`. The order is kept, since a
     DELETE must come after its ADD.
     """
-    groups: list[Group] = []
+    groups: list[MergeGroup] = []
     gathered: list[ManifestFileMeta] = []
     size = 0
     for meta in metas:

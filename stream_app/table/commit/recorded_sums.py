@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from stream_app.format.snapshot_properties.sums_json import encode_record
 from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
+from stream_app.model.checksum.sum_conditions import why_unsummed
 from stream_app.model.checksum.sum_record import EMPTY_TABLE, SumRecord
-from stream_app.model.checksum.summed_rows import why_unsummed
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import PROOF_PROPERTY, ROW_SUM_PROPERTY, CommitKind, Snapshot
 from stream_app.planning.commit.carried_sums import with_changes, without_partitions

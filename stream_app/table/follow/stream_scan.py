@@ -34,7 +34,7 @@ from stream_app.model.options.scan_options import (
     STREAMING_READ_OVERWRITE,
 )
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
-from stream_app.planning.buckets.postponed_order import in_order
+from stream_app.planning.buckets.postponed_order import replay_order
 from stream_app.planning.read.stream_start import StartMode, StreamStart, start_of_options
 from stream_app.planning.read.stream_step import (
     AdmittedSplits,
@@ -214,7 +214,7 @@ class StreamScan:
     def _raw_splits(self, entries: list[ManifestEntry], snapshot: Snapshot) -> list[StreamSplit]:
         splits = []
         for (partition, bucket), files in by_bucket(entries).items():
-            for group in self._groups(in_order(files) if bucket == POSTPONED else files):
+            for group in self._groups(replay_order(files) if bucket == POSTPONED else files):
                 split = DataSplit(
                     snapshot_id=snapshot.snapshot_id,
                     schema_id=self.table.schema.schema_id,

@@ -60,7 +60,7 @@ class TableState:
     """The state of one table for one committer; not thread safe.
 
     Attributes:
-        commit_user: the streaming query's id; a fresh one for a job that only compacts.
+        commit_user: the checkpoint's id; a fresh one for a job that only compacts.
         executor: runs the compactions that the coordinator decides.
         last_identifier: the identifier of this user's newest commit; compactions carry it too. None
             before the first. Given only for a job that commits no epochs.

@@ -31,7 +31,7 @@ from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.diff_read import BucketVersion, DiffRead
 from stream_app.table.read.incremental_range import ScanMode, SnapshotPair, SnapshotRange
-from stream_app.table.read.interleaved import Stream
+from stream_app.table.read.interleaved import BatchStream
 from stream_app.table.read.projection import RowChoice
 from stream_app.table.read.split_scan import by_bucket
 from stream_app.table.versions.deletion_vectors import deletion_vectors
@@ -54,7 +54,9 @@ class IncrementalRead(RowChoice):
         check_readable(self.table, merges=False)
         RowChoice.__post_init__(self)
 
-    def streams(self, wanted: SnapshotRange | SnapshotPair | None, mode: ScanMode) -> list[Stream]:
+    def streams(
+        self, wanted: SnapshotRange | SnapshotPair | None, mode: ScanMode
+    ) -> list[BatchStream]:
         """Independent streams for `interleaved`; each reads one file or one bucket.
 
         Raises:
@@ -145,7 +147,7 @@ class IncrementalRead(RowChoice):
         for batch in access.read(file):
             yield from self._choose(batch)
 
-    def _differing(self, start: Snapshot | None, end: Snapshot) -> list[Stream]:
+    def _differing(self, start: Snapshot | None, end: Snapshot) -> list[BatchStream]:
         check_readable(self.table, merges=True)
         if not self.table.kind.merges_by_key:
             raise UnsupportedTableError(

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 T = TypeVar("T")
 
-Stream = Callable[[], Iterator[pa.RecordBatch]]
+BatchStream = Callable[[], Iterator[pa.RecordBatch]]
 """Opens a stream; called when its turn comes."""
 
 

@@ -24,7 +24,7 @@ from stream_app.model.options.write_options import WRITE_BUFFER_SIZE
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.planning.buckets.postponed_counts import FirstBucketRules, first_bucket_count
-from stream_app.planning.buckets.postponed_order import in_order
+from stream_app.planning.buckets.postponed_order import replay_order
 from stream_app.table.commit.batch_commit import batch_committer
 from stream_app.table.commit.file_store_commit import CompactOutcome
 from stream_app.table.file_store_table import FileStoreTable
@@ -129,7 +129,7 @@ def _moved(
                 )
             writers[bucket].write(part)
 
-    files = in_order(entry.file for entry in entries)
+    files = replay_order(entry.file for entry in entries)
     try:
         with merge_errors(table.paths.bucket(partition, POSTPONED)):
             for file in files:

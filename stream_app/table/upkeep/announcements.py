@@ -257,7 +257,7 @@ def _end_list(table: FileStoreTable, announcement: ExpiryAnnouncement) -> str | 
     except FileNotFoundError:
         return None
     except CorruptFileError:
-        return announcement.end_list  # nobody can tell that it is another one
+        return announcement.end_list  # nothing shows that it is another one
 
 
 def is_whole(table: FileStoreTable, number: int) -> bool:

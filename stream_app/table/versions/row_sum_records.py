@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from stream_app.format.snapshot_properties.sums_json import decode_record
+from stream_app.model.checksum.sum_conditions import texts_stay
 from stream_app.model.checksum.sum_record import EMPTY_TABLE, SumRecord
-from stream_app.model.checksum.summed_rows import texts_stay
 from stream_app.model.snapshot import ROW_SUM_PROPERTY, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 

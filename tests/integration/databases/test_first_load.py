@@ -23,8 +23,8 @@ from stream_app.app.ops.load.row_queries import LoadedRelation
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.jdbc import POSTGRESQL, JdbcUrl, parse_jdbc_url
 from stream_app.model.schema.data_type import STRING, DataType, TypeRoot
+from stream_app.spark.checkpoint.load_plan import FILE, LoadPart
 from stream_app.spark.load.database_rows import DatabaseRows
-from stream_app.spark.load.load_plan import FILE, LoadPart
 from tests.support.jobs.ingest_process import IngestProcess, write_conf
 from tests.support.jobs.ingest_server import IngestServer
 from tests.testbed.servers.mariadb import PASSWORD

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
-from stream_app.app.launch.class_archive import class_archive, make_class_archive
+from stream_app.app.launch.class_archive import archive_path, class_archive, make_class_archive
 from stream_app.app.launch.jars import spark_home
 from stream_app.app.launch.spark_submit import submit_command
 from tests.support.engines.fast_jvm import fast_jvm
@@ -46,3 +47,15 @@ def test_the_job_starts_from_the_archive(tmp_path: Path) -> None:
 def test_without_java_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert class_archive(spark_home()) is None
+
+
+def test_jars_that_were_installed_again_need_another(tmp_path: Path) -> None:
+    """The JVM leaves an archive out whose jars have other times than when it was made."""
+    jars = tmp_path / "jars"
+    jars.mkdir()
+    (jars / "spark-core.jar").touch()
+    os.utime(jars / "spark-core.jar", (1, 1_000))
+    before = archive_path(tmp_path)
+    assert archive_path(tmp_path) == before
+    os.utime(jars / "spark-core.jar", (1, 2_000))
+    assert archive_path(tmp_path) != before

@@ -16,7 +16,7 @@ from stream_app.errors import CheckpointError, StorageError
 from stream_app.fileio.counted_file_io import StoreRequests, counting_file_io
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.checkpoint.held_tables import resume
-from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE
+from stream_app.spark.epoch.blocks import NEWCOMERS_INDEX, UNREADABLE_INDEX
 from stream_app.spark.epoch.epoch_plan import MessagePart
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.table_feed import ArrivedTables, TableFeed
@@ -305,9 +305,9 @@ class Second:
         if place < self.known:
             yield MessagePart(place, messages)
             refused = bad_records(messages, {0: f"nobody takes {messages.num_rows}"})
-            yield MessagePart(UNREADABLE, refused)
+            yield MessagePart(UNREADABLE_INDEX, refused)
         else:
-            yield MessagePart(NEWCOMERS, messages.slice(0, 2))
+            yield MessagePart(NEWCOMERS_INDEX, messages.slice(0, 2))
 
 
 def test_a_table_that_appears_gets_its_rows_in_the_same_epoch(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.cdc.column_drift import Column, DriftKind, Sighting
+from stream_app.cdc.column_drift import DriftedColumn, DriftKind, Sighting
 from stream_app.cdc.json_records.decoder_choice import ARRAYS, COMPILED, DECODER
 from tests.support.messages.debezium_messages import a_format, event, messages
 
@@ -85,7 +85,7 @@ def record(rng: random.Random, at: int, changes: list[Change], shape: str) -> st
     return json.dumps(event, separators=(",", ":"))
 
 
-def columns_of_one(value: str) -> set[Column]:
+def columns_of_one(value: str) -> set[DriftedColumn]:
     """The rule, without the product."""
     document = json.loads(value)
     if "after" in document:
@@ -106,7 +106,7 @@ def columns_of_one(value: str) -> set[Column]:
 def test_all_that_single_records_have(name: str, shape: str) -> None:
     rng = random.Random(f"{name} {shape}")
     values = [record(rng, at, SCENARIOS[name], shape) for at in range(COUNT)]
-    expected: dict[Column, Sighting] = {}
+    expected: dict[DriftedColumn, Sighting] = {}
     for at, value in enumerate(values):
         for column in columns_of_one(value):
             seen = Sighting(1, at)

@@ -10,9 +10,7 @@ import pytest
 
 from stream_app.errors import CheckpointError
 from stream_app.fileio.local_file_io import LocalFileIO
-from stream_app.spark.job_folder import Folder
-from stream_app.spark.load.database_rows import RowQuery
-from stream_app.spark.load.load_plan import (
+from stream_app.spark.checkpoint.load_plan import (
     FILE,
     LoadPart,
     LoadPlan,
@@ -20,6 +18,8 @@ from stream_app.spark.load.load_plan import (
     read_load,
     write_load,
 )
+from stream_app.spark.job_folder import Folder
+from stream_app.spark.load.database_rows import RowQuery
 
 BOUNDS = [("a", 3), ("b", 1), ("b", 4), ("d", 0)]
 
@@ -49,7 +49,7 @@ def test_the_plan_is_remembered(tmp_path: Path) -> None:
     assert read_load(folder) is None
     plan = LoadPlan(
         source="jdbc:…",
-        position="0/1",
+        log_position="0/1",
         begun_ms=7,
         offsets={"shop.t": {"0": 3}},
         epochs=[parts()[:2], parts()[2:]],

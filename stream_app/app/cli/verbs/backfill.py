@@ -22,17 +22,16 @@ from stream_app.errors import UsageError
 from stream_app.table.versions.time_travel import millis_of
 
 _EARLIEST = "earliest"
-DESCRIPTION = "Bring a table to the state that its topics tell."
+DESCRIPTION = "Bring a table to the state that its topics show."
 EPILOG = """\
 The topics are read again, up to where the table's job has read them, and decoded as the job does.
 The table's rows that differ from theirs become one snapshot: rows are added, changed and deleted,
 with a changelog where the table has one. A second run finds nothing to do.
 
-With --from TIME, or when a topic has lost its oldest messages, only keys that the messages tell
+With --from TIME, or when a topic has lost its oldest messages, only keys that the messages name
 are compared: no other row is changed or deleted.
 
-Stop the job before. A backfill does not stand on rows that come meanwhile: it fails, and changes
-nothing.
+Stop the job before. A backfill fails, and changes nothing, if another writer commits meanwhile.
 
 examples:
   stream-app backfill orders --conf conf/orders.toml --dry-run

@@ -32,7 +32,7 @@ from stream_app.app.observe.metrics.health import JobHealth
 from stream_app.app.observe.metrics.job_metrics import OTHER_TABLES, JobMetrics
 from stream_app.app.observe.monitoring.listener import Listeners
 from stream_app.app.ops.inspect.table_facts import newest_snapshots
-from stream_app.cdc.column_drift import Column, DriftKind
+from stream_app.cdc.column_drift import DriftedColumn, DriftKind
 from stream_app.cdc.message_format import Format
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError
@@ -72,7 +72,7 @@ class EventLog:
     health: JobHealth | None = None
     listeners: Listeners = field(default_factory=Listeners)
     epochs: set[int] = field(default_factory=set, kw_only=True)
-    _warned_of: set[Column] = field(init=False, default_factory=set)
+    _warned_of: set[DriftedColumn] = field(init=False, default_factory=set)
 
     @contextmanager
     def writing(self, sink: IO[str]) -> Iterator[None]:
@@ -271,7 +271,7 @@ class EventLog:
     def _prefix(self) -> str:
         return "" if self.table is None else f"{self.table}: "
 
-    def _columns(self, sightings: Mapping[Column, RecordSighting]) -> dict[str, object]:
+    def _columns(self, sightings: Mapping[DriftedColumn, RecordSighting]) -> dict[str, object]:
         """Warn of each column once, and count its records; return the event's part."""
         counts: dict[str, Counter[str]] = {kind.value: Counter() for kind in DriftKind}
         for (kind, given), sighting in sorted(sightings.items(), key=lambda item: item[1].place):

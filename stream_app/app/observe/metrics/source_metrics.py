@@ -218,15 +218,15 @@ class SourceMetrics:
         return self.clock.now_ms() / 1000
 
 
-Table = TypeVar("Table", bound=Hashable)
+TableT = TypeVar("TableT", bound=Hashable)
 
 
 def table_lags(
-    topics: Mapping[Table, Collection[str]],
+    topics: Mapping[TableT, Collection[str]],
     behind: Mapping[tuple[str, str], int],
     ends: Offsets,
-    begins: Mapping[Table, Offsets],
-) -> dict[Table, int]:
+    begins: Mapping[TableT, Offsets],
+) -> dict[TableT, int]:
     """The number of messages that each table lacks; omits tables without topics of their own.
 
     Args:

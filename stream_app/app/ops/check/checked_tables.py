@@ -13,10 +13,10 @@ from stream_app.errors import UsageError
 from stream_app.model.source.origin import Origin
 from stream_app.planning.sync.assignment import Assignment
 from stream_app.spark.checkpoint.job_state import JobWarning, read_state, state_of
+from stream_app.spark.checkpoint.load_plan import read_load
 from stream_app.spark.epoch.epoch_plan import AllToOneTable, MessageSplitter
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
 from stream_app.spark.job_folder import Folder
-from stream_app.spark.load.load_plan import read_load
 from stream_app.table.file_store_table import FileStoreTable
 
 

@@ -49,12 +49,12 @@ class ComparedTable:
     Attributes:
         snapshot: the newest, with whose rows the changes are compared.
         ends: the offsets up to which the table has read.
-        filling: None: its rows cannot be compared, for the reason in `left`.
+        filling: None: its rows cannot be compared, for the reason in `omissions`.
     """
 
     snapshot: Snapshot
     ends: Ends
-    left: Omissions
+    omissions: Omissions
     check: SourceCheck
     filling: SourceReplay | None
 
@@ -79,7 +79,9 @@ class ComparedTable:
         except StreamAppError as error:
             if isinstance(error, SourceError) and not isinstance(error, WrongSourceError):
                 raise
-            self.left.add(f"the table was not compared with its source: {error.what}", error.fix)
+            self.omissions.add(
+                f"the table was not compared with its source: {error.what}", error.fix
+            )
             self.filling = None
 
     @property
@@ -95,12 +97,12 @@ class ComparedTable:
         """
         if self.filling is not None:
             yield from self.check.findings(self.snapshot)
-            if len(self.left.key_names) == 1:
-                yield from self.check.repeated(self.snapshot, *self.left.key_names.values())
+            if len(self.omissions.key_names) == 1:
+                yield from self.check.repeated(self.snapshot, *self.omissions.key_names.values())
             topics = ", ".join(sorted({topic for topic, _ in self.ends}))
             changes = f"{self.filling.count} changes of {topics}, up to where the table is"
             report.replayed.append(changes)
-        yield from self.left.findings()
+        yield from self.omissions.findings()
 
 
 @dataclass(slots=True)
@@ -159,7 +161,9 @@ class Comparison:
                 what = f"the topic {topic} was not read by the table's job"
                 left.add(what, "let the job read it")
             filling = SourceReplay(check, source, rules, left, choice)
-        added = ComparedTable(snapshot=snapshot, ends=ends, left=left, check=check, filling=filling)
+        added = ComparedTable(
+            snapshot=snapshot, ends=ends, omissions=left, check=check, filling=filling
+        )
         self._source = source
         self._tables.append(added)
         return added
@@ -170,7 +174,7 @@ class Comparison:
         Raises:
             SourceError: the broker does not answer.
         """
-        readers = [(table.ends, table.left) for table in self._tables if table.filling]
+        readers = [(table.ends, table.omissions) for table in self._tables if table.filling]
         if not readers:
             return
         for messages in topic_messages(self._source, readers, self.progress):

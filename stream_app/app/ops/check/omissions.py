@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from stream_app.cdc.bad_reasons import reason_counts
 from stream_app.cdc.change_batch import DecodedBatch
-from stream_app.cdc.column_drift import Column, DriftKind
+from stream_app.cdc.column_drift import DriftedColumn, DriftKind
 from stream_app.cdc.message_format import Format
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.finding import Finding, FindingKind
@@ -49,7 +49,7 @@ class Omissions:
     _findings: list[Finding] = field(init=False, default_factory=list)
     _reasons: Counter[str] = field(init=False, default_factory=Counter)
     _first_bad: str = field(init=False, default="")
-    _columns: dict[Column, RecordSighting] = field(init=False, default_factory=dict)
+    _columns: dict[DriftedColumn, RecordSighting] = field(init=False, default_factory=dict)
 
     def add(self, what: str, fix: str, where: str = "") -> None:
         """Add another omission, in words."""

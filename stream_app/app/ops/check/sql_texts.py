@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from stream_app.cdc.source_types.type_text import parse_type_text
 from stream_app.jdbc import POSTGRESQL, Driver
-from stream_app.model.checksum.summed_rows import MICROSECONDS
+from stream_app.model.checksum.sum_conditions import MICROSECONDS
 from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
     INTEGER_ROOTS,

@@ -13,7 +13,7 @@ from stream_app.errors import UsageError
 from stream_app.format.row_hash.key_groups import GroupSums, HashedRows, hashed_rows
 from stream_app.format.row_hash.row_texts import PlacedColumn
 from stream_app.model.checksum.row_sum import RowSum
-from stream_app.model.checksum.summed_rows import text_kind, why_unsummed
+from stream_app.model.checksum.sum_conditions import text_kind, why_unsummed
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.interleaved import interleaved

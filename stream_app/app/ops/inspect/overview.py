@@ -12,7 +12,7 @@ from stream_app.app.ops.inspect.views import columns_text
 from stream_app.app.text.listing import size_text, time_text
 from stream_app.format.snapshot_properties.proof_json import proof_of
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.checksum.summed_rows import NOT_ASKED, why_unsummed
+from stream_app.model.checksum.sum_conditions import NOT_ASKED, why_unsummed
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.options.iceberg_options import DISABLED, METADATA_ICEBERG_STORAGE

@@ -46,7 +46,7 @@ from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_table import SourceTable
 from stream_app.planning.sync.assignment import TableLimit
 from stream_app.planning.sync.target_tables import RefusedTable, TargetTable, decide_target
-from stream_app.spark.load.load_plan import KeyValues, LoadPart
+from stream_app.spark.checkpoint.load_plan import KeyValues, LoadPart
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger("stream_app")

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, Int32s, Int64s, bools_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import DecodedBatch, present_values
-from stream_app.cdc.column_drift import Column, Drift, DriftKind, Sighting, drift_of
+from stream_app.cdc.column_drift import Drift, DriftedColumn, DriftKind, Sighting, drift_of
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.debezium.avro.avro_source import SLICE_ROWS, AvroSource
@@ -248,9 +248,11 @@ class DebeziumAvro(DebeziumJson):
         is_whole = bools_of(pc.is_in(connector, pa.array(WHOLE_IMAGES)))
         return AvroRead(kept, ParsedImages(images, is_whole), [wire.reading for wire in wires])
 
-    def _columns(self, drift: Drift, has_after: Bools, rows: Bools) -> dict[Column, Sighting]:
+    def _columns(
+        self, drift: Drift, has_after: Bools, rows: Bools
+    ) -> dict[DriftedColumn, Sighting]:
         """The unknown and missing columns of the records that are rows; all have the same."""
-        sightings: dict[Column, Sighting] = {}
+        sightings: dict[DriftedColumn, Sighting] = {}
         for column in drift.columns():
             seen = np.flatnonzero(rows & has_after if column[0] is DriftKind.MISSING else rows)
             if len(seen):

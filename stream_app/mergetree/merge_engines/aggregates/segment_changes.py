@@ -22,7 +22,7 @@ import pyarrow as pa
 from stream_app.errors import MergeError
 from stream_app.mergetree.key_value_batch import Indices, Mask
 from stream_app.mergetree.merge_engines.aggregates.ordered_values import valid_rows
-from stream_app.model.schema.undone_rows import cannot_undo
+from stream_app.model.schema.refused_rows import cannot_undo
 
 ANY_COLUMN = "<column>"
 """Stands in for the column in texts of errors, which a function does not know."""

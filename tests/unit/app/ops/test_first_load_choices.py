@@ -6,7 +6,7 @@ import pytest
 
 from stream_app.app.ops.load.load_progress import LoadProgress, progress_of
 from stream_app.app.ops.load.relations import FollowedDatabase, Place, Relation
-from stream_app.spark.load.load_plan import LoadPart, LoadPlan
+from stream_app.spark.checkpoint.load_plan import LoadPart, LoadPlan
 
 ORDERS, ROOT, LEAF = ("public", "orders"), ("public", "days"), ("public", "days_1")
 RELATIONS = {
@@ -42,7 +42,11 @@ def test_only_what_is_sent_is_loaded(place: Place, published: set[Place] | None,
 def test_progress_counts_key_ranges_and_rows() -> None:
     parts = [LoadPart(name=name, table=name, relation=name) for name in "aaaab"]
     plan = LoadPlan(
-        source="jdbc:…", position="0/1", begun_ms=1_000, offsets={}, epochs=[parts[:3], parts[3:]]
+        source="jdbc:…",
+        log_position="0/1",
+        begun_ms=1_000,
+        offsets={},
+        epochs=[parts[:3], parts[3:]],
     )
     progress = progress_of(plan, 1)
     assert {name: str(ranges) for name, ranges in progress.of_tables.items()} == {

@@ -10,7 +10,7 @@ import pytest
 
 from stream_app.app.config.sync_config import OneSetting
 from stream_app.app.tables.table_pipeline import job_pipeline
-from stream_app.spark.epoch.blocks import UNREADABLE
+from stream_app.spark.epoch.blocks import UNREADABLE_INDEX
 from tests.support.databases.source_database import Database, table_of
 from tests.support.messages.database_topic import change, creates
 
@@ -114,7 +114,7 @@ def test_what_does_not_fit_keeps_its_table_alone_from_being_made(
     assert database.feeds(*creates("shop.orders", [1]), others) == ["others"]
     splitter = database.made.splitter([])
     [part] = splitter.split(table_of(creates("shop.orders", [1])).to_batches()[0])
-    assert part.table == UNREADABLE
+    assert part.table == UNREADABLE_INDEX
     assert why in part.messages.column("reason")[0].as_py()
 
 

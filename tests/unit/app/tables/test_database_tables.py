@@ -23,7 +23,7 @@ from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.source.origin import Origin
 from stream_app.spark.checkpoint.held_table import HeldTable
 from stream_app.spark.checkpoint.job_state import JobStateFile, state_of
-from stream_app.spark.epoch.blocks import UNREADABLE
+from stream_app.spark.epoch.blocks import UNREADABLE_INDEX
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, table_write
@@ -64,7 +64,11 @@ def test_a_stranger_with_ten_thousand_names_makes_no_more_tables_than_allowed(
 
     splitter = database.made.splitter(database.made.known_feeds())
     parts = list(splitter.split(table_of(strange).combine_chunks().to_batches()[0]))
-    assert {part.table: part.messages.num_rows for part in parts} == {1: 1, 2: 1, UNREADABLE: 298}
+    assert {part.table: part.messages.num_rows for part in parts} == {
+        1: 1,
+        2: 1,
+        UNREADABLE_INDEX: 298,
+    }
     reasons = parts[-1].messages.column("reason").unique().to_pylist()
     assert [reason.partition(";")[0] for reason in reasons] == [
         "the job has 3 tables, the most that sync.max-tables allows"
@@ -112,7 +116,7 @@ def test_a_table_that_cannot_be_made_stops_no_other(
     assert "partition keys must be part of the primary key" in caplog.text
     splitter = database.made.splitter([])
     parts = {part.table: part.messages for part in splitter.split(table_of(both).to_batches()[0])}
-    reasons = parts[UNREADABLE].column("reason").to_pylist()
+    reasons = parts[UNREADABLE_INDEX].column("reason").to_pylist()
     assert len(reasons) == 3
     assert all("the table orders cannot be made" in reason for reason in reasons)
 
@@ -163,7 +167,7 @@ def test_divided_tables_share_no_name(tmp_path: Path) -> None:
     again = Database(tmp_path, merge_shards=False)
     again.made.known_feeds()
     [(index, part, _)] = again.made.splitter([]).split(table_of([us]).to_batches()[0])
-    assert index == UNREADABLE
+    assert index == UNREADABLE_INDEX
     assert "as shop.orders does" in part.column("reason")[0].as_py()
 
 

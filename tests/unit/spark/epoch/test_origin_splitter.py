@@ -14,7 +14,7 @@ from stream_app.message_format_registry import FORMATS
 from stream_app.model.source.origin import Origin
 from stream_app.planning.sync.assignment import Assignment
 from stream_app.planning.sync.target_tables import SyncRules
-from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE
+from stream_app.spark.epoch.blocks import NEWCOMERS_INDEX, UNREADABLE_INDEX
 from stream_app.spark.epoch.origin_splitter import SAMPLE_MESSAGES, OriginSplitter
 from tests.support.messages.debezium_messages import Value, messages
 
@@ -34,9 +34,9 @@ def split(*values: Value, **assignment: Any) -> dict[int, list[Any]]:
     parts: dict[int, list[Any]] = defaultdict(list)
     for index, part, _ in splitter.split(messages(*values)):
         assert index not in parts, "one part a table"
-        column = "reason" if index == UNREADABLE else "offset"
+        column = "reason" if index == UNREADABLE_INDEX else "offset"
         parts[index] = part.column(column).to_pylist()
-        if index != UNREADABLE:
+        if index != UNREADABLE_INDEX:
             assert [values[at] for at in parts[index]] == [
                 value.decode() for value in part.column("value").to_pylist()
             ]
@@ -88,7 +88,7 @@ def test_what_means_no_row_is_left_out() -> None:
 def test_a_table_that_the_job_lacks_is_new_and_some_of_its_messages_come() -> None:
     count = SAMPLE_MESSAGES + 20
     parts = split(*(change("items", key) for key in range(count)), change("orders"), change("x"))
-    assert parts == {NEWCOMERS: [*range(SAMPLE_MESSAGES), count + 1], 0: [count]}
+    assert parts == {NEWCOMERS_INDEX: [*range(SAMPLE_MESSAGES), count + 1], 0: [count]}
 
 
 def test_shards_go_into_one_table_that_is_there() -> None:
@@ -97,7 +97,7 @@ def test_shards_go_into_one_table_that_is_there() -> None:
         change("orders"), change("orders", database="eu"),
         rules=SyncRules(merge_shards=False), indexes={"shop_orders": 0},
     )  # fmt: skip
-    assert divided == {0: [0], NEWCOMERS: [1]}
+    assert divided == {0: [0], NEWCOMERS_INDEX: [1]}
 
 
 def test_what_no_table_can_take_has_a_reason_and_stops_no_other() -> None:
@@ -106,7 +106,10 @@ def test_what_no_table_can_take_has_a_reason_and_stops_no_other() -> None:
         refused={Origin("shop", "", "customers"): "no such luck"},
     )  # fmt: skip
     assert parts[0] == [1]
-    assert [reason[:12] for reason in parts[UNREADABLE]] == ["is not JSON:", *["no such luck"] * 2]
+    assert [reason[:12] for reason in parts[UNREADABLE_INDEX]] == [
+        "is not JSON:",
+        *["no such luck"] * 2,
+    ]
 
 
 @pytest.mark.parametrize("database", ["a", "b"])
@@ -116,7 +119,7 @@ def test_a_name_is_taken_by_the_first_table_when_databases_are_divided(database:
         json.dumps({"op": "c", "after": {}, "source": {"db": "shop", "schema": "b", "table": "t"}}),
         rules=SyncRules(merge_shards=False), indexes={"shop_t": 0}, taken=taken,
     )  # fmt: skip
-    assert list(parts) == [0 if database == "b" else UNREADABLE]
+    assert list(parts) == [0 if database == "b" else UNREADABLE_INDEX]
 
 
 def test_a_splitter_reads_nothing_but_values() -> None:

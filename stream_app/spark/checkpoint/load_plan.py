@@ -47,14 +47,14 @@ class LoadPlan:
 
     Attributes:
         source: the database, for people.
-        position: the position of the database's log before the first row is read.
+        log_position: the position of the database's log before the first row is read.
         begun_ms: when that was, since 1970 in UTC.
         offsets: where the topics ended then; the job reads them from there.
         epochs: the parts of the job's first epochs.
     """
 
     source: str
-    position: str
+    log_position: str
     begun_ms: int
     offsets: Offsets
     epochs: Sequence[Sequence[LoadPart]]
@@ -104,7 +104,7 @@ def read_load(folder: Folder) -> LoadPlan | None:
         if document["version"] == _VERSION:
             return LoadPlan(
                 source=str(document["source"]),
-                position=str(document["position"]),
+                log_position=str(document["position"]),
                 begun_ms=int(document["begun_ms"]),
                 offsets=dict(document["offsets"]),
                 epochs=[[_part(part) for part in parts] for parts in document["epochs"]],
@@ -127,7 +127,7 @@ def write_load(folder: Folder, load: LoadPlan) -> None:
     document = {
         "version": _VERSION,
         "source": load.source,
-        "position": load.position,
+        "position": load.log_position,
         "begun_ms": load.begun_ms,
         "offsets": load.offsets,
         "epochs": [[asdict(part) for part in parts] for parts in load.epochs],
