@@ -73,7 +73,7 @@ def job_rounds(
             newcomers = loaded
             read_statements = statements_of(loaded.tables, checked.state_file, clock.now_ms)
             # A table that cannot be created now is tried again with its first message.
-            known = [*loaded.known_feeds(), *loaded.feeds(loaded.first_messages).feeds]
+            known = [*loaded.known_feeds(), *loaded.create(loaded.first_messages).feeds]
             kind, held = HoldingTables, frozenset(checked.state_file.state.held)
             shape = shape.with_splitter(loaded.splitter(known, held))
     if load is not None:

@@ -110,8 +110,8 @@ class DatabaseTables:
                 _LOG.warning("the table %s cannot be opened: %s", name, error)
         return list(self._feeds.values())
 
-    def feeds(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
-        """See `Newcomers.feeds`."""
+    def create(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
+        """See `Newcomers.create`."""
         feeds: list[TableFeed] = []
         failed: dict[str, BaseException] = {}
         uncreated: dict[Origin, str] = {}
