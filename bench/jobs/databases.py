@@ -157,7 +157,7 @@ class DatabaseJob:
             tables=database, state_file=state, clock=SystemClock(),
             feed_of=feed_of, quarantine=lambda *_: None,
         )  # fmt: skip
-        feeds = list(made.feeds(self._messages(range(self.tables), 1)).feeds)
+        feeds = list(made.create(self._messages(range(self.tables), 1)).feeds)
         tables = HoldingTables(
             feeds,
             epoch_log=EpochLog(checkpoint, goes_back=False),

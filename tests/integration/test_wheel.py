@@ -28,6 +28,7 @@ from tests.support.judges.iceberg_reader import LOCK_LIST
 from tests.support.judges.normal_rows import normal_rows, sorted_rows
 from tests.support.judges.own_environment import python_of
 from tests.support.judges.paimon_java import PaimonJava
+from tests.testbed.servers.archives import unpack_tar
 
 SOURCES = ("pyproject.toml", "README.md", "LICENSE", "pyspark_stream_app.py", "stream_app")
 BUILD = "import sys; from setuptools import build_meta as b; getattr(b, sys.argv[1])(sys.argv[2])"
@@ -118,7 +119,7 @@ def test_the_wheel_has_the_product_and_nothing_else(installed: Installed) -> Non
 
 def test_the_sdist_makes_the_same_wheel(installed: Installed, tmp_path: Path) -> None:
     with tarfile.open(installed.sdist) as archive:
-        archive.extractall(tmp_path, filter="data")
+        unpack_tar(archive, tmp_path)
     [tree] = tmp_path.iterdir()
     assert not {path.name for path in tree.iterdir()} & {"tests", "bench", "docker", "docs"}
     assert contents(build("wheel", tree, tmp_path / "wheel")) == contents(installed.wheel)

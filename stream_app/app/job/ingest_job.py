@@ -24,7 +24,7 @@ from stream_app.app.job.database_record import DatabaseRecord
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.job_session import JobSession
 from stream_app.app.job.loading import load_of
-from stream_app.app.job.rounds import job_rounds, newcomers_of
+from stream_app.app.job.rounds import job_rounds, loaded_tables
 from stream_app.app.job.run_outcome import check_none_held, check_not_all_bad
 from stream_app.app.job.stream import NativeReading, SparkReading, StreamSettings, reading_of
 from stream_app.app.job.unused_settings import UnusedSettings
@@ -108,14 +108,14 @@ class _IngestJob:
         try:
             self.watched.metrics.jvm.attach(self.spark)
             folder = self.checked.state_file.folder
-            newcomers = newcomers_of(self.checked, feeds, self.clock)
-            load = load_of(self.tables, newcomers, self.checked, self.clock, self._tasks)
+            loaded = loaded_tables(self.checked, feeds, self.clock)
+            load = load_of(self.tables, loaded, self.checked, self.clock, self._tasks)
             reading = reading_of(
                 self.tables.source, self.checked.reader, self.spark, folder, driver_messages, load
             )
             epoch_log = EpochLog(folder, goes_back=reading.goes_back)
             rounds = job_rounds(
-                self.checked, feeds, reading.runner, epoch_log, self.clock, newcomers, load
+                self.checked, loaded, feeds, reading.runner, epoch_log, self.clock, load
             )
             if load is not None:
                 newest = rounds.tables

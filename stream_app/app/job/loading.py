@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,7 +16,6 @@ from typing import Protocol
 from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.job.checks import CheckedJob
-from stream_app.app.job.known_tables import OnlyTable
 from stream_app.app.ops.check.database_sums import log_position
 from stream_app.app.ops.init.jdbc_source import opened_database
 from stream_app.app.ops.load.first_load import (
@@ -28,6 +27,7 @@ from stream_app.app.ops.load.first_load import (
 )
 from stream_app.app.ops.load.load_progress import LoadProgress, progress_of
 from stream_app.app.ops.load.relations import followed_database
+from stream_app.app.ops.load.row_queries import LoadedRelation
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
@@ -131,7 +131,7 @@ class JobLoad:
 
 def load_of(
     tables: SingleTableOrDatabase,
-    newcomers: LoadedTables | None,
+    loaded: LoadedTables,
     checked: CheckedJob,
     clock: Clock,
     tasks: int,
@@ -139,7 +139,7 @@ def load_of(
     """The first load that the configuration asks for, or that the checkpoint has; None: neither.
 
     Args:
-        newcomers: makes the tables of a whole database; None: the job has one table.
+        loaded: the table of the job, or what makes those of a whole database.
         tasks: parts of a table that are read at once.
 
     Raises:
@@ -153,8 +153,6 @@ def load_of(
     if plan is None:
         if tables.source.snapshot_from is None:
             return None
-        loaded = checked.known if isinstance(checked.known, OnlyTable) else newcomers
-        assert loaded is not None, "a job has a table, or makes some"
         planning = _Planning(
             tables=tables,
             loaded=loaded,
@@ -215,7 +213,8 @@ class _Planning:
                 for name, ones in relations.items()
                 for one in ones
             ]
-        self._warn(chosen)
+        self._warn_of_tables(chosen)
+        self._warn_of_columns(relations)
         _LOG.info(
             "first load: %d parts of %d tables of %s, at %s",
             sum(map(len, parts)), len(opened), url, position,
@@ -237,7 +236,22 @@ class _Planning:
             _check_empty(table)
         return opened
 
-    def _warn(self, chosen: ChosenTables) -> None:
+    def _warn_of_columns(self, relations: Mapping[str, Sequence[LoadedRelation]]) -> None:
+        self.state_file.warn(
+            JobWarning(
+                table=self.tables.full_name(name),
+                what=f"the first load leaves out columns of {relation} that the table does not "
+                f"have: {', '.join(relation.left_out)}",
+                fix="to store them, give the job a new table that has them, and a new "
+                "stream.checkpoint",
+                is_lasting=True,
+            )
+            for name, ones in relations.items()
+            for relation in ones
+            if relation.left_out
+        )
+
+    def _warn_of_tables(self, chosen: ChosenTables) -> None:
         self.state_file.warn(
             JobWarning(
                 what=f"the first load leaves out {relation}, which {why}: no change of it comes",

@@ -25,34 +25,35 @@ from stream_app.spark.ingest.epoch_tables import EpochTables, HoldingTables, Sto
 from stream_app.spark.load.load_epochs import LoadEpochs
 
 
-def newcomers_of(checked: CheckedJob, feeds: JobFeeds, clock: Clock) -> DatabaseTables | None:
-    """Makes the tables of a whole database; None: the job has one table, which is there."""
+def loaded_tables(checked: CheckedJob, feeds: JobFeeds, clock: Clock) -> OnlyTable | DatabaseTables:
+    """The table of the job, or what makes the tables of a whole database."""
     match checked.known:
         case OnlyTable():
-            return None
-        case SampledDatabase(database):
+            return checked.known
+        case SampledDatabase(database, messages):
             return DatabaseTables(
                 tables=database,
                 state_file=checked.state_file,
                 clock=clock,
                 feed_of=feeds.of_table,
                 quarantine=feeds.quarantine,
+                first_messages=messages,
             )
 
 
 def job_rounds(
     checked: CheckedJob,
+    loaded: OnlyTable | DatabaseTables,
     feeds: JobFeeds,
     runner: FrameEpochs | DriverEpochs | LoadEpochs,
     epoch_log: EpochLog,
     clock: Clock,
-    newcomers: DatabaseTables | None,
     load: JobLoad | None = None,
 ) -> EpochRounds[Any]:
     """The tables of the job, and the rounds that bring epochs into them.
 
     Args:
-        newcomers: see `newcomers_of`.
+        loaded: see `loaded_tables`.
         load: a first load, whose epochs come first.
 
     Raises:
@@ -64,17 +65,17 @@ def job_rounds(
         isolates=feeds.tables.is_of_many,
     )
     kind: type[EpochTables] = StoppingTables
-    read_statements = None
-    match checked.known:
+    newcomers = read_statements = None
+    match loaded:
         case OnlyTable(table):
             known = [feeds.only(table)]
-        case SampledDatabase(database, messages):
-            assert newcomers is not None, "they make the tables of a database"
-            read_statements = statements_of(database, checked.state_file, clock.now_ms)
+        case DatabaseTables():
+            newcomers = loaded
+            read_statements = statements_of(loaded.tables, checked.state_file, clock.now_ms)
             # A table that cannot be created now is tried again with its first message.
-            known = [*newcomers.known_feeds(), *newcomers.feeds(messages).feeds]
+            known = [*loaded.known_feeds(), *loaded.create(loaded.first_messages).feeds]
             kind, held = HoldingTables, frozenset(checked.state_file.state.held)
-            shape = shape.with_splitter(newcomers.splitter(known, held))
+            shape = shape.with_splitter(loaded.splitter(known, held))
     if load is not None:
         load.check_tables((feed.job.table for feed in known), checked.state_file.folder)
     tables = kind(

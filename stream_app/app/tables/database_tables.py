@@ -32,6 +32,7 @@ from stream_app.app.tables.job_table import changes_that_fail, column_warnings
 from stream_app.app.tables.refused_tables import with_refused
 from stream_app.app.tables.source_statements import renames_with
 from stream_app.app.tables.table_pipeline import job_pipeline
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.source_tables import of_each_origin
 from stream_app.clock import Clock
 from stream_app.errors import NoAccessError, StreamAppError, TableNotFoundError
@@ -76,6 +77,7 @@ class DatabaseTables:
         state_file: what the job remembers.
         feed_of: makes the feed of a table by its name.
         quarantine: gets an epoch's messages that no table takes.
+        first_messages: the messages whose tables are made when the job starts; `MESSAGE_SCHEMA`.
     """
 
     tables: WholeDatabase
@@ -83,6 +85,7 @@ class DatabaseTables:
     clock: Clock
     feed_of: Callable[[str, FileStoreTable], TableFeed]
     quarantine: Callable[[int, pa.Table], None]
+    first_messages: pa.Table = field(default_factory=MESSAGE_SCHEMA.empty_table)
     _taken: dict[Origin, str] = field(init=False)
     _refused: dict[Origin, str] = field(init=False, default_factory=dict)
     _feeds: dict[str, TableFeed] = field(init=False, default_factory=dict)
@@ -107,8 +110,8 @@ class DatabaseTables:
                 _LOG.warning("the table %s cannot be opened: %s", name, error)
         return list(self._feeds.values())
 
-    def feeds(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
-        """See `Newcomers.feeds`."""
+    def create(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
+        """See `Newcomers.create`."""
         feeds: list[TableFeed] = []
         failed: dict[str, BaseException] = {}
         uncreated: dict[Origin, str] = {}

@@ -221,7 +221,7 @@ class EpochRounds(Generic[Messages]):
                 newcomers.unreadable(epoch.decoded.epoch, unreadable)
             epoch.newcomers = None
             return ()
-        arrived = newcomers.feeds(output.newcomers)
+        arrived = newcomers.create(output.newcomers)
         epoch.uncreated.update(arrived.uncreated)
         self._open_created(arrived, newcomers)
         return [feed for feed in arrived.feeds if feed.name not in self.tables.held.by_name]
@@ -242,7 +242,7 @@ class EpochRounds(Generic[Messages]):
         decoded = self._decode(source, partial(self.plan, (), shape=shape))
         arrived = decoded.routed.write(decoded.plan).newcomers
         if arrived.num_rows:
-            self._open_created(self.newcomers.feeds(arrived, holds=True), self.newcomers)
+            self._open_created(self.newcomers.create(arrived, holds=True), self.newcomers)
         return bool(arrived.num_rows)
 
     def skip_held(self) -> None:

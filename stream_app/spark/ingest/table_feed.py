@@ -197,7 +197,7 @@ class ArrivedTables(NamedTuple):
 class Newcomers(Protocol):
     """Makes tables that appear in the messages."""
 
-    def feeds(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
+    def create(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
         """The tables of messages, created in the warehouse unless they are there.
 
         The splitter gives messages of a table that cannot be made to `blocks.UNREADABLE_INDEX`.

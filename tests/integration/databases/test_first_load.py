@@ -225,12 +225,17 @@ def test_postgres_rows_while_they_change_and_the_job_is_killed(
 
 
 def test_mariadb_rows_and_their_later_changes(
-    tmp_path: Path, testbed: Testbed, ingest_server: IngestServer, seed: int
+    tmp_path: Path,
+    testbed: Testbed,
+    ingest_server: IngestServer,
+    seed: int,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     random = Random(seed)
     with testbed.mariadb_database("load_my") as database:
         kinds = kinds_of(database)
         fill(database, kinds, random)
+        database.execute("alter table t add column extra int invisible default 7")
         database.start_connector(testbed.connect, NO_DATA)
         database.wait_until_sent(testbed.connect)
         change(database, kinds, random, 50)
@@ -239,6 +244,11 @@ def test_mariadb_rows_and_their_later_changes(
         conf = conf_of(tmp_path, testbed, database, url)
         done = ingest_server.run(conf)
         assert done.code == 0, done.output
+        assert main(["status", "--conf", str(conf)]) == 0
+        assert (
+            "out columns of load_my.t that the table does not have: extra"
+            in capsys.readouterr().out
+        )
         change(database, kinds, random, 100)
         database.wait_until_sent(testbed.connect)
         done = ingest_server.run(conf)

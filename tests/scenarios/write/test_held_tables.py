@@ -288,7 +288,7 @@ class Second:
         self.seen: list[pa.Table] = []
         self.refused: list[tuple[int, list[str]]] = []
 
-    def feeds(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
+    def create(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
         self.seen.append(messages)
         self.known = 2
         return ArrivedTables([self.feed], {}, {})
@@ -333,7 +333,7 @@ class Both(Second):
         super().__init__(feeds[0])
         self.known, self.both = 0, feeds
 
-    def feeds(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
+    def create(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
         self.known = 2
         return ArrivedTables(self.both, {}, {})
 

@@ -60,7 +60,7 @@ class Database:
         )
 
     def feeds(self, *messages: Message) -> list[str]:
-        return [feed.name for feed in self.made.feeds(table_of(messages)).feeds]
+        return [feed.name for feed in self.made.create(table_of(messages)).feeds]
 
     def table(self, name: str) -> FileStoreTable:
         return open_table(self.sync.path(name))

@@ -182,7 +182,7 @@ class SparkCluster:
 
     def alive(self) -> list[dict[str, Any]]:
         """The workers that the master can use."""
-        return [each for each in self._state()["workers"] if each["state"] == "ALIVE"]
+        return [worker for worker in self._state()["workers"] if worker["state"] == "ALIVE"]
 
     def holder(self, port: int) -> WorkerMachine | None:
         """The machine of the process that has a connection from this port."""

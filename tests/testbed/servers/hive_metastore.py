@@ -17,6 +17,7 @@ from stream_app.app.launch.java import find_java
 from stream_app.catalog.hive.hive_site import addresses
 from stream_app.catalog.hive.metastore_client import MetastoreClient, MetastoreMethod
 from stream_app.catalog.hive.thrift_struct import flag, text
+from tests.testbed.servers.archives import unpack_tar
 from tests.testbed.servers.server_process import DatabaseServer, ServerProcess
 
 _SETTINGS = {
@@ -101,7 +102,7 @@ class HiveMetastore(DatabaseServer):
         (archive,) = JarCache(jar_folder()).resolve(_archive_set(self.version))
         home = self.folder / "home"
         with tarfile.open(archive) as tar:
-            tar.extractall(home, filter="data")
+            unpack_tar(tar, home)
         (home,) = home.iterdir()
         configuration = self.folder / "conf"
         configuration.mkdir()

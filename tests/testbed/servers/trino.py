@@ -20,6 +20,7 @@ from urllib.request import Request, urlopen
 from stream_app.app.launch.jar_sets import JarSet, MavenCoordinate
 from stream_app.app.launch.jars import JarCache, jar_folder
 from tests.support.judges.own_environment import python_of
+from tests.testbed.servers.archives import unpack_tar
 from tests.testbed.servers.server_process import DatabaseServer, ServerProcess
 
 VERSION = "476"
@@ -119,7 +120,7 @@ class Trino(DatabaseServer):
 def _unpacked(folder: Path) -> Path:
     archives = {path.suffix: path for path in JarCache(jar_folder()).resolve(_ARCHIVES)}
     with tarfile.open(archives[".gz"]) as server:
-        server.extractall(folder, filter="data")
+        unpack_tar(server, folder)
     home = folder / f"trino-server-core-{VERSION}"
     with zipfile.ZipFile(archives[".zip"]) as connector:
         connector.extractall(home / "plugin")

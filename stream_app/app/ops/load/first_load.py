@@ -13,7 +13,6 @@ the topics from there (docs/adr/0043-a-first-load-is-the-first-epochs.md).
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -40,7 +39,6 @@ from stream_app.cdc.lower_case_names import lowered_table
 from stream_app.cdc.pipeline import Pipeline, StepPlace
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.jdbc import POSTGRESQL, SERVERS, JdbcUrl, parse_jdbc_url
-from stream_app.model.schema.data_type import DataType
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_table import SourceTable
@@ -49,7 +47,6 @@ from stream_app.planning.sync.target_tables import RefusedTable, TargetTable, de
 from stream_app.spark.checkpoint.load_plan import KeyValues, LoadPart
 from stream_app.table.file_store_table import FileStoreTable
 
-_LOG = logging.getLogger("stream_app")
 LOAD_KEY = "source.snapshot-from"
 _OTHERWISE = f"let Debezium's own first read bring its rows: leave out {LOAD_KEY}"
 _OF_DATABASE = (
@@ -133,7 +130,8 @@ class DatabaseReading:
             raise self._refused(name, f"its rows have no message for metadata-columns: {places[0]}")
         setup = format_setup(source, rules, schema)
         wanted = {field.name: field.data_type for field in setup.columns.fields}
-        columns, lost = _columns_of(read.kinds, wanted, source)
+        targets = {name: _target(name, source) for name in read.kinds}
+        columns = {name: wanted[to] for name, to in targets.items() if to in wanted}
         loaded = LoadedRelation(
             driver=self.url.driver,
             database=self.url.database,
@@ -143,16 +141,11 @@ class DatabaseReading:
             columns=columns,
             keys=read.table.primary_keys,
         )
-        if missing := [key for key in setup.primary_keys if key not in _targets(columns, source)]:
+        if missing := [key for key in setup.primary_keys if key not in targets.values()]:
             raise self._refused(name, f"{loaded} has no column {missing[0]!r} of the key")
         if loaded.unloadable:
             unloadable = ", ".join(loaded.unloadable)
             raise self._refused(name, f"the database cannot write as Debezium would: {unloadable}")
-        if lost:
-            _LOG.warning(
-                "first load: columns of %s that the table %s does not have are left out: %s",
-                loaded, name, ", ".join(lost),
-            )  # fmt: skip
         return loaded
 
     def relations(
@@ -284,24 +277,6 @@ def load_format(tables: TablesOfJob, table: FileStoreTable) -> Pipeline:
     )
     left_out = frozenset({StepPlace.NARROWED_COLUMNS, StepPlace.DESCRIBED_COLUMNS})
     return replace(settings, source=source, leaves_out=left_out).pipeline()
-
-
-def _columns_of(
-    kinds: Mapping[str, str], wanted: Mapping[str, DataType], source: SourceConfig
-) -> tuple[dict[str, DataType], list[str]]:
-    """The source's columns with the types of the table's, and those that the table lacks."""
-    columns, lost = {}, []
-    for name in kinds:
-        target = _target(name, source)
-        if target in wanted:
-            columns[name] = wanted[target]
-        else:
-            lost.append(name)
-    return columns, lost
-
-
-def _targets(columns: Mapping[str, object], source: SourceConfig) -> set[str]:
-    return {_target(name, source) for name in columns}
 
 
 def _target(name: str, source: SourceConfig) -> str:

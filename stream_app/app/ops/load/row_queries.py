@@ -112,6 +112,11 @@ class LoadedRelation:
         return f"{self.schema}.{self.name}"
 
     @property
+    def left_out(self) -> Sequence[str]:
+        """The columns that the table of the job does not have."""
+        return [name for name in self.kinds if name not in self.columns]
+
+    @property
     def unloadable(self) -> Sequence[str]:
         """The columns whose values the database cannot write as Debezium would."""
         return [

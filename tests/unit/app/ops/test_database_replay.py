@@ -86,7 +86,7 @@ def test_a_record_behind_the_job_is_the_jobs(tmp_path: Path) -> None:
     document = json.loads(state.read_text())
     state.write_text(json.dumps({**document, "epoch": -1}))
     job.start(tables={})
-    job.tables.feeds(pa.Table.from_batches([job.messages(0, 1)]))
+    job.tables.create(pa.Table.from_batches([job.messages(0, 1)]))
     assert replay(job) == {"orders": {"early": [0]}}
 
 
@@ -129,7 +129,7 @@ def test_the_command_names_the_tables(tmp_path: Path, capsys: pytest.CaptureFixt
     job = DatabaseJob(tmp_path, tables=BAD_KEY)
     job.run(*creates("shop.items", [1]), *creates("shop.orders", [1]))
     job.start(tables={})
-    job.tables.feeds(pa.Table.from_batches([job.messages(1, 2)]))
+    job.tables.create(pa.Table.from_batches([job.messages(1, 2)]))
     conf = write_conf(
         tmp_path / "job.toml",
         source={"bootstrap-servers": "127.0.0.1:1", "topics": ["all"]},
