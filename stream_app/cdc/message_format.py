@@ -17,6 +17,7 @@ import pyarrow as pa
 from stream_app.cdc.change_batch import NO_TRAITS, DecodedBatch, TableTraits
 from stream_app.cdc.ddl_text import DdlOf
 from stream_app.cdc.source_tables import Origins
+from stream_app.cdc.transactions import MessageTransactions
 from stream_app.model.options.option import Option
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.source.mapping_options import MappingOptions
@@ -119,6 +120,7 @@ class SourceReader:
         change_times: when the source made each message's change, a timestamp in ms of UTC [n];
             null: unknown. None: messages of the format have no times.
         ddl_of: the statement of the source that a message carries; None: no message has one.
+        transactions: the transaction of each message; None: messages of the format name none.
     """
 
     origins: Callable[[pa.RecordBatch], Origins]
@@ -126,6 +128,7 @@ class SourceReader:
     versions: Callable[[pa.RecordBatch, MappingOptions], Sequence[TableVersionSeen]] | None = None
     change_times: Callable[[pa.RecordBatch], pa.Array] | None = None
     ddl_of: DdlOf | None = None
+    transactions: Callable[[pa.RecordBatch], MessageTransactions] | None = None
 
 
 def promises_nothing(_: Mapping[str, str]) -> bool:
@@ -147,6 +150,7 @@ class Format:
         survey: reads a few messages, by topic, of `change_batch.MESSAGE_SCHEMA`.
         reader: makes the reader of the messages' source of the format's options.
         has_times: whether the reader has `change_times`.
+        has_transactions: whether the reader has `transactions`.
         has_whole_before: whether these options promise that every before-image is whole.
         has_changes: whether messages can be updates and deletes.
         signs: fields that stand together in messages of this format, and of no other unless it has
@@ -162,6 +166,7 @@ class Format:
     survey: Callable[[FormatSetup, Mapping[str, pa.RecordBatch]], SourceSurvey]
     reader: Callable[[Mapping[str, str]], SourceReader]
     has_times: bool = True
+    has_transactions: bool = False
     has_whole_before: Callable[[Mapping[str, str]], bool] = promises_nothing
     has_changes: bool = True
     signs: tuple[frozenset[str], ...] = ()

@@ -37,6 +37,11 @@ class OffsetRange:
         return f"topic {self.topic}, partition {self.partition}, offsets {self.begin} to {self.end}"
 
     @property
+    def place(self) -> KafkaPartition:
+        """The partition."""
+        return self.topic, self.partition
+
+    @property
     def size(self) -> int:
         """Number of offsets; there may be fewer messages."""
         return self.end - self.begin

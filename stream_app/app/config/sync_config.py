@@ -8,6 +8,7 @@ Source: Paimon `flink/action/cdc/SyncDatabaseActionBase.java`.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 
@@ -46,6 +47,18 @@ OF_ONE_TABLE: Mapping[str, Callable[[Setting], Names | str]] = {
 _OPTIONS = "options."
 
 
+class SourceTransactions(enum.Enum):
+    """What becomes of the transactions of the source.
+
+    Attributes:
+        IGNORED: an epoch may end amid them.
+        WHOLE: an epoch ends between them, and all tables together get a snapshot.
+    """
+
+    IGNORED = "ignored"
+    WHOLE = "whole"
+
+
 @dataclass(frozen=True, slots=True)
 class OneSetting:
     """One setting under ``sync.tables.NAME.``: a list of names, or the text of a table's option."""
@@ -78,6 +91,7 @@ class SyncConfig:
         computed_column, metadata_column, filter: as in ``[table]``, of each table that has the
             columns which they name.
         renames: what tables do when their source has renamed a column.
+        transactions: whether epochs end between the transactions of the source.
         max_tables: most tables that the job creates; messages of others go to the quarantine.
         options: the options of all tables.
         tables: ``NAME.primary-keys``, ``NAME.options.KEY`` and so on, of one table.
@@ -109,6 +123,9 @@ class SyncConfig:
     metadata_column_prefix: str = values.key(values.text, "")
     filter: str | None = values.key(values.text, None)
     renames: RenameReaction = values.key(values.member(RenameReaction), RenameReaction.FOLLOW)
+    transactions: SourceTransactions = values.key(
+        values.member(SourceTransactions), SourceTransactions.IGNORED
+    )
     max_tables: int = values.key(values.integer(1), 1000)
     options: Mapping[str, str] = values.key_family("options.")
     tables: Mapping[str, OneSetting] = values.key_family("tables.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from stream_app.app.config.source_config import SourceConfig, SourceKind
+from stream_app.app.config.source_config import SourceConfig, SourceKind, TopicReader
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.cdc.column_drift import (
     COLUMN_ALIASES,
@@ -39,6 +39,8 @@ _ANY_TYPE = (
     DataType(root=TypeRoot.BOOLEAN),
 )
 _KEY = "the key of the source"
+_OF_TRANSACTIONS = ".transaction"
+"""The end of the name that Debezium gives to its topic of transactions."""
 
 
 def load_problems(source: SourceConfig, chosen: Format) -> _Problems:
@@ -72,6 +74,22 @@ def sync_problems(sync: SyncConfig, source_kind: SourceKind, given: Collection[s
     yield from _name_problems(sync)
     yield from _key_problems(sync)
     yield from _option_problems(sync)
+
+
+def transaction_problems(source: SourceConfig, chosen: Format) -> _Problems:
+    """Problems of ``transactions = whole``: (key, problem)."""
+    if not chosen.has_transactions:
+        yield "sync.transactions", f"'whole': source.format = {chosen.name!r} names none"
+    if source.reader is TopicReader.SPARK:
+        yield "source.reader", "must be 'native' for sync.transactions = 'whole'"
+    if source.snapshot_from is not None:
+        yield "source.snapshot-from", "reads rows of many moments: not with sync.transactions"
+    if source.topics and not any(name.endswith(_OF_TRANSACTIONS) for name in source.topics):
+        yield (
+            "source.topics",
+            "lacks the connector's topic of transactions, such as shop.transaction, for "
+            "sync.transactions = 'whole'",
+        )
 
 
 def drift_problems(sync: SyncConfig, source: Format, options: Mapping[str, str]) -> _Problems:

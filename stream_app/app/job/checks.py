@@ -22,7 +22,7 @@ from stream_app.app.source.preflight import RECREATED_FIX, check_topics, recreat
 from stream_app.app.tables.job_folders import check_writable, make_local
 from stream_app.cdc.json_records.decoder_choice import AUTO, DECODER, DECODER_OPTION, decoder_in_use
 from stream_app.clock import Clock
-from stream_app.errors import WrongSourceError
+from stream_app.errors import UsageError, WrongSourceError
 from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
 from stream_app.kafka.range_reader import ReaderSettings
@@ -74,6 +74,13 @@ class JobChecks:
             StreamAppError: a check fails.
         """
         reader = native_reader(self.tables.source)
+        if reader is None and self.tables.keeps_transactions:
+            raise UsageError(
+                "only the native reader ends epochs between transactions, and it cannot read these "
+                "topics",
+                where="sync.transactions",
+                fix="see the log for what source.reader = 'native' lacks, or leave the key out",
+            )
         decoder = _decoder_of(self.tables.source)
         self._check_folders()
         topics = _check_source(self.tables.source)

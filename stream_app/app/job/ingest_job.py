@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from stream_app.app.config.job_tables.single_table_or_database import SingleTabl
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.job.between_epochs import BetweenEpochs
 from stream_app.app.job.checks import CheckedJob, JobChecks
+from stream_app.app.job.database_record import DatabaseRecord
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.job_session import JobSession
 from stream_app.app.job.loading import load_of
@@ -35,9 +37,12 @@ from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.compact_jobs import DRIVER_BYTES, SparkCompactions
 from stream_app.spark.epoch.warm_up import warming_up
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
+from stream_app.spark.ingest.epoch_tables import EpochTables
 from stream_app.spark.jvm_watch import ending_with_jvm
 from stream_app.spark.stop_signals import stop_on_signals
+from stream_app.spark.stream.border_log import BorderLog
 from stream_app.spark.stream.running_stream import RunningStream
+from stream_app.table.api.database_snapshots import database_snapshots
 
 _LOG = logging.getLogger("stream_app")
 _LOOKING = Activity("no epoch has begun: the job looks for messages", repeats=False)
@@ -115,7 +120,7 @@ class _IngestJob:
             if load is not None:
                 newest = rounds.tables
                 self.watched.metrics.follow_load(lambda: load.progress(newest.epoch + 1))
-            committer = EpochCommitter(rounds)
+            committer = EpochCommitter(rounds, self._on_committed(rounds.tables))
             self._run_stream(committer, feeds, reading)
             check_none_held(committer.tables.held.by_name)
             check_not_all_bad(rounds.totals, feeds.of_no_table, self.stream.quarantine)
@@ -125,6 +130,17 @@ class _IngestJob:
             compactions.close()
             self.watched.metrics.jvm.detach()
             self.spark.stop()
+
+    def _on_committed(self, tables: EpochTables) -> Callable[[int], None]:
+        """What follows the commits of an epoch: the snapshot of the database, if one is kept."""
+        if not self.tables.keeps_transactions:
+            return lambda _: None
+        return DatabaseRecord(
+            tables=tables,
+            borders=BorderLog(self.checked.state_file.folder),
+            snapshots=database_snapshots(self.tables.location, self.tables.file_system),
+            clock=self.clock,
+        )
 
     def _compactions_at_once(self) -> int | None:
         table = self.checked.table

@@ -6,8 +6,7 @@ read, are a streaming query of Spark. Called by `ingest_job`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from pyspark.sql import SparkSession
@@ -19,19 +18,22 @@ from stream_app.app.job.loading import JobLoad
 from stream_app.app.source.first_offsets import first_offsets_of
 from stream_app.app.tables.job_folders import spark_location
 from stream_app.clock import Clock
-from stream_app.kafka.cluster_offsets import ClusterOffsets
+from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
 from stream_app.kafka.range_reader import ReaderSettings
+from stream_app.kafka.transactions.transaction_reader import TransactionReader
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
 from stream_app.spark.epoch.frame_epochs import FrameEpochs
 from stream_app.spark.epoch.range_epochs import RangeEpochs
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.load.load_epochs import LoadEpochs
+from stream_app.spark.stream.border_log import BorderLog
 from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
 from stream_app.spark.stream.json_lines_source import JsonLinesSource
 from stream_app.spark.stream.kafka_source import KafkaSource
 from stream_app.spark.stream.running_stream import RunningStream, Stream
 from stream_app.spark.stream.spark_stream import SparkStream
 from stream_app.spark.stream.topic_stream import EpochRules, JobGroup, TopicStream
+from stream_app.spark.stream.whole_borders import MESSAGES_MAX, PATIENCE_S, WholeBorders
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,13 +75,13 @@ class NativeReading:
     """Tasks read ranges of the topics' offsets, which the job plans itself.
 
     Attributes:
-        client: options of the native reader's client.
+        settings: of the native reader, whose client's options may hold passwords.
         load_epochs: the number of epochs of a first load.
     """
 
     source: KafkaSource
     runner: DriverEpochs | LoadEpochs
-    client: Mapping[str, str] = field(repr=False)
+    settings: ReaderSettings
     load_epochs: int = 0
 
     goes_back: ClassVar[bool] = True
@@ -87,22 +89,44 @@ class NativeReading:
     def stream(self, job: StreamSettings, running: RunningStream) -> Stream:
         """See `SparkReading.stream`."""
         committer, topics = running.committer, self.source
+        source = ClusterOffsets(
+            dict(self.settings.client), topics=topics.topics, pattern=topics.topic_pattern
+        )
+        borders = self._borders(job, source)
         trigger_s = None if job.stream.is_available_now else job.stream.trigger_ms / 1000
         return TopicStream(
             rules=EpochRules(
                 starting_offsets=topics.starting_offsets,
-                limit=topics.max_offsets_per_trigger,
+                limit=topics.max_offsets_per_trigger if borders is None else borders.limit,
                 fails_on_loss=topics.fail_on_data_loss,
                 trigger_s=trigger_s,
                 loads=self.load_epochs,
             ),
-            source=ClusterOffsets(self.client, topics=topics.topics, pattern=topics.topic_pattern),
+            source=source,
             epoch_log=committer.epoch_log,
             writer=EpochLogWriter(job.checkpoint),
             give=committer,
             failure=lambda: committer.failure,
             jobs=JobGroup(self.runner.spark, f"stream {job.tables.name}"),
             clock=job.clock,
+            borders=borders,
+        )
+
+    def _borders(self, job: StreamSettings, source: ClusterOffsets) -> WholeBorders | None:
+        """What ends epochs between transactions; None: the number of messages alone ends them."""
+        if not job.tables.keeps_transactions:
+            return None
+        transactions_of = job.tables.reader.transactions
+        assert transactions_of is not None, "the configuration was checked"
+        return WholeBorders(
+            reader=TransactionReader(
+                settings=self.settings, transactions_of=transactions_of, clock=job.clock
+            ),
+            log=BorderLog(job.checkpoint),
+            look=lambda: source.offsets_at(OffsetEnd.NEWEST),
+            clock=job.clock,
+            limit=self.source.max_offsets_per_trigger or MESSAGES_MAX,
+            patience_s=None if job.stream.is_available_now else PATIENCE_S,
         )
 
 
@@ -134,10 +158,9 @@ def reading_of(
         return SparkReading(source, FrameEpochs(spark, source.read_between))
     readers = config.min_partitions or spark.sparkContext.defaultParallelism
     runner = DriverEpochs(RangeEpochs(spark, reader, readers), driver_messages)
-    client = dict(reader.client)
     if load is None:
-        return NativeReading(source, runner, client)
-    return NativeReading(source, load.before(runner), client, load.epochs)
+        return NativeReading(source, runner, reader)
+    return NativeReading(source, load.before(runner), reader, load.epochs)
 
 
 def _topics_of(config: SourceConfig, checkpoint: Folder) -> KafkaSource:

@@ -52,6 +52,7 @@ from stream_app.cdc.debezium.record_reader import images_of
 from stream_app.cdc.debezium.records import decode_records
 from stream_app.cdc.debezium.schema import SCHEMAS_MAX, split_envelopes
 from stream_app.cdc.debezium.source_survey import survey
+from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions
 from stream_app.cdc.json_records.decoder import Group, ShapeDecoder
 from stream_app.cdc.json_records.decoder_choice import compiled_forms
 from stream_app.cdc.json_records.layout_choice import LayoutChoice
@@ -203,6 +204,7 @@ def _reader(options: Mapping[str, str]) -> SourceReader:
         versions=versions,
         change_times=change_times,
         ddl_of=partial(text_at, database="databaseName", text="ddl"),
+        transactions=debezium_transactions,
     )
 
 
@@ -217,6 +219,7 @@ DEBEZIUM_JSON = Format(
     make=DebeziumJson,
     survey=survey,
     reader=_reader,
+    has_transactions=True,
     has_whole_before=has_whole_before,
     signs=(
         frozenset({"op", "after"}),

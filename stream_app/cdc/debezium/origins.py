@@ -243,12 +243,12 @@ def change_times(messages: pa.RecordBatch) -> pa.Array:
     """
     read = FieldsRead(_TIME_FIELDS)
     for group in split_messages(messages):
-        payloads = group.payloads if group.prefix else _without_envelopes(group.payloads)
+        payloads = group.payloads if group.prefix else without_envelopes(group.payloads)
         read.read(payloads, group.index)
     return read.times(messages.num_rows, _millis_of)
 
 
-def _without_envelopes(values: pa.Array) -> pa.Array:
+def without_envelopes(values: pa.Array) -> pa.Array:
     """Unwrap messages in envelopes that `split_envelopes` missed, because they have other blanks.
 
     Such an envelope becomes its payload.

@@ -22,7 +22,7 @@ import contextlib
 import enum
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic
 
@@ -60,13 +60,19 @@ class EpochCommitter(Generic[Messages]):
         epoch_at_work: the newest epoch in progress; None: there is none.
     """
 
-    def __init__(self, rounds: EpochRounds[Messages]) -> None:
+    def __init__(
+        self,
+        rounds: EpochRounds[Messages],
+        on_committed: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """Start; `on_committed` gets each epoch under the lock, when the tables have it."""
         self.rounds = rounds
         self.tables = rounds.tables
         self.epoch_log = rounds.tables.epoch_log
         self.lock = threading.Lock()
         self.failure: BaseException | None = None
         self.epoch_at_work: int | None = None
+        self._on_committed = on_committed
         self._catch_up = CatchUp(rounds)
         self._committer = ThreadPoolExecutor(1, thread_name_prefix="commit")
         self._pending: Future[None] | None = None
@@ -269,6 +275,7 @@ class EpochCommitter(Generic[Messages]):
             self.tables.record_complete(self.rounds.finish(decoded, lacking, self.rounds.newcomers))
         self._standing = _Standing.ALIKE
         self._catch_up.run()
+        self._on_committed(decoded.epoch)
         if self.epoch_log.goes_back:
             self._committed = end
 

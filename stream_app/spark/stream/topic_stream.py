@@ -56,6 +56,51 @@ class SourceOffsets(Protocol):
         ...
 
 
+class Borders(Protocol):
+    """Decides where epochs end."""
+
+    def end(
+        self, epoch: int, begin: Offsets, newest: Offsets, stopping: Callable[[], bool]
+    ) -> Offsets:
+        """The end of an epoch; `begin` when it has no messages yet.
+
+        Args:
+            begin: also the oldest offsets of new partitions, so that the limit counts their
+                messages.
+            newest: the ends of all partitions.
+            stopping: whether the job shall end.
+
+        Raises:
+            SourceError: messages that decide it cannot be read.
+            StoppedError: the job is stopping.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close connections."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LimitedBorders:
+    """Implements `Borders` by the number of messages alone.
+
+    Attributes:
+        limit: most messages of an epoch; None: all available ones.
+    """
+
+    limit: int | None = None
+
+    def end(
+        self, _epoch: int, begin: Offsets, newest: Offsets, _stopping: Callable[[], bool]
+    ) -> Offsets:
+        """See `Borders.end`."""
+        return next_end(begin, newest, self.limit)
+
+    def close(self) -> None:
+        """See `Borders.close`."""
+
+
 class SparkJobs(Protocol):
     """Spark's jobs of one thread."""
 
@@ -90,7 +135,7 @@ class EpochRules:
 
     Attributes:
         starting_offsets: ``earliest``, ``latest`` or JSON; for a new checkpoint.
-        limit: most messages of an epoch; None: all available ones.
+        limit: most messages of an epoch, for `borders`; None: all available ones.
         fails_on_loss: whether deleted offsets are an error; otherwise the stream logs a line.
         trigger_s: time between the starts of two epochs; None: the stream ends at the newest
             offsets of its start.
@@ -111,6 +156,7 @@ class TopicStream:
     Attributes:
         give: the sink; gets an epoch's ranges and number, returns the number of its messages.
         failure: the sink's own error, of which `give` raises only the first line.
+        borders: ends the epochs; None: the rules' limit does.
         patience_s: seconds after which offsets that brokers do not know count as lost.
     """
 
@@ -122,6 +168,7 @@ class TopicStream:
     failure: Callable[[], BaseException | None]
     jobs: SparkJobs
     clock: Clock
+    borders: Borders | None = None
     patience_s: float = GONE_AFTER_S
     _stopping: threading.Event = field(init=False, default_factory=threading.Event)
     _thread: threading.Thread = field(init=False)
@@ -169,8 +216,11 @@ class TopicStream:
                 self._error = error
         finally:
             self.source.close()
+            if self.borders is not None:
+                self.borders.close()
 
     def _cut(self) -> None:
+        borders = self.borders or LimitedBorders(self.rules.limit)
         self.writer.begin_query()
         newest = self.source.offsets_at(OffsetEnd.NEWEST)
         epoch, begin = self._next(newest)
@@ -182,7 +232,8 @@ class TopicStream:
                 continue
             began = self.clock.steady_seconds()
             newest = self._without_loss(begin, newest)
-            end = next_end(self._with_new(begin, newest), newest, self.rules.limit)
+            known = self._with_new(begin, newest)
+            end = borders.end(epoch, known, newest, self._stopping.is_set)
             # The first epoch notes where the job begins, even without messages.
             is_idle = end == begin and epoch > 0
             if is_idle:

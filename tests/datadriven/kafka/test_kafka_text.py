@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+from collections.abc import Collection
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions
 from stream_app.errors import WrongSourceError
 from stream_app.kafka.client_options import READING_OPTIONS, client_options
 from stream_app.kafka.next_offsets import first_offsets, next_end, offsets_text, vanished_partitions
@@ -19,6 +25,15 @@ from stream_app.kafka.offset_ranges import (
     shared_out,
 )
 from stream_app.kafka.security_options import JaasError, read_jaas
+from stream_app.kafka.transactions.log_progress import (
+    LogProgress,
+    NewestTransaction,
+    Pace,
+    PartitionProgress,
+)
+from stream_app.kafka.transactions.transaction_window import TransactionWindow
+from stream_app.kafka.transactions.window_cut import cut_window
+from stream_app.model.database.database_snapshot import SourcePosition
 from stream_app.model.job_epoch import Offsets
 from tests.support.suite.datadriven import Case, files, run_file
 
@@ -100,6 +115,97 @@ def epoch(case: Case) -> str:
     return "\n".join([*lines, offsets_text(end), *map(_short, ranges_between(begin, end))])
 
 
+def cut(case: Case) -> str:
+    """Lines PLACE MESSAGE…; arguments unread=PLACE, known=TRANSACTION, new=PLACE, forced=yes."""
+    window, newest = TransactionWindow(), dict[tuple[str, int], int]()
+    rows = [_place_of(line.split()) for line in case.input_lines]
+    places = {(topic, int(number)): words for topic, number, words in rows}
+    known = LogProgress()
+    if "known" in case.args:
+        settled = [place for place in places if "{}/{}".format(*place) != case.args.get("new")]
+        known = _known(int(case.args["known"]), settled)
+    window.begin_at(dict.fromkeys(places, 0), known)
+    for (topic, partition), words in places.items():
+        messages = [_message(topic, word) for word in words]
+        offsets = np.arange(len(messages))
+        if messages:
+            window.add((topic, partition), offsets, debezium_transactions(_batch(messages)))
+        is_unread = f"{topic}/{partition}" == case.args.get("unread")
+        newest[topic, partition] = len(messages) + is_unread
+    whole = cut_window(window, newest, known, is_forced="forced" in case.args)
+    lines = []
+    for (topic, partition), end in whole.ends.items():
+        pace = whole.progress.partitions[topic, partition].pace
+        lines.append(f"{topic}/{partition} {end}" + f" {pace}" * (pace is not Pace.SETTLED))
+    lines += [f"{name} at {at.transaction}" for name, at in whole.progress.positions.items()]
+    lines += ["no newer transaction"] * (not whole.advances)
+    lines += [f"open: {one}" for one in whole.open]
+    lines += ["a whole one waits behind"] * whole.is_overtaken
+    lines += [f"no topic of {table}" for table in sorted(whole.untopical)]
+    if whole.doubt is not None:
+        lines.append(f"doubt: {whole.doubt.what}{whole.doubt.fix and '; '}{whole.doubt.fix}")
+    return "\n".join(lines)
+
+
+def _place_of(line: list[str]) -> tuple[str, str, list[str]]:
+    topic, _, number = line[0].partition("/")
+    return topic, number, line[1:]
+
+
+def _known(number: int, places: Collection[tuple[str, int]]) -> LogProgress:
+    """The progress of a job whose tables are the source at a transaction."""
+    at = (number * _COMMIT, 0, 0)
+    commit = NewestTransaction(SourcePosition(str(number), number), at)
+    change = PartitionProgress((*_change_place(number, 9), 0, 9), Pace.SETTLED)
+    return LogProgress({"s": commit}, dict.fromkeys(places, change))
+
+
+_COMMIT = 10
+"""PostgreSQL's positions grow by so much with a transaction."""
+
+
+def _change_place(transaction: int, order: int) -> tuple[int, int]:
+    return (transaction - 1) * _COMMIT, (transaction - 1) * _COMMIT + order
+
+
+def _message(topic: str, word: str) -> bytes:
+    name, table = topic.partition(".")[0], topic.rpartition(".")[2]
+    source = {"connector": "postgresql", "name": name, "table": table}
+    match word[0]:
+        case "-":
+            return b"{}"
+        case "r" | "u":
+            return json.dumps({"op": word, "source": source, "transaction": None}).encode()
+        case "b":
+            return json.dumps({"status": "BEGIN", "id": f"{word[1:]}:0"}).encode()
+        case "e":
+            number, _, counts = word[1:].partition(":")
+            tables = [count.split("=") for count in counts.split(",")]
+            collections = [
+                {"data_collection": table, "event_count": int(count)} for table, count in tables
+            ]
+            server, _, number = number.rpartition("@")
+            place = f"{number}:{int(number) * _COMMIT}"
+            name = f"{server}-2c16-11e6-a073-0242ac110002:{number}" if server else place
+            marker = {"status": "END", "id": name, "ts_ms": 1}
+            return json.dumps({**marker, "data_collections": collections}).encode()
+        case "o":
+            block = {"id": word[1:], "total_order": 1}
+            oracle = {**source, "connector": "oracle"}
+            return json.dumps({"op": "u", "source": oracle, "transaction": block}).encode()
+        case _:
+            number, _, order = word.partition(".")
+            commit, lsn = _change_place(int(number), int(order))
+            block = {"id": f"{number}:{lsn}", "total_order": int(order)}
+            source["sequence"] = json.dumps([str(commit), str(lsn)], separators=(",", ":"))
+            return json.dumps({"op": "u", "source": source, "transaction": block}).encode()
+
+
+def _batch(values: list[bytes]) -> pa.RecordBatch:
+    rows = [{"value": value} for value in values]
+    return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
+
+
 def _columns(case: Case) -> tuple[Offsets, Offsets]:
     both_ends: tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]] = ({}, {})
     for line in case.input_lines:
@@ -126,7 +232,7 @@ def _short(each: OffsetRange) -> str:
 
 COMMANDS = {
     command.__name__: command
-    for command in (options, jaas, join, share, behind, pieces, first, epoch)
+    for command in (options, jaas, join, share, behind, pieces, first, epoch, cut)
 }
 
 

@@ -116,8 +116,8 @@ MEANINGS = {
     "sync.metadata-column": "Columns that a message tells beside its row, of each table, such as "
     "`op_ts` and `offset` ([metadata](computed-columns.md#metadata-columns)).",
     "sync.metadata-column-prefix": "Before the name of each metadata column.",
-    "sync.max-tables": "So many tables the job makes. Messages of further source tables go to the "
-    "quarantine.",
+    "sync.transactions": "`whole`: epochs end between [transactions](transactions.md).",
+    "sync.max-tables": "So many tables the job makes; messages of others go to the quarantine.",
     "sync.renames": "What a table does when its source has renamed a column: `follow`, "
     "`new-column` or `hold` ([renamed columns](schemas.md#renamed-columns)).",
     "sync.filter": "The condition of rows that belong into a table, of each table with its columns "

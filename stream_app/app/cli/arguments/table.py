@@ -72,7 +72,7 @@ def named_table(location: str) -> FileStoreTable:
     return table
 
 
-def add_version(parser: argparse.ArgumentParser) -> None:
+def add_version(parser: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:
     """Add the arguments that select a version; at most one may be given."""
     ways = parser.add_mutually_exclusive_group()
     ways.add_argument(
@@ -91,6 +91,7 @@ def add_version(parser: argparse.ArgumentParser) -> None:
     ways.add_argument(
         "--watermark", type=int, metavar="MS", help="the first whose watermark is this or later"
     )
+    return ways
 
 
 def version_of(args: argparse.Namespace) -> Version:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from stream_app.app.cli.arguments.table import add_table, add_version, table_loc
 from stream_app.app.cli.output.row_output import WRITERS, output
 from stream_app.app.config.settings import file_io_options
 from stream_app.errors import UsageError
+from stream_app.table.api.paimon_database import NEWEST, PaimonDatabase
 from stream_app.table.api.paimon_table import open_table
+from stream_app.table.versions.time_travel import Version
 
 DESCRIPTION = "Print the rows of a table at a snapshot: the newest version of each key."
 EPILOG = """\
@@ -34,13 +37,19 @@ examples:
   stream-app read warehouse/shop.db/orders --columns id,amount --where "amount >= 99.90"
   stream-app read warehouse/shop.db/orders --where "dt = '2026-01-01' AND customer LIKE 'A%'"
   stream-app read warehouse/shop.db/orders --snapshot 3 --format parquet --out orders.parquet
-  stream-app read warehouse/shop.db/orders --timestamp "2026-01-31 12:00" --where "id = 7\""""
+  stream-app read warehouse/shop.db/orders --timestamp "2026-01-31 12:00" --where "id = 7"
+  stream-app read warehouse/shop.db/orders --as-of-database newest"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
     add_table(parser)
-    add_version(parser)
+    add_version(parser).add_argument(
+        "--as-of-database",
+        metavar="ID",
+        help="as of a transaction of the source, at which all tables of its database have a "
+        f"snapshot; {NEWEST!r}: the newest one",
+    )
     parser.add_argument("--columns", metavar="A,B", help="these columns, in this order")
     parser.add_argument(
         "--where", metavar="CONDITION", help="rows for which this is true; see below"
@@ -66,11 +75,14 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.format == "parquet" and args.out is None:
         raise UsageError("--format parquet writes a file, and needs its name", fix="add --out FILE")
-    location = table_location(args.table, os.environ)
-    reader = open_table(location, file_io_options=file_io_options(os.environ)).read(
+    location, options = table_location(args.table, os.environ), file_io_options(os.environ)
+    version = version_of(args)
+    if args.as_of_database is not None:
+        version = Version(snapshot=_of_database(location, args.as_of_database, options))
+    reader = open_table(location, file_io_options=options).read(
         columns=columns_of(args.columns),
         where=args.where,
-        **asdict(version_of(args)),
+        **asdict(version),
         limit=args.limit,
         threads=1,  # so that the same table is printed in the same order
         protect=args.protect,
@@ -78,6 +90,15 @@ def run(args: argparse.Namespace) -> int:
     with output(args.out) as sink:
         WRITERS[args.format](reader, reader.schema, sink)
     return 0
+
+
+def _of_database(location: str, transaction: str, options: Mapping[str, str]) -> int:
+    """The number of the table's snapshot at a transaction of its source."""
+    database, _, name = location.rstrip("/").rpartition("/")
+    as_of = PaimonDatabase(database, options).as_of(
+        transaction=None if transaction == NEWEST else transaction
+    )
+    return as_of.snapshot_of(name)
 
 
 def columns_of(text: str | None) -> list[str] | None:

@@ -12,6 +12,7 @@ import orjson
 from stream_app.app.cli.arguments.configuration import add_configuration
 from stream_app.app.cli.arguments.table_of_job import known_table
 from stream_app.app.config.app_config import load_config
+from stream_app.app.ops.inspect.database_facts import database_facts
 from stream_app.app.ops.inspect.job_status import (
     HELD,
     MISSING,
@@ -47,7 +48,8 @@ EPILOG = (
     "  missing, unreadable   see the reason\n"
     "  loading     its first load from the database lasts\n"
     "  refused     nothing of a table of the source is stored: see the reason\n"
-    "Below the tables stand the job's warnings: of columns that lose something, for example.\n\n"
+    "Below the tables stand the newest database snapshot, if the job keeps some, and the job's "
+    "warnings:\nof columns that lose something, for example.\n\n"
     "examples:\n"
     "  stream-app status --conf conf/shop-database.toml\n"
     "  stream-app status --conf conf/shop-database.toml --table orders\n"
@@ -100,9 +102,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"{config.tables.name}: tables of other shares are other jobs'")
     for line in whole.json_lines() if args.json else shown.lines():
         print(line)
-    for warning in status.warnings():
-        of_table = {"table": warning.table, "warning": warning.what, "fix": warning.fix}
-        print(orjson.dumps(of_table).decode() if args.json else f"warning: {warning}")
+    _print_facts_of_job(status, as_json=args.json)
     for row in rows if args.table is not None and not args.json else ():
         if row.reason is not None:
             print(f"\n{row.reason}")
@@ -121,3 +121,13 @@ def _remarks(
         yield f"messages are decoded by {decoder}"
     if (load := status.load_line()) is not None:
         yield load
+
+
+def _print_facts_of_job(status: JobStatus, *, as_json: bool) -> None:
+    """Print what concerns more than one table: the newest database snapshot, and warnings."""
+    database = database_facts(status.tables_of_job, status.checkpoint)
+    if database is not None:
+        print(orjson.dumps(database.document()).decode() if as_json else database.line())
+    for warning in status.warnings():
+        of_table = {"table": warning.table, "warning": warning.what, "fix": warning.fix}
+        print(orjson.dumps(of_table).decode() if as_json else f"warning: {warning}")

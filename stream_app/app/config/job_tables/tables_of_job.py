@@ -117,6 +117,11 @@ class TablesOfJob(ABC):
         return not self.rules.case_sensitive
 
     @property
+    def keeps_transactions(self) -> bool:
+        """Whether epochs end between the transactions of the source."""
+        return False
+
+    @property
     def named_tables(self) -> Sequence[str]:
         """The tables with settings of their own, ``[sync.tables.NAME]``."""
         return ()

@@ -8,9 +8,15 @@ from dataclasses import dataclass, replace
 from stream_app.app.config.job_tables.applicable_rules import made_problems, rules_of_table
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.config.sync_config import SyncConfig
-from stream_app.app.config.sync_problems import drift_problems, load_problems, sync_problems
+from stream_app.app.config.sync_config import SourceTransactions, SyncConfig
+from stream_app.app.config.sync_problems import (
+    drift_problems,
+    load_problems,
+    sync_problems,
+    transaction_problems,
+)
 from stream_app.app.config.table_config import TableConfig
+from stream_app.catalog.catalog_options import names_folder
 from stream_app.cdc.column_drift import INEXACT, TYPE_MAPPING, DriftKind, DriftReaction
 from stream_app.cdc.json_records.options import TRUNCATE
 from stream_app.cdc.steps.expectations import Expectation
@@ -41,6 +47,12 @@ class WholeDatabase(TablesOfJob):
         yield from load_problems(self.source, self._format)
         yield from made_problems(self.sync, self._format)
         yield from drift_problems(self.sync, self._format, self.source.format_options)
+        if self.keeps_transactions:
+            yield from transaction_problems(self.source, self._format)
+            if self.share is not None:
+                yield "stream.share", "jobs of a share have no common border: leave it out"
+            if not names_folder(self.catalog):
+                yield "sync.transactions", "'whole' needs a catalog whose warehouse is a folder"
 
     def format_problems(self) -> Iterator[tuple[str, str]]:
         """See `TablesOfJob.format_problems`."""
@@ -70,6 +82,11 @@ class WholeDatabase(TablesOfJob):
     def mapping_options(self) -> MappingOptions:
         """See `TablesOfJob.mapping_options`."""
         return self.sync.mapping_options
+
+    @property
+    def keeps_transactions(self) -> bool:
+        """See `TablesOfJob.keeps_transactions`."""
+        return self.sync.transactions is SourceTransactions.WHOLE
 
     @property
     def named_tables(self) -> Sequence[str]:

@@ -1,0 +1,119 @@
+"""Records database snapshots: after an epoch that ends between transactions, all tables at once.
+
+`spark.ingest.epoch_committer` calls it when the tables have an epoch, under its lock. A snapshot
+that cannot be written fails no epoch: the next one is recorded again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from stream_app.clock import Clock
+from stream_app.errors import StreamAppError
+from stream_app.model.database.database_snapshot import DatabaseSnapshot, SourcePosition, TableAt
+from stream_app.spark.checkpoint.job_state import JobWarning
+from stream_app.spark.ingest.epoch_tables import COMMIT_THREADS, EpochTables
+from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.stream.border_log import BorderLog
+from stream_app.table.api.database_snapshots import DatabaseSnapshots
+from stream_app.table.api.paimon_database import is_kept
+from stream_app.table.map_in_threads import map_in_threads
+
+_LOG = logging.getLogger("stream_app")
+_PRUNES_AFTER_S = 60.0
+
+
+@dataclass(slots=True, kw_only=True)
+class DatabaseRecord:
+    """Records the snapshots of one job, and deletes those that have expired.
+
+    Attributes:
+        tables: the tables of the job.
+    """
+
+    tables: EpochTables
+    borders: BorderLog
+    snapshots: DatabaseSnapshots
+    clock: Clock
+    _pruned_at: float = field(init=False, default=float("-inf"))
+    _pruning: threading.Thread | None = field(init=False, default=None)
+    _kept: dict[str, DatabaseSnapshot] = field(init=False, default_factory=dict)
+
+    def __call__(self, epoch: int) -> None:
+        """Record the tables as they are, if the epoch ends between transactions.
+
+        Args:
+            epoch: the newest one of the tables.
+        """
+        border = self.borders.border(epoch)
+        if border is None:
+            return
+        if border.doubt is not None and border.doubt.fix:
+            what = f"no database snapshot is recorded: {border.doubt.what}"
+            self.tables.state_file.warn([JobWarning(what=what, fix=border.doubt.fix)])
+        if not border.is_whole:
+            return
+        try:
+            self._record(epoch, border.progress.positions)
+        except (StreamAppError, OSError) as error:
+            _LOG.warning("the database snapshot of epoch %d is not recorded: %s", epoch, error)
+        now = self.clock.steady_seconds()
+        is_due = now - self._pruned_at >= _PRUNES_AFTER_S
+        if is_due and (self._pruning is None or not self._pruning.is_alive()):
+            self._pruned_at = now
+            # What a job that ends has not deleted, its next run deletes.
+            self._pruning = threading.Thread(target=self._prune, name="prune", daemon=True)
+            self._pruning.start()
+
+    def _record(self, epoch: int, sources: Mapping[str, SourcePosition]) -> None:
+        tables, left_out = self._tables()
+        self.snapshots.add(
+            DatabaseSnapshot(
+                epoch=epoch,
+                job=self.tables.epoch_log.query_id(),
+                time_ms=self.clock.now_ms(),
+                sources=sources,
+                tables=tables,
+                left_out=left_out,
+            )
+        )
+
+    def _tables(self) -> tuple[Mapping[str, TableAt], Mapping[str, str]]:
+        """The newest snapshot of each table, and why other tables have none; asks no storage."""
+        held = self.tables.held.by_name
+        left_out = {name: f"it was held back: {table.reason}" for name, table in held.items()}
+        tables = {}
+        for feed in self.tables.ready():
+            table = feed.job.table
+            newest = feed.job.committer.state.history.newest
+            if table.skips_level_0 or table.kind.postpones:
+                left_out[feed.name] = "its readers get rows only after a compaction"
+            elif newest is not None:
+                tables[feed.name] = TableAt(newest.snapshot_id, newest.time_millis)
+        return tables, left_out
+
+    def _prune(self) -> None:
+        """Delete the job's snapshots that have expired; in a thread, without the lock."""
+        try:
+            names = self.snapshots.names(self.tables.epoch_log.query_id())
+            unread = [name for name in names if name not in self._kept]
+            read = zip(
+                unread, map_in_threads(COMMIT_THREADS, self.snapshots.read, unread), strict=True
+            )
+            known = {**self._kept, **{name: one for name, one in read if one is not None}}
+            named = {table for one in known.values() for table in one.tables}
+            feeds = [feed for feed in list(self.tables.feeds) if feed.name in named]
+            first = map_in_threads(COMMIT_THREADS, _earliest, feeds)
+            earliest = {feed.name: number for feed, number in zip(feeds, first, strict=True)}
+            expired = [name for name, one in known.items() if not is_kept(one, earliest)]
+            map_in_threads(COMMIT_THREADS, self.snapshots.delete, expired)
+            self._kept = {name: one for name, one in known.items() if name not in set(expired)}
+        except (StreamAppError, OSError) as error:
+            _LOG.warning("expired database snapshots are not deleted: %s", error)
+
+
+def _earliest(feed: TableFeed) -> int | None:
+    return feed.job.table.snapshots.earliest_id()

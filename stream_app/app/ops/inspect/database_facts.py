@@ -1,0 +1,65 @@
+"""The newest database snapshot of a job, and why there is no newer one, for ``status``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.model.database.database_snapshot import DatabaseSnapshot
+from stream_app.spark.checkpoint.job_state import state_of
+from stream_app.spark.job_folder import Folder
+from stream_app.spark.stream.border_log import BorderLog
+from stream_app.table.api.paimon_database import PaimonDatabase
+from stream_app.table.versions.time_travel import time_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseFacts:
+    """The database snapshots of a job.
+
+    Attributes:
+        newest: the newest one whose tables' snapshots are all there; None: there is none.
+        kept: number of those that can be read.
+        doubt: why the newest epoch has none; empty: it has one, or no transaction ended in it.
+    """
+
+    newest: DatabaseSnapshot | None
+    kept: int = 0
+    doubt: str = field(default="")
+
+    def line(self) -> str:
+        """The facts in words."""
+        why = f"; the newest epoch has none: {self.doubt}" if self.doubt else ""
+        if self.newest is None:
+            return f"no database snapshot{why}"
+        places = ", ".join(
+            f"transaction {at.transaction} of {name} ({time_text(at.time_ms)})"
+            for name, at in sorted(self.newest.sources.items())
+        )
+        out = ", ".join(f"{name} ({why})" for name, why in sorted(self.newest.left_out.items()))
+        without = f", without {out}" if out else ""
+        tables = len(self.newest.tables)
+        return f"newest of {self.kept} database snapshots: {places}, tables {tables}{without}{why}"
+
+    def document(self) -> dict[str, Any]:
+        """The facts as JSON."""
+        newest = None if self.newest is None else self.newest.document()
+        return {"database_snapshot": newest, "kept": self.kept, "doubt": self.doubt or None}
+
+
+def database_facts(tables: TablesOfJob, checkpoint: Folder) -> DatabaseFacts | None:
+    """The database snapshots of a job; None: it keeps none.
+
+    Raises:
+        CheckpointError, CorruptFileError: a file is damaged.
+        StorageError: the warehouse cannot be reached.
+    """
+    if not tables.keeps_transactions:
+        return None
+    snapshots = PaimonDatabase(tables.location.rstrip("/"), tables.file_system).snapshots()
+    border = BorderLog(checkpoint).border(state_of(checkpoint).epoch)
+    doubt = "" if border is None or border.doubt is None else border.doubt.what
+    return DatabaseFacts(
+        newest=snapshots[-1] if snapshots else None, kept=len(snapshots), doubt=doubt
+    )

@@ -1,0 +1,108 @@
+"""The place of a change in its source's log, by connector: a line of `_ORDERS` for each.
+
+A connector that starts again sends changes again that it has sent. Only the log's own order tells
+which ones. `message_transactions` reads messages, and takes positions from here.
+
+* PostgreSQL sends transactions in the order of their commits. A change has the LSN of the commit
+  before its transaction, and its own. An END marker's id has the LSN of its commit.
+* MySQL, MariaDB and SQL Server give a transaction an id that has its place in the log. Changes and
+  markers have the same one. A GTID counts the transactions of one server, or of one domain.
+
+Source: Debezium documentation of each connector, "Transaction metadata" and "source".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.arrow_buffers import Bools, bools_of
+from stream_app.cdc.transactions import POSITION_NUMBERS, UNKNOWN, LogPlaces
+
+
+@dataclass(frozen=True, slots=True)
+class _LogOrder:
+    """How texts of one form tell a place in a log.
+
+    Attributes:
+        form: an expression with groups ``a``, ``b`` and ``c``, the numbers; and perhaps ``log``.
+        base: before each number, so that Arrow reads it: empty, or ``0x``.
+    """
+
+    form: str
+    base: str = ""
+
+
+_N, _HEX = r"\d{1,18}", "[0-9a-fA-F]"
+_LSN_OF_COMMIT = _LogOrder(rf"^\d+:(?P<a>{_N})$")
+_BINLOG = (
+    _LogOrder(rf"^file=.*?(?P<a>\d{{1,10}}),pos=(?P<b>{_N})$"),
+    _LogOrder(rf"^(?P<log>{_HEX}{{8}}-[^:]+(?::[a-z_]\w*)?):(?P<a>{_N})$"),
+    _LogOrder(rf"^(?P<log>\d+)-\d+-(?P<a>{_N})$"),
+)
+_COMMIT_LSN = _LogOrder(rf"^(?P<a>{_HEX}{{8}}):(?P<b>{_HEX}{{8}}):(?P<c>{_HEX}{{4}})$", "0x")
+_SEQUENCE = _LogOrder(rf'^\[(?:"(?P<a>{_N})"|null),"(?P<b>{_N})"\]$')
+
+_ORDERS: dict[str, Sequence[_LogOrder]] = {
+    "postgresql": (_LSN_OF_COMMIT,),
+    "mysql": _BINLOG,
+    "mariadb": _BINLOG,
+    "sqlserver": (_COMMIT_LSN,),
+}
+"""Connector → the forms of its transactions' ids."""
+_IN_SEQUENCE = "postgresql"
+"""The connector whose changes have their place in ``source.sequence``, not in the id."""
+
+
+def change_positions(connectors: pa.Array, ids: pa.Array, sequences: pa.Array) -> LogPlaces:
+    """The place of each change; unknown where its connector tells no order.
+
+    Args:
+        connectors, ids, sequences: strings [n]; ``source.connector``, ``transaction.id`` and
+            ``source.sequence``.
+    """
+    positions = np.full((len(ids), POSITION_NUMBERS), UNKNOWN, np.int64)
+    for connector in pc.unique(connectors.drop_null()).to_pylist():
+        is_here = bools_of(pc.equal(connectors, connector))
+        if connector == _IN_SEQUENCE:
+            _read(_SEQUENCE, sequences, is_here, positions)
+            continue
+        for order in _ORDERS.get(connector, ()):
+            _read(order, ids, is_here, positions)
+    return positions
+
+
+def commit_positions(ids: pa.Array) -> tuple[pa.Array, LogPlaces]:
+    """The log and the place of each transaction, by the id in its END marker.
+
+    A marker does not name its connector, but no two have ids of the same form.
+    """
+    positions = np.full((len(ids), POSITION_NUMBERS), UNKNOWN, np.int64)
+    logs = pa.array([""] * len(ids), pa.string())
+    for order in {order: None for orders in _ORDERS.values() for order in orders}:
+        is_read = _read(order, ids, np.ones(len(ids), np.bool_), positions)
+        if "<log>" in order.form:
+            log = pc.struct_field(pc.extract_regex(ids, order.form), "log")
+            logs = pc.if_else(pa.array(is_read), log, logs)
+    return logs, positions
+
+
+def _read(order: _LogOrder, texts: pa.Array, wanted: Bools, positions: LogPlaces) -> Bools:
+    """Set the positions of texts that have the form; returns the mask of these."""
+    numbers = pc.extract_regex(texts, order.form)
+    is_read: Bools = wanted & bools_of(numbers.is_valid())
+    if not is_read.any():
+        return is_read
+    numbers = numbers.filter(pa.array(is_read))
+    positions[is_read] = 0
+    for at, name in enumerate("abc"):
+        if f"<{name}>" in order.form:
+            text = pc.struct_field(numbers, name)
+            text = pc.if_else(pc.equal(text, ""), "0", text)
+            number = pc.binary_join_element_wise(order.base, text, "") if order.base else text
+            positions[is_read, at] = pc.cast(number, pa.int64()).to_numpy()
+    return is_read

@@ -1,0 +1,147 @@
+"""Reads the transactions of Debezium's JSON messages, without decoding a row.
+
+Changes have a block ``transaction``; the connector's topic of transactions has a BEGIN and an END
+for each. Debezium writes both with ``provide.transaction.metadata = true``.
+
+PostgreSQL's ids are ``NUMBER:LSN``, with the LSN of the message at hand. So the number alone is
+what all messages of a transaction share, and an END marker has the LSN of the commit.
+
+Source: Debezium documentation, "Transaction metadata".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.arrow_buffers import Int64s, bools_of, children_of, gathered_array, null_where
+from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
+from stream_app.cdc.columns.nesting import deep_ones
+from stream_app.cdc.debezium.origins import without_envelopes
+from stream_app.cdc.debezium.schema import PayloadGroup, split_messages
+from stream_app.cdc.debezium.transactions.log_positions import change_positions, commit_positions
+from stream_app.cdc.json_records.origins import FieldsRead
+from stream_app.cdc.transactions import EndMarkers, MessageKind, MessageKinds, MessageTransactions
+
+_SOURCE = ("connector", "sequence", "name", "db", "schema", "table")
+_FIELDS = pa.schema(
+    [
+        pa.field("op", pa.string()),
+        pa.field(
+            "source",
+            pa.struct([(name, pa.string()) for name in _SOURCE]),
+        ),
+        pa.field("transaction", pa.struct([("id", pa.string()), ("total_order", pa.int64())])),
+        pa.field("status", pa.string()),
+    ]
+)
+_COUNT = pa.struct([("data_collection", pa.string()), ("event_count", pa.int64())])
+_MARKER = pa.schema(
+    [
+        pa.field("id", pa.string()),
+        pa.field("ts_ms", pa.int64()),
+        pa.field("data_collections", pa.list_(_COUNT)),
+    ]
+)
+_CHANGES, _READ = pa.array(["c", "u", "d", "t", "m"]), "r"
+_OF_CONNECTOR = "io.debezium.connector."
+_POSTGRES_ID = r"^(?P<number>\d+):\d+$"
+
+
+def debezium_transactions(messages: pa.RecordBatch) -> MessageTransactions:
+    """The transaction of each message.
+
+    Args:
+        messages: columns of `MESSAGE_SCHEMA`; only ``value`` is read.
+    """
+    count = messages.num_rows
+    read, groups = FieldsRead(_FIELDS), list[PayloadGroup]()
+    for group in split_messages(messages):
+        payloads = group.payloads if group.prefix else without_envelopes(group.payloads)
+        read.read(payloads, group.index)
+        groups.append(PayloadGroup(group.index, payloads, group.prefix))
+    op, source, transaction, status = (
+        gathered_array([(index, columns[at]) for index, columns in read.parts], count, wanted.type)
+        for at, wanted in enumerate(_FIELDS)
+    )
+    connector, sequence, name, *table = children_of(source)
+    ids, orders = children_of(transaction)
+    kinds = _kinds(op, status, ids)
+    markers = _markers(groups, kinds, count)
+    # A marker that cannot be read is none.
+    kinds[np.isin(kinds, _MARKS) & ~bools_of(markers[0].is_valid())] = MessageKind.NONE
+    return MessageTransactions(
+        kinds=kinds,
+        names=_shared(pc.coalesce(null_where(ids, kinds != MessageKind.CHANGE), markers[0])),
+        sources=name,
+        tables=_dotted(table),
+        orders=pc.fill_null(orders, 0).to_numpy(),
+        positions=change_positions(connector, ids, sequence),
+        ends=_ends(kinds, markers),
+    )
+
+
+_MARKS = (MessageKind.BEGIN, MessageKind.END)
+
+
+def _kinds(op: pa.Array, status: pa.Array, ids: pa.Array) -> MessageKinds:
+    kinds: MessageKinds = np.full(len(op), MessageKind.NONE, np.int8)
+    is_change, has_id = bools_of(pc.is_in(op, _CHANGES)), bools_of(ids.is_valid())
+    kinds[is_change & has_id] = MessageKind.CHANGE
+    kinds[is_change & ~has_id] = MessageKind.UNMARKED
+    kinds[bools_of(pc.equal(op, _READ))] = MessageKind.READ
+    has_no_op = bools_of(op.is_null())
+    for mark in _MARKS:
+        kinds[has_no_op & bools_of(pc.equal(status, mark.name))] = mark
+    return kinds
+
+
+def _markers(groups: Sequence[PayloadGroup], kinds: MessageKinds, count: int) -> list[pa.Array]:
+    """The columns of `_MARKER` [n]; null in other messages."""
+    parts: list[tuple[Int64s, list[pa.Array]]] = []
+    for group in groups:
+        is_marker = np.isin(kinds[group.index], _MARKS)
+        values, index = group.payloads.filter(pa.array(is_marker)), group.index[is_marker]
+        readable = looks_like_object(values) & ~deep_ones(values)
+        plain = values.filter(pa.array(readable))
+        for _, places, columns in parse_by_halves(plain, index[readable], _MARKER):
+            if columns is not None:
+                parts.append((places.astype(np.int64), columns))
+    return [
+        gathered_array([(index, columns[at]) for index, columns in parts], count, wanted.type)
+        for at, wanted in enumerate(_MARKER)
+    ]
+
+
+def _ends(kinds: MessageKinds, markers: Sequence[pa.Array]) -> EndMarkers:
+    index = np.flatnonzero(kinds == MessageKind.END).astype(np.int64)
+    ids, times, counted = (column.take(pa.array(index)) for column in markers)
+    collections, counts = children_of(pc.list_flatten(counted))
+    # A logical message counts under a name of the connector's process, which no topic has.
+    of_table = bools_of(pc.invert(pc.starts_with(collections, _OF_CONNECTOR)))
+    logs, positions = commit_positions(ids)
+    return EndMarkers(
+        index=index,
+        ids=ids,
+        logs=logs,
+        positions=positions,
+        times=pc.fill_null(times, 0).to_numpy(),
+        owners=pc.list_parent_indices(counted).to_numpy().astype(np.int64)[of_table],
+        collections=collections.filter(pa.array(of_table)),
+        counts=pc.fill_null(counts, 0).to_numpy()[of_table],
+    )
+
+
+def _shared(ids: pa.Array) -> pa.Array:
+    """The part of ids that all messages of a transaction have."""
+    numbers = pc.struct_field(pc.extract_regex(ids, _POSTGRES_ID), "number")
+    return pc.coalesce(numbers, ids)
+
+
+def _dotted(names: Sequence[pa.Array]) -> pa.Array:
+    """Names joined by dots; those that are null or empty are left out."""
+    joined = pc.binary_join_element_wise(*(pc.fill_null(name, "") for name in names), ".")
+    return pc.ascii_trim(pc.replace_substring(joined, "..", "."), ".")

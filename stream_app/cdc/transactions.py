@@ -1,0 +1,91 @@
+"""The transactions of the source to which messages belong, whatever their format.
+
+A format with such facts has `SourceReader.transactions`; `kafka.transactions` gathers them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stream_app.arrow_buffers import Int64s
+
+MessageKinds = npt.NDArray[np.int8]
+LogPlaces = npt.NDArray[np.int64]
+"""Places in the log of a source, int64 [n, `POSITION_NUMBERS`]: greater ones are later. Three
+numbers are compared one after the other. A negative first one: the place is not known."""
+POSITION_NUMBERS = 3
+UNKNOWN = -1
+
+
+class MessageKind(IntEnum):
+    """The part that a message has in a transaction.
+
+    Attributes:
+        NONE: none, such as a tombstone, a heartbeat or a message that cannot be read.
+        CHANGE: a change with its transaction.
+        BEGIN, END: the marker of a transaction.
+        READ: a row that the connector has read from the table, outside of any transaction.
+        UNMARKED: a change that does not name its transaction.
+    """
+
+    NONE = 0
+    CHANGE = 1
+    BEGIN = 2
+    END = 3
+    READ = 4
+    UNMARKED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class EndMarkers:
+    """The facts in e END markers, and their counts of changes, m in all.
+
+    Attributes:
+        index: int64 [e]; places of the messages.
+        ids: strings [e]; the whole ids, which may have the position of the commit.
+        times: int64 [e]; ms since 1970, as the source says.
+        logs: strings [e]; what names the log in which positions grow, such as a server.
+        positions: int64 [e, 3]; those of the commits. Changes of the transaction lie before it or
+            have it; changes of later transactions lie behind it.
+        owners: int64 [m]; the marker of each count, a place in `index`.
+        collections: strings [m]; tables as the markers name them.
+        counts: int64 [m]; the changes of the transaction in that table.
+    """
+
+    index: Int64s
+    ids: pa.Array
+    times: Int64s
+    logs: pa.Array
+    positions: LogPlaces
+    owners: Int64s
+    collections: pa.Array
+    counts: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class MessageTransactions:
+    """The transaction of each of n messages.
+
+    Attributes:
+        kinds: int8 [n], of `MessageKind`.
+        names: strings [n]; what is the same for all messages of one transaction of a connector.
+            Markers do not name the connector. Null without a transaction.
+        sources: strings [n]; the connector's name in changes; null in markers.
+        tables: strings [n]; the table of a change, from the outermost name to its own.
+        orders: int64 [n]; the place of a change within its transaction.
+        positions: int64 [n, 3]; of changes. With `orders` they grow along the source's log.
+        ends: the END markers.
+    """
+
+    kinds: MessageKinds
+    names: pa.Array
+    sources: pa.Array
+    tables: pa.Array
+    orders: Int64s
+    positions: LogPlaces
+    ends: EndMarkers

@@ -1,0 +1,50 @@
+"""Finds the topics of the tables that END markers count: pure.
+
+A marker's name of a table has no connector and perhaps no database. `window_cut` asks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+import numpy as np
+
+from stream_app.arrow_buffers import Int64s
+from stream_app.kafka.transactions.transaction_window import BETWEEN, NO_CODE, TransactionWindow
+
+_NOT_IN_TOPICS = re.compile(r"[^A-Za-z0-9._-]")
+"""Characters of a table's name that Debezium replaces in the topic's."""
+
+
+def collections_of(window: TransactionWindow, topics: Collection[str]) -> Int64s:
+    """The code of the name in END markers for each table's code; -1: no topic carries the table.
+
+    A loop over tables.
+    """
+    names, of_markers = window.tables.names, np.unique(window.counts.all()["table"]).tolist()
+    collections = np.full(len(names), NO_CODE, np.int64)
+    in_topic = {code: _in_topic(names[code]) for code in of_markers}
+    for code in of_markers:
+        if any(topic.endswith(in_topic[code]) for topic in topics):
+            collections[code] = code
+    for code, name in enumerate(names):
+        table, is_change, topic = name.partition(BETWEEN)
+        for collection in of_markers if is_change else ():
+            wanted = f".{names[collection]}"
+            if f".{table}".endswith(wanted) or topic.endswith(in_topic[collection]):
+                collections[code] = collections[collection] = collection
+    return collections
+
+
+def is_topic_of(window: TransactionWindow, topic: str, table: int, collections: Int64s) -> bool:
+    """Whether a topic has changes of a table that markers count."""
+    names = window.tables.names
+    return topic.endswith(_in_topic(names[table])) or any(
+        names[code].partition(BETWEEN)[2] == topic
+        for code in np.flatnonzero(collections == table).tolist()
+    )
+
+
+def _in_topic(table: str) -> str:
+    return f".{_NOT_IN_TOPICS.sub('_', table)}"

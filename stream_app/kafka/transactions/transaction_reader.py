@@ -1,0 +1,83 @@
+"""Reads the transactions of messages into a window, in the driver.
+
+`spark.stream.whole_borders` plans which offsets. A message is read here once, however long it waits
+for its epoch. No row is decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from stream_app.arrow_buffers import int64s_of
+from stream_app.cdc.transactions import MessageTransactions
+from stream_app.clock import Clock
+from stream_app.errors import SourceError, StoppedError, WrongSourceError
+from stream_app.kafka.offset_ranges import OffsetRange
+from stream_app.kafka.range_reader import RangeReader, ReaderSettings
+from stream_app.kafka.transactions.transaction_window import TransactionWindow
+
+_FAILS_AFTER_S = 2.0
+_AHEAD = 16
+
+
+@dataclass(slots=True, kw_only=True)
+class TransactionReader:
+    """Implements `whole_borders.MessageReader`; for one thread.
+
+    Attributes:
+        settings: of the native reader.
+        transactions_of: the format's reading of transactions.
+    """
+
+    settings: ReaderSettings
+    transactions_of: Callable[[pa.RecordBatch], MessageTransactions]
+    clock: Clock
+    _reader: RangeReader | None = field(init=False, default=None)
+
+    def read(
+        self,
+        ranges: Sequence[OffsetRange],
+        window: TransactionWindow,
+        stopping: Callable[[], bool],
+    ) -> None:
+        """See `MessageReader.read`; errors of brokers are tried again for a while."""
+        until = self.clock.steady_seconds() + self.settings.timeout_s
+        while True:
+            try:
+                self._read(window.unread(ranges), window, stopping)
+                return
+            except WrongSourceError:
+                raise
+            except SourceError:
+                if stopping():
+                    raise StoppedError("the job is stopping") from None
+                if self.clock.steady_seconds() > until:
+                    raise
+
+    def close(self) -> None:
+        """See `MessageReader.close`."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def _read(
+        self,
+        ranges: Sequence[OffsetRange],
+        window: TransactionWindow,
+        stopping: Callable[[], bool],
+    ) -> None:
+        if self._reader is None:
+            self._reader = RangeReader(
+                replace(self.settings, ahead=_AHEAD, fails_after_s=_FAILS_AFTER_S), self.clock
+            )
+        with closing(self._reader.read(ranges)) as batches:
+            for batch in batches:
+                if stopping():
+                    raise StoppedError("the job is stopping")
+                place = (batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py())
+                window.add(place, int64s_of(batch.column("offset")), self.transactions_of(batch))
+        window.reach(ranges)

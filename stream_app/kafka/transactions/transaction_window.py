@@ -1,0 +1,220 @@
+"""Gathers the transactions of the messages that no epoch has yet.
+
+`transaction_reader` reads the messages and adds their facts; `window_cut` cuts an epoch among them.
+A window begins at the job's position, and keeps a few numbers of each message there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.arrow_buffers import Bools, Int64s
+from stream_app.cdc.transactions import POSITION_NUMBERS, MessageKind, MessageTransactions
+from stream_app.kafka.offset_ranges import KafkaPartition, OffsetRange, PartitionOffsets
+from stream_app.kafka.transactions.log_progress import (
+    BEFORE_ALL,
+    LogPosition,
+    LogProgress,
+    ranks_of,
+)
+
+FactRows = npt.NDArray[Any]
+"""An array of `MESSAGE`, `END` or `COUNT`."""
+_POSITION = ("position", np.int64, (POSITION_NUMBERS,))
+MESSAGE = np.dtype(
+    [(name, np.int64) for name in ("partition", "offset", "transaction", "table", "order")]
+    + [_POSITION, ("kind", np.int8), ("is_new", np.bool_)]
+)
+"""A message: codes of its partition, transaction and table, and a `MessageKind`. A change is new if
+it lies behind all earlier ones of its partition in the source's log. Other changes are repeats."""
+END = np.dtype(
+    [(name, np.int64) for name in ("partition", "offset", "transaction", "source", "time")]
+    + [_POSITION, ("id", np.object_), ("log", np.object_)]
+)
+"""An END marker."""
+COUNT = np.dtype([(name, np.int64) for name in ("transaction", "table", "count")])
+"""The number of changes in one table that an END marker promises."""
+NO_CODE = -1
+BETWEEN = "\0"
+"""Stands between a connector and an id, and between a table and its topic."""
+_FORGOTTEN_MIN = 10_000
+
+
+class Codes:
+    """Codes of names, from 0 on."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._codes: dict[str, int] = {}
+
+    def code(self, name: str) -> int:
+        """The code of one name."""
+        code = self._codes.setdefault(name, len(self.names))
+        if code == len(self.names):
+            self.names.append(name)
+        return code
+
+    def of(self, names: pa.Array) -> Int64s:
+        """The code of each name, int64 [n]; -1 for null. Loops over different names."""
+        encoded = names.dictionary_encode()
+        codes = np.array([*map(self.code, encoded.dictionary.to_pylist()), NO_CODE], np.int64)
+        rows: Int64s = codes[pc.fill_null(encoded.indices, len(codes) - 1).to_numpy()]
+        return rows
+
+    def forget_all_but(self, used: Int64s) -> Int64s:
+        """Forget the names of other codes; returns the new code of each old one."""
+        new = np.full(len(self.names), NO_CODE, np.int64)
+        new[used] = np.arange(len(used))
+        self.names = [self.names[code] for code in used.tolist()]
+        self._codes = {name: code for code, name in enumerate(self.names)}
+        return new
+
+
+class FactBatches:
+    """Facts that come in batches; joined when they are asked for."""
+
+    def __init__(self, kind: np.dtype[Any]) -> None:
+        self._batches = [np.empty(0, kind)]
+
+    def add(self, batch: FactRows) -> None:
+        """Add a batch behind the others."""
+        self._batches.append(batch)
+
+    def all(self) -> FactRows:
+        """All facts, in the order in which they came."""
+        if len(self._batches) > 1:
+            self._batches = [np.concatenate(self._batches)]
+        return self._batches[0]
+
+    def keep(self, mask: Bools) -> None:
+        """Forget all facts but those of a mask."""
+        self._batches = [self.all()[mask]]
+
+
+@dataclass(slots=True)
+class TransactionWindow:
+    """The transactions of the messages behind a position of the job.
+
+    Attributes:
+        reached: the offset behind the newest message of each partition whose facts are here.
+        partitions: the code of each one, from 0 on.
+        messages, ends, counts: the facts.
+    """
+
+    reached: dict[KafkaPartition, int] = field(default_factory=dict)
+    partitions: dict[KafkaPartition, int] = field(init=False, default_factory=dict)
+    transactions: Codes = field(init=False, default_factory=Codes)
+    sources: Codes = field(init=False, default_factory=Codes)
+    tables: Codes = field(init=False, default_factory=Codes)
+    messages: FactBatches = field(init=False, default_factory=lambda: FactBatches(MESSAGE))
+    ends: FactBatches = field(init=False, default_factory=lambda: FactBatches(END))
+    counts: FactBatches = field(init=False, default_factory=lambda: FactBatches(COUNT))
+    _tops: dict[KafkaPartition, LogPosition] = field(init=False, default_factory=dict)
+
+    def add(self, place: KafkaPartition, offsets: Int64s, facts: MessageTransactions) -> None:
+        """Add the messages of one partition, which follow those that are here.
+
+        Args:
+            offsets: int64 [n].
+        """
+        topic = place[0]
+        # A marker does not name its connector; its topic does.
+        source = source_of_markers(topic)
+        sources = pc.fill_null(facts.sources, source)
+        names = pc.binary_join_element_wise(sources, facts.names, BETWEEN)
+        messages = np.zeros(len(offsets), MESSAGE)
+        messages["partition"], messages["offset"] = self._partition(place), offsets
+        messages["kind"], messages["order"] = facts.kinds, facts.orders
+        messages["position"], messages["is_new"] = facts.positions, self._new(place, facts)
+        messages["transaction"] = self.transactions.of(names)
+        messages["table"] = self.tables.of(
+            pc.binary_join_element_wise(facts.tables, pa.scalar(topic), BETWEEN)
+        )
+        ends = np.zeros(len(facts.ends.index), END)
+        for name in ("partition", "offset", "transaction"):
+            ends[name] = messages[name][facts.ends.index]
+        ends["source"], ends["time"] = self.sources.code(source), facts.ends.times
+        ends["id"], ends["log"] = facts.ends.ids.to_pylist(), facts.ends.logs.to_pylist()
+        ends["position"] = facts.ends.positions
+        counts = np.zeros(len(facts.ends.owners), COUNT)
+        counts["transaction"] = ends["transaction"][facts.ends.owners]
+        counts["table"] = self.tables.of(facts.ends.collections)
+        counts["count"] = facts.ends.counts
+        self.messages.add(messages)
+        self.ends.add(ends)
+        self.counts.add(counts)
+        self.reached[place] = int(offsets[-1]) + 1
+
+    def unread(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
+        """The parts of ranges whose facts are not here."""
+        return [
+            replace(planned, begin=max(planned.begin, self.reached.get(planned.place, 0)))
+            for planned in ranges
+            if self.reached.get(planned.place, 0) < planned.end
+        ]
+
+    def reach(self, ranges: Iterable[OffsetRange]) -> None:
+        """Note that ranges have been read, also where no message is."""
+        self.reached.update({planned.place: planned.end for planned in ranges})
+
+    def begin_at(self, begin: PartitionOffsets, progress: LogProgress) -> None:
+        """Forget what lies before a position, and everything if it is not known up to there.
+
+        Args:
+            progress: that of the position.
+        """
+        if any(begin.get(place, 0) > end for place, end in self.reached.items()) or any(
+            at and place not in self.reached for place, at in begin.items()
+        ):
+            self.reached, self.partitions, self._tops = {}, {}, {}
+            self.messages, self.ends, self.counts = map(FactBatches, (MESSAGE, END, COUNT))
+        for place, known in progress.partitions.items():
+            self._tops[place] = max(self._tops.get(place, BEFORE_ALL), known.top)
+        begins = np.array([begin.get(place, 0) for place in self.partitions], np.int64)
+        if len(begins):
+            for facts in (self.messages, self.ends):
+                facts.keep(facts.all()["offset"] >= begins[facts.all()["partition"]])
+            kept = np.isin(self.counts.all()["transaction"], self.ends.all()["transaction"])
+            self.counts.keep(kept)
+        for place, at in begin.items():
+            self.reached.setdefault(place, at)
+            self._partition(place)
+            self._tops.setdefault(place, progress.top_of_new(place[0]))
+        self._forget_transactions()
+
+    def _new(self, place: KafkaPartition, facts: MessageTransactions) -> Bools:
+        """The mask of changes behind all earlier ones of the partition; other messages are new."""
+        is_new = np.ones(len(facts.kinds), np.bool_)
+        at = np.flatnonzero((facts.kinds == MessageKind.CHANGE) & (facts.positions[:, 0] >= 0))
+        if not len(at):
+            return is_new
+        top = self._tops.get(place, BEFORE_ALL)
+        places = np.column_stack([facts.positions[at], facts.orders[at]])
+        ranks = ranks_of(np.vstack([np.array([top], np.int64), places]))
+        is_new[at] = ranks[1:] > np.maximum.accumulate(ranks)[:-1]
+        self._tops[place] = max(top, tuple(places[np.argmax(ranks[1:])].tolist()))
+        return is_new
+
+    def _partition(self, place: KafkaPartition) -> int:
+        return self.partitions.setdefault(place, len(self.partitions))
+
+    def _forget_transactions(self) -> None:
+        used = np.unique(self.messages.all()["transaction"])
+        used = used[used != NO_CODE]
+        if len(self.transactions.names) < 2 * len(used) + _FORGOTTEN_MIN:
+            return
+        new = np.append(self.transactions.forget_all_but(used), NO_CODE)
+        for facts in (self.messages, self.ends, self.counts):
+            facts.all()["transaction"] = new[facts.all()["transaction"]]
+
+
+def source_of_markers(topic: str) -> str:
+    """The connector whose transactions a topic has."""
+    return topic.rpartition(".")[0]

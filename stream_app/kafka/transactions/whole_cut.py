@@ -1,0 +1,68 @@
+"""Decides where an epoch ends so that no transaction crosses its end: pure.
+
+An end cuts each partition by itself, and the partitions of a database progress independently. A
+transaction is whole in an epoch when all of its messages lie before the ends. `whole_ends` moves
+the ends back until each transaction is whole, or entirely behind them.
+
+`transaction_window` calls it with the transactions of the messages that it has read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stream_app.arrow_buffers import Bools, Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionSpans:
+    """The place of each transaction in each partition where it has messages.
+
+    Attributes:
+        transactions, partitions: int64 [k]; numbers from 0 on.
+        first, last: int64 [k]; the offsets of the first and the last of its messages there.
+    """
+
+    transactions: Int64s
+    partitions: Int64s
+    first: Int64s
+    last: Int64s
+
+
+def spans_of(transactions: Int64s, partitions: Int64s, offsets: Int64s) -> TransactionSpans:
+    """The spans of n messages; all arguments are int64 [n]."""
+    order = np.lexsort((offsets, partitions, transactions))
+    transactions, partitions, offsets = transactions[order], partitions[order], offsets[order]
+    begins = np.ones(len(order), np.bool_)
+    begins[1:] = np.diff(transactions).astype(bool) | np.diff(partitions).astype(bool)
+    at = np.flatnonzero(begins)
+    return TransactionSpans(
+        transactions=transactions[at],
+        partitions=partitions[at],
+        first=offsets[at],
+        last=offsets[np.append(at[1:], len(order))[: len(at)] - 1],
+    )
+
+
+def whole_ends(spans: TransactionSpans, complete: Bools, ends: Int64s) -> Int64s:
+    """The greatest ends, up to the given ones, that no transaction crosses.
+
+    A cut of one partition may leave a transaction incomplete that another partition has in full, so
+    the cut is repeated until it changes nothing. No step moves an end further back than the result
+    does. So the result is the greatest.
+
+    Args:
+        complete: bool [t]; whether all messages of a transaction lie before the given ends.
+        ends: int64 [p]; the offset behind the last message of each partition.
+    """
+    while True:
+        is_behind = spans.last >= ends[spans.partitions]
+        is_open = ~complete
+        is_open[spans.transactions[is_behind]] = True
+        cuts = is_open[spans.transactions] & (spans.first < ends[spans.partitions])
+        if not cuts.any():
+            return ends
+        ends = ends.copy()
+        np.minimum.at(ends, spans.partitions[cuts], spans.first[cuts])

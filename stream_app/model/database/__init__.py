@@ -1,0 +1,1 @@
+"""A whole database at one transaction of its source."""

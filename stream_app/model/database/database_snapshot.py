@@ -1,0 +1,102 @@
+"""A snapshot of a whole database: for each table the snapshot that belongs to one transaction.
+
+A job with ``sync.transactions = whole`` records one when all of its tables have an epoch. It is a
+small JSON document in the database's folder (`table.api.database_snapshots`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePosition:
+    """A transaction of one connector, by its END marker.
+
+    Attributes:
+        transaction: its id; PostgreSQL's is ``NUMBER:LSN``, with the LSN of the commit.
+        time_ms: when the source committed it, in ms since 1970.
+    """
+
+    transaction: str
+    time_ms: int
+
+    def is_named(self, transaction: str) -> bool:
+        """Whether a text names this transaction: its id, or PostgreSQL's number alone."""
+        return transaction in (self.transaction, self.transaction.partition(":")[0])
+
+
+@dataclass(frozen=True, slots=True)
+class TableAt:
+    """The snapshot of one table.
+
+    Attributes:
+        snapshot: its number.
+        time_ms: when it was committed. A snapshot that took its number after a rollback has another
+            time.
+    """
+
+    snapshot: int
+    time_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseSnapshot:
+    """The tables of one job at the newest transaction of each of its connectors.
+
+    Attributes:
+        epoch: the job's epoch, after which the tables are so.
+        job: the job's commit user.
+        time_ms: when the job recorded it.
+        sources: connector → its newest transaction in the tables.
+        tables: table → its snapshot.
+        left_out: table that does not belong to it → why.
+    """
+
+    epoch: int
+    job: str
+    time_ms: int
+    sources: Mapping[str, SourcePosition]
+    tables: Mapping[str, TableAt]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def transactions(self) -> list[str]:
+        """The ids of the transactions."""
+        return [position.transaction for position in self.sources.values()]
+
+    def is_at(self, transaction: str) -> bool:
+        """Whether a text names one of the transactions."""
+        return any(position.is_named(transaction) for position in self.sources.values())
+
+    def document(self) -> dict[str, Any]:
+        """The snapshot as JSON has it."""
+        return {"version": _VERSION, **asdict(self)}
+
+
+def parsed_snapshot(document: Any) -> DatabaseSnapshot:
+    """The snapshot of a document.
+
+    Raises:
+        ValueError, KeyError, TypeError, AttributeError: the document is of another form.
+    """
+    if document["version"] != _VERSION:
+        raise ValueError(f"version {document['version']}, and this stream_app knows {_VERSION}")
+    return DatabaseSnapshot(
+        epoch=int(document["epoch"]),
+        job=str(document["job"]),
+        time_ms=int(document["time_ms"]),
+        sources={
+            str(name): SourcePosition(str(at["transaction"]), int(at["time_ms"]))
+            for name, at in document["sources"].items()
+        },
+        tables={
+            str(name): TableAt(int(at["snapshot"]), int(at["time_ms"]))
+            for name, at in document["tables"].items()
+        },
+        left_out={str(name): str(why) for name, why in document["left_out"].items()},
+    )

@@ -1,0 +1,124 @@
+"""Keeps which transactions of the source an epoch ends with, in the job's checkpoint.
+
+`whole_borders` writes a border before the epoch begins, so an epoch that is repeated after a crash
+has the same one. `app.job.database_record` reads it when the tables have the epoch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from stream_app.cdc.transactions import POSITION_NUMBERS
+from stream_app.errors import CheckpointError
+from stream_app.kafka.transactions.log_progress import (
+    LogPosition,
+    LogProgress,
+    NewestTransaction,
+    Pace,
+    PartitionProgress,
+)
+from stream_app.kafka.transactions.window_cut import Doubt
+from stream_app.model.database.database_snapshot import SourcePosition
+from stream_app.spark.job_folder import Folder
+from stream_app.spark.stream.epoch_log_writer import EPOCHS_KEPT
+
+FOLDER = "borders"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Border:
+    """The end of an epoch, in transactions of the source.
+
+    Attributes:
+        progress: how far the job is then in the logs of its sources.
+        advances: whether a transaction of this epoch, or of doubtful ones before, is the newest.
+        doubt: why the tables are not the database there; None: they are.
+    """
+
+    progress: LogProgress = field(default_factory=LogProgress)
+    advances: bool = False
+    doubt: Doubt | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the tables, with this epoch, are the database at a further transaction."""
+        return self.advances and self.doubt is None
+
+
+@dataclass(frozen=True, slots=True)
+class BorderLog:
+    """The borders of a checkpoint's newest epochs."""
+
+    folder: Folder
+
+    def note(self, epoch: int, border: Border) -> None:
+        """Keep the border of an epoch that is about to begin; forget that of an old one."""
+        files, data = self.folder.files, json.dumps(_document(border)).encode()
+        files.overwrite(self._path(epoch), data)
+        if epoch >= EPOCHS_KEPT:
+            files.delete(self._path(epoch - EPOCHS_KEPT))
+
+    def border(self, epoch: int) -> Border | None:
+        """The border of an epoch; None: it is an old one, or was planned without borders.
+
+        Raises:
+            CheckpointError: the file is damaged.
+        """
+        try:
+            return _parsed(json.loads(self.folder.files.read_bytes(self._path(epoch))))
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise CheckpointError(
+                f"{FOLDER}/{epoch} of the checkpoint is damaged: {error}",
+                where=str(self.folder),
+                fix="delete the file: then this epoch has no database snapshot",
+            ) from None
+
+    def _path(self, epoch: int) -> str:
+        return self.folder.path(f"{FOLDER}/{epoch}")
+
+
+def _document(border: Border) -> dict[str, Any]:
+    topics: dict[str, dict[str, Any]] = {}
+    for (topic, partition), at in border.progress.partitions.items():
+        topics.setdefault(topic, {})[str(partition)] = [at.pace, *at.top]
+    return {
+        "newest": {source: asdict(newest) for source, newest in border.progress.newest.items()},
+        "topics": topics,
+        "advances": border.advances,
+        "doubt": None if border.doubt is None else asdict(border.doubt),
+    }
+
+
+def _parsed(document: Any) -> Border:
+    newest = {
+        str(source): NewestTransaction(
+            SourcePosition(str(at["position"]["transaction"]), int(at["position"]["time_ms"])),
+            _numbers(at["at"], POSITION_NUMBERS),
+            str(at["log"]),
+        )
+        for source, at in document["newest"].items()
+    }
+    partitions = {
+        (str(topic), int(partition)): PartitionProgress(
+            _numbers(at[1:], POSITION_NUMBERS + 1), Pace(at[0])
+        )
+        for topic, paces in document["topics"].items()
+        for partition, at in paces.items()
+    }
+    return Border(
+        progress=LogProgress(newest, partitions),
+        advances=bool(document["advances"]),
+        doubt=None if document["doubt"] is None else Doubt(**document["doubt"]),
+    )
+
+
+def _numbers(values: Sequence[int], count: int) -> LogPosition:
+    numbers = tuple(int(value) for value in values)
+    if len(numbers) != count:
+        raise ValueError(f"a place has {count} numbers, not {len(numbers)}")
+    return numbers

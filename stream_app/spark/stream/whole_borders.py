@@ -1,0 +1,177 @@
+"""Ends epochs where no transaction of the source crosses the end.
+
+Implements `topic_stream.Borders`. The driver reads the messages that the next epoch may have, and
+keeps the facts of their transactions. It cuts before the first one that is not whole
+(docs/adr/0044-an-epoch-ends-between-transactions.md).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from stream_app.clock import Clock
+from stream_app.kafka.next_offsets import next_end
+from stream_app.kafka.offset_ranges import KafkaPartition, OffsetRange, ranges_between
+from stream_app.kafka.transactions.transaction_window import TransactionWindow
+from stream_app.kafka.transactions.window_cut import Doubt, WholeCut, cut_window
+from stream_app.model.job_epoch import Offsets
+from stream_app.spark.stream.border_log import Border, BorderLog
+
+_LOG = logging.getLogger("stream_app")
+MESSAGES_MAX = 500_000
+"""Messages of an epoch without a limit of its own: the driver keeps facts of each."""
+PATIENCE_S = 60.0
+"""Seconds that the job waits for the rest of a transaction, once it has read all messages."""
+_TORN = Doubt(
+    "an epoch ended within transactions of the source, because the rest did not come",
+    "see the log for the tables: does the job read the topic of transactions, and do transforms "
+    "of the connector drop changes?",
+)
+_OF_TRANSACTIONS = ".transaction"
+"""The end of the name that Debezium gives to its topic of transactions."""
+
+
+class MessageReader(Protocol):
+    """Reads the transactions of messages."""
+
+    def read(
+        self,
+        ranges: Sequence[OffsetRange],
+        window: TransactionWindow,
+        stopping: Callable[[], bool],
+    ) -> None:
+        """Add the messages of ranges that a window does not have.
+
+        Raises:
+            SourceError: the messages cannot be read.
+            StoppedError: the job is stopping.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close connections."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class WholeBorders:
+    """Implements `topic_stream.Borders`; for one thread.
+
+    Attributes:
+        look: asks the brokers for the topics' newest offsets.
+        limit: messages of an epoch; it has twice as many at most, unless a transaction has more.
+        patience_s: see `PATIENCE_S`; None: the job never goes on without the rest.
+    """
+
+    reader: MessageReader
+    log: BorderLog
+    look: Callable[[], Offsets]
+    clock: Clock
+    limit: int = MESSAGES_MAX
+    patience_s: float | None = PATIENCE_S
+    _window: TransactionWindow = field(init=False, default_factory=TransactionWindow)
+    _borders: dict[int, Border] = field(init=False, default_factory=dict)
+    _untopical: set[str] = field(init=False, default_factory=set)
+    _waits_since: float | None = field(init=False, default=None)
+
+    def end(
+        self, epoch: int, begin: Offsets, newest: Offsets, stopping: Callable[[], bool]
+    ) -> Offsets:
+        """See `Borders.end`."""
+        last = self._last(epoch)
+        self._window.begin_at(_by_partition(begin), last.progress)
+        limit = self.limit
+        while True:
+            target = next_end(begin, newest, limit)
+            self.reader.read(ranges_between(begin, target), self._window, stopping)
+            cut = self._cut(last, newest)
+            end = _cut_back(target, begin, cut.ends)
+            messages = sum(planned.size for planned in ranges_between(begin, end))
+            if messages >= max(self.limit // 2, 1) or target == newest:
+                break
+            limit *= 2  # a transaction is large, or its partitions are read at different paces
+        if not messages:
+            return self._without_rest(epoch, begin, newest, target, cut)
+        if messages > 2 * self.limit:
+            _LOG.warning(
+                "epoch %d has %d messages, and not %d: a transaction of the source is that large",
+                epoch, messages, self.limit,
+            )  # fmt: skip
+        self._waits_since = None
+        self._note(epoch, last, cut)
+        return end
+
+    def _last(self, epoch: int) -> Border:
+        """The border before an epoch."""
+        if epoch - 1 not in self._borders:
+            self._borders = {epoch - 1: (self.log.border(epoch - 1) if epoch else None) or Border()}
+        return self._borders[epoch - 1]
+
+    def _cut(self, last: Border, newest: Offsets, *, is_forced: bool = False) -> WholeCut:
+        ends, known = _by_partition(newest), last.progress
+        cut = cut_window(self._window, ends, known, is_forced=is_forced)
+        if cut.untopical <= self._untopical:
+            return cut
+        # A table's topic may be younger than the known offsets, but not younger than the marker.
+        self._untopical |= cut.untopical
+        return cut_window(self._window, ends, known, self.look().keys(), is_forced=is_forced)
+
+    def close(self) -> None:
+        """See `Borders.close`."""
+        self.reader.close()
+
+    def _without_rest(
+        self, epoch: int, begin: Offsets, newest: Offsets, target: Offsets, cut: WholeCut
+    ) -> Offsets:
+        """The end when nothing is whole: the begin for a while, then one without the rest."""
+        now, last = self.clock.steady_seconds(), self._last(epoch)
+        has_topic = any(topic.endswith(_OF_TRANSACTIONS) for topic in target)
+        # Without a later transaction that is whole, the connector itself has not sent the rest.
+        if not cut.open or (has_topic and not cut.is_overtaken):
+            self._waits_since = None
+        elif self._waits_since is None:
+            self._waits_since = now
+            _LOG.info("the next epoch waits for transactions: %s", "; ".join(cut.open))
+        waited = 0.0 if self._waits_since is None else now - self._waits_since
+        if self.patience_s is None or waited < self.patience_s or self._waits_since is None:
+            if epoch not in self._borders:
+                self._note(epoch, last, cut)
+            return begin
+        self._waits_since = None
+        _LOG.warning(
+            "epoch %d ends within transactions, after %.0f s: %s",
+            epoch, waited, "; ".join(cut.open),
+        )  # fmt: skip
+        torn = self._cut(last, newest, is_forced=True)
+        self._note(epoch, last, replace(torn, doubt=_TORN))
+        return _cut_back(target, begin, torn.ends)
+
+    def _note(self, epoch: int, last: Border, cut: WholeCut) -> None:
+        # Behind a doubtful epoch its transactions are still to have a snapshot.
+        advances = cut.advances or (last.advances and last.doubt is not None)
+        border = Border(progress=cut.progress, advances=advances, doubt=cut.doubt)
+        self._borders = {epoch - 1: last, epoch: border}
+        self.log.note(epoch, border)
+
+
+def _by_partition(offsets: Offsets) -> dict[KafkaPartition, int]:
+    return {
+        (topic, int(partition)): at
+        for topic, partitions in offsets.items()
+        for partition, at in partitions.items()
+    }
+
+
+def _cut_back(target: Offsets, begin: Offsets, ends: Mapping[KafkaPartition, int]) -> Offsets:
+    """The ends; the target where a partition has no message. A new one without any is left out."""
+    cut: dict[str, dict[str, int]] = {}
+    for topic, partitions in target.items():
+        for partition, at in partitions.items():
+            # An earlier plan may have read further than the target; a whole cut has that too.
+            end = ends.get((topic, int(partition)), at)
+            if end or partition in begin.get(topic, {}):
+                cut.setdefault(topic, {})[partition] = end
+    return cut

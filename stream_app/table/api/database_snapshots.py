@@ -1,0 +1,92 @@
+"""The files of database snapshots: ``DATABASE.db/stream-app/transactions/EPOCH-JOB.json``.
+
+The folder has no schema, so no catalog takes it for a table. It lies in no table's folder, so no
+removal of orphan files comes near it. The job that recorded a snapshot deletes it when one of its
+tables' snapshots has expired.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from stream_app.errors import CorruptFileError
+from stream_app.fileio.file_io import FileIO
+from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.model.database.database_snapshot import DatabaseSnapshot, parsed_snapshot
+from stream_app.table.map_in_threads import map_in_threads
+
+FOLDER = "stream-app/transactions"
+_THREADS = 8
+_NAME = re.compile(r"\d+-[\w-]+\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseSnapshots:
+    """The snapshots of one database.
+
+    Attributes:
+        folder: the database's folder, as the file system has it.
+    """
+
+    folder: str
+    file_io: FileIO
+
+    def all(self) -> Sequence[DatabaseSnapshot]:
+        """All snapshots, the oldest first; some may name expired snapshots of tables.
+
+        Raises:
+            CorruptFileError: a file is damaged.
+        """
+        read = map_in_threads(_THREADS, self.read, self.names())
+        there = [one for one in read if one is not None]
+        return sorted(there, key=lambda one: (one.time_ms, one.epoch))
+
+    def names(self, job: str = "") -> list[str]:
+        """The names of the files, of all jobs or of one."""
+        names = self.file_io.list_names(f"{self.folder}/{FOLDER}")
+        return [name for name in names if _NAME.fullmatch(name) and name.endswith(f"{job}.json")]
+
+    def add(self, snapshot: DatabaseSnapshot) -> None:
+        """Publish a snapshot; a repeated epoch replaces its own."""
+        data = json.dumps(snapshot.document(), ensure_ascii=False).encode()
+        self.file_io.overwrite(self._path(snapshot), data)
+
+    def delete(self, name: str) -> None:
+        """Delete the file of a snapshot."""
+        self.file_io.delete(f"{self.folder}/{FOLDER}/{name}")
+
+    def read(self, name: str) -> DatabaseSnapshot | None:
+        """The snapshot of a file; None: its job has just deleted it.
+
+        Raises:
+            CorruptFileError: the file is damaged.
+        """
+        path = f"{self.folder}/{FOLDER}/{name}"
+        try:
+            return parsed_snapshot(json.loads(self.file_io.read_bytes(path)))
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise CorruptFileError(
+                f"the database snapshot is damaged: {error}",
+                where=path,
+                fix="delete the file: the tables do not need it",
+            ) from None
+
+    def _path(self, snapshot: DatabaseSnapshot) -> str:
+        return f"{self.folder}/{FOLDER}/{snapshot.epoch}-{snapshot.job}.json"
+
+
+def database_snapshots(location: str, options: Mapping[str, str] | None) -> DatabaseSnapshots:
+    """The snapshots of the database in a folder.
+
+    Args:
+        options: the options of the file system.
+
+    Raises:
+        UsageError, StorageError: as `file_io_of`.
+    """
+    return DatabaseSnapshots(*file_io_of(location.rstrip("/"), options))

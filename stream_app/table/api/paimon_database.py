@@ -1,0 +1,197 @@
+"""A database for readers in Python: all of its tables at one transaction of the source.
+
+``stream_app.open_database`` returns it. A job with ``sync.transactions = whole`` records which
+snapshots of its tables belong together.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from stream_app.errors import TableNotFoundError, UsageError
+from stream_app.model.database.database_snapshot import DatabaseSnapshot
+from stream_app.model.near_names import known_names
+from stream_app.table.api.database_snapshots import DatabaseSnapshots, database_snapshots
+from stream_app.table.api.paimon_table import PaimonTable, Where, open_table
+from stream_app.table.storage_errors import storage_errors
+
+WAREHOUSE = "./warehouse"
+NEWEST = "newest"
+"""The word that names the newest database snapshot on a command line."""
+_SHOWN_MAX = 5
+
+
+@dataclass(frozen=True)
+class DatabaseAsOf:
+    """The tables of a database at one transaction.
+
+    Attributes:
+        folder: the database's folder.
+    """
+
+    folder: str
+    snapshot: DatabaseSnapshot
+    file_io_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def tables(self) -> list[str]:
+        """The names of the tables that belong to it."""
+        return sorted(self.snapshot.tables)
+
+    def snapshot_of(self, table: str) -> int:
+        """The number of a table's snapshot.
+
+        Raises:
+            UsageError: the table does not belong to the database snapshot, or its snapshot has
+                expired.
+        """
+        return self._opened(table)[1]
+
+    def read(
+        self,
+        table: str,
+        *,
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+        limit: int | None = None,
+        threads: int | None = None,
+    ) -> pa.RecordBatchReader:
+        """The rows of a table at the transaction; see `PaimonTable.read`.
+
+        Raises:
+            UsageError: as `snapshot_of` and `PaimonTable.read`.
+            UnsupportedTableError, CorruptFileError: as `PaimonTable.read`.
+        """
+        opened, snapshot = self._opened(table)
+        return opened.read(
+            columns=columns, where=where, limit=limit, threads=threads, snapshot=snapshot
+        )
+
+    def _opened(self, name: str) -> tuple[PaimonTable, int]:
+        place = f"the database snapshot at {', '.join(self.snapshot.transactions)}"
+        at = self.snapshot.tables.get(name)
+        if at is None:
+            why = self.snapshot.left_out.get(name)
+            raise UsageError(
+                f"the table {name} does not belong to {place}" + (f": {why}" if why else ""),
+                where=self.folder,
+                fix="choose a later one, see stream-app status"
+                if why
+                else known_names(name, self.snapshot.tables),
+            )
+        table = open_table(f"{self.folder}/{name}", file_io_options=self.file_io_options)
+        snapshots = table.store.snapshots
+        try:
+            is_same = snapshots.snapshot(at.snapshot).time_millis == at.time_ms
+        except FileNotFoundError:
+            is_same = False
+        if not is_same:
+            raise UsageError(
+                f"snapshot {at.snapshot} of the table {name} has expired, or was rolled back, and "
+                f"{place} with it",
+                where=self.folder,
+                fix="choose a later one; snapshot.time-retained and snapshot.num-retained-min of "
+                "the tables keep snapshots longer",
+            )
+        return table, at.snapshot
+
+
+@dataclass(frozen=True)
+class PaimonDatabase:
+    """A database of a warehouse; each call sees it as it is at that moment.
+
+    Attributes:
+        folder: the database's folder.
+    """
+
+    folder: str
+    file_io_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def _files(self) -> DatabaseSnapshots:
+        return database_snapshots(self.folder, self.file_io_options)
+
+    def snapshots(self) -> list[DatabaseSnapshot]:
+        """The database snapshots whose tables' snapshots are all there, the oldest first.
+
+        Raises:
+            CorruptFileError: a file is damaged.
+            StorageError: the file system cannot be reached.
+        """
+        with storage_errors(self.folder):
+            snapshots = self._files.all()
+            earliest = {
+                name: self._earliest(name)
+                for name in {name for snapshot in snapshots for name in snapshot.tables}
+            }
+        return [one for one in snapshots if is_kept(one, earliest)]
+
+    def as_of(self, *, transaction: str | None = None) -> DatabaseAsOf:
+        """The tables at one transaction.
+
+        Args:
+            transaction: its id, as the END marker has it, or PostgreSQL's number alone. None: the
+                newest transaction that a database snapshot has.
+
+        Raises:
+            UsageError: no database snapshot is at this transaction.
+            CorruptFileError, StorageError: as `snapshots`.
+        """
+        snapshots = self.snapshots()
+        for snapshot in reversed(snapshots):
+            if transaction is None or snapshot.is_at(transaction):
+                return DatabaseAsOf(self.folder, snapshot, self.file_io_options)
+        if not snapshots:
+            raise UsageError(
+                "the database has no snapshot of all tables",
+                where=self.folder,
+                fix='set sync.transactions = "whole" for its job; stream-app status says why '
+                "none is recorded",
+            )
+        known = [name for snapshot in snapshots for name in snapshot.transactions]
+        raise UsageError(
+            f"no database snapshot is at the transaction {transaction}; the newest are at "
+            f"{', '.join(known[-_SHOWN_MAX:])}",
+            where=self.folder,
+            fix="a snapshot has all transactions up to its own: choose the next later one",
+        )
+
+    def _earliest(self, name: str) -> int | None:
+        options = self.file_io_options
+        try:
+            table = open_table(f"{self.folder}/{name}", file_io_options=options)
+        except TableNotFoundError:
+            return None
+        return table.store.snapshots.earliest_id()
+
+
+def is_kept(snapshot: DatabaseSnapshot, earliest: Mapping[str, int | None]) -> bool:
+    """Whether none of the tables' snapshots has expired.
+
+    Args:
+        earliest: table → its earliest snapshot; None: the table is gone.
+    """
+    firsts = ((at.snapshot, earliest.get(name)) for name, at in snapshot.tables.items())
+    return all(first is not None and first <= number for number, first in firsts)
+
+
+def open_database(
+    name: str | os.PathLike[str],
+    *,
+    warehouse: str = WAREHOUSE,
+    file_io_options: Mapping[str, str] | None = None,
+) -> PaimonDatabase:
+    """Open a database of a warehouse, for its snapshots of all tables.
+
+    Args:
+        name: the database's folder, such as ``./warehouse/shop.db``; or a name in `warehouse`.
+        file_io_options: the options of the file system, such as ``s3.endpoint``.
+    """
+    text = os.fspath(name)
+    is_folder = "/" in text or text.endswith(".db")
+    location = text if is_folder else f"{warehouse.rstrip('/')}/{text}.db"
+    return PaimonDatabase(location.rstrip("/"), file_io_options or {})

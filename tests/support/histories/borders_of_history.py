@@ -1,0 +1,246 @@
+"""Runs a job's borders over a random history: topics lag, clocks jump, and the job starts again.
+
+The topics are lists. An epoch whose border is whole leaves tables that equal the database after
+its newest transaction, or the history is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions
+from stream_app.cdc.transactions import EndMarkers, MessageTransactions
+from stream_app.kafka.offset_ranges import OffsetRange
+from stream_app.kafka.transactions.transaction_window import TransactionWindow
+from stream_app.model.job_epoch import Offsets
+from stream_app.spark.job_folder import Folder
+from stream_app.spark.stream.border_log import BorderLog
+from stream_app.spark.stream.whole_borders import WholeBorders
+from tests.support.files.memory_file_io import MemoryFileIO
+from tests.support.histories.transaction_history import (
+    MARKERS,
+    KafkaPlace,
+    Rows,
+    Sent,
+    TransactionHistory,
+)
+from tests.support.tables.small_table import StandingClock
+
+_BATCH = 7
+_IDLE_MAX = 40
+
+
+@dataclass
+class Topics:
+    """The messages of each partition, and how many of them brokers show.
+
+    Attributes:
+        order: all messages with their partitions, in the order in which they were sent.
+        produced: number of those that brokers have.
+    """
+
+    random: Random
+    order: list[tuple[KafkaPlace, Sent]]
+    produced: int
+    messages: dict[KafkaPlace, list[bytes]] = field(init=False, default_factory=dict)
+    facts: dict[KafkaPlace, MessageTransactions] = field(init=False, default_factory=dict)
+    visible: dict[KafkaPlace, int] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for place, sent in self.order:
+            self.messages.setdefault(place, []).append(sent.value)
+        for place, values in self.messages.items():
+            self.facts[place] = debezium_transactions(_batch(values))
+        self.show(at_once=True)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether brokers have all messages."""
+        return self.produced == len(self.order)
+
+    def produce(self, count: int) -> None:
+        """The connector sends more; some partitions show it later."""
+        self.produced = min(len(self.order), self.produced + count)
+        self.show(at_once=self.is_complete)
+
+    def show(self, *, at_once: bool) -> None:
+        there: dict[KafkaPlace, int] = {(MARKERS, 0): 0}
+        for place, _ in self.order[: self.produced]:
+            there[place] = there.get(place, 0) + 1
+        for topic, last in list(there):
+            for partition in range(last):
+                there.setdefault((topic, partition), 0)
+        for place, count in there.items():
+            seen = self.visible.get(place, 0)
+            is_prompt = at_once or self.random.random() < 0.6
+            self.visible[place] = count if is_prompt else self.random.randint(seen, count)
+
+    def newest(self) -> Offsets:
+        """The ends that brokers show."""
+        ends: dict[str, dict[str, int]] = {}
+        for (topic, partition), end in self.visible.items():
+            ends.setdefault(topic, {})[str(partition)] = end
+        return ends
+
+    def read(
+        self,
+        ranges: Sequence[OffsetRange],
+        window: TransactionWindow,
+        _stopping: Callable[[], bool],
+    ) -> None:
+        """See `MessageReader.read`."""
+        for planned in window.unread(ranges):
+            for at in range(planned.begin, planned.end, _BATCH):
+                until = min(planned.end, at + _BATCH)
+                assert until <= self.visible[planned.place]
+                part = _part(self.facts[planned.place], at, until)
+                window.add(planned.place, np.arange(at, until, dtype=np.int64), part)
+        window.reach(ranges)
+
+    def close(self) -> None:
+        """See `MessageReader.close`."""
+
+    def rows(self, ends: Offsets) -> Rows:
+        """The tables with all messages before some ends."""
+        rows: Rows = {}
+        for topic, partitions in ends.items():
+            for partition, end in sorted(partitions.items()):
+                for value in self.messages.get((topic, int(partition)), [])[:end]:
+                    message = json.loads(value)
+                    if "op" in message:
+                        source, row = message["source"], message["after"]
+                        rows[f"{source['schema']}.{source['table']}", row["k"]] = row["v"]
+        return rows
+
+
+@dataclass
+class BordersOfHistory:
+    """A job over one history.
+
+    Attributes:
+        whole: number of epochs with a database snapshot.
+        newest: the newest transaction that has one.
+    """
+
+    random: Random
+    history: TransactionHistory
+    topics: Topics
+    whole: int = 0
+    newest: int = 0
+    begin: dict[str, dict[str, int]] = field(default_factory=dict)
+    log: BorderLog = field(init=False)
+    clock: StandingClock = field(default_factory=StandingClock)
+
+    def __post_init__(self) -> None:
+        self.log = BorderLog(Folder("memory://checkpoint", MemoryFileIO()))
+        self.limit = self.random.choice((1, 2, 4, 8, 20, 100))
+
+    def run(self) -> None:
+        """Run epochs until all messages are in the tables."""
+        random, epoch, idle, borders = self.random, 0, 0, self._borders()
+        self.begin = {topic: dict.fromkeys(ends, 0) for topic, ends in self.topics.newest().items()}
+        while idle < _IDLE_MAX:
+            self.topics.produce(random.choice((0, 1, 3, 10, 50)))
+            newest = self.topics.newest()
+            known = {
+                topic: {**dict.fromkeys(ends, 0), **self.begin.get(topic, {})}
+                for topic, ends in newest.items()
+            }
+            end = borders.end(epoch, known, newest, lambda: False)
+            self.clock.millis += random.choice((0, 0, 1000, 70_000))
+            self._is_in_order(end, newest)
+            is_idle = end == self.begin and epoch > 0
+            idle = idle + 1 if is_idle and self.topics.is_complete else 0
+            is_crash = random.random() < 0.1  # before the epoch's offsets are in the checkpoint
+            if not is_idle and not is_crash:
+                self.begin = {topic: dict(ends) for topic, ends in end.items()}
+                self._check(epoch)
+                epoch += 1
+            if is_crash or random.random() < 0.15:
+                borders = self._borders()
+        assert self.begin == self.topics.newest(), f"no epoch takes the rest: {self.begin}"
+
+    def _borders(self) -> WholeBorders:
+        return WholeBorders(
+            reader=self.topics,
+            log=self.log,
+            look=self.topics.newest,
+            clock=self.clock,
+            limit=self.limit,
+        )
+
+    def _is_in_order(self, end: Offsets, newest: Offsets) -> None:
+        for topic, ends in end.items():
+            for partition, at in ends.items():
+                first = self.begin.get(topic, {}).get(partition, 0)
+                assert first <= at <= newest[topic][partition], (topic, partition)
+
+    def _check(self, epoch: int) -> None:
+        border = self.log.border(epoch)
+        assert border is not None
+        if border.is_whole:
+            (position,) = border.progress.positions.values()
+            self.newest = self.history.numbers[position.transaction]
+            self.whole += 1
+            rows = self.topics.rows(self.begin)
+            assert rows == self.history.states[self.newest], f"epoch {epoch}, {position}"
+
+
+def borders_of_history(seed: int) -> BordersOfHistory:
+    """A job over the history of a seed."""
+    random = Random(seed)
+    history = TransactionHistory(random)
+    counts = {table: random.randint(1, 2) for table in history.tables}
+    reads, sent = history.reads(), list(history.sent())
+    grows_at = random.randrange(len(sent)) if random.random() < 0.2 else len(sent)
+    order = [
+        (_place(one, counts, has_grown=at - len(reads) >= grows_at), one)
+        for at, one in enumerate([*reads, *sent])
+    ]
+    return BordersOfHistory(random, history, Topics(random, order, len(reads)))
+
+
+def _place(sent: Sent, counts: dict[str, int], *, has_grown: bool) -> KafkaPlace:
+    """The partition of a message; some keys move to a further one, which is read last."""
+    if sent.table is None:
+        return sent.topic, 0
+    partitions = counts[sent.table]
+    moves = has_grown and sent.key % 2 == 1
+    return sent.topic, partitions if moves else sent.key % partitions
+
+
+def _batch(values: Sequence[bytes]) -> pa.RecordBatch:
+    rows = [{"value": value} for value in values]
+    return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
+
+
+def _part(facts: MessageTransactions, begin: int, end: int) -> MessageTransactions:
+    """The facts of some of the messages."""
+    part, ends = slice(begin, end), facts.ends
+    chosen = np.flatnonzero((ends.index >= begin) & (ends.index < end))
+    counted = np.isin(ends.owners, chosen)
+    return MessageTransactions(
+        kinds=facts.kinds[part],
+        names=facts.names[part],
+        sources=facts.sources[part],
+        tables=facts.tables[part],
+        orders=facts.orders[part],
+        positions=facts.positions[part],
+        ends=EndMarkers(
+            index=ends.index[chosen] - begin,
+            ids=ends.ids.take(pa.array(chosen)),
+            times=ends.times[chosen],
+            logs=ends.logs.take(pa.array(chosen)),
+            positions=ends.positions[chosen],
+            owners=np.searchsorted(chosen, ends.owners[counted]),
+            collections=ends.collections.filter(pa.array(counted)),
+            counts=ends.counts[counted],
+        ),
+    )

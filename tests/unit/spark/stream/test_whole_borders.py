@@ -1,0 +1,26 @@
+"""Database snapshots of random histories equal the database: repeats, lags, crashes."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from tests.support.histories.borders_of_history import borders_of_history
+
+pytestmark = pytest.mark.slow
+HISTORIES = 40
+
+
+def test_each_database_snapshot_of_a_history_equals_the_database(seed: int) -> None:
+    random, whole, ended = Random(seed), 0, 0
+    for number in (random.getrandbits(32) for _ in range(HISTORIES)):
+        job = borders_of_history(number)
+        try:
+            job.run()
+        except AssertionError as error:
+            raise AssertionError(f"history {number}: {error}") from error
+        whole += job.whole
+        ended += job.newest == len(job.history.log)
+    assert whole > HISTORIES, "snapshots are recorded at all"
+    assert ended > HISTORIES // 2, "most histories end with a snapshot of the newest transaction"
