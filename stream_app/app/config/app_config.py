@@ -22,12 +22,17 @@ from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.secrets import HIDDEN, Secrets, is_secret
 from stream_app.app.config.settings import read_settings, secret_texts, written_key
+from stream_app.app.config.source_clusters import (
+    ClusterSetting,
+    client_problems,
+    cluster_problems,
+    of_one_cluster,
+)
 from stream_app.app.config.source_config import SourceConfig, SourceKind, TopicReader
 from stream_app.app.config.stream_config import NonInsertRecords, StreamConfig, with_limit
 from stream_app.app.config.sync_config import OneSetting, SyncConfig, of_one_table
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.config.values import (
-    SET_BY_SPARK,
     Setting,
     WrongValueError,
     families_of,
@@ -100,7 +105,7 @@ class AppConfig:
             return ", ".join(f"{column.name} {column.data_type}" for column in value)
         if isinstance(value, str):
             return self.secrets.hide(value)
-        if isinstance(value, OneSetting):
+        if isinstance(value, OneSetting | ClusterSetting):
             return value.value
         if isinstance(value, enum.Enum):
             return value.value
@@ -121,6 +126,7 @@ KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
     **{name: keys_of(section) for name, section in _SECTIONS.items()},
     **{name: {} for name in FREE_SECTIONS},
 }
+_CLUSTERS = "source.clusters"
 _LOAD = "source.snapshot-from"
 _STARTS = (
     "source.starting-offsets",
@@ -243,6 +249,8 @@ def _store_setting(
 def _prefixed(name: str, rest: str, setting: Setting) -> object:
     if name == "tables":
         return of_one_table(setting, rest)
+    if name == "clusters":
+        return of_one_cluster(setting, rest)
     if name == "settings":
         return of_one_expectation(setting, rest)
     return names(setting) if name == "multiple_table_partition_keys" else free_text(setting)
@@ -300,14 +308,42 @@ def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tupl
             not_both = ", not both" if chosen else ""
             yield "source.topics", f"give either topics or topic-pattern{not_both}"
     yield from _load_problems(config, given)
-    for key in sorted(SET_BY_SPARK.keys() & source.kafka_options.keys()):
-        yield f"source.kafka.{key}", f"cannot be set: {SET_BY_SPARK[key]}"
+    yield from _cluster_problems(config, given)
+    yield from client_problems(source.kafka_clusters)
     applies_truncate = source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value
     if source.merge_shards and applies_truncate:
         key = FORMATS[source.format].full_key(TRUNCATE)
         yield key, "'apply' deletes the rows of all shards: it needs merge-shards = false"
     yield from _format_problems(source, given)
     yield from config.tables.format_problems()
+
+
+def _cluster_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Problems of further clusters beside the other settings: (key, problem)."""
+    source = config.source
+    if not source.clusters:
+        return
+    if source.kind is not SourceKind.KAFKA:
+        yield _CLUSTERS, "are for topics of Kafka"
+    if source.reader is TopicReader.SPARK:
+        yield "source.reader", "must be 'native': Spark's source reads one cluster"
+    if source.snapshot_from is not None:
+        yield _LOAD, "reads one database, whose topics are in one cluster: give it a job of its own"
+    if config.tables.keeps_transactions:
+        yield "sync.transactions", "'whole' follows the transactions of one cluster's topics"
+    if config.tables.is_of_many and "sync.merge-shards" not in given:
+        yield (
+            "sync.merge-shards",
+            "must be given beside source.clusters: true joins tables of one name of all clusters, "
+            "false names those of a further cluster CLUSTER_DATABASE_TABLE",
+        )
+    elif not (config.tables.is_of_many or source.merge_shards):
+        yield (
+            "source.merge-shards",
+            "must be true beside source.clusters: the table takes the rows of all clusters, and "
+            "its primary key must tell them apart",
+        )
+    yield from cluster_problems(source.kafka_clusters[1:])
 
 
 def _says_more(source: SourceConfig, key: str) -> bool:

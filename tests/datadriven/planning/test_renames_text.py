@@ -74,7 +74,7 @@ def _renames(case: Case) -> str:
     for line in case.input_lines:
         asked = _ASKS.fullmatch(line)
         if asked is None:
-            known = known.after("shop", parsed_statements(line), 100)
+            known = known.after(SourceDatabase("", "shop"), parsed_statements(line), 100)
             assert source_renames(known.document()) == known
             continue
         decision = column_renames(
