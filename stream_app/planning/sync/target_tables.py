@@ -32,8 +32,8 @@ class SyncRules:
         table_prefix_db, table_suffix_db: by the source's database, in any case.
         table_mapping: name of the source's table, in any case → name of the table. The name alone
             as Paimon has it, or with database and schema before it, which outweighs it.
-        merge_shards: whether tables of one name in several databases or clusters become one table;
-            else each name begins with its further cluster, and with its database.
+        merge_shards: whether tables of one name in several databases or clusters become one table.
+            Else each name begins with its database, and before it with its further cluster.
         case_sensitive: whether names keep their case; else names of the source and of the mapping
             become lower case.
         share: the job's own share of all tables; None: the job takes every table.

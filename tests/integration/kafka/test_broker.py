@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.app.source.broker_connection import BrokerConnection
 from stream_app.app.source.preflight import check_topics, recreated_topics
 from stream_app.errors import SourceError, UsageError

@@ -61,6 +61,8 @@ MEANINGS = {
     "source.merge-shards": "`true`: several tables of the source are shards of this table, and "
     "its primary key is unique across them. Otherwise records of a second table go to "
     "quarantine, and many of them stop the job.",
+    "source.clusters.…": "`NAME.bootstrap-servers`, `NAME.kafka.…`, `NAME.topics` or "
+    "`NAME.topic-pattern` of a [further cluster](stores.md#several-clusters).",
     "source.kafka.…": "Options of Kafka's Java consumer; the native reader translates them.",
     **{
         f"source.{section}.…": "Options of the format, below."
