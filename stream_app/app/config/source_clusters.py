@@ -116,5 +116,7 @@ def client_problems(clusters: list[Cluster]) -> Iterator[tuple[str, str]]:
     """Problems of options of Kafka's client: (key, problem)."""
     for cluster in clusters:
         for key in sorted(values.SET_BY_SPARK.keys() & cluster.kafka_options.keys()):
-            instead = values.SET_BY_SPARK[key].replace("source.bootstrap", f"{cluster.section}.bootstrap")
+            instead = values.SET_BY_SPARK[key].replace(
+                "source.bootstrap", f"{cluster.section}.bootstrap"
+            )
             yield f"{cluster.section}.kafka.{key}", f"cannot be set: {instead}"

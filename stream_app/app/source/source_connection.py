@@ -24,7 +24,7 @@ from stream_app.model.source.topic_name import cluster_and_name, in_cluster
 
 _Asked = TypeVar("_Asked")
 _Value = TypeVar("_Value")
-_Places = dict[KafkaPartition, int]
+_Answers = dict[KafkaPartition, int]
 
 
 def unaskable_settings(source: SourceConfig) -> list[str]:
@@ -80,19 +80,19 @@ class SourceConnection:
             ).items()
         }
 
-    def begin_offsets(self, topics: Mapping[str, TopicInfo]) -> _Places:
+    def begin_offsets(self, topics: Mapping[str, TopicInfo]) -> _Answers:
         """See `BrokerConnection.begin_offsets`."""
         return self._of_topics(topics, BrokerConnection.begin_offsets)
 
-    def end_offsets(self, topics: Mapping[str, TopicInfo]) -> _Places:
+    def end_offsets(self, topics: Mapping[str, TopicInfo]) -> _Answers:
         """See `BrokerConnection.end_offsets`."""
         return self._of_topics(topics, BrokerConnection.end_offsets)
 
-    def newest_times(self, topics: Mapping[str, TopicInfo]) -> _Places:
+    def newest_times(self, topics: Mapping[str, TopicInfo]) -> _Answers:
         """See `BrokerConnection.newest_times`."""
         return self._of_topics(topics, BrokerConnection.newest_times)
 
-    def offsets_since(self, times: Mapping[KafkaPartition, int]) -> _Places:
+    def offsets_since(self, times: Mapping[KafkaPartition, int]) -> _Answers:
         """See `BrokerConnection.offsets_since`."""
         places = _by_cluster(times, lambda place: place[0])
         return self._asked(
@@ -103,7 +103,7 @@ class SourceConnection:
             BrokerConnection.offsets_since,
         )
 
-    def group_offsets(self, group: str, places: Collection[KafkaPartition]) -> _Places:
+    def group_offsets(self, group: str, places: Collection[KafkaPartition]) -> _Answers:
         """See `BrokerConnection.group_offsets`; the group has one name in all clusters."""
         by_cluster = _by_cluster(places, lambda place: place[0])
         return self._asked(
@@ -130,8 +130,8 @@ class SourceConnection:
     def _of_topics(
         self,
         topics: Mapping[str, TopicInfo],
-        question: Callable[[BrokerConnection, Mapping[str, TopicInfo]], _Places],
-    ) -> _Places:
+        question: Callable[[BrokerConnection, Mapping[str, TopicInfo]], _Answers],
+    ) -> _Answers:
         by_cluster = _by_cluster(topics, str)
         return self._asked(
             {
@@ -144,8 +144,8 @@ class SourceConnection:
     def _asked(
         self,
         asked: Mapping[str, _Asked],
-        question: Callable[[BrokerConnection, _Asked], _Places],
-    ) -> _Places:
+        question: Callable[[BrokerConnection, _Asked], _Answers],
+    ) -> _Answers:
         """The answers of all clusters, by the job's names of topics."""
         return {
             (in_cluster(cluster, topic), partition): answer
