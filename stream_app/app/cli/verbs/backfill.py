@@ -7,10 +7,10 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from stream_app.app.cli.arguments.compared_topics import source_of
 from stream_app.app.cli.arguments.configuration import configuration_of
 from stream_app.app.cli.arguments.table import named_table, timestamp_argument
 from stream_app.app.cli.arguments.table_of_job import table_of_job
-from stream_app.app.cli.verbs.check import source_of
 from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.ops.backfill import Backfill, BackfillOutcome

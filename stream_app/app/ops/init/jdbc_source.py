@@ -116,13 +116,20 @@ def opened_database(url: JdbcUrl) -> Iterator[Any]:
         UsageError: the driver is not installed.
         SourceError: the database does not answer, or refuses the user or a statement.
     """
-    module = url.driver.load()
-    try:
-        connection = url.driver.open(module, url)
+    with database_errors(url):
+        connection = url.driver.open(url.driver.load(), url)
         try:
             yield connection
         finally:
             connection.close()
+
+
+@contextmanager
+def database_errors(url: JdbcUrl) -> Iterator[None]:
+    """Turn the driver's errors into `SourceError`."""
+    module = url.driver.load()
+    try:
+        yield
     except module.Error as error:
         raise SourceError(
             f"the database cannot be read: {' '.join(str(error).split())}",
