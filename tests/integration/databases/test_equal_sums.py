@@ -171,7 +171,7 @@ def test_all_tables_of_a_job_are_compared_with_both_databases(
 def proven_of(conf: str, table: str, capsys: pytest.CaptureFixture[str]) -> int | None:
     """The seconds since a table was proven, as `status` has them."""
     capsys.readouterr()
-    main(["status", "--conf", conf, "--format", "jsonl"])
+    main(["status", "--conf", conf, "--json"])
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     proven: int | None = next(row for row in rows if row.get("table") == table)["proven_s"]
     return proven

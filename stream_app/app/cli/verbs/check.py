@@ -83,6 +83,7 @@ examples:
   stream-app check warehouse/shop.db/orders --source-kafka 127.0.0.1:9092/shop.public.orders
   stream-app check warehouse/shop.db/orders --source jdbc:postgresql://127.0.0.1/shop?user=me
   stream-app check warehouse/shop.db/orders --source tag:yesterday
+  stream-app check --conf conf/shop-database.toml --source jdbc:postgresql://127.0.0.1/shop?user=me
 
 exit codes: 0 no finding; 1 findings; 3 the only findings are what was not compared, rows that wait
 for a compaction, and what Iceberg's readers lack"""
