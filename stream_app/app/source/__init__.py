@@ -1,1 +1,1 @@
-"""Kafka outside of the hot path: asks for topics, ends and some messages, and sends changes."""
+"""Looks at the source outside of the hot path: topics, their ends, first messages, a database."""
