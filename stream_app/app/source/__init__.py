@@ -1,1 +1,1 @@
-"""Looks at the source outside of the hot path: topics, their ends, first messages, a database."""
+"""Asks a source outside of the hot path: topics, ends, messages, a database. Sends to a topic."""
