@@ -1,4 +1,7 @@
-"""Finds the topics that a command line compares with: ``--conf``, ``--source-kafka``."""
+"""Finds the topics that ``--conf`` or another argument names for one table.
+
+Called by `check`, which compares the table with them, and by `backfill`, which reads them again.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from stream_app.fileio.file_io_registry import is_same_location
 from stream_app.table.file_store_table import FileStoreTable
 
 
-def source_of(
+def compared_topics(
     args: argparse.Namespace,
     table: FileStoreTable,
     tables: TablesOfJob | None,
@@ -46,7 +49,7 @@ def source_of(
             )
         source = tables.source_of(table.name)
         rules = tables.table_config(table.name, table.schema.fields)
-        check_source_kind(args, source)
+        check_is_kafka(args, source)
     if args.source_kafka is not None:
         servers, sign, topic = args.source_kafka.rpartition("/")
         if not (servers and sign and topic):
@@ -59,11 +62,11 @@ def source_of(
     return source, rules
 
 
-def check_source_kind(args: argparse.Namespace, source: SourceConfig) -> None:
-    """Refuse a source that is no topic.
+def check_is_kafka(args: argparse.Namespace, source: SourceConfig) -> None:
+    """Refuse a job that does not read topics.
 
     Raises:
-        UsageError: it is one.
+        UsageError: its source is of another kind.
     """
     if source.kind is not SourceKind.KAFKA:
         raise UsageError(

@@ -11,8 +11,9 @@ from pathlib import Path
 import orjson
 
 from stream_app.app.cli.arguments.compared_source import add_compared_source
-from stream_app.app.cli.arguments.compared_topics import check_source_kind, source_of
+from stream_app.app.cli.arguments.compared_topics import check_is_kafka, compared_topics
 from stream_app.app.cli.arguments.configuration import configuration_of
+from stream_app.app.cli.arguments.parsed_texts import duration_argument
 from stream_app.app.cli.arguments.table import add_table, named_table
 from stream_app.app.cli.arguments.table_of_job import table_of_job
 from stream_app.app.cli.output.finding_output import (
@@ -22,7 +23,6 @@ from stream_app.app.cli.output.finding_output import (
     result_lines,
     summary_of,
 )
-from stream_app.app.cli.verbs.upkeep.upkeep_frame import duration_argument
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.ops.check.checked_tables import (
     choice_of,
@@ -125,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             table = table_of_job(args.table, tables, str(args.conf))
         check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
-        source, rules = source_of(args, table, tables)
+        source, rules = compared_topics(args, table, tables)
         if source is None:
             return _check_one(args, table, None, progress)
         with scratch_folder("check") as folder:
@@ -273,14 +273,14 @@ def _check_all(
     """Check each table of a job; one that cannot be opened or compared stops no other."""
     refused = refused_sources(tables)
     choice = choice_of(tables)
-    check_source_kind(args, tables.source)
+    check_is_kafka(args, tables.source)
     comparisons: list[tuple[str, FileStoreTable | None, ComparedTable | StreamAppError]] = []
     for path in paths_of(tables, needs_one=not refused):
         table = None
         try:
             table = open_job_table(tables, path)
             check_versions_known(table)
-            source, rules = source_of(args, table, tables)
+            source, rules = compared_topics(args, table, tables)
             assert source is not None, "the configuration names it"
             comparisons.append((path, table, comparison.add(table, source, rules, choice)))
         except StreamAppError as error:

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from stream_app.app.ops.check.sql_texts import SumDialect, SummedColumn, dialect_of
-from stream_app.app.ops.init.jdbc_source import (
-    JdbcTable,
+from stream_app.app.source.jdbc_connection import (
+    answers,
     database_errors,
+    log_position,
     opened_database,
-    read_table,
 )
+from stream_app.app.source.jdbc_table import JdbcTable, read_table
 from stream_app.errors import UsageError
 from stream_app.format.row_hash.key_groups import HashedRows
 from stream_app.jdbc import JdbcUrl
@@ -61,7 +62,7 @@ class SummedDatabase:
             SourceError: the database refuses it, or does not answer.
         """
         with database_errors(self.url):
-            return _answers(self.connection, query)
+            return answers(self.connection, query)
 
     def definitions(self, relations: Sequence[str]) -> list[JdbcTable]:
         """The definitions of tables; those that are gone are left out while one is there.
@@ -207,21 +208,5 @@ def _column_text(
 def with_enums(connection: Any, url: JdbcUrl, kinds: Mapping[str, str]) -> Mapping[str, str]:
     """The types of columns, with ``enum`` in place of each enum of PostgreSQL."""
     query = dialect_of(url.driver).enums
-    enums = {row[0] for row in _answers(connection, query)} if query else set()
+    enums = {row[0] for row in answers(connection, query)} if query else set()
     return {at: "enum" if kind in enums else kind for at, kind in kinds.items()}
-
-
-def log_position(connection: Any, url: JdbcUrl) -> str:
-    """The newest position of a database's log, for people."""
-    for query in dialect_of(url.driver).positions:
-        # Another kind of server, or one that refuses this user.
-        with suppress(url.driver.load().Error):
-            [(position,)] = _answers(connection, query)
-            return str(position)
-    return "an unknown position"
-
-
-def _answers(connection: Any, query: str) -> list[Any]:
-    with connection.cursor() as cursor:
-        cursor.execute(query)
-        return list(cursor.fetchall())
