@@ -35,6 +35,8 @@ def wire_value(  # noqa: C901 - a line for each kind of column
     family = reading.family
     if family is Family.NESTED and kind not in (JsonKind.BOOLEAN, JsonKind.NUMBER):
         return JsonKind.STRING, text
+    if family is Family.VARIANT:
+        return JsonKind.STRING, text
     if kind is JsonKind.OBJECT and reading.wire_type(kind) is not None:
         return _struct_wire_value(reading, text)
     if family is Family.STRING or (family, kind) == (Family.FLOAT, JsonKind.STRING):
