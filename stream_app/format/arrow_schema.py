@@ -28,7 +28,7 @@ from stream_app.model.schema.table_schema import (
     TableSchema,
 )
 from stream_app.model.schema.type_members import inner_field_id
-from stream_app.variant.layout import VARIANT_TYPE
+from stream_app.variants.layout import VARIANT_TYPE
 
 FIELD_ID = b"PARQUET:field_id"
 """Metadata key of an Arrow field from which Parquet takes the field's id."""

@@ -49,7 +49,7 @@ from stream_app.cdc.columns.time_columns import (
     timestamps_from_iso,
 )
 from stream_app.model.schema.data_type import TypeRoot
-from stream_app.variant.json_column import variants_of
+from stream_app.variants.json_column import variants_of
 
 _INTEGER = r"^-?[0-9]+$"
 _REAL = r"^([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|NaN|-?Infinity)$"

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from stream_app.format.parquet_footer import HeldBackFooter, footer_of, schema_elements
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.file_options import FILE_COMPRESSION, FILE_COMPRESSION_ZSTD_LEVEL
-from stream_app.variant.layout import METADATA, is_variant
+from stream_app.variants.layout import METADATA, is_variant
 
 _CODECS = {
     "zstd": "zstd",

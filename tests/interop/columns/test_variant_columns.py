@@ -17,8 +17,8 @@ from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.table.opening import create_or_open, open_table
-from stream_app.variant.json_documents import parse_json
-from stream_app.variant.texts import json_of
+from stream_app.variants.json_documents import parse_json
+from stream_app.variants.texts import json_of
 from tests.support.interop.compacted_tables import compact_whole
 from tests.support.jobs.table_writer import TableWriter, read_rows
 from tests.support.judges.normal_rows import Row, normal_rows
@@ -193,6 +193,8 @@ def test_pypaimon_reads_the_column(pypaimon: PyPaimonReader, tmp_path: Path) -> 
     TableWriter(table).write(encoded(epoch_of(ALL)))
     rows = normal_rows(pypaimon.read(table.location))
     assert [row["doc"] for row in rows] == [as_struct(document) for document in ALL]
+    rust = normal_rows(pypaimon.read_by_rust(table.location))
+    assert [row["doc"] for row in rust] == [as_struct(document) for document in ALL]
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from stream_app.variant import layout
-from stream_app.variant.binary import MalformedVariantError, Variant
+from stream_app.variants import layout
+from stream_app.variants.binary import MalformedVariantError, Variant
 
 
 def json_of(column: pa.Array) -> pa.Array:

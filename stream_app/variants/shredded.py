@@ -13,9 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from stream_app.variant import layout, scalars
-from stream_app.variant.binary import MalformedVariantError, Variant
-from stream_app.variant.containers import DuplicateNameError, Names, array_of, object_of
+from stream_app.variants import layout, scalars
+from stream_app.variants.binary import MalformedVariantError, Variant
+from stream_app.variants.containers import DuplicateNameError, NameNumbers, array_of, object_of
 
 
 def whole_variants(column: pa.Array) -> pa.Array:
@@ -34,7 +34,7 @@ def whole_variants(column: pa.Array) -> pa.Array:
             values.append(None)
             metadata.append(None)
             continue
-        names = Names()
+        names = NameNumbers()
         try:
             values.append(_whole(row, kind, row[layout.METADATA] or b"", names))
         except (DuplicateNameError, RecursionError):
@@ -64,7 +64,7 @@ def _numbers_type(kind: pa.DataType) -> pa.DataType:
     return pa.int64() if pa.types.is_timestamp(kind) else kind
 
 
-def _whole(row: dict[str, Any], kind: pa.DataType, metadata: bytes, names: Names) -> bytes:
+def _whole(row: dict[str, Any], kind: pa.DataType, metadata: bytes, names: NameNumbers) -> bytes:
     """One value, of a column of this type, with numbers of `names` for its members' names."""
     typed, rest = row.get(layout.TYPED_VALUE), row.get(layout.VALUE)
     if typed is None:
@@ -86,7 +86,7 @@ def _whole(row: dict[str, Any], kind: pa.DataType, metadata: bytes, names: Names
 
 
 def _typed_members(
-    typed: dict[str, Any], kind: pa.DataType, metadata: bytes, names: Names
+    typed: dict[str, Any], kind: pa.DataType, metadata: bytes, names: NameNumbers
 ) -> list[tuple[str, bytes]]:
     members = []
     for field in kind:
@@ -99,7 +99,7 @@ def _typed_members(
     return members
 
 
-def _renamed(variant: Variant, names: Names) -> bytes:
+def _renamed(variant: Variant, names: NameNumbers) -> bytes:
     """A value whose members' names have the numbers of another dictionary."""
     match variant.basic_kind:
         case layout.OBJECT:
@@ -110,7 +110,7 @@ def _renamed(variant: Variant, names: Names) -> bytes:
             return variant.content
 
 
-def _renamed_members(variant: Variant, names: Names) -> list[tuple[str, bytes]]:
+def _renamed_members(variant: Variant, names: NameNumbers) -> list[tuple[str, bytes]]:
     if variant.basic_kind != layout.OBJECT:
         raise MalformedVariantError
     members = []

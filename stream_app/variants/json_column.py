@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, valid_of
-from stream_app.variant.json_documents import parse_json
-from stream_app.variant.layout import VARIANT_TYPE
+from stream_app.variants.json_documents import parse_json
+from stream_app.variants.layout import VARIANT_TYPE
 
 _NOTHING = (b"", b"")
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 
-from stream_app.variant import layout
-from stream_app.variant.layout import number_size
+from stream_app.variants import layout
+from stream_app.variants.layout import number_size
 
 
 class DuplicateNameError(ValueError):
     """An object has a name twice."""
 
 
-class Names:
+class NameNumbers:
     """The dictionary of one VARIANT: names in the order of their first use."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Names:
         return head + _packed(ends, size) + b"".join(names)
 
 
-def object_of(members: Sequence[tuple[str, bytes]], names: Names) -> bytes:
+def object_of(members: Sequence[tuple[str, bytes]], names: NameNumbers) -> bytes:
     """Write an object; its members lie as they come, and are listed by name.
 
     Args:
@@ -71,7 +71,7 @@ def array_of(elements: Sequence[bytes]) -> bytes:
 
 
 def _java_order(name: str) -> bytes:
-    """Names in Java's order: by UTF-16, in which readers search for them."""
+    """NameNumbers in Java's order: by UTF-16, in which readers search for them."""
     return name.encode("utf-16-be")
 
 

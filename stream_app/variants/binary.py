@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-from stream_app.variant import layout
+from stream_app.variants import layout
 
 
 class MalformedVariantError(ValueError):

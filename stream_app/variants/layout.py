@@ -1,7 +1,7 @@
 """The form of a VARIANT: two byte strings, of which one is a dictionary of names.
 
-``value`` has a tree of values. The two lowest bits of a value's first byte are its basic kind, the
-others a kind of scalar, a text's length, or the sizes of a container's numbers. Numbers are
+``value`` has a tree of values. The two lowest bits of a value's first byte are its basic kind. The
+others are a kind of scalar, a text's length, or the sizes of a container's numbers. Numbers are
 little-endian. ``metadata`` has the names of members; objects refer to them by number.
 
 Source: Parquet's `VariantEncoding.md`; Paimon `data/variant/GenericVariantUtil.java`.

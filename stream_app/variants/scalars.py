@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from decimal import Decimal
 
-from stream_app.variant import layout
+from stream_app.variants import layout
 
 
 def _of_kind(kind: int, content: bytes = b"") -> bytes:

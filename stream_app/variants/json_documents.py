@@ -2,7 +2,7 @@
 
 An integer takes as few bytes as possible. A number of other digits is a decimal, or a double if it
 has an exponent or more than 38 digits. Three things are stricter, since they would change values
-without a word: text behind the value, halves of characters, and a double without end are refused.
+without a word. Text behind the value, halves of characters and a double without end are refused.
 
 Source: Paimon `data/variant/GenericVariantBuilder.java`.
 """
@@ -15,16 +15,16 @@ import re
 from decimal import Decimal
 from typing import Any, NoReturn
 
-from stream_app.variant import scalars
-from stream_app.variant.containers import Names, array_of, object_of
-from stream_app.variant.layout import NESTING_MAX, SIZE_MAX
+from stream_app.variants import scalars
+from stream_app.variants.containers import NameNumbers, array_of, object_of
+from stream_app.variants.layout import NESTING_MAX, SIZE_MAX
 
 _DIGITS = re.compile(r"-?[0-9.]+")
 _INT64 = range(-(1 << 63), 1 << 63)
 _INT64_DIGITS = 19
 
 
-class _Number(str):
+class _DocumentNumber(str):
     __slots__ = ()
 
 
@@ -41,12 +41,12 @@ def parse_json(text: str) -> tuple[bytes, bytes]:
     try:
         document = json.loads(
             text,
-            parse_int=_Number,
-            parse_float=_Number,
+            parse_int=_DocumentNumber,
+            parse_float=_DocumentNumber,
             parse_constant=_refuse,
             object_pairs_hook=_Members,
         )
-        names = Names()
+        names = NameNumbers()
         value, metadata = _encoded(document, names, 0), names.metadata()
     except RecursionError:
         raise ValueError("it nests too deeply") from None
@@ -55,7 +55,7 @@ def parse_json(text: str) -> tuple[bytes, bytes]:
     return value, metadata
 
 
-def _encoded(document: Any, names: Names, level: int) -> bytes:
+def _encoded(document: Any, names: NameNumbers, level: int) -> bytes:
     if level > NESTING_MAX:
         raise ValueError("it nests too deeply")
     match document:
@@ -69,7 +69,7 @@ def _encoded(document: Any, names: Names, level: int) -> bytes:
             return object_of(members, names)
         case list():
             return array_of([_encoded(element, names, level + 1) for element in document])
-        case _Number():
+        case _DocumentNumber():
             return _number(document)
         case str():
             return scalars.text(document)
