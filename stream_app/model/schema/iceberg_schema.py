@@ -138,8 +138,8 @@ def iceberg_problems(
         if column.data_type.root is TypeRoot.VARIANT:
             yield (
                 f"column {column.name!r} is VARIANT, which Paimon's files do not mark as one: "
-                f"leave the column out, store it as STRING, or set {METADATA_ICEBERG_STORAGE.key} = "
-                f"{DISABLED}"
+                "leave the column out, store it as STRING, or set "
+                f"{METADATA_ICEBERG_STORAGE.key} = {DISABLED}"
             )
         for scalar in column.data_type.scalars():
             if scalar.root is TypeRoot.TIME:

@@ -14,15 +14,18 @@ from stream_app.model.schema.data_type import DataType, RowType, TypeRoot
 
 def variant_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
     """The VARIANT columns of a table that cannot be stored, in words."""
+    with_variants = [column for column in columns if _holds_variant(column.data_type)]
+    if not with_variants:
+        return
     core = CoreOptions(options)
     formats = {core[FILE_FORMAT], *core[FILE_FORMAT_PER_LEVEL].values()} - {FILE_FORMAT.default}
-    for column in columns:
-        if any(map(_holds_variant, column.data_type.inner)):
+    for column in with_variants:
+        if column.data_type.root is not TypeRoot.VARIANT:
             yield (
                 f"column {column.name!r} is {column.data_type}: a VARIANT stands in no other type, "
                 "so make the column VARIANT"
             )
-        elif column.data_type.root is TypeRoot.VARIANT and formats:
+        elif formats:
             yield (
                 f"column {column.name!r} is VARIANT, which files of {', '.join(sorted(formats))} "
                 f"cannot hold: set {FILE_FORMAT.key} = {FILE_FORMAT.default}"

@@ -73,9 +73,7 @@ _KINDS: Mapping[UsualValue, MongoKind] = {
     UsualValue.LIST: MongoKind.NESTED,
 }
 _NULL = frozenset({UsualValue.NULL})
-_DOCUMENTS = frozenset(
-    {UsualValue.NULL, UsualValue.TRUTH, UsualValue.NUMBER, UsualValue.LIST}
-)
+_DOCUMENTS = frozenset({UsualValue.NULL, UsualValue.TRUTH, UsualValue.NUMBER, UsualValue.LIST})
 """The values that are JSON as they are written; a text is one within further quotes."""
 
 _NUMBERS = frozenset({MongoKind.TEXT, MongoKind.NUMBER, MongoKind.BOOLEAN, MongoKind.MOMENT})
