@@ -120,9 +120,9 @@ def extend_by_ratio(runs: Sequence[RunSize], count: int, ratio: int) -> int:
 def count_by_levels(runs: Sequence[RunSize], room: int) -> int:
     """The number of runs to take, so that at most `room` runs above level 0 remain, at least cost.
 
-    All level-0 files together are the unit. Units that are written `w` times make C(room + w, w)
-    at most, C(room + w - 1, w - 1) of them in the oldest run. The smallest `w` that has space for
-    everything gives each run its size. The oldest runs that have theirs stay.
+    All level-0 files together are the unit. If a unit may be written `w` times, there is space for
+    C(room + w, w) of them. The smallest `w` that has space for everything gives each run its size:
+    C(room + w - 1, w - 1) for the oldest one. The oldest runs that have theirs stay.
     """
     fresh = sum(1 for run in runs if run.level == 0)
     unit = sum(run.size for run in runs[:fresh])
