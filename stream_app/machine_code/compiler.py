@@ -2,8 +2,8 @@
 
 Numba keeps the code of a processor in a cache; compiling takes seconds, loading a part of one. The
 cache is a folder named by a digest of the sources, since Numba looks at one source file only. They
-are those of the function's room and of this one. It lies in ``NUMBA_CACHE_DIR``, else in ``__pycache__`` of
-the room, else in the user's cache folder.
+are those of the function's room and of this one. It lies in ``NUMBA_CACHE_DIR``, else in
+``__pycache__`` of the room, else in the user's cache folder.
 
 Functions pass addresses, not arrays. An array costs Numba a count of its users at each call, which
 is more than the work of most functions here. Nothing checks an address. So the modules explain why
