@@ -149,7 +149,10 @@ def _data_type(value: object, *, column: str) -> DataType:
             return DataType(root=TypeRoot.ARRAY, nullable=nullable, element=element)
         case "VECTOR":
             element = _data_type(json.raw("element"), column=column)
-            return vector_type(element, json.integer("length"), nullable=nullable)
+            try:
+                return vector_type(element, json.integer("length"), nullable=nullable)
+            except UsageError:
+                raise _unsupported(f"VECTOR of {element}", column) from None
         case "MAP":
             key, element = (_data_type(json.raw(part), column=column) for part in ("key", "value"))
             return DataType(root=TypeRoot.MAP, nullable=nullable, key=key, element=element)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.file_options import FILE_FORMAT, FILE_FORMAT_PER_LEVEL
 from stream_app.model.schema.data_type import DataType, RowType, TypeRoot
 
@@ -16,8 +15,8 @@ _VECTOR_FIELD = "vector-field"
 
 def vector_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
     """The VECTOR columns of a table that cannot be stored, in words."""
-    core = CoreOptions(options)
-    is_orc = "orc" in {core[FILE_FORMAT], *core[FILE_FORMAT_PER_LEVEL].values()}
+    formats = (options.get(option.key, "") for option in (FILE_FORMAT, FILE_FORMAT_PER_LEVEL))
+    is_orc = any("orc" in text for text in formats)
     for column in columns:
         if is_orc and _holds_vector(column.data_type):
             yield (
