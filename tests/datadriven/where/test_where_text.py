@@ -34,7 +34,8 @@ def rows(case: Case) -> str:
 def _array(values: list[object], field: DataField) -> pa.Array:
     kind = arrow_type(field.data_type)
     if pa.types.is_map(kind):
-        return pa.array([v and list(map(tuple, v)) for v in values], kind)
+        pairs = [None if v is None else [(key, value) for key, value in v] for v in values]
+        return pa.array(pairs, kind)
     if pa.types.is_boolean(kind) or pa.types.is_string(kind) or pa.types.is_nested(kind):
         return pa.array(values, kind)
     if pa.types.is_time(kind):

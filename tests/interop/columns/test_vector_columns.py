@@ -84,6 +84,13 @@ def test_merged_and_compacted_vectors_are_read_by_others(
     assert by_content(shown.to_pylist()) == by_content(
         {"v": row["v"], "n": row["n"]} for row in (model.values() if keys else appended)
     )
+    where = "v[0] > 5 AND b[1] OR r.d[0] < 0.5"
+    assert by_content(PaimonTable(table).read(where=where).read_all().to_pylist()) == by_content(
+        row
+        for row in (model.values() if keys else appended)
+        if (row["v"] and row["b"] and row["v"][0] > 5)
+        or (row["r"] and row["r"]["d"] and row["r"]["d"][0] < 0.5)
+    )
     assert found_in(table) == []
 
 
