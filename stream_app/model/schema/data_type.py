@@ -47,6 +47,7 @@ class TypeRoot(enum.Enum):
     MAP = "MAP"
     ROW = "ROW"
     VECTOR = "VECTOR"
+    VARIANT = "VARIANT"
 
 
 STRING_ROOTS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
@@ -54,7 +55,9 @@ BINARY_ROOTS = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
 INTEGER_ROOTS = frozenset({TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT})
 FLOAT_ROOTS = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 TIMESTAMP_ROOTS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
-NESTED_ROOTS = frozenset({TypeRoot.ARRAY, TypeRoot.MAP, TypeRoot.ROW, TypeRoot.VECTOR})
+NESTED_ROOTS = frozenset(
+    {TypeRoot.ARRAY, TypeRoot.MAP, TypeRoot.ROW, TypeRoot.VECTOR, TypeRoot.VARIANT}
+)
 LIST_ROOTS = frozenset({TypeRoot.ARRAY, TypeRoot.VECTOR})
 VECTOR_ELEMENTS = INTEGER_ROOTS | FLOAT_ROOTS | {TypeRoot.BOOLEAN}
 
@@ -68,6 +71,7 @@ _NO_ARGUMENT = {
     "FLOAT": TypeRoot.FLOAT,
     "DOUBLE": TypeRoot.DOUBLE,
     "DATE": TypeRoot.DATE,
+    "VARIANT": TypeRoot.VARIANT,
 }
 _LENGTH = {
     "CHAR": (TypeRoot.CHAR, 1),
@@ -149,7 +153,7 @@ class DataType:
 
     @property
     def is_nested(self) -> bool:
-        """Whether its values hold other values."""
+        """Whether its values hold other values; those of a VARIANT have types of their own."""
         return self.root in NESTED_ROOTS
 
     @property
@@ -159,7 +163,7 @@ class DataType:
         return (*own, *(field.data_type for field in self.fields))
 
     def scalars(self) -> Iterator[DataType]:
-        """The scalar types inside, at any depth; a scalar type gives itself."""
+        """The scalar types inside, at any depth; a scalar type gives itself, a VARIANT nothing."""
         if not self.is_nested:
             yield self
         for inner_type in self.inner:
@@ -210,6 +214,7 @@ class DataType:
 
 STRING = DataType(root=TypeRoot.VARCHAR, length=STRING_MAX)
 BYTES = DataType(root=TypeRoot.VARBINARY, length=STRING_MAX)
+VARIANT = DataType(root=TypeRoot.VARIANT)
 _NESTED_PATTERN = re.compile(
     r"(?P<name>ARRAY|MAP|ROW|VECTOR)\s*<(?P<inner>.*)>(?P<null>\s+NOT\s+NULL|\s+NULL)?",
     re.IGNORECASE | re.DOTALL,
@@ -296,8 +301,8 @@ def _no_type(text: str) -> UsageError:
         f"{text!r} is not a column type",
         fix="use BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p,s), CHAR(n), "
         "VARCHAR(n), STRING, BINARY(n), VARBINARY(n), BYTES, DATE, TIME(p), TIMESTAMP(p) or "
-        "TIMESTAMP_LTZ(p) with p from 0 to 9, ARRAY<type>, MAP<type, type>, VECTOR<number, n> or "
-        "ROW<name type, ...>, each optionally with NOT NULL",
+        "TIMESTAMP_LTZ(p) with p from 0 to 9, ARRAY<type>, MAP<type, type>, VECTOR<number, n>, "
+        "ROW<name type, ...> or VARIANT, each optionally with NOT NULL",
     )
 
 
