@@ -34,7 +34,6 @@ from stream_app.mergetree.key_differences import batch_differences
 from stream_app.mergetree.key_value_batch import (
     Indices,
     KeyValueLayout,
-    Mask,
     integer_view,
     is_retract,
     last_of_key,

@@ -128,7 +128,7 @@ class RowSettings:
             raise UsageError(
                 "the table and the configuration say different things of its history",
                 where=where,
-                fix="give the options as the table's schema has them (stream-app schema TABLE)",
+                fix="give the options as the table's schema has them (stream-app inspect TABLE)",
             )
         if self.source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value:
             raise UsageError(

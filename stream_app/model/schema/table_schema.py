@@ -140,7 +140,7 @@ class TableSchema:
 
     @cached_property
     def history(self) -> HistoryColumns | None:
-        """The columns by which the table keeps every version of a row; None: it keeps the newest."""
+        """The columns by which the table keeps every version of a row; None: it does not."""
         return history_columns(self.options)
 
     @cached_property

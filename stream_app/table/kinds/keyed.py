@@ -72,7 +72,9 @@ def _bucket_writer(
         ignored_kinds=ignored_kinds(options),
         refused_rows=table.schema.refused_rows,
         kind_column=options[ROWKIND_FIELD],
-        history=history and HistoryRule(history, layout, options.flushes_changelog),
+        history=None
+        if history is None
+        else HistoryRule(history, layout, with_before=options.flushes_changelog),
         old_rows=old_rows or OldRowsOfTable(table, partition, bucket),
     )
 

@@ -46,7 +46,9 @@ class HistoryInMemory:
 
     untracked: frozenset[str] = frozenset()
     with_before: bool = False
-    rows: pa.RecordBatch = field(default_factory=lambda: pa.RecordBatch.from_pylist([], schema=SCHEMA))
+    rows: pa.RecordBatch = field(
+        default_factory=lambda: pa.RecordBatch.from_pylist([], schema=SCHEMA)
+    )
     number: int = 0
 
     @property

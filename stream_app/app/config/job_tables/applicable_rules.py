@@ -182,9 +182,7 @@ def _holding(
     asked, lacking = _asked(sync, own), list[str]()
     made = asked.made_columns
     prefix = asked.metadata_column_prefix
-    metadata = [
-        key for key in asked.metadata_columns if there is None or f"{prefix}{key}" in there
-    ]
+    metadata = [key for key in asked.metadata_columns if there is None or f"{prefix}{key}" in there]
     known = {*columns, *made.metadata}
     texts = {parse_definition(text).name: text for text in asked.computed_columns}
     computed = []
