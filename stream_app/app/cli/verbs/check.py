@@ -11,13 +11,12 @@ from pathlib import Path
 import orjson
 
 from stream_app.app.cli.arguments.compared_source import add_compared_source
+from stream_app.app.cli.arguments.compared_topics import check_is_kafka, compared_topics
 from stream_app.app.cli.arguments.configuration import configuration_of
+from stream_app.app.cli.arguments.parsed_texts import duration_argument
 from stream_app.app.cli.arguments.table import add_table, named_table
 from stream_app.app.cli.arguments.table_of_job import table_of_job
-from stream_app.app.cli.verbs.upkeep.upkeep_frame import duration_argument
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
-from stream_app.app.config.source_config import SourceConfig, SourceKind
-from stream_app.app.config.table_config import TableConfig
 from stream_app.app.ops.check.checked_tables import (
     choice_of,
     loaded_tables,
@@ -28,11 +27,9 @@ from stream_app.app.ops.check.checked_tables import (
 )
 from stream_app.app.ops.check.comparison import ComparedTable, Comparison
 from stream_app.app.ops.check.sum_sides import sum_sides
-from stream_app.app.source.bootstrap_servers import bootstrap_servers
-from stream_app.app.tables.job_catalog import job_place, open_job_table
+from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.app.text.progress import ProgressLine
 from stream_app.errors import FAILED, NOT_COMPARED, CorruptFileError, StreamAppError, UsageError
-from stream_app.fileio.file_io_registry import is_same_location
 from stream_app.local_disk import scratch_folder
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.source.origin import Origin
@@ -116,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             table = table_of_job(args.table, tables, str(args.conf))
         check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
-        source, rules = source_of(args, table, tables)
+        source, rules = compared_topics(args, table, tables)
         if source is None:
             return _check_one(args, table, None, progress)
         with scratch_folder("check") as folder:
@@ -158,14 +155,14 @@ def _check_all(
     """Check each table of a job; one that cannot be opened or compared stops no other."""
     refused = refused_sources(tables)
     choice = choice_of(tables)
-    _check_source_kind(args, tables.source)
+    check_is_kafka(args, tables.source)
     comparisons: list[tuple[str, FileStoreTable | None, ComparedTable | StreamAppError]] = []
     for path in paths_of(tables, needs_one=not refused):
         table = None
         try:
             table = open_job_table(tables, path)
             check_versions_known(table)
-            source, rules = source_of(args, table, tables)
+            source, rules = compared_topics(args, table, tables)
             assert source is not None, "the configuration names it"
             comparisons.append((path, table, comparison.add(table, source, rules, choice)))
         except StreamAppError as error:
@@ -271,58 +268,6 @@ def _refused(origin: Origin, why: str) -> Iterator[Finding]:
 def _not_compared(where: str, error: StreamAppError) -> Iterator[Finding]:
     what = f"the table was not compared with its source: {error.what}"
     yield Finding(kind=FindingKind.NOT_COMPARED, what=what, where=where, fix=error.fix)
-
-
-def source_of(
-    args: argparse.Namespace,
-    table: FileStoreTable,
-    tables: TablesOfJob | None,
-    *,
-    option: str = "--source-kafka",
-) -> tuple[SourceConfig | None, TableConfig]:
-    """The topics to compare with, or None; and the settings that make rows of their messages.
-
-    Args:
-        tables: the tables of the job; None: none is named.
-        option: the argument that names a topic.
-
-    Raises:
-        UsageError: the configuration is wrong or another table's, or a topic is not written as it
-            must be.
-    """
-    source, rules, location = SourceConfig(), TableConfig(), table.location
-    if tables is None and args.source_kafka is None:
-        return None, rules
-    if tables is not None:
-        place = job_place(tables, table.name)
-        if place is None or not is_same_location(place, location):
-            raise UsageError(
-                f"{args.conf} is the configuration of another table: {place or tables.name}",
-                where=location,
-                fix="give the configuration of this table's job, from the folder where that job "
-                f"runs; or only {option}",
-            )
-        source = tables.source_of(table.name)
-        rules = tables.table_config(table.name, table.schema.fields)
-        _check_source_kind(args, source)
-    if args.source_kafka is not None:
-        servers, sign, topic = args.source_kafka.rpartition("/")
-        if not (servers and sign and topic):
-            raise UsageError(
-                f"{option} {args.source_kafka} is no topic",
-                fix="write it as 127.0.0.1:9092/shop.public.orders",
-            )
-        bootstrap_servers(servers, f"{option} {args.source_kafka}")
-        source = replace(source, bootstrap_servers=servers, topics=(topic,))
-    return source, rules
-
-
-def _check_source_kind(args: argparse.Namespace, source: SourceConfig) -> None:
-    if source.kind is not SourceKind.KAFKA:
-        raise UsageError(
-            f"the source of {args.conf} is of kind {source.kind.value!r}",
-            fix="only topics of Kafka are compared",
-        )
 
 
 def _print_warnings(

@@ -7,14 +7,14 @@ more the hashes of the groups that differ.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from stream_app.app.ops.check.sql_texts import SumDialect, SummedColumn, dialect_of
-from stream_app.app.ops.init.jdbc_source import opened_database, read_table
-from stream_app.errors import SourceError, UsageError
+from stream_app.app.source.jdbc_connection import answers, log_position, opened_database
+from stream_app.app.source.jdbc_table import read_table
+from stream_app.errors import UsageError
 from stream_app.format.row_hash.key_groups import HashedRows
 from stream_app.jdbc import JdbcUrl
 from stream_app.model.checksum.row_sum import RowSum
@@ -70,7 +70,7 @@ class DatabaseSums:
 
     def _ask(self, query: str) -> list[Any]:
         with opened_database(self.url) as connection:
-            return _answers(connection, query, self._dialect.settings)
+            return answers(connection, query, self._dialect.settings)
 
 
 def database_sums(
@@ -119,23 +119,5 @@ def database_sums(
 def with_enums(connection: Any, url: JdbcUrl, kinds: Mapping[str, str]) -> Mapping[str, str]:
     """The types of columns, with ``enum`` in place of each enum of PostgreSQL."""
     query = dialect_of(url.driver).enums
-    enums = {row[0] for row in _answers(connection, query)} if query else set()
+    enums = {row[0] for row in answers(connection, query)} if query else set()
     return {at: "enum" if kind in enums else kind for at, kind in kinds.items()}
-
-
-def log_position(url: JdbcUrl) -> str:
-    """The newest position of a database's log, for people."""
-    for query in dialect_of(url.driver).positions:
-        # Another kind of server, or one that refuses this user.
-        with suppress(SourceError), opened_database(url) as connection:
-            [(position,)] = _answers(connection, query)
-            return str(position)
-    return "an unknown position"
-
-
-def _answers(connection: Any, query: str, settings: Iterable[str] = ()) -> list[Any]:
-    with connection.cursor() as cursor:
-        for setting in settings:
-            cursor.execute(setting)
-        cursor.execute(query)
-        return list(cursor.fetchall())
