@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -112,7 +113,7 @@ class HistoryInMemory:
         return rows_at(window.batch, window.order)
 
 
-def _shown(row: dict[str, object]) -> str:
+def _shown(row: dict[str, Any]) -> str:
     kind = RowKind(row[VALUE_KIND]).short
     held = "now" if row["valid_to"] is None else row["valid_to"]
     assert row["is_current"] is (row["valid_to"] is None)

@@ -58,8 +58,7 @@ def shown(rows: Sequence[dict[str, Any]]) -> list[Version]:
     for row in rows:
         assert row["is_current"] is (row["valid_to"] is None)
         start, end = (
-            None if row[name] is None else millis(row[name])
-            for name in ("valid_from", "valid_to")
+            None if row[name] is None else millis(row[name]) for name in ("valid_from", "valid_to")
         )
         assert start is not None
         versions.append(Version(row["id"], start, end, row["v"]))

@@ -1,10 +1,10 @@
 """The rules of Spark's AUTO CDC with ``stored_as_scd_type = 2``, in plain Python, as a judge.
 
-Written after Spark's documentation and the docstrings of its `Scd2BatchProcessor`: the events of a
+Written after Spark's documentation and the docstrings of its `Scd2BatchProcessor`. The events of a
 key stand in the order of their sequence, whatever the order of their arrival. An upsert begins a
-version, unless its tracked values equal those of the upsert before it, whose version it continues. The
-next event of another value, or a delete, ends the version at its own sequence. A delete leaves no
-row. Two events of one sequence are undefined there; here the later arrival counts.
+version, or continues that of the upsert before it, if its tracked values are equal. The next event
+of another value, or a delete, ends the version at its own sequence. A delete leaves no row. Two
+events of one sequence are undefined there; here the later arrival counts.
 """
 
 from __future__ import annotations

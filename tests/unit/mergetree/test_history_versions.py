@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -98,7 +99,7 @@ def _millis(moment: Any) -> int:
 
 def batches_of(events: Sequence[Event], cuts: Sequence[int]) -> list[Sequence[Event]]:
     ends = sorted({0, len(events), *(cut % (len(events) + 1) for cut in cuts)})
-    return [events[begin:end] for begin, end in zip(ends, ends[1:], strict=False)]
+    return [events[begin:end] for begin, end in itertools.pairwise(ends)]
 
 
 @given(
