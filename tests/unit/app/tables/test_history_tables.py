@@ -53,7 +53,7 @@ def test_one_table_of_a_database_keeps_versions(tmp_path: Path) -> None:
     assert versions(job, "orders") == [(1, 1000, None, True, "a", 2)]
     job.run(
         change("shop.orders", {**one, "v": "b"}, one, at_ms=3000),
-        change("shop.orders", {**one, "v": UNSENT, "n": 5}, one, at_ms=4000),
+        change("shop.orders", {**one, "v": UNSENT, "n": 5}, op="u", at_ms=4000),
         change("shop.customers", {**one, "v": "b"}, one, at_ms=3000),
     )
     assert versions(job, "orders") == [
