@@ -163,7 +163,10 @@ class MadeColumns:
                 raise DefinitionError(f"{definition.name}={definition.call} {error}") from None
         computed_columns, made = made, []
         for name, data_type in self.of_writer.items():
-            make(name, data_type)
+            try:
+                make(name, data_type)
+            except DefinitionError as error:
+                raise DefinitionError(f"the history {error}") from None
         last = given.highest_id
         added = (
             replace(column, field_id=last + count)
