@@ -1,7 +1,7 @@
 """The columns of a table that keeps every version of a row (slowly changing dimension, type 2).
 
-Each change of a key makes a version: a row with the source's values, the time from which they hold,
-and the time until which they do. `mergetree.history_versions` derives these rows.
+Each change of a key makes a version: a row with the source's values, and with the bounds of the
+time in which they hold. `mergetree.history_versions` derives these rows.
 
 Source: the columns and rules of Spark's AUTO CDC with ``stored_as_scd_type = 2``.
 """
