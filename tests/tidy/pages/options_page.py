@@ -91,7 +91,7 @@ MEANINGS = {
     "sync.database": "The database of all tables.",
     "sync.including-tables": "Regular expression that must match the whole name of a source table.",
     "sync.excluding-tables": "Source tables to leave out; outweighs `including-tables`.",
-    "sync.including-dbs": "The same for the source's databases; a message that does not tell its "
+    "sync.including-dbs": "The same for the source's databases; a message that does not name its "
     "database passes.",
     "sync.excluding-dbs": "Databases to leave out; outweighs `including-dbs`.",
     "sync.table-prefix": "Before the name of each table, unless `table-mapping` or "
