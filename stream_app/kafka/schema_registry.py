@@ -60,12 +60,12 @@ _LATER = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus
 _ANYTHING = "*/*;q=0.5"
 _FIRST_REDIRECT, _FIRST_REFUSAL, _FIRST_FAULT = 300, 400, 500
 
-_Key = int | bytes
+_SchemaName = int | bytes
 """The number of a schema, or its GUID."""
-_Answer = Registered | int
-_AnswerT = TypeVar("_AnswerT", Registered, int)
-_known: dict[tuple[SchemaRegistry, _Key], _Answer] = {}
-_refused: dict[tuple[SchemaRegistry, _Key], tuple[float, str]] = {}
+_SchemaFact = Registered | int
+_SchemaFactT = TypeVar("_SchemaFactT", Registered, int)
+_known: dict[tuple[SchemaRegistry, _SchemaName], _SchemaFact] = {}
+_refused: dict[tuple[SchemaRegistry, _SchemaName], tuple[float, str]] = {}
 """When and why a number's messages were refused, by the monotonic clock."""
 _lock = threading.Lock()
 """The lock of both dictionaries; it is free while a registry is asked."""
@@ -113,8 +113,8 @@ class SchemaRegistry:
         )
 
     def _remembered(
-        self, asked: _Key, kind: type[_AnswerT], ask: Callable[[str, Get], _AnswerT]
-    ) -> _AnswerT:
+        self, asked: _SchemaName, kind: type[_SchemaFactT], ask: Callable[[str, Get], _SchemaFactT]
+    ) -> _SchemaFactT:
         """The answer for a number or a GUID, which a server is asked for once."""
         key = (self, asked)
         with _lock:
@@ -136,7 +136,7 @@ class SchemaRegistry:
             _known[key] = answer
         return answer
 
-    def _asked(self, asked: _Key, ask: Callable[[str, Get], _AnswerT]) -> _AnswerT:
+    def _asked(self, asked: _SchemaName, ask: Callable[[str, Get], _SchemaFactT]) -> _SchemaFactT:
         for pause_s in (*self.pauses_s, None):
             failures, may_pass = [], False
             for url in self.urls:
