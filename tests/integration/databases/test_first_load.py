@@ -344,6 +344,9 @@ def test_what_the_database_hides_or_writes_in_its_own_way(testbed: Testbed) -> N
         finally:
             database.execute("drop owned by load_reader")
             database.execute("drop role load_reader")
+        database.execute("create table arrays as select array[array[1], array[2]] as s")
+        with pytest.raises(SourceError, match="json"):
+            values_of(url, {"s": "integer[]"}, "arrays")
         database.execute("create database load_odd_latin encoding latin1 template template0")
         try:
             with testbed.postgres.connect("load_odd_latin") as latin:
@@ -364,16 +367,16 @@ def test_what_the_database_hides_or_writes_in_its_own_way(testbed: Testbed) -> N
         ]
 
 
-def values_of(url: JdbcUrl, kinds: dict[str, str]) -> list[dict[str, Any]]:
-    """The rows of the table `t`, as its messages have them."""
+def values_of(url: JdbcUrl, kinds: dict[str, str], table: str = "t") -> list[dict[str, Any]]:
+    """The rows of a table, as its messages have them."""
     relation = LoadedRelation(
         driver=url.driver,
         database=url.database,
         schema="shop" if url.driver is POSTGRESQL else url.database,
-        name="t",
+        name=table,
         kinds=kinds,
         columns={
-            name: STRING if kind == "text" else DataType(root=TypeRoot.INT)
+            name: STRING if kind in ("text", "integer[]") else DataType(root=TypeRoot.INT)
             for name, kind in kinds.items()
         },
         keys=(),

@@ -120,8 +120,7 @@ class DatabaseReading:
         """
         tables = self.tables
         source, rules = tables.source_of(name), tables.table_config(name, schema.fields)
-        waits = "they wait in bucket-postpone" if schema.kind.postpones else ""
-        if why := why_incomparable(schema, rules) or waits:
+        if why := why_incomparable(schema, rules):
             raise self._refused(
                 name, f"changes that come again would not leave the same rows: {why}"
             )
