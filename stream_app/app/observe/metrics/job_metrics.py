@@ -131,6 +131,9 @@ class JobMetrics:
         self._proven = self._gauge(
             "proven_timestamp_seconds", "When a comparison found the table equal to its source."
         )
+        self._decoder = self._gauge(
+            "decoder_info", "1, with the decoder of the job's messages.", "decoder"
+        )
         self._records = self._gauge("table_records", "Records in the files of the newest snapshot.")
         self._held = self._gauge(
             "held_tables", "Tables held back by an error while the others continue."
@@ -284,10 +287,19 @@ class JobMetrics:
 
     def _newest(self, snapshot: Snapshot) -> None:
         self._committed.labels(self.table).set(snapshot.time_millis / 1000)
-        if (proof := proof_of(snapshot)) is not None:
-            self._proven.labels(self.table).set(proof.time_millis / 1000)
+        self.proven(snapshot)
         if snapshot.total_record_count is not None:
             self._records.labels(self.table).set(snapshot.total_record_count)
+
+    def proven(self, newest: Snapshot | None) -> None:
+        """Note when the table was equal to its source, as its newest snapshot says."""
+        if (proof := proof_of(newest)) is not None:
+            self._proven.labels(self.table).set(proof.time_millis / 1000)
+
+    def decoded_by(self, decoder: str) -> None:
+        """Note what decodes the messages of the job; empty: the format leaves no choice."""
+        if decoder:
+            self._decoder.labels(self.table, decoder).set(1)
 
     def column(self, kind: DriftKind, name: str, records: int) -> None:
         """Count records with an unknown column, or without one of the table; names must be few."""
