@@ -30,6 +30,7 @@ from stream_app.app.observe.events.event_texts import (
 )
 from stream_app.app.observe.metrics.health import JobHealth
 from stream_app.app.observe.metrics.job_metrics import OTHER_TABLES, JobMetrics
+from stream_app.app.observe.metrics.proof_watch import ProofWatch
 from stream_app.app.observe.monitoring.listener import Listeners
 from stream_app.app.ops.inspect.table_facts import newest_snapshots
 from stream_app.cdc.column_drift import DriftedColumn, DriftKind
