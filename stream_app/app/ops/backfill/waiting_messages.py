@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 import pyarrow as pa
 
@@ -54,9 +55,12 @@ class WaitingMessages:
 
     def _messages(self) -> Iterator[pa.RecordBatch]:
         _, begins = table_end(self.table, self.source)
+        newest = source_ends(self.source, _fail)
+        if newest is None:
+            _fail("only Spark can read them")
         ranges = [
             OffsetRange(topic, int(partition), begins.get((topic, int(partition)), 0), end)
-            for topic, partitions in (source_ends(self.source, _fail) or {}).items()
+            for topic, partitions in newest.items()
             if not self.topics or topic in self.topics
             for partition, end in partitions.items()
         ]
@@ -64,7 +68,7 @@ class WaitingMessages:
             yield from reader.read([part for part in ranges if part.size > 0])
 
 
-def _fail(why: str) -> None:
+def _fail(why: str) -> NoReturn:
     raise SourceError(
         f"the topics' ends are not known: {why}",
         fix="see that the broker runs: rows whose messages wait there are left to the job",
