@@ -45,12 +45,12 @@ class DecodedRecords:
     """The results of n records that were parsed in columns.
 
     Attributes:
-        rows: their rows.
+        from_images: their rows.
         questions: uint8 [n]; None: nothing is asked.
         columns: unknown and missing columns of the records that are no suspects.
     """
 
-    rows: ImageRows
+    from_images: ImageRows
     questions: Questions | None
     columns: Mapping[DriftedColumn, Sighting]
 
@@ -193,18 +193,20 @@ class BatchOutcome:
         """
         if decoded.questions is not None:
             self._ask(index, decoded.questions)
-        self._see_tables(decoded.rows.tables, index)
+        self._see_tables(decoded.from_images.tables, index)
         self._see(decoded.columns, index)
         self._see(
             {
                 (DriftKind.CUT, name): Sighting(int(cut.sum()), int(cut.argmax()))
-                for name, cut in decoded.rows.cut.items()
+                for name, cut in decoded.from_images.cut.items()
                 if cut.any()
             },
             index,
         )
         self.parts.append(
-            ChangeBatch(rows=decoded.rows.rows, message_index=index[decoded.rows.record])
+            ChangeBatch(
+                rows=decoded.from_images.rows, message_index=index[decoded.from_images.record]
+            )
         )
 
     def take_result(self, result: RecordsResult, index: Int32s) -> None:
