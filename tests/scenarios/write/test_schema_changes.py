@@ -193,7 +193,7 @@ def test_a_column_in_the_messages_is_added_in_the_middle_of_an_epoch(tmp_path: P
     sound_report(open_table(job.table.location))
     # Rows before the new columns do not lack them; later ones do.
     job.run(batch, plain({"k": 5, "v": "e", "note": "x"}))
-    assert [sorted(each.counts.columns) for each in reports(batch, 0)[1:]] == [
+    assert [sorted(each.counts.drift) for each in reports(batch, 0)[1:]] == [
         [],
         [(DriftKind.MISSING, "other")],
     ]
