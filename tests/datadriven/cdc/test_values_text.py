@@ -73,7 +73,7 @@ def _message(name: str, row: str, schema: str) -> str:
     field: dict[str, Any] = {"field": "v", "type": literal, "optional": True}
     if semantic:
         field["name"] = semantic
-    field["parameters"] = dict(each.split("=") for each in parameters)
+    field["parameters"] = dict(parameter.split("=") for parameter in parameters)
     fields = [{"field": "id", "type": "int32", "optional": False}, field]
     after = {"field": "after", "type": "struct", "fields": fields}
     envelope = json.dumps({"type": "struct", "fields": [after]})
