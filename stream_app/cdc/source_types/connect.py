@@ -20,6 +20,7 @@ from stream_app.model.schema.data_type import (
     BYTES,
     DECIMAL_PRECISION_MAX,
     STRING,
+    VARIANT,
     DataType,
     TypeRoot,
 )
@@ -56,6 +57,7 @@ def _time(root: TypeRoot, precision: int) -> DataType:
 
 
 SEMANTICS: dict[str, DataType] = {
+    "io.debezium.data.Json": VARIANT,
     CONNECT + "Date": DataType(root=TypeRoot.DATE),
     TIME + "Date": DataType(root=TypeRoot.DATE),
     TIME + "IsoDate": DataType(root=TypeRoot.DATE),

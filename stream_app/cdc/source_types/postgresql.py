@@ -16,6 +16,7 @@ from stream_app.model.schema.data_type import (
     STRING,
     STRING_MAX,
     TIMESTAMP_PRECISION_MAX,
+    VARIANT,
     DataType,
     TypeRoot,
 )
@@ -38,7 +39,8 @@ _SIMPLE = {
         )
     },
     "BYTEA": BYTES,
-    **dict.fromkeys(("TEXT", "JSON", "JSONB", "ENUM", "UUID"), STRING),
+    **dict.fromkeys(("TEXT", "ENUM", "UUID"), STRING),
+    **dict.fromkeys(("JSON", "JSONB"), VARIANT),
 }
 _TIMES = {
     "TIME": TypeRoot.TIME,

@@ -110,6 +110,8 @@ MEANINGS = {
     "`tinyint1-not-bool`, `to-nullable`, `to-string`.",
     "sync.inexact": "Type of columns for times of day with more than milliseconds, which Paimon's "
     "TIME cannot hold ([schemas.md](schemas.md#types-that-paimon-cannot-hold)).",
+    "sync.json-as": "Type of columns for documents, such as PostgreSQL's jsonb: STRING, or VARIANT "
+    "([schemas.md](schemas.md#variant)).",
     "sync.computed-column": "Columns computed from others, such as "
     "`dt=date_format(created, yyyy-MM-dd)`, of each table with these "
     "([functions](computed-columns.md)).",
