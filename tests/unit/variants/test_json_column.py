@@ -1,4 +1,4 @@
-"""Texts of JSON become the same VARIANTs by machine code and one by one, and back the same values."""
+"""Texts of JSON become the same VARIANTs by machine code and one by one."""
 
 from __future__ import annotations
 

@@ -139,20 +139,20 @@ def table_end(table: FileStoreTable, source: SourceConfig) -> tuple[Snapshot, En
     Other jobs may have compacted since, which changes no row.
     """
     latest = table.snapshots.latest()
-    epochs = newest_epochs(table.snapshots).values()
+    epochs, names = newest_epochs(table.snapshots).values(), source.topic_names
     for epoch in sorted(epochs, key=lambda epoch: epoch.time_millis, reverse=True):
         if epoch.source_end is None:
             continue
         ends = {
             (topic, int(partition)): int(end)
             for topic, partitions in json.loads(epoch.source_end).items()
-            if not source.topics or topic in source.topics
+            if not names or topic in names
             for partition, end in partitions.items()
         }
         if ends and latest is not None:
             return latest, ends
     raise UsageError(
-        f"no snapshot records how far a job has read {', '.join(source.topics) or 'its topics'}",
+        f"no snapshot records how far a job has read {', '.join(names) or 'its topics'}",
         where=table.location,
         fix="give the topic that the table is written from",
     )
