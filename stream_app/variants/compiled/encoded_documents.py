@@ -60,10 +60,10 @@ def _encoded_part(column: pa.Array) -> Part:
     begins = _encode(
         places,
         sizes,
-        tuple(int(one.ctypes.data) + len(one) for one in out),
-        NodeTables(*tables[:9], int(scratch.ctypes.data), scratch_end),
-        MemberTables(*tables[9:20], known),
-        DoubleTables(*[int(one.ctypes.data) for one in doubles], doubles_count),
+        (int(out[0].ctypes.data) + len(out[0]), int(out[1].ctypes.data) + len(out[1])),
+        NodeTables._make([*tables[:9], int(scratch.ctypes.data), scratch_end]),
+        MemberTables._make([*tables[9:20], known]),
+        DoubleTables._make([*(int(one.ctypes.data) for one in doubles), doubles_count]),
     )
     failed: Bools = sizes[0] == 0
     failed |= sizes.max(axis=0) > SIZE_MAX

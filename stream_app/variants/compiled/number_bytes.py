@@ -28,14 +28,14 @@ class DoubleTables(NamedTuple):
     """The addresses of tables of int64: where each double goes, and where its text is.
 
     Attributes:
-        count: a table of one: how many there are.
+        filled: a table of one: how many there are.
     """
 
     places: int
     begins: int
     sizes: int
     rows: int
-    count: int
+    filled: int
 
 
 @compiled
@@ -54,12 +54,12 @@ def put_number_text(place: int, size: int, cursor: int, row: int, doubles: Doubl
         put_number(cursor - 16, 0, low)
         put_number(cursor - 16, 1, high)
         return _head(DECIMAL16, max(scale, 0), cursor - 16)
-    count = number_at(doubles.count)
+    count = number_at(doubles.filled)
     put_number(doubles.places, count, cursor - 8)
     put_number(doubles.begins, count, place)
     put_number(doubles.sizes, count, size)
     put_number(doubles.rows, count, row)
-    put_number(doubles.count, 0, count + 1)
+    put_number(doubles.filled, 0, count + 1)
     put_byte(cursor - 9, 0, DOUBLE << 2)
     return cursor - 9
 
