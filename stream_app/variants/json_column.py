@@ -18,7 +18,7 @@ from stream_app.variants.json_documents import parse_json
 from stream_app.variants.layout import METADATA, VALUE, VARIANT_TYPE
 
 if TYPE_CHECKING:
-    from stream_app.variants.compiled.encoded_documents import Part
+    from stream_app.variants.compiled.encoded_documents import EncodedPart
 
 _MODULE = "stream_app.variants.compiled.encoded_documents"
 
@@ -47,17 +47,17 @@ def variants_of(texts: pa.Array, *, compiled: bool = True) -> tuple[pa.Array, Bo
 
 
 @functools.cache
-def _compiled() -> Callable[[pa.Array], Iterator[Part]] | None:
+def _compiled() -> Callable[[pa.Array], Iterator[EncodedPart]] | None:
     """The compiled way; None: Numba is not installed, or has no folder for its code."""
     try:
         module = importlib.import_module(_MODULE)
     except ImportError:
         return None
-    encode: Callable[[pa.Array], Iterator[Part]] = module.encoded_documents
+    encode: Callable[[pa.Array], Iterator[EncodedPart]] = module.encoded_documents
     return encode
 
 
-def _one_by_one(texts: pa.Array) -> Iterator[Part]:
+def _one_by_one(texts: pa.Array) -> Iterator[EncodedPart]:
     failed: Bools = np.zeros(len(texts), np.bool_)
     values, metadata = [b""] * len(texts), [b""] * len(texts)
     for row, text in enumerate(texts.to_pylist()):

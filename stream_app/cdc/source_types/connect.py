@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from stream_app.cdc.source_types.document_type import document_type
 from stream_app.cdc.source_types.mysql import decimal_type, mysql_type_of
 from stream_app.cdc.source_types.postgresql import postgresql_type_of
 from stream_app.cdc.source_types.stored_times import StoredType, stored_type
@@ -20,7 +21,6 @@ from stream_app.model.schema.data_type import (
     BYTES,
     DECIMAL_PRECISION_MAX,
     STRING,
-    VARIANT,
     DataType,
     TypeRoot,
 )
@@ -35,6 +35,7 @@ TIME = "io.debezium.time."
 DECIMAL = CONNECT + "Decimal"
 VARIABLE_SCALE = "io.debezium.data.VariableScaleDecimal"
 BITS = "io.debezium.data.Bits"
+JSON = "io.debezium.data.Json"
 
 LITERALS: dict[str, DataType] = {
     "int8": DataType(root=TypeRoot.TINYINT),
@@ -57,7 +58,6 @@ def _time(root: TypeRoot, precision: int) -> DataType:
 
 
 SEMANTICS: dict[str, DataType] = {
-    "io.debezium.data.Json": VARIANT,
     CONNECT + "Date": DataType(root=TypeRoot.DATE),
     TIME + "Date": DataType(root=TypeRoot.DATE),
     TIME + "IsoDate": DataType(root=TypeRoot.DATE),
@@ -127,6 +127,8 @@ def _nearest(
         return DataType(root=TypeRoot.BINARY, length=(length + 7) // 8) if length else BYTES
     if semantic == DECIMAL:
         return _decimal(parameters)
+    if semantic == JSON:
+        return document_type(options)
     return SEMANTICS.get(semantic) or LITERALS.get(literal, STRING)
 
 

@@ -1,8 +1,7 @@
-"""Chooses the type in which a source's document is stored, or a time of day that no TIME holds.
+"""Chooses the type in which a source's time of day is stored, if Paimon's TIME cannot hold it.
 
 Paimon keeps milliseconds of a TIME, whatever its precision is. So a source's microseconds or
-nanoseconds become a number or a text, unless ``inexact = truncate`` asks for TIME. A document is
-STRING, unless ``json-as = variant`` asks for VARIANT.
+nanoseconds become a number or a text, unless ``inexact = truncate`` asks for TIME.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stream_app.model.schema.data_type import STRING, DataType, TypeRoot
-from stream_app.model.source.mapping_options import InexactTimes, JsonColumns, MappingOptions
+from stream_app.model.source.mapping_options import InexactTimes, MappingOptions
 
 _BIGINT = DataType(root=TypeRoot.BIGINT)
 _HELD_DIGITS = 3
@@ -44,8 +43,7 @@ def stored_type(
         sends_text: whether the messages write such a time as text, and not as a count.
     """
     if data_type.root is TypeRoot.VARIANT:
-        is_variant = options.documents is JsonColumns.VARIANT
-        return StoredType(data_type, (STRING,)) if is_variant else StoredType(STRING)
+        return StoredType(data_type, (STRING,))
     if data_type.root is not TypeRoot.TIME or (digits or data_type.precision) <= _HELD_DIGITS:
         return StoredType(data_type)
     exact = STRING if sends_text or options.inexact is InexactTimes.STRING else _BIGINT

@@ -16,7 +16,7 @@ from stream_app.variants.compiled.number_bytes import DoubleTables
 from stream_app.variants.compiled.value_bytes import put_metadata, put_value
 from stream_app.variants.layout import NESTING_MAX, SIZE_MAX
 
-Part = tuple[pa.Array, pa.Array, Bools]
+EncodedPart = tuple[pa.Array, pa.Array, Bools]
 """Values and dictionaries, binary [m]; bool [m], which texts are no documents."""
 _PART_BYTES = 1 << 20
 _END = np.frombuffer(b'",' + bytes(30), np.uint8)
@@ -26,7 +26,7 @@ _GROWTH, _HEAD = 4, 16
 empty arrays: ``[],`` becomes three bytes and an offset of four."""
 
 
-def encoded_documents(texts: pa.Array) -> Iterator[Part]:
+def encoded_documents(texts: pa.Array) -> Iterator[EncodedPart]:
     """Encode texts part by part.
 
     Args:
@@ -40,7 +40,7 @@ def encoded_documents(texts: pa.Array) -> Iterator[Part]:
         row = stop
 
 
-def _encoded_part(column: pa.Array) -> Part:
+def _encoded_part(column: pa.Array) -> EncodedPart:
     # Behind a comma, because a text may be a number, which has no end of its own.
     data, offsets = own_bytes(pc.binary_join_element_wise(column, ",", ""))
     texts = np.concatenate([data, _END])
