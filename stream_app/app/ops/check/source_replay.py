@@ -124,6 +124,8 @@ def why_incomparable(schema: TableSchema, rules: TableConfig) -> str:
         return "rows of a table without a primary key cannot be matched"
     if not rules.made_columns.is_repeatable:
         return "the time of decoding stands in its rows (now())"
+    if schema.history is not None:
+        return "its rows are versions (history = true), and messages have changes"
     if options[RECORD_LEVEL_EXPIRE_TIME] is not None:
         return "rows of the table expire"
     if not traits_of(options.merge_engine).keeps_newest:
