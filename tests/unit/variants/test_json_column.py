@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import re
@@ -11,8 +12,13 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.format.data_files.parquet_files import ParquetSink
+from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.schema.data_type import parse_columns
 from stream_app.variants.json_column import variants_of
 from stream_app.variants.layout import NESTING_MAX
 from stream_app.variants.texts import json_of
@@ -113,3 +119,20 @@ def test_a_column_is_encoded_in_parts() -> None:
     assert json.loads(json_of(values[2400:2401])[0].as_py())["n"] == 2400
     sliced, _ = variants_of(pa.array(texts, pa.string()).slice(7, 3))
     assert sliced.equals(values[7:10])
+
+
+def test_null_documents_of_any_origin_can_be_stored() -> None:
+    """A null in Arrow may hide nulls in the two parts, which a file must not have."""
+    schema = arrow_schema(parse_columns("doc VARIANT, r ROW<a INT NOT NULL>"))
+    documents, _ = variants_of(pa.array(['{"a":1}', None, "2"]))
+    rows = pa.array([{"a": 1}, None, {"a": 2}], schema.field("r").type)
+    nulls = [pa.nulls(3, field.type) for field in schema]
+    taken = [column.take(pa.array([None, 1, 2])) for column in (documents, rows)]
+    sink = io.BytesIO()
+    writer = ParquetSink(sink, schema, CoreOptions({}))
+    for columns in ([documents, rows], nulls, taken):
+        writer.write(pa.Table.from_arrays(columns, schema=schema))
+        writer.write(pa.Table.from_arrays(columns, schema=schema).slice(1))
+    writer.close()
+    read = pq.read_table(io.BytesIO(sink.getvalue()))
+    assert read.column("doc").null_count == read.column("r").null_count == 2 + 5 + 3
