@@ -10,13 +10,13 @@ import re
 from stream_app.variants import layout
 from stream_app.variants.binary import Variant
 
-Path = tuple[str | int, ...]
+VariantPath = tuple[str | int, ...]
 _STEP = re.compile(
     r"\.(?P<plain>[^.\[]+)|\[(?P<index>[0-9]+)\]|\['(?P<single>[^']+)'\]|\[\"(?P<double>[^\"]+)\"\]"
 )
 
 
-def parse_path(text: str) -> Path:
+def parse_path(text: str) -> VariantPath:
     """The names and places of a path, from the whole value inwards.
 
     Raises:
@@ -36,7 +36,7 @@ def parse_path(text: str) -> Path:
     return tuple(steps)
 
 
-def at_path(variant: Variant, path: Path) -> Variant | None:
+def at_path(variant: Variant, path: VariantPath) -> Variant | None:
     """The value to which a path leads; None: there is none.
 
     Raises:

@@ -16,11 +16,11 @@ from stream_app.cdc.columns.nested_columns import cast_cells
 from stream_app.cdc.columns.time_columns import Casted
 from stream_app.variants import layout
 from stream_app.variants.binary import Variant
-from stream_app.variants.paths import Path, at_path
+from stream_app.variants.paths import VariantPath, at_path
 from stream_app.variants.texts import json_text
 
 
-def variant_get(values: pa.Array, path: Path, reading: ColumnReading) -> Casted:
+def variant_get(values: pa.Array, path: VariantPath, reading: ColumnReading) -> Casted:
     """The values at a path [n], and where they do not fit.
 
     Args:
