@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from stream_app.app.cli.main import main
 from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
@@ -131,6 +133,28 @@ def test_overwrites_take_vectors_of_the_right_length(
     assert [row["v"] for row in read_rows(table)] == [[1.0, 2.0, 3.0]]
     with pytest.raises(UsageError, match=why):
         PaimonTable(table).overwrite(pa.table({"k": [1], "v": [vector]}))
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "avro"])
+def test_vectors_are_printed_as_json(
+    tmp_path: Path, file_format: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = a_table(tmp_path, ("k",), {"file.format": file_format})
+    vectors = pa.array([[1.5, 2, 3], None], pa.list_(pa.float32(), 3))
+    PaimonTable(table).overwrite(pa.table({"k": [1, 2], "v": vectors}))
+    read = ["read", table.location, "--columns", "k,v", "--where", "k < 3", "--format"]
+    printed = {}
+    for how in ("csv", "jsonl", "table"):
+        assert main([*read, how]) == 0
+        printed[how] = sorted(capsys.readouterr().out.splitlines())
+    assert printed["csv"] == ['"k","v"', '1,"[1.5,2.0,3.0]"', "2,"]
+    assert printed["jsonl"] == ['{"k":1,"v":[1.5,2.0,3.0]}', '{"k":2,"v":null}']
+    assert any("[1.5,2.0,3.0]" in line for line in printed["table"])
+    out = tmp_path / "rows.parquet"
+    assert main([*read, "parquet", "--out", str(out)]) == 0
+    assert by_content(pq.read_table(out).to_pylist()) == by_content(
+        [{"k": 1, "v": [1.5, 2.0, 3.0]}, {"k": 2, "v": None}]
+    )
 
 
 @pytest.mark.parametrize(
