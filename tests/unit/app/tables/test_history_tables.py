@@ -24,7 +24,6 @@ HISTORY = {
     "orders.options.bucket": OneSetting("2"),
     "orders.options.history.untracked-columns": OneSetting("n"),
 }
-SMALL_BUFFER = {"write-buffer-size": "1 kb"}
 UNSENT = "__debezium_unavailable_value"
 
 
@@ -81,10 +80,10 @@ def test_one_table_of_a_database_keeps_versions(tmp_path: Path) -> None:
         {"changelog-producer": "lookup", "file.format": "orc"},
         {
             "changelog-producer": "input",
-            "write-buffer-size": "6 kb",
+            "write-buffer-size": "800 b",
             "write-buffer-spillable": "false",
         },
-        {"changelog-producer": "full-compaction", "write-buffer-size": "12 kb"},
+        {"changelog-producer": "full-compaction", "write-buffer-size": "800 b"},
     ],
     ids=["vectors", "lookup", "flushes", "spills"],
 )
@@ -98,7 +97,7 @@ def test_versions_are_those_of_auto_cdc_whatever_files_hold_them(
     job = DatabaseJob(tmp_path, tables={f"orders.options.{key}": one for key, one in own.items()})
     events: list[Event] = []
     moment = 1000
-    for _ in range(6):
+    for _ in range(4):
         messages = []
         for _ in range(60):
             moment += random.choice([0, 1, 5])
