@@ -112,6 +112,7 @@ class _IngestJob:
         feeds = self._feeds(compactions)
         try:
             self.watched.metrics.jvm.attach(self.spark)
+            self.watched.metrics.decoded_by(self.checked.state_file.state.decoder)
             folder = self.checked.state_file.folder
             loaded = loaded_tables(self.checked, feeds, self.clock)
             load = load_of(self.tables, loaded, self.checked, self.clock, self._tasks)
