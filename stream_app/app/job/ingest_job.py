@@ -193,7 +193,7 @@ class _IngestJob:
             on_check=events.looked,
             stop_requested=self.stop_requested,
         )
-        job_stream = StreamSettings(
+        settings = StreamSettings(
             tables=tables, stream=stream, checkpoint=checkpoint, clock=self.clock
         )
         stop_on_signals(self.spark, self.stop_requested)
@@ -203,7 +203,7 @@ class _IngestJob:
         with ExitStack() as stack:
             stack.callback(reading.runner.close)
             stack.enter_context(warming_up(self.spark, lambda: reading.runner.warm_up(plan)))
-            running.run(reading.stream(job_stream, running))
+            running.run(reading.stream(settings, running))
         events.ended()
 
     def _note_problems(self) -> None:

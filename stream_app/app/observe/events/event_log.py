@@ -157,7 +157,7 @@ class EventLog:
             compaction_text(report.metrics, report.parts.wait_s),
         )
         _warn_of_quarantined(report.epoch, report.quarantined, self._prefix)
-        columns = self._columns(counts.columns)
+        columns = self._columns(counts.drift)
         _log_compactions(report.compactions, self._prefix)
         self._write(
             "epoch",

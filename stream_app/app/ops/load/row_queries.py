@@ -62,7 +62,7 @@ _POSTGRES: Expressions = {
     },
     **{
         (root, kind): "{c}::text"
-        for root in (TypeRoot.ARRAY, TypeRoot.MAP, TypeRoot.ROW)
+        for root in (TypeRoot.ARRAY, TypeRoot.MAP, TypeRoot.ROW, TypeRoot.VARIANT)
         for kind in ("json", "jsonb")
     },
     **of_kinds(TEXT, ("inet", "cidr", "macaddr", "macaddr8"), "{c}"),
@@ -95,6 +95,7 @@ _MYSQL: Expressions = {
     (TypeRoot.DOUBLE, "double"): "{c}",
     **of_kinds(TEXT, ("char", "varchar", "tinytext", "text", "mediumtext", "longtext"), _QUOTED),
     **of_kinds(TEXT, ("enum", "set"), _QUOTED),
+    **of_kinds(TypeRoot.VARIANT, ("text", "mediumtext", "longtext"), _QUOTED),
     **of_kinds(
         BYTES,
         ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"),
