@@ -8,7 +8,8 @@ options. Only this job's picks change: no file, schema or option does.
 from __future__ import annotations
 
 import logging
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import median_low
 from typing import Any
@@ -29,31 +30,54 @@ from stream_app.planning.compact.compaction_policy import (
     BucketShape,
     FixedRules,
     PolicyChoice,
+    RewrittenShape,
     choose_rules,
     is_due,
 )
+from stream_app.table.compact.core_budget import CoreBudget
 from stream_app.table.compact.strategy_choice import compact_strategy
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)
 _FLUSHES_KEPT = 16
 """Flushes of a bucket whose median is its usual flush: one of a snapshot of the source is not."""
+_EPOCHS_MIN, _EPOCHS_KEPT = 4, 16
+"""Epochs whose flushes are the table's pace."""
+BYTES_A_SECOND = 61e6
+"""What a compaction writes, until this run of the job has measured it."""
+_MEASURED_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyBounds:
+    """The bounds of all choices.
+
+    Attributes:
+        freshness: sorted runs of a bucket beyond which its writes wait, unless the table's options
+            set them.
+        budget: the cores for compactions; None: nobody asks whether they suffice.
+    """
+
+    freshness: int
+    budget: CoreBudget | None = None
 
 
 @dataclass(slots=True)
 class AutoPolicy:
-    """The choices for one table's buckets.
-
-    Args:
-        freshness: sorted runs of a bucket beyond which its writes wait, unless the table's options
-            set them.
-    """
+    """The choices for one table's buckets."""
 
     table: FileStoreTable
-    freshness: int
+    bounds: PolicyBounds
     _flushes: dict[BucketId, deque[int]] = field(init=False, default_factory=dict)
     _choices: dict[BucketId, PolicyChoice] = field(init=False, default_factory=dict)
     _rules: UniversalCompaction | None = field(init=False)
+    _epoch: Counter[RewrittenShape] = field(init=False, default_factory=Counter)
+    _epochs: deque[tuple[float, Counter[RewrittenShape]]] = field(
+        init=False, default_factory=lambda: deque(maxlen=_EPOCHS_KEPT)
+    )
+    _epoch_at: float | None = field(init=False, default=None)
+    _written: float = field(init=False, default=0.0)
+    _written_s: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
         rules = compact_strategy(self.table.options)
@@ -68,11 +92,37 @@ class AutoPolicy:
     def note_flush(self, bucket: BucketId, size: int) -> None:
         """Note the bytes of a file that an epoch added."""
         self._flushes.setdefault(bucket, deque(maxlen=_FLUSHES_KEPT)).append(size)
+        if self.bounds.budget is not None and (choice := self._choices.get(bucket)) is not None:
+            self._epoch[choice.simulated] += size
+
+    def note_epoch(self, now: float) -> None:
+        """Note the end of an epoch's flushes (s, steady clock), and tell the budget their pace."""
+        if self._epoch_at is not None and self._epoch:
+            self._epochs.append((now - self._epoch_at, self._epoch))
+            self._epoch = Counter()
+        self._epoch_at = now
+        budget, seconds = self.bounds.budget, sum(length for length, _ in self._epochs)
+        if budget is None or len(self._epochs) < _EPOCHS_MIN or seconds <= 0:
+            return
+        flushed = sum((shapes for _, shapes in self._epochs), Counter[RewrittenShape]())
+        is_measured = self._written_s >= _MEASURED_S
+        rate = self._written / self._written_s if is_measured else BYTES_A_SECOND
+        work = {shape: size / seconds / rate for shape, size in flushed.items()}
+        interval_s = seconds / len(self._epochs)
+        budget.note(self.table.location, lambda longer: _cores(work, longer), interval_s)
+
+    def note_compacted(self, written: int, seconds: float) -> None:
+        """Note what a compaction wrote in so many seconds."""
+        self._written += written
+        self._written_s += seconds
 
     def text_of(self, bucket: BucketId) -> str | None:
         """The rules chosen for a bucket, with the reason; None if the table's options apply."""
-        choice = self._choices.get(bucket)
-        return None if choice is None else choice.text()
+        choice, budget = self._choices.get(bucket), self.bounds.budget
+        if choice is None:
+            return None
+        advice = None if budget is None else budget.advice
+        return choice.text() if advice is None else f"{choice.text()}; {advice.text()}"
 
     def fit(self, bucket: BucketId, manager: CompactManager) -> None:
         """Apply a bucket's rules, and choose them anew if its sizes have changed."""
@@ -108,7 +158,11 @@ class AutoPolicy:
         is_set = self._is_set(NUM_SORTED_RUN_STOP_TRIGGER)
         if is_set or self._is_set(NUM_SORTED_RUN_COMPACTION_TRIGGER):
             return options.stop_trigger
-        return max(LEAST_FRESHNESS, self.freshness)
+        return max(LEAST_FRESHNESS, self.bounds.freshness)
 
     def _is_set(self, option: Option[Any]) -> bool:
         return any(key in self.table.options.raw for key in (option.key, *option.older_keys))
+
+
+def _cores(work: Mapping[RewrittenShape, float], longer: int) -> float:
+    return sum(shape.rewrites(longer) * cores for shape, cores in work.items())

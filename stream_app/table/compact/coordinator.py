@@ -29,7 +29,7 @@ from stream_app.model.options.compaction_options import (
 )
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.compact.waiting_rows import Visibility, counted_rows, waiting_rows
-from stream_app.table.compact.auto_policy import AutoPolicy
+from stream_app.table.compact.auto_policy import AutoPolicy, PolicyBounds
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.compactions import FullBounds
 from stream_app.table.compact.failures import CompactionFailures, DroppedCompactions
@@ -109,9 +109,9 @@ class CompactCoordinator:
         """Compact in these partitions only."""
         self._partitions = frozenset(partitions)
 
-    def adapt(self, freshness: int) -> None:
+    def adapt(self, bounds: PolicyBounds) -> None:
         """See `Compactions.adapt`."""
-        self._policy = AutoPolicy(self.table, freshness)
+        self._policy = AutoPolicy(self.table, bounds)
 
     def policy_of(self, bucket: BucketId) -> str | None:
         """See `Compactions.policy_of`."""
@@ -136,6 +136,8 @@ class CompactCoordinator:
                 if self._policy is not None:
                     self._policy.note_flush(change.bucket_id, file.file_size)
                 rows += file.row_count
+        if self._policy is not None:
+            self._policy.note_epoch(self.table.clock.steady_seconds())
         self._note_filled((change.bucket_id for change in changes), rows=rows)
 
     def trigger(self, *, rests: bool = False) -> int:
@@ -252,6 +254,9 @@ class CompactCoordinator:
             self._in_doubt.discard(compaction.bucket)
             self.dropped.forget(compaction.bucket)
             self._managers[compaction.bucket].apply(compaction.change)
+            if self._policy is not None:
+                written = sum(file.file_size for file in compaction.change.written)
+                self._policy.note_compacted(written, compaction.change.seconds)
 
     def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
         """Note that the results may or may not have been committed: their files must stay."""

@@ -157,6 +157,9 @@ MEANINGS = {
     "([rules](scaling.md#rules-that-fit-a-buckets-size)).",
     "stream.compaction-freshness": "With `auto`: sorted runs of a bucket beyond which its writes "
     "wait. Readers merge so many.",
+    "stream.compaction-cores": "Compactions that run at a time, each on one core; absent: half of "
+    "Spark's cores. The table's `compaction.max-parallelism` wins. With `auto` the job warns when "
+    "they do not suffice ([cores](scaling.md#cores-of-compactions)).",
     "stream.share": "Of a job of a whole database: its share of the tables, such as `3/8` for the "
     "third of eight jobs that share them ([databases](databases.md#several-jobs)).",
     "stream.write-parallelism": "Tasks that write; absent: Spark's default parallelism.",
