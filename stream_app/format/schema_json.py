@@ -60,8 +60,8 @@ def _field_object(field: DataField) -> dict[str, object]:
 
 
 def type_object(data_type: DataType) -> object:
-    """Encode a type: a scalar type as text, a nested type as an object."""
-    if not data_type.is_nested:
+    """Encode a type: a type with other types inside as an object, else as text."""
+    if not data_type.is_nested or data_type.root is TypeRoot.VARIANT:
         return str(data_type)
     value: dict[str, object] = {
         "type": data_type.root.value + ("" if data_type.nullable else " NOT NULL")
@@ -81,8 +81,8 @@ def decode_schema(data: bytes) -> TableSchema:
 
     Raises:
         CorruptFileError: no JSON, or a key is missing.
-        UnsupportedTableError: a column is a MULTISET, VARIANT, BLOB or VECTOR, or of a type that we
-            do not know.
+        UnsupportedTableError: a column is a MULTISET, BLOB or VECTOR, or of a type that we do not
+            know.
     """
     json = JsonObject.decode(data, what=_WHAT)
     return TableSchema(
@@ -158,7 +158,7 @@ def _data_type(value: object, *, column: str) -> DataType:
 def _unsupported(kind: object, column: str) -> UnsupportedTableError:
     return UnsupportedTableError(
         f"column {column!r} has the type {kind}, which stream_app does not read or write yet",
-        fix="use scalar types, ARRAY, MAP and ROW (store other values as STRING, e.g. JSON)",
+        fix="use scalar types, ARRAY, MAP, ROW and VARIANT (store others as STRING, e.g. JSON)",
     )
 
 

@@ -199,7 +199,7 @@ class _Planning:
         source = self.tables.source
         url = database_of(source)
         with opened_database(url) as connection:
-            begun_ms, position = self.clock.now_ms(), log_position(url)
+            begun_ms, position = self.clock.now_ms(), log_position(connection, url)
             offsets = _ends(source, self.reader)
             reading = DatabaseReading(connection, url, self.tables)
             chosen = reading.chosen(followed_database(connection, url))

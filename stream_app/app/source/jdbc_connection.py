@@ -6,7 +6,7 @@ Works through the Python drivers of PostgreSQL, MySQL and MariaDB, which are an 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -29,13 +29,24 @@ def opened_database(url: JdbcUrl) -> Iterator[Any]:
         UsageError: the driver is not installed.
         SourceError: the database does not answer, or refuses the user or a statement.
     """
-    module = url.driver.load()
-    try:
-        connection = url.driver.open(module, url)
+    with database_errors(url):
+        connection = url.driver.open(url.driver.load(), url)
         try:
             yield connection
         finally:
             connection.close()
+
+
+@contextmanager
+def database_errors(url: JdbcUrl) -> Iterator[None]:
+    """Turn the driver's errors into `SourceError`.
+
+    Raises:
+        UsageError: the driver is not installed.
+    """
+    module = url.driver.load()
+    try:
+        yield
     except module.Error as error:
         raise SourceError(
             f"the database cannot be read: {' '.join(str(error).split())}",
@@ -45,24 +56,18 @@ def opened_database(url: JdbcUrl) -> Iterator[Any]:
         ) from None
 
 
-def answers(connection: Any, query: str, settings: Iterable[str] = ()) -> list[Any]:
-    """The rows that answer a query.
-
-    Args:
-        settings: statements that are executed before it.
-    """
+def answers(connection: Any, query: str) -> list[Any]:
+    """The rows that answer a query."""
     with connection.cursor() as cursor:
-        for setting in settings:
-            cursor.execute(setting)
         cursor.execute(query)
         return list(cursor.fetchall())
 
 
-def log_position(url: JdbcUrl) -> str:
+def log_position(connection: Any, url: JdbcUrl) -> str:
     """The newest position of a database's log, for people."""
     for query in _POSITIONS[url.driver]:
         # Another kind of server, or one that refuses this user.
-        with suppress(SourceError), opened_database(url) as connection:
+        with suppress(SourceError), database_errors(url):
             [(position,)] = answers(connection, query)
             return str(position)
     return "an unknown position"

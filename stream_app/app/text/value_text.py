@@ -16,6 +16,7 @@ TIMESTAMP           2024-02-29T12:34:56.789, with as many   the same, as a text
 TIMESTAMP_LTZ       the same in UTC, with Z at the end      the same, as a text
 ARRAY               its JSON                                an array
 MAP, ROW            its JSON                                an object; a MAP's keys are texts
+VARIANT             its JSON                                any, see `variants.texts`
 null                null                                    null
 ==================  ======================================  ===================================
 """
@@ -32,6 +33,8 @@ import pyarrow.compute as pc
 
 from stream_app.format.arrow_schema import arrow_scalar, arrow_type
 from stream_app.model.schema.data_type import DataType
+from stream_app.variants.layout import is_variant
+from stream_app.variants.texts import json_of
 
 _JSON_UNSAFE = r'[\x00-\x1f\x7f"\\]'
 
@@ -39,6 +42,8 @@ _JSON_UNSAFE = r'[\x00-\x1f\x7f"\\]'
 def plain_texts(column: pa.Array) -> pa.Array:
     """The column as strings; null stays null."""
     kind = column.type
+    if is_variant(kind):
+        return json_of(column)
     if pa.types.is_nested(kind):
         return _nested_texts(column)
     if pa.types.is_string(kind):

@@ -96,6 +96,7 @@ class Family(enum.Enum):
     TIME = enum.auto()
     TIMESTAMP = enum.auto()
     NESTED = enum.auto()
+    VARIANT = enum.auto()
 
 
 _FAMILIES: dict[TypeRoot, Family] = {
@@ -109,6 +110,7 @@ _FAMILIES: dict[TypeRoot, Family] = {
     **dict.fromkeys(BINARY_ROOTS, Family.BINARY),
     **dict.fromkeys(TIMESTAMP_ROOTS, Family.TIMESTAMP),
     **dict.fromkeys(NESTED_ROOTS, Family.NESTED),
+    TypeRoot.VARIANT: Family.VARIANT,
 }
 
 ENCODINGS: dict[Family, frozenset[Encoding]] = {
@@ -122,6 +124,7 @@ ENCODINGS: dict[Family, frozenset[Encoding]] = {
     Family.TIME: _EPOCHS | {Encoding.ISO},
     Family.TIMESTAMP: _EPOCHS | {Encoding.EPOCH_DAYS, Encoding.ISO},
     Family.NESTED: frozenset({Encoding.TEXT}),
+    Family.VARIANT: frozenset({Encoding.TEXT}),
 }
 """The encodings that a column of each family can have."""
 
@@ -215,7 +218,7 @@ class ColumnReading:
             return JsonKind.STRING if self.nested_wire_type() is None else self._nested_kind()
         if self.family is Family.BOOLEAN:
             return JsonKind.BOOLEAN
-        if self.family in (Family.STRING, Family.BINARY):
+        if self.family in (Family.STRING, Family.BINARY, Family.VARIANT):
             return JsonKind.STRING
         if self.encoding in (Encoding.ISO, Encoding.BASE64):
             return JsonKind.STRING
@@ -290,6 +293,7 @@ _KINDS: dict[Family, frozenset[JsonKind]] = {
     Family.TIME: _SCALARS,
     Family.TIMESTAMP: _SCALARS,
     Family.NESTED: frozenset({JsonKind.STRING}),
+    Family.VARIANT: frozenset({JsonKind.STRING}),
 }
 """The kinds of values of each family that are parsed by columns, except arrays and objects."""
 

@@ -45,6 +45,7 @@ class TypeRoot(enum.Enum):
     ARRAY = "ARRAY"
     MAP = "MAP"
     ROW = "ROW"
+    VARIANT = "VARIANT"
 
 
 STRING_ROOTS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
@@ -52,7 +53,7 @@ BINARY_ROOTS = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
 INTEGER_ROOTS = frozenset({TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT})
 FLOAT_ROOTS = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 TIMESTAMP_ROOTS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
-NESTED_ROOTS = frozenset({TypeRoot.ARRAY, TypeRoot.MAP, TypeRoot.ROW})
+NESTED_ROOTS = frozenset({TypeRoot.ARRAY, TypeRoot.MAP, TypeRoot.ROW, TypeRoot.VARIANT})
 
 _NO_ARGUMENT = {
     "BOOLEAN": TypeRoot.BOOLEAN,
@@ -64,6 +65,7 @@ _NO_ARGUMENT = {
     "FLOAT": TypeRoot.FLOAT,
     "DOUBLE": TypeRoot.DOUBLE,
     "DATE": TypeRoot.DATE,
+    "VARIANT": TypeRoot.VARIANT,
 }
 _LENGTH = {
     "CHAR": (TypeRoot.CHAR, 1),
@@ -143,7 +145,7 @@ class DataType:
 
     @property
     def is_nested(self) -> bool:
-        """Whether its values hold other values."""
+        """Whether its values hold other values; those of a VARIANT have types of their own."""
         return self.root in NESTED_ROOTS
 
     @property
@@ -153,7 +155,7 @@ class DataType:
         return (*own, *(field.data_type for field in self.fields))
 
     def scalars(self) -> Iterator[DataType]:
-        """The scalar types inside, at any depth; a scalar type gives itself."""
+        """The scalar types inside, at any depth; a scalar type gives itself, a VARIANT nothing."""
         if not self.is_nested:
             yield self
         for inner_type in self.inner:
@@ -204,6 +206,7 @@ class DataType:
 
 STRING = DataType(root=TypeRoot.VARCHAR, length=STRING_MAX)
 BYTES = DataType(root=TypeRoot.VARBINARY, length=STRING_MAX)
+VARIANT = DataType(root=TypeRoot.VARIANT)
 _NESTED_PATTERN = re.compile(
     r"(?P<name>ARRAY|MAP|ROW)\s*<(?P<inner>.*)>(?P<null>\s+NOT\s+NULL|\s+NULL)?",
     re.IGNORECASE | re.DOTALL,
@@ -276,8 +279,8 @@ def _no_type(text: str) -> UsageError:
         f"{text!r} is not a column type",
         fix="use BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p,s), CHAR(n), "
         "VARCHAR(n), STRING, BINARY(n), VARBINARY(n), BYTES, DATE, TIME(p), TIMESTAMP(p) or "
-        "TIMESTAMP_LTZ(p) with p from 0 to 9, ARRAY<type>, MAP<type, type> or ROW<name type, ...>, "
-        "each optionally with NOT NULL",
+        "TIMESTAMP_LTZ(p) with p from 0 to 9, ARRAY<type>, MAP<type, type>, ROW<name type, ...> or "
+        "VARIANT, each optionally with NOT NULL",
     )
 
 

@@ -35,6 +35,7 @@ from stream_app.model.schema.paimon_problems import (
     paimon_problems,
 )
 from stream_app.model.schema.refused_rows import RefusedRows, refused_rows
+from stream_app.model.schema.variant_problems import variant_problems
 from stream_app.model.table_kind import KindTraits, is_writable, kind_traits
 
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
@@ -232,6 +233,7 @@ def existing_problems(
         *merge_problems(columns, primary_keys, options),
         *nested_problems(columns, primary_keys, partition_keys, options),
         *avro_problems(columns, options),
+        *variant_problems(columns, options),
         *index_problems(primary_keys, partition_keys, options),
         *iceberg_problems(columns, primary_keys, options),
     ]

@@ -110,6 +110,8 @@ in Python.
   both. All three read the third right once it is compacted: before, they take the rows' own numbers.
 * Columns of type ARRAY, MAP and ROW stand in tables of their own (`tests/interop/columns/test_nested_columns.py`). Java and
   stream_app write and compact them in turns, with functions that merge them. Java and PyPaimon read them.
+* So do columns of VARIANT (`test_variant_columns.py`), plain and shredded. PyPaimon and paimon-rust read
+  plain ones.
 * Java is Paimon 1.4, PyPaimon is 2.1, Rust is paimon-rust 0.4 by its wheel pypaimon-rust. Java 2 has no published jar.
 
 """  # noqa: E501

@@ -73,6 +73,8 @@ _KINDS: Mapping[UsualValue, MongoKind] = {
     UsualValue.LIST: MongoKind.NESTED,
 }
 _NULL = frozenset({UsualValue.NULL})
+_DOCUMENTS = frozenset({UsualValue.NULL, UsualValue.TRUTH, UsualValue.NUMBER, UsualValue.LIST})
+"""The values that are JSON as they are written; a text is one within further quotes."""
 
 _NUMBERS = frozenset({MongoKind.TEXT, MongoKind.NUMBER, MongoKind.BOOLEAN, MongoKind.MOMENT})
 _ALLOWED: Mapping[Family, frozenset[MongoKind]] = {
@@ -86,6 +88,7 @@ _ALLOWED: Mapping[Family, frozenset[MongoKind]] = {
     Family.TIME: frozenset({MongoKind.TEXT}),
     Family.BINARY: frozenset({MongoKind.BYTES, MongoKind.OBJECT_ID}),
     Family.NESTED: frozenset({MongoKind.TEXT, MongoKind.NESTED}),
+    Family.VARIANT: frozenset(MongoKind),
 }
 _IF_CHOSEN: Mapping[Family, MongoKind] = {
     **dict.fromkeys((Family.DATE, Family.TIME, Family.TIMESTAMP), MongoKind.NUMBER),
@@ -124,6 +127,8 @@ class TypedColumn:
             return None
         if family is Family.NESTED:
             return self._usual_nested()
+        if family is Family.VARIANT:
+            return _DOCUMENTS
         allowed = frozenset(form for form, kind in _KINDS.items() if self.allows(kind))
         is_moment = family in (Family.DATE, Family.TIMESTAMP)
         if is_moment and self.encoding is not Encoding.EPOCH_MILLIS:
@@ -176,6 +181,8 @@ def typed_value(value: Any, column: TypedColumn) -> Any:
             return _moment(value, column)
         case Family.NESTED if kind is MongoKind.NESTED:
             return _nested(value, column)
+        case Family.VARIANT if kind is not MongoKind.NULL:
+            return json_text(converted(value))
         case _:
             return converted(value)
 
