@@ -131,7 +131,7 @@ class AutoPolicy:
             return
         levels, present = manager.levels, self._choices.get(bucket)
         shape = BucketShape(
-            size=sum(file.file_size for file in levels.all_files()),
+            size=sum(run.run.total_size for run in levels.level_sorted_runs()),
             flush=int(median_low(flushes)),
             level=levels.non_empty_highest_level(),
             num_levels=levels.num_levels,

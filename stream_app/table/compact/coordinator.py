@@ -202,7 +202,7 @@ class CompactCoordinator:
         if rule is Visibility.ANY_LEVEL:
             return 0
         buckets = [manager.levels for manager in list(self._managers.values())]
-        return sum(waiting_rows(levels.all_files(), rule, num_levels) for levels in buckets)
+        return sum(waiting_rows(levels.level_sorted_runs(), rule, num_levels) for levels in buckets)
 
     def metrics(self) -> CompactionMetrics:
         """The work that is open, and the attempts that failed. Any thread may call it."""
