@@ -334,7 +334,7 @@ class _Parser:
         first = self._next
         literal = self._literal(column)
         if not self.judges_columns:
-            literal = Literal("TEXT", "")  # fits, and nobody looks at it
+            literal = Literal("TEXT", "")  # fits, and is not evaluated
         try:
             return use(literal)
         except ValueError as problem:

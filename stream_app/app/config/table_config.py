@@ -112,7 +112,7 @@ def missing_metadata(where: str, keys: Iterable[str], source: Format) -> Iterato
     """Metadata that a format's messages do not have: (key, problem)."""
     for key in keys:
         if not source.has_times and key in METADATA and METADATA[key].needs_time:
-            yield where, f"messages of {source.name} do not tell {key!r}"
+            yield where, f"messages of {source.name} have no {key!r}"
 
 
 def _made_columns(

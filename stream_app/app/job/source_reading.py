@@ -116,7 +116,7 @@ class NativeReading:
         """What ends epochs between transactions; None: the number of messages alone ends them."""
         if not job.tables.keeps_transactions:
             return None
-        transactions_of = job.tables.reader.transactions
+        transactions_of = job.tables.source_facts.transactions
         assert transactions_of is not None, "the configuration was checked"
         return WholeBorders(
             reader=TransactionReader(

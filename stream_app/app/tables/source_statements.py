@@ -55,7 +55,7 @@ def statements_of(
     tables: WholeDatabase, state_file: JobStateFile, now_ms: Callable[[], int]
 ) -> SourceStatements | None:
     """The reader of a job's statements; None: messages of the format carry none."""
-    ddl_of = tables.reader.ddl_of
+    ddl_of = tables.source_facts.ddl_of
     return None if ddl_of is None else SourceStatements(ddl_of, state_file, now_ms)
 
 
@@ -71,7 +71,7 @@ def evolution_of(
     if rows.evolution is None:
         return None
     renames = None
-    if isinstance(tables, WholeDatabase) and tables.reader.ddl_of is not None:
+    if isinstance(tables, WholeDatabase) and tables.source_facts.ddl_of is not None:
         reaction = tables.sync.renames_of(name)
         if reaction is not RenameReaction.NEW_COLUMN:
             renames = RenameRules(

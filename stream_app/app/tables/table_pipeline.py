@@ -36,7 +36,7 @@ from stream_app.message_format_registry import (
     format_named,
     message_format,
     origins_in,
-    source_reader,
+    source_facts,
 )
 from stream_app.model.options.merge_options import IGNORE_DELETE
 from stream_app.model.schema.table_schema import TableSchema
@@ -149,11 +149,11 @@ class RowSettings:
         made = self.rules.made_columns
         if not made:
             return None
-        reader = source_reader(self.source.format, self.source.format_options)
+        facts = source_facts(self.source.format, self.source.format_options)
         whole = whole_setup(self.source, self.schema)
         try:
             made.columns(self.schema.fields, arrow_type)
-            return made_columns_step(made, whole, reader, arrow_type, SystemClock().now_ms)
+            return made_columns_step(made, whole, facts, arrow_type, SystemClock().now_ms)
         except DefinitionError as error:
             raise UsageError(
                 str(error),
@@ -194,7 +194,7 @@ class RowSettings:
             return None
         options = self.source.format_options
         return NarrowedColumns(
-            reader=source_reader(self.source.format, options),
+            facts=source_facts(self.source.format, options),
             schema=self.schema,
             rules=evolution,
             since=self.column_times(),

@@ -30,7 +30,7 @@ from stream_app.cdc.change_batch import (
 from stream_app.cdc.computed.functions import STRING, AppliedFunction, ArrowTypeOf, applied_function
 from stream_app.cdc.computed.made_columns import MadeColumns
 from stream_app.cdc.computed.metadata_columns import METADATA
-from stream_app.cdc.message_format import FormatSetup, SourceReader
+from stream_app.cdc.message_format import FormatSetup, SourceFacts
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import RowType
 
@@ -63,7 +63,7 @@ class MadeColumnsStep:
     primary_keys: tuple[str, ...]
     computed: tuple[ComputedColumn, ...]
     metadata: dict[str, str]
-    reader: SourceReader
+    facts: SourceFacts
     now_ms: Callable[[], int]
 
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
@@ -96,7 +96,7 @@ class _Made:
         """Make the metadata columns; both images of a change get those of its message."""
         index = pa.array(self._changes.message_index)
         for name, key in self._of.metadata.items():
-            self._add(name, METADATA[key].read(messages, self._of.reader).take(index))
+            self._add(name, METADATA[key].read(messages, self._of.facts).take(index))
 
     def add_computed(self, now_ms: int) -> None:
         """Make the computed columns, in their order."""
@@ -180,7 +180,7 @@ def source_setup(setup: FormatSetup, made: MadeColumns) -> FormatSetup:
 def made_columns_step(
     made: MadeColumns,
     whole: FormatSetup,
-    reader: SourceReader,
+    facts: SourceFacts,
     arrow_type_of: ArrowTypeOf,
     now_ms: Callable[[], int],
 ) -> MadeColumnsStep:
@@ -197,7 +197,7 @@ def made_columns_step(
         primary_keys=whole.primary_keys,
         computed=tuple(_computed(made, whole.columns, arrow_type_of)),
         metadata=dict(made.metadata),
-        reader=reader,
+        facts=facts,
         now_ms=now_ms,
     )
 

@@ -68,7 +68,7 @@ CHANGELOG_ROW_DEDUPLICATE = Option(
     "changelog-producer.row-deduplicate",
     BOOLEAN,
     False,
-    "Compactions tell no update whose old and new rows have the same values.",
+    "Compactions write no update whose old and new rows have the same values.",
 )
 CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS = Option(
     "changelog-producer.row-deduplicate-ignore-fields",

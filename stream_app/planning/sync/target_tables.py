@@ -130,7 +130,7 @@ def decide_target(rules: SyncRules, origin: Origin, taken: Mapping[Origin, str])
         return GhostTable()
     if not named:
         return RefusedTable(
-            f"the messages of {origin} do not tell their database, by which merge-shards = false "
+            f"the messages of {origin} do not name their database, by which merge-shards = false "
             "names the table",
             "let the messages tell it (flattened ones by add.fields = op,db,schema,table), or set "
             "sync.merge-shards = true",

@@ -138,7 +138,7 @@ class SchemaEvolution:
             columns = ", ".join(map(repr, decision.awaited))
             if decision.waits and not rules.has_waited():
                 raise AwaitedStatementError(table.location, columns)
-            what = f"the columns {columns} are new, and no statement of the source tells why"
+            what = f"the columns {columns} are new, and no statement of the source says why"
             warnings.append(
                 JobWarning(table=self.name, what=what, fix=_RENAMED_BY_HAND, is_lasting=True)
             )

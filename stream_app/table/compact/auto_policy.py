@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import median_low
 from typing import Any
@@ -18,6 +18,7 @@ from stream_app.mergetree.compact.compact_manager import CompactManager
 from stream_app.mergetree.compact.picker import MergeTreePicker
 from stream_app.mergetree.compact.universal_compaction import UniversalCompaction
 from stream_app.model.bucket_id import BucketId
+from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.options.compaction_options import (
     COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT,
     COMPACTION_SIZE_RATIO,
@@ -89,14 +90,11 @@ class AutoPolicy:
                 self.table.location,
             )
 
-    def note_flush(self, bucket: BucketId, size: int) -> None:
-        """Note the bytes of a file that an epoch added."""
-        self._flushes.setdefault(bucket, deque(maxlen=_FLUSHES_KEPT)).append(size)
-        if self.bounds.budget is not None and (choice := self._choices.get(bucket)) is not None:
-            self._epoch[choice.simulated] += size
-
-    def note_epoch(self, now: float) -> None:
-        """Note the end of an epoch's flushes (s, steady clock), and tell the budget their pace."""
+    def note_epoch(self, changes: Iterable[BucketChange], now: float) -> None:
+        """Note an epoch's flushes and its end (s, steady clock), and their pace in the budget."""
+        for change in changes:
+            for file in change.added:
+                self._note_flush(change.bucket_id, file.file_size)
         if self._epoch_at is not None and self._epoch:
             self._epochs.append((now - self._epoch_at, self._epoch))
             self._epoch = Counter()
@@ -111,10 +109,10 @@ class AutoPolicy:
         interval_s = seconds / len(self._epochs)
         budget.note(self.table.location, lambda longer: _cores(work, longer), interval_s)
 
-    def note_compacted(self, written: int, seconds: float) -> None:
-        """Note what a compaction wrote in so many seconds."""
-        self._written += written
-        self._written_s += seconds
+    def note_compacted(self, change: BucketChange) -> None:
+        """Note what a compaction wrote, and its time."""
+        self._written += sum(file.file_size for file in change.written)
+        self._written_s += change.seconds
 
     def text_of(self, bucket: BucketId) -> str | None:
         """The rules chosen for a bucket, with the reason; None if the table's options apply."""
@@ -145,6 +143,11 @@ class AutoPolicy:
         choice = self._choices[bucket]
         manager.picker.follow(choice.rules)
         manager.wait_beyond(choice.stop_trigger)
+
+    def _note_flush(self, bucket: BucketId, size: int) -> None:
+        self._flushes.setdefault(bucket, deque(maxlen=_FLUSHES_KEPT)).append(size)
+        if self.bounds.budget is not None and (choice := self._choices.get(bucket)) is not None:
+            self._epoch[choice.simulated] += size
 
     def _fixed(self) -> FixedRules:
         return FixedRules(

@@ -133,20 +133,15 @@ class CompactCoordinator:
         for change in changes:
             for file in change.added:
                 self._managers[change.bucket_id].add_new_file(file, change.total_buckets)
-                if self._policy is not None:
-                    self._policy.note_flush(change.bucket_id, file.file_size)
                 rows += file.row_count
         if self._policy is not None:
-            self._policy.note_epoch(self.table.clock.steady_seconds())
+            self._policy.note_epoch(changes, self.table.clock.steady_seconds())
         self._note_filled((change.bucket_id for change in changes), rows=rows)
 
     def trigger(self, *, rests: bool = False) -> int:
         """Start due compactions, most sorted runs first; returns how many were started.
 
-        A bucket whose compaction failed waits for its next attempt.
-
-        Args:
-            rests: treat all buckets as at rest, not only those without recent files.
+        A bucket whose compaction failed waits for its next attempt. See `Compactions.trigger`.
         """
         local_ms = local_wall_clock_ms(self.table.clock)
         by_urgency = sorted(
@@ -255,8 +250,7 @@ class CompactCoordinator:
             self.dropped.forget(compaction.bucket)
             self._managers[compaction.bucket].apply(compaction.change)
             if self._policy is not None:
-                written = sum(file.file_size for file in compaction.change.written)
-                self._policy.note_compacted(written, compaction.change.seconds)
+                self._policy.note_compacted(compaction.change)
 
     def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
         """Note that the results may or may not have been committed: their files must stay."""

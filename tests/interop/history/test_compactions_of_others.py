@@ -66,9 +66,11 @@ def test_paimon_continues_where_the_job_has_fitted_sizes_to_the_levels(
     paimon_java: PaimonJava, tmp_path: Path
 ) -> None:
     table = small_table(
-        tmp_path / "db.db" / "t", "k INT, v STRING", ("k",),
+        tmp_path / "db.db" / "t",
+        "k INT, v STRING",
+        ("k",),
         compaction__max_size_amplification_percent=10_000,
-    ).table  # fmt: skip
+    ).table
     writer = TableWriter(table, CompactInCaller)
     writer.commit.state.coordinator.adapt(PolicyBounds(10))
     wanted = dict[int, str]()

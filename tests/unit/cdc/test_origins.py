@@ -17,7 +17,7 @@ from stream_app.cdc.source_tables import NO_TABLE, Origins, origins_of
 from stream_app.message_format_registry import FORMATS
 from tests.support.messages.debezium_messages import fixture_lines
 
-ORIGINS = FORMATS["debezium-json"].reader({}).origins
+ORIGINS = FORMATS["debezium-json"].facts({}).origins
 SOURCE = {"connector": "postgresql", "db": "d", "schema": "s", "table": "t", "lsn": 1}
 
 

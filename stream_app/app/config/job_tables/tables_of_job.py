@@ -16,10 +16,10 @@ from stream_app.app.config.expectations_config import ExpectationsConfig
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.cdc.message_format import Format, SourceReader
+from stream_app.cdc.message_format import Format, SourceFacts
 from stream_app.cdc.steps.expectations import Expectation
 from stream_app.errors import UsageError
-from stream_app.message_format_registry import FORMATS, format_named, source_reader
+from stream_app.message_format_registry import FORMATS, format_named, source_facts
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
 from stream_app.model.source.origin import Origin
@@ -97,9 +97,9 @@ class TablesOfJob(ABC):
                 yield f"source.{self._format.section}", error.what
 
     @property
-    def reader(self) -> SourceReader:
-        """Tells the source tables of messages, and their columns."""
-        return source_reader(self.source.format, self.source.format_options)
+    def source_facts(self) -> SourceFacts:
+        """The facts that the job's messages show about their source."""
+        return source_facts(self.source.format, self.source.format_options)
 
     @property
     def rules(self) -> SyncRules:

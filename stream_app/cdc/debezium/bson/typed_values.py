@@ -190,7 +190,7 @@ def typed_value(value: Any, column: TypedColumn) -> Any:
 def _remedy(column: TypedColumn, kind: MongoKind) -> str:
     has_option = _IF_CHOSEN.get(family_of(column.data_type)) is kind and column.name
     if has_option:
-        return f"and nothing tells what it means there (column.{column.name}.encoding can)"
+        return f"and its meaning there is not known (column.{column.name}.encoding can)"
     return "which has no meaning in the column"
 
 
