@@ -71,12 +71,12 @@ class PackedRun:
     total_size: int
     row_count: int
     newest_ms: int | None
-    _packed: bytes = field(repr=False)
+    packed: bytes = field(repr=False)
 
     @property
     def files(self) -> tuple[DataFileMeta, ...]:
         """The files, unpacked anew each time."""
-        return unpacked_files(self._packed)
+        return unpacked_files(self.packed)
 
 
 def packed_run(run: SortedRun) -> PackedRun:
