@@ -312,11 +312,14 @@ class DatabaseTables:
 
 
 def _lacking(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:
-    """The made columns that a table lacks."""
-    whole = rules_for(sync, name, columns).rules.made_columns.columns(columns, arrow_type)
+    """The made columns that a table lacks; only a new table gets those of a history."""
+    rules = rules_for(sync, name, columns).rules
+    of_history = () if rules.history is None else rules.history.names
+    whole = rules.made_columns.columns(columns, arrow_type)
     return [
         AddColumn(name=column.name, data_type=column.data_type.as_nullable())
         for column in whole.fields[len(columns.fields) :]
+        if column.name not in of_history
     ]
 
 

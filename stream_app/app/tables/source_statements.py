@@ -17,7 +17,12 @@ from stream_app.app.tables.table_pipeline import row_settings
 from stream_app.cdc.ddl_messages import ddl_messages
 from stream_app.cdc.ddl_text import DdlOf
 from stream_app.model.renames.ddl import parsed_statements
-from stream_app.model.renames.source_renames import RenameReaction, SourceRenames
+from stream_app.model.renames.source_renames import (
+    RenameReaction,
+    SourceDatabase,
+    SourceRenames,
+)
+from stream_app.model.source.topic_name import cluster_and_name
 from stream_app.spark.checkpoint.job_state import JobStateFile
 from stream_app.spark.ingest.schema_evolution import RenameRules, SchemaEvolution
 from stream_app.table.file_store_table import FileStoreTable
@@ -47,7 +52,9 @@ def renames_with(
         further = renames.read_up_to(message.topic, message.partition, message.offset)
         if further is not None:
             statements = parsed_statements(message.ddl.text)
-            renames = further.after(message.ddl.database, statements, now_ms)
+            cluster, _ = cluster_and_name(message.topic)
+            database = SourceDatabase(cluster, message.ddl.database)
+            renames = further.after(database, statements, now_ms)
     return renames
 
 

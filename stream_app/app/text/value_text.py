@@ -14,7 +14,7 @@ TIME                12:34:56.789                            the same, as a text
 TIMESTAMP           2024-02-29T12:34:56.789, with as many   the same, as a text
                     digits as the column stores
 TIMESTAMP_LTZ       the same in UTC, with Z at the end      the same, as a text
-ARRAY               its JSON                                an array
+ARRAY, VECTOR       its JSON                                an array
 MAP, ROW            its JSON                                an object; a MAP's keys are texts
 VARIANT             its JSON                                any, see `variants.texts`
 null                null                                    null
@@ -79,6 +79,8 @@ def json_texts(column: pa.Array) -> pa.Array:
 
 def _nested_texts(column: pa.Array) -> pa.Array:
     kind = column.type
+    if pa.types.is_fixed_size_list(kind):  # a VECTOR
+        return _nested_texts(column.cast(pa.list_(kind.value_field)))
     if pa.types.is_struct(kind):
         texts = json_lines([field.name for field in kind], column.flatten())
     else:

@@ -23,6 +23,7 @@ from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
     FLOAT_ROOTS,
     INTEGER_ROOTS,
+    LIST_ROOTS,
     NESTED_ROOTS,
     STRING_ROOTS,
     TIMESTAMP_ROOTS,
@@ -180,7 +181,7 @@ class ColumnReading:
         """The readings of the parts of a nested column: elements, keys and values, or fields."""
         kind, arrow = self.data_type, self.arrow_type
         match kind.root:
-            case TypeRoot.ARRAY:
+            case TypeRoot.ARRAY | TypeRoot.VECTOR:
                 return (_inner(_ELEMENT, kind.element, arrow.value_type),)
             case TypeRoot.MAP:
                 key = _inner(_ELEMENT, kind.key and kind.key.not_null(), arrow.key_type)
@@ -204,13 +205,13 @@ class ColumnReading:
         ]
         if None in wires:
             return None
-        if root is TypeRoot.ARRAY:
+        if root in LIST_ROOTS:
             return pa.list_(wires[0])
         names = [part.name for part in self.inner()]
         return pa.struct(list(zip(names, wires, strict=True)))
 
     def _nested_kind(self) -> JsonKind:
-        return JsonKind.ARRAY if self.data_type.root is TypeRoot.ARRAY else JsonKind.OBJECT
+        return JsonKind.ARRAY if self.data_type.root in LIST_ROOTS else JsonKind.OBJECT
 
     def usual_kind(self) -> JsonKind:
         """The kind to expect of a column whose values have all been null so far."""

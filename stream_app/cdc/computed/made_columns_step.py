@@ -56,6 +56,7 @@ class MadeColumnsStep:
         schema: the schema of the rows that come out, `change_schema`.
         primary_keys: the primary keys of the table.
         metadata: name of a column → name of its metadata.
+        of_writer: columns that the table's writer fills; their values here mean nothing.
         now_ms: the time of day, milliseconds since 1970 in UTC.
     """
 
@@ -63,6 +64,7 @@ class MadeColumnsStep:
     primary_keys: tuple[str, ...]
     computed: tuple[ComputedColumn, ...]
     metadata: dict[str, str]
+    of_writer: tuple[str, ...]
     facts: SourceFacts
     now_ms: Callable[[], int]
 
@@ -73,6 +75,7 @@ class MadeColumnsStep:
         if self.metadata:
             made.add_metadata(whole_messages(messages))
         made.add_computed(self.now_ms())
+        made.add_blanks()
         columns = [made.column(name) for name in self.schema.names]
         decoded = decoded.with_rows(rebuilt_rows(changes.rows, columns, self.schema))
         return decoded.quarantining(messages, made.reasons)
@@ -111,6 +114,14 @@ class _Made:
                     failed = failed & ~self._is_before
                 self._refuse_values(failed, f"column {name!r} ({call})", taken, function.why)
             self._add(name, values)
+
+    def add_blanks(self) -> None:
+        """Make the columns that the table's writer fills: null, or the zero of their type."""
+        rows = self._changes.rows.num_rows
+        for name in self._of.of_writer:
+            field = self._of.schema.field(name)
+            blank = pa.scalar(None, field.type) if field.nullable else _zero(field.type)
+            self._columns[name] = pa.repeat(blank, rows)
 
     def _add(self, name: str, values: pa.Array) -> None:
         field = self._of.schema.field(name)
@@ -197,6 +208,7 @@ def made_columns_step(
         primary_keys=whole.primary_keys,
         computed=tuple(_computed(made, whole.columns, arrow_type_of)),
         metadata=dict(made.metadata),
+        of_writer=tuple(made.of_writer),
         facts=facts,
         now_ms=now_ms,
     )

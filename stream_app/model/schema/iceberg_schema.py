@@ -90,7 +90,7 @@ def iceberg_type(data_type: DataType, field_id: int, depth: int = 0) -> str | di
     match data_type.root:
         case TypeRoot.DECIMAL:
             return f"decimal({data_type.precision}, {data_type.scale})"
-        case TypeRoot.ARRAY:
+        case TypeRoot.ARRAY | TypeRoot.VECTOR:
             return {"type": "list", **_inner("element", data_type.element, field_id, depth + 1)}
         case TypeRoot.MAP:
             key = _inner("key", data_type.key, field_id, -depth - 1)

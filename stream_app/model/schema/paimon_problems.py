@@ -94,7 +94,6 @@ _COLUMNS_OF_TYPE = {
     "blob-descriptor-field": "BLOB",
     "blob-external-storage-field": "BLOB",
     "blob-view-field": "BLOB",
-    "vector-field": "VECTOR",
 }
 
 

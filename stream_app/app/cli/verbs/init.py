@@ -136,9 +136,7 @@ def _draft(args: argparse.Namespace) -> JobDraft:
     if args.table is not None or args.topic is not None:
         raise UsageError("--table and --topic are for --from-jdbc", fix="leave them out")
     source = _source(args, args.from_topic)
-    topics = check_topics(
-        source.bootstrap_servers, topics=source.topics, kafka_options=source.kafka_options
-    )
+    topics = check_topics(source)
     messages = messages_at_both_ends(source, topics).get(args.from_topic)
     facts = source_facts(source.format, source.format_options)
     table = None if messages is None else facts.describe(messages, mapping)
@@ -203,7 +201,8 @@ def _source(args: argparse.Namespace, topic: str) -> SourceConfig:
         raise UsageError("its source is no topic", where=str(args.conf), fix="name another file")
     given = args.source_format or source.format
     own = source.format_options if given == source.format else {}
-    return replace(source, format=given, format_options=own, topics=(topic,), topic_pattern=None)
+    source = replace(source, topics=(topic,), topic_pattern=None, clusters={})
+    return replace(source, format=given, format_options=own)
 
 
 def settings_without_secrets(source: SourceConfig) -> dict[str, str]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar
 
 from stream_app.app.config.expectations_config import ExpectationsConfig
@@ -17,6 +18,7 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.cdc.message_format import Format, SourceFacts
+from stream_app.cdc.source_tables import in_their_clusters
 from stream_app.cdc.steps.expectations import Expectation
 from stream_app.errors import UsageError
 from stream_app.message_format_registry import FORMATS, format_named, source_facts
@@ -99,7 +101,10 @@ class TablesOfJob(ABC):
     @property
     def source_facts(self) -> SourceFacts:
         """The facts that the job's messages show about their source."""
-        return source_facts(self.source.format, self.source.format_options)
+        facts = source_facts(self.source.format, self.source.format_options)
+        if not self.source.clusters:
+            return facts
+        return replace(facts, origins=partial(in_their_clusters, facts.origins))
 
     @property
     def rules(self) -> SyncRules:

@@ -38,7 +38,7 @@ from stream_app.cdc.debezium.bson.extended_json import (
     raw_bytes,
 )
 from stream_app.cdc.json_documents import JsonNumber, json_text
-from stream_app.model.schema.data_type import BINARY_ROOTS, DataType, TypeRoot
+from stream_app.model.schema.data_type import BINARY_ROOTS, LIST_ROOTS, DataType, TypeRoot
 
 _SHOWN_MAX = 80
 _ESCAPED_NAME = r'\\.[^"]*"\s*:'
@@ -235,7 +235,7 @@ def _nested(value: Any, column: TypedColumn) -> Any:
     """Convert a nested value as `column_reading` expects: times to ISO text, bytes to base64."""
     kind = column.data_type
     if isinstance(value, list):
-        element = kind.element if kind.root is TypeRoot.ARRAY else None
+        element = kind.element if kind.root in LIST_ROOTS else None
         return [_inner(item, element, column.name) for item in value]
     fields = {field.name: field.data_type for field in kind.fields}
     values = kind.element if kind.root is TypeRoot.MAP else None
