@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from stream_app.errors import CorruptFileError
 from stream_app.filestore.data.data_file_reader import FilteredRowsReader, LiveRowsReader
-from stream_app.filestore.data.row_group_filter import RowGroupFilter
+from stream_app.filestore.data.part_filter import PartsOfCondition
 from stream_app.filestore.data.stats_filter import StatsFilter
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.mergetree.compact.compact_rewriter import (
@@ -72,13 +72,13 @@ class SplitRead(RowChoice):
                     yield chosen
 
     def _appended(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
-        rows = self._live_rows(split, self._vectors(split), self._group_filter(merges=False))
+        rows = self._live_rows(split, self._vectors(split), self._part_filter(merges=False))
         for file in self._worth_reading(split, split.files):
             yield from rows.read(file)
 
     def _merged(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
-        raw_groups = self._group_filter(merges=False)
-        merged_groups = self._group_filter(merges=True)
+        raw_parts = self._part_filter(merges=False)
+        merged_parts = self._part_filter(merges=True)
         vectors = self._vectors(split)
         for section in partition_into_sections(split.files, self.table.key_of):
             files = section_files(section)
@@ -86,11 +86,11 @@ class SplitRead(RowChoice):
             if needs_no_merge(files) or (
                 self.table.merges_by_vectors and are_merged_by_vectors(files)
             ):
-                raw = self._live_rows(split, vectors, raw_groups, system)
+                raw = self._live_rows(split, vectors, raw_parts, system)
                 for file in self._worth_reading(split, files):
                     yield from raw.read(file)
                 continue
-            merging = self._of_wanted_keys(self._live_rows(split, vectors, merged_groups, system))
+            merging = self._of_wanted_keys(self._live_rows(split, vectors, merged_parts, system))
             layout = self.table.layout(self._read_columns(), system=system)
             for batch in merged_section(section, layout, self.table.merge_function, merging):
                 yield batch if self.row_kind else without_deletes(batch)
@@ -108,13 +108,13 @@ class SplitRead(RowChoice):
         self,
         split: DataSplit,
         vectors: BucketVectors,
-        row_groups: RowGroupFilter | None,
+        parts: PartsOfCondition | None,
         system: Container[str] = SYSTEM_COLUMNS,
     ) -> KeyValueFileReader:
-        access = self._access(split, row_groups, system)
+        access = self._access(split, parts, system)
         if not vectors:
             return access
-        # A deletion vector counts all rows of a file, so every row group must be read.
+        # A deletion vector counts all rows of a file, so every part must be read.
         return LiveRowsReader(access, self._access(split, None, system), vectors)
 
     def _system_columns(self, section: Section) -> set[str]:
@@ -139,7 +139,7 @@ class SplitRead(RowChoice):
     def _access(
         self,
         split: DataSplit,
-        row_groups: RowGroupFilter | None,
+        parts: PartsOfCondition | None,
         system: Container[str] = SYSTEM_COLUMNS,
     ) -> KeyValueFileAccess:
         return self.table.bucket_files(
@@ -147,10 +147,10 @@ class SplitRead(RowChoice):
             split.bucket,
             columns=self._read_columns(),
             system=system,
-            row_groups=row_groups,
+            parts=parts,
         )
 
-    def _group_filter(self, *, merges: bool) -> RowGroupFilter | None:
+    def _part_filter(self, *, merges: bool) -> PartsOfCondition | None:
         if self.row_filter is None:
             return None
         schema, names = self.table.schema, set(self.row_filter.columns)
@@ -158,7 +158,7 @@ class SplitRead(RowChoice):
         condition = StatsFilter(
             self.row_filter.expression, schema.fields.project(self.row_filter.columns)
         )
-        return RowGroupFilter(condition, frozenset(asked)) if asked else None
+        return PartsOfCondition(condition, frozenset(asked)) if asked else None
 
     def _vectors(self, split: DataSplit) -> BucketVectors:
         names = {file.file_name for file in split.files}
