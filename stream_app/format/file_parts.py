@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+import pyarrow as pa
+
 from stream_app.format.column_stats import ColumnStats
+from stream_app.format.parquet.row_ranges import Places
 from stream_app.model.schema.data_type import DataType
 
 
@@ -31,6 +34,22 @@ class PartChoice(Protocol):
         """The columns whose statistics it needs, by their names and types in the file."""
         ...
 
+    @property
+    def judges_values(self) -> bool:
+        """Whether the values of `columns` tell which rows are wanted."""
+        ...
+
     def passing(self, parts: Sequence[PartStats]) -> Sequence[bool]:
         """Whether a row of each part may be wanted; false only if surely none is."""
+        ...
+
+    def rows(self, values: pa.RecordBatch) -> Places:
+        """The places of the rows that may be wanted, ascending, int64 [k]; only if it `judges_values`.
+
+        Args:
+            values: `columns` as they are in the file.
+
+        Raises:
+            CorruptFileError: a value is not of the column's type.
+        """
         ...

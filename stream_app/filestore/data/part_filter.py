@@ -10,12 +10,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+import numpy as np
+import pyarrow as pa
+
 from stream_app.filestore.data.stats_filter import StatsFilter, stats_by_name
+from stream_app.format.arrow_schema import stored_fields
 from stream_app.format.binary_row import is_null
 from stream_app.format.column_stats import ColumnStats
+from stream_app.format.data_files.file_batches import conformed_batch
 from stream_app.format.file_parts import PartChoice, PartStats
+from stream_app.format.parquet.row_ranges import Places
 from stream_app.model.schema.data_type import DataField, DataType
 
+_PLACE = "\0place"
+"""A name that no column has."""
 ColumnPairs: TypeAlias = Iterable[tuple[DataField, DataField | None]]
 """The columns to read, and their counterparts in the file."""
 
@@ -57,11 +65,29 @@ class _PassingParts:
     def columns(self) -> list[tuple[str, DataType]]:
         return [(then.name, then.data_type) for _, then in self.asked if then is not None]
 
+    @property
+    def judges_values(self) -> bool:
+        """Not where a column has another type today, or the condition has other columns too."""
+        are_as_today = all(
+            then is not None and then.data_type.as_nullable() == now.data_type.as_nullable()
+            for now, then in self.asked
+        )
+        return are_as_today and {now.name for now, _ in self.asked} == set(
+            self.condition.columns.names
+        )
+
     def passing(self, parts: Sequence[PartStats]) -> list[bool]:
         return self.condition.passing(
             (part.row_count, stats_by_name(self.asked, part.columns, part.row_count))
             for part in parts
         )
+
+    def rows(self, values: pa.RecordBatch) -> Places:
+        fields = stored_fields(now for now, _ in self.asked)
+        stored = pa.schema([field.with_name(name) for field, (name, _) in zip(fields, self.columns, strict=True)])
+        columns = [*conformed_batch(values, stored).columns, pa.array(np.arange(values.num_rows))]
+        numbered = pa.table(columns, names=[*(field.name for field in fields), _PLACE])
+        return numbered.filter(self.condition.expression).column(_PLACE).to_numpy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +122,13 @@ class _PartsWithKeys:
     @property
     def columns(self) -> list[tuple[str, DataType]]:
         return [self.column]
+
+    @property
+    def judges_values(self) -> bool:
+        return False
+
+    def rows(self, values: pa.RecordBatch) -> Places:
+        raise AssertionError("it judges no values")
 
     def passing(self, parts: Sequence[PartStats]) -> list[bool]:
         return [self._may_be_in(stats) for _, (stats,) in parts]

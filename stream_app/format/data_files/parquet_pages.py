@@ -7,10 +7,12 @@ Arrow schema in the footer; also when the index is damaged, or most rows are wan
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -33,9 +35,11 @@ from stream_app.format.parquet.page_index import (
 )
 from stream_app.format.parquet.row_ranges import (
     RowRange,
+    count_of,
     pages_with,
     part_begins,
     ranges_of,
+    ranges_of_rows,
     windows,
 )
 from stream_app.model.schema.data_type import DataType
@@ -47,21 +51,31 @@ _DICTIONARY = -1
 """Stands for the number of a page."""
 _GAP_BYTES = 64 << 10
 """Reading on over a gap is cheaper than another read."""
+_GAP_ROWS = 1_024
+"""A batch with some rows too many is cheaper than two batches."""
 _WORTHWHILE = 2
-"""Rows of a group for each wanted row, from which on leaving out pages is worthwhile."""
+"""Rows for each wanted row, from which on leaving out the others is worthwhile."""
+_SMALL = 8
+"""Bytes of all columns for each byte of those that a condition asks for, from which on these are
+decoded first, to decode less of the others."""
+
+
+PagedColumns: TypeAlias = Mapping[str, tuple[Chunk, Pages]]
+"""By name the chunk and the pages of columns of a row group."""
 
 
 @dataclass(frozen=True, slots=True)
-class WantedPages:
+class WantedRows:
     """The rows of a row group that may be wanted.
 
     Attributes:
         ranges: ascending.
-        columns: by name the chunk and the pages of each column that is read.
+        columns: all that are read, with their pages; None: the row group is read whole, or not at
+            all.
     """
 
     ranges: Sequence[RowRange]
-    columns: dict[str, tuple[Chunk, Pages]]
+    columns: PagedColumns | None
 
 
 class PagedGroups:
@@ -73,34 +87,42 @@ class PagedGroups:
     """
 
     def __init__(
-        self, source: pa.NativeFile, file: pq.ParquetFile, columns: Sequence[str]
+        self,
+        source: pa.NativeFile,
+        file: pq.ParquetFile,
+        columns: Sequence[str],
+        choice: PartChoice,
     ) -> None:
         self._source = source
         self._file = file
         self._columns = columns
+        self._choice = choice
+        self._asked = [name for name, _ in choice.columns]
+        self._judges_values = choice.judges_values and set(self._asked) < set(columns)
 
-    def wanted(self, group: int, choice: PartChoice) -> WantedPages | None:
-        """The rows that may pass; None: the row group is read whole."""
-        metadata = self._file.metadata.row_group(group)
-        if self._leaves is None:
-            return None
-        try:
-            chunks = self._parts.chunks(group)
-            columns = {name: chunks[self._leaves[name]] for name in self._columns}
-            pages = self._pages(columns, metadata.num_rows)
-            if pages is None:
-                return None
-            ranges = self._ranges(group, choice, columns, pages)
-        except _DAMAGED:
-            return None
-        if sum(end - begin for begin, end in ranges) * _WORTHWHILE > metadata.num_rows:
-            return None
-        return WantedPages(ranges, {name: (columns[name], pages[name]) for name in columns})
+    def wanted(self, group: int) -> WantedRows:
+        """The rows that may pass, by values of the columns asked for, else by the page index.
+
+        Raises:
+            CorruptFileError: a value is not of its type.
+        """
+        row_count = self._file.metadata.row_group(group).num_rows
+        if self._judges_values and self._is_small(group):
+            ranges = self._by_values(group)
+            # What keeps most rows of one group will keep most of the next.
+            self._judges_values = _leaves_out_much(ranges, row_count)
+        else:
+            ranges = self._by_statistics(group, row_count)
+        columns = None
+        if ranges and _leaves_out_much(ranges, row_count):
+            with contextlib.suppress(*_DAMAGED):
+                columns = self._paged_columns(group, self._columns)
+        return WantedRows(ranges, columns)
 
     def batches(
-        self, wanted: WantedPages, rows_max: int
+        self, ranges: Sequence[RowRange], columns: PagedColumns, rows_max: int
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The wanted rows, a batch a range, with the place of its first row in the row group.
+        """Some rows, a batch a range, with the place of its first row in the row group.
 
         Args:
             rows_max: rows that are decoded at once, about.
@@ -108,12 +130,37 @@ class PagedGroups:
         Raises:
             CorruptFileError: a page is not what its index says.
         """
-        schema = pa.schema([self._file.schema_arrow.field(name) for name in self._columns])
-        for ranges in windows(wanted.ranges, rows_max):
-            columns = self._decoded(wanted, ranges)
-            for place, (begin, end) in enumerate(ranges):
-                rows = [values.slice(at[place], end - begin) for values, at in columns]
+        schema = pa.schema([self._file.schema_arrow.field(name) for name in columns])
+        for portion in windows(ranges, rows_max):
+            decoded = self._decoded(columns, portion)
+            for place, (begin, end) in enumerate(portion):
+                rows = [values.slice(at[place], end - begin) for values, at in decoded]
                 yield begin, pa.RecordBatch.from_arrays(rows, schema=schema)
+
+    def _is_small(self, group: int) -> bool:
+        """Whether the columns asked for are a small part of those that are read."""
+        metadata = self._file.metadata.row_group(group)
+        sizes = {"asked": 0, "all": 0}
+        for place in range(metadata.num_columns):
+            chunk = metadata.column(place)
+            name = chunk.path_in_schema.partition(".")[0]
+            sizes["all"] += chunk.total_uncompressed_size if name in self._columns else 0
+            sizes["asked"] += chunk.total_uncompressed_size if name in self._asked else 0
+        return sizes["asked"] * _SMALL <= sizes["all"]
+
+    def _by_values(self, group: int) -> list[RowRange]:
+        table = self._file.read_row_group(group, columns=self._asked, use_threads=False)
+        (batch,) = table.select(self._asked).combine_chunks().to_batches() or [None]
+        if batch is None:
+            return []
+        return ranges_of_rows(self._choice.rows(batch), _GAP_ROWS)
+
+    def _by_statistics(self, group: int, row_count: int) -> list[RowRange]:
+        with contextlib.suppress(*_DAMAGED):
+            columns = self._paged_columns(group, self._asked)
+            if columns is not None:
+                return self._passing(group, columns, row_count)
+        return [RowRange(0, row_count)]
 
     @cached_property
     def _parts(self) -> FooterParts:
@@ -137,38 +184,42 @@ class PagedGroups:
         )
         return leaves if fits else None
 
-    def _pages(self, columns: dict[str, Chunk], row_count: int) -> dict[str, Pages] | None:
+    def _paged_columns(self, group: int, names: Sequence[str]) -> PagedColumns | None:
+        """Columns with their pages; None if one of them has no page index."""
+        if self._leaves is None:
+            return None
+        row_count = self._file.metadata.row_group(group).num_rows
+        chunks = self._parts.chunks(group)
+        columns = {name: chunks[self._leaves[name]] for name in names}
         spans = {name: chunk.index("offset") for name, chunk in columns.items()}
         there = {name: span for name, span in spans.items() if span and columns[name].is_plain}
         if len(there) < len(columns):
             return None
-        pages = {}
-        for name, data in self._read_all(there).items():
-            span = columns[name].span
-            pages[name] = decode_pages(data, row_count, span.start, span.end)
-        return pages
+        return {
+            name: (chunk, decode_pages(data[name], row_count, chunk.span.start, chunk.span.end))
+            for data in (self._read_all(there),)
+            for name, chunk in columns.items()
+        }
 
-    def _ranges(
-        self, group: int, choice: PartChoice, columns: dict[str, Chunk], pages: dict[str, Pages]
-    ) -> list[RowRange]:
-        footer, asked = self._file.metadata, choice.columns
-        spans = {name: columns[name].index("column") for name, _ in asked}
+    def _passing(self, group: int, columns: PagedColumns, row_count: int) -> list[RowRange]:
+        footer, asked = self._file.metadata, self._choice.columns
+        spans = {name: columns[name][0].index("column") for name, _ in asked}
         indexes = self._read_all({name: span for name, span in spans.items() if span})
-        begins = part_begins([pages[name].begins for name in indexes])
+        begins = part_begins([columns[name][1].begins for name in indexes])
         of_columns = [
             stats_of_parts(
-                self._stats(name, data_type, of_chunk, indexes.get(name), pages[name]),
-                pages[name],
+                self._stats(name, data_type, of_chunk, indexes.get(name), columns[name][1]),
+                columns[name][1],
                 begins,
             )
             for (name, data_type), of_chunk in zip(
                 asked, row_group_stats(footer, group, asked), strict=True
             )
         ]
-        row_count = footer.row_group(group).num_rows
         sizes = np.diff(np.append(begins, row_count)).tolist()
-        parts = [PartStats(*part) for part in zip(sizes, zip(*of_columns, strict=True), strict=True)]
-        return ranges_of(begins, row_count, choice.passing(parts))
+        stats = zip(*of_columns, strict=True) if of_columns else [()] * len(sizes)
+        parts = [PartStats(*part) for part in zip(sizes, stats, strict=True)]
+        return ranges_of(begins, row_count, self._choice.passing(parts))
 
     def _stats(
         self,
@@ -187,12 +238,12 @@ class PagedGroups:
         return decode_stats(index, pages, of_chunk, physical_type, data_type)
 
     def _decoded(
-        self, wanted: WantedPages, ranges: Sequence[RowRange]
+        self, columns: PagedColumns, ranges: Sequence[RowRange]
     ) -> list[tuple[pa.Array, list[int]]]:
         """For each column the rows of its pages, and where each range begins among them."""
         spans: dict[tuple[str, int], Span] = {}
         numbers = {}
-        for name, (chunk, pages) in wanted.columns.items():
+        for name, (chunk, pages) in columns.items():
             numbers[name] = pages_with(pages.begins, pages.row_count, ranges)
             if chunk.span.start < pages.offsets[0]:
                 spans[name, _DICTIONARY] = Span(chunk.span.start, int(pages.offsets[0]))
@@ -208,7 +259,7 @@ class PagedGroups:
                 numbers[name],
                 [data[name, number] for number in numbers[name].tolist()],
             )
-            for name, (chunk, pages) in wanted.columns.items()
+            for name, (chunk, pages) in columns.items()
         }
         for name, pages_of_column in chosen.items():
             if contradiction := pages_of_column.contradiction():
@@ -235,6 +286,10 @@ class PagedGroups:
         if len(data) != span.end - span.start:
             raise ValueError("bytes that are not in the file")
         return data
+
+
+def _leaves_out_much(ranges: Sequence[RowRange], row_count: int) -> bool:
+    return count_of(ranges) * _WORTHWHILE <= row_count
 
 
 def _whole(column: pa.ChunkedArray, row_count: int) -> pa.Array:

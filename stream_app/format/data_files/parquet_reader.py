@@ -62,7 +62,8 @@ def placed_batches(
             buffer_size=_READ_BUFFER_BYTES,
             page_checksum_verification=True,
         ) as file:
-            missing = [name for name in columns if name not in file.schema_arrow.names]
+            names = set(file.schema_arrow.names)
+            missing = [name for name in columns if name not in names]
             if missing:
                 raise damaged_file_error(f"a data file lacks the columns {', '.join(missing)}")
             if check is not None:
@@ -98,14 +99,14 @@ class _OpenFile:
             yield from self._whole_group(group)
 
     def chosen(self, parts: PartChoice) -> Iterator[tuple[int, pa.RecordBatch]]:
-        pages = PagedGroups(self._source, self._file, self._columns)
+        pages = PagedGroups(self._source, self._file, self._columns, parts)
         for group in self._groups(parts):
-            wanted = pages.wanted(group, parts)
-            if wanted is None:
-                yield from self._whole_group(group)
+            wanted = pages.wanted(group)
+            if wanted.columns is None:
+                yield from self._whole_group(group) if wanted.ranges else ()
                 continue
             rows_max = _DECODED_BATCHES * self._rows_of_a_batch(group)
-            for place, batch in pages.batches(wanted, rows_max):
+            for place, batch in pages.batches(wanted.ranges, wanted.columns, rows_max):
                 for piece in batch_pieces(batch, self._batch_rows):
                     yield self._begins[group] + place, piece
                     place += piece.num_rows

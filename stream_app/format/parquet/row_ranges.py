@@ -8,7 +8,7 @@ Callers are `page_choice` and `paged_groups`. Sees numbers only: no bytes, no st
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -49,6 +49,25 @@ def ranges_of(begins: Places, row_count: int, wanted: Sequence[bool]) -> list[Ro
     turns = np.flatnonzero(padded[1:] != padded[:-1])
     rows = np.append(begins, row_count)[turns].tolist()
     return [RowRange(*pair) for pair in zip(rows[::2], rows[1::2], strict=True)]
+
+
+def ranges_of_rows(rows: Places, gap: int) -> list[RowRange]:
+    """The ranges of some rows; rows between which at most `gap` others lie are in one.
+
+    Args:
+        rows: ascending, int64 [k].
+    """
+    if not len(rows):
+        return []
+    ends = np.flatnonzero(np.diff(rows) > gap + 1)
+    begins = rows[np.append(0, ends + 1)].tolist()
+    lasts = rows[np.append(ends, len(rows) - 1)].tolist()
+    return [RowRange(begin, last + 1) for begin, last in zip(begins, lasts, strict=True)]
+
+
+def count_of(ranges: Iterable[RowRange]) -> int:
+    """The number of rows in some ranges."""
+    return sum(end - begin for begin, end in ranges)
 
 
 def pages_with(page_begins: Places, row_count: int, ranges: Sequence[RowRange]) -> Places:
