@@ -5,8 +5,8 @@ A part is a row group, or rows that lie in one page of each column that is asked
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -26,6 +26,11 @@ class PartStats(NamedTuple):
     columns: Sequence[ColumnStats]
 
 
+JudgeOfValues: TypeAlias = Callable[[pa.RecordBatch], Places]
+"""Gets columns as they are in a file, and gives the places of rows that may be wanted: ascending,
+int64 [k]. A value that is not of the column's type raises a `CorruptFileError`."""
+
+
 class PartChoice(Protocol):
     """Chooses the parts of a file that are read."""
 
@@ -35,21 +40,10 @@ class PartChoice(Protocol):
         ...
 
     @property
-    def judges_values(self) -> bool:
-        """Whether the values of `columns` tell which rows are wanted."""
+    def judge(self) -> JudgeOfValues | None:
+        """Judges the values of `columns`; None if these do not tell which rows are wanted."""
         ...
 
     def passing(self, parts: Sequence[PartStats]) -> Sequence[bool]:
         """Whether a row of each part may be wanted; false only if surely none is."""
-        ...
-
-    def rows(self, values: pa.RecordBatch) -> Places:
-        """The places of the rows that may be wanted, ascending, int64 [k]; only if it `judges_values`.
-
-        Args:
-            values: `columns` as they are in the file.
-
-        Raises:
-            CorruptFileError: a value is not of the column's type.
-        """
         ...

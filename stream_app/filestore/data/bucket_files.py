@@ -99,7 +99,7 @@ class BucketFiles:
     ) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int64]]]:
         """The rows of a file that are not deleted, and their places in it.
 
-        Parts of the file may be skipped; their rows still count towards places and deletion vectors.
+        Parts may be skipped; their rows still count towards places and deletion vectors.
         """
         vector = self.vectors.get(file.file_name)
         for start, batch in self.reader.read_placed(self.path(file), file):

@@ -27,6 +27,7 @@ from stream_app.format.data_files.data_file_format import DataFileRead
 from stream_app.format.data_files.data_file_registry import DATA_FILE_FORMATS, format_of_file
 from stream_app.format.data_files.file_batches import conformed_batch
 from stream_app.format.deletion_vector import live_rows
+from stream_app.format.file_parts import PartChoice
 from stream_app.mergetree.file_access import KeyValueFileReader
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.schema.data_type import DataField, RowType
@@ -97,7 +98,7 @@ class DataFileReader:
                 columns=columns,
                 row_count=file.row_count,
                 batch_rows=self.batch_rows,
-                parts=self.parts and self.parts.of_file(zip(self.columns, stored, strict=True)),
+                parts=self._parts_of_file(stored),
             )
             with self.file_io.open_input(path) as source:
                 for place, batch in file_format.placed_batches(source, wanted):
@@ -119,6 +120,11 @@ class DataFileReader:
             return batch
         number = pa.scalar(file.min_sequence_number, pa.int64())
         return batch.set_column(place, batch.schema.field(place), pa.repeat(number, batch.num_rows))
+
+    def _parts_of_file(self, stored: Sequence[DataField | None]) -> PartChoice | None:
+        if self.parts is None:
+            return None
+        return self.parts.of_file(zip(self.columns, stored, strict=True))
 
     @property
     def _system_fields(self) -> list[pa.Field]:

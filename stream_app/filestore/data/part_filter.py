@@ -18,7 +18,7 @@ from stream_app.format.arrow_schema import stored_fields
 from stream_app.format.binary_row import is_null
 from stream_app.format.column_stats import ColumnStats
 from stream_app.format.data_files.file_batches import conformed_batch
-from stream_app.format.file_parts import PartChoice, PartStats
+from stream_app.format.file_parts import JudgeOfValues, PartChoice, PartStats
 from stream_app.format.parquet.row_ranges import Places
 from stream_app.model.schema.data_type import DataField, DataType
 
@@ -66,15 +66,13 @@ class _PassingParts:
         return [(then.name, then.data_type) for _, then in self.asked if then is not None]
 
     @property
-    def judges_values(self) -> bool:
-        """Not where a column has another type today, or the condition has other columns too."""
+    def judge(self) -> JudgeOfValues | None:
         are_as_today = all(
             then is not None and then.data_type.as_nullable() == now.data_type.as_nullable()
             for now, then in self.asked
         )
-        return are_as_today and {now.name for now, _ in self.asked} == set(
-            self.condition.columns.names
-        )
+        names = {now.name for now, _ in self.asked}
+        return self._rows if are_as_today and names == set(self.condition.columns.names) else None
 
     def passing(self, parts: Sequence[PartStats]) -> list[bool]:
         return self.condition.passing(
@@ -82,12 +80,17 @@ class _PassingParts:
             for part in parts
         )
 
-    def rows(self, values: pa.RecordBatch) -> Places:
+    def _rows(self, values: pa.RecordBatch) -> Places:
         fields = stored_fields(now for now, _ in self.asked)
-        stored = pa.schema([field.with_name(name) for field, (name, _) in zip(fields, self.columns, strict=True)])
-        columns = [*conformed_batch(values, stored).columns, pa.array(np.arange(values.num_rows))]
-        numbered = pa.table(columns, names=[*(field.name for field in fields), _PLACE])
-        return numbered.filter(self.condition.expression).column(_PLACE).to_numpy()
+        names = [name for name, _ in self.columns]
+        stored = [field.with_name(name) for field, name in zip(fields, names, strict=True)]
+        columns = conformed_batch(values, pa.schema(stored)).columns
+        numbered = pa.table(
+            [*columns, pa.array(np.arange(values.num_rows))],
+            names=[*(field.name for field in fields), _PLACE],
+        )
+        passing: Places = numbered.filter(self.condition.expression).column(_PLACE).to_numpy()
+        return passing
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +127,8 @@ class _PartsWithKeys:
         return [self.column]
 
     @property
-    def judges_values(self) -> bool:
-        return False
-
-    def rows(self, values: pa.RecordBatch) -> Places:
-        raise AssertionError("it judges no values")
+    def judge(self) -> None:
+        return None
 
     def passing(self, parts: Sequence[PartStats]) -> list[bool]:
         return [self._may_be_in(stats) for _, (stats,) in parts]

@@ -25,8 +25,8 @@ from stream_app.format.column_stats import (
     row_group_stats,
 )
 from stream_app.format.data_files.file_batches import damaged_file_error
-from stream_app.format.file_parts import PartChoice, PartStats
-from stream_app.format.parquet.page_file import Chunk, ChosenPages, FooterParts, Name, Span, runs
+from stream_app.format.file_parts import JudgeOfValues, PartChoice, PartStats
+from stream_app.format.parquet.page_file import ChosenPages, Chunk, FooterParts, Name, Span, runs
 from stream_app.format.parquet.page_index import (
     Pages,
     decode_pages,
@@ -98,7 +98,7 @@ class PagedGroups:
         self._columns = columns
         self._choice = choice
         self._asked = [name for name, _ in choice.columns]
-        self._judges_values = choice.judges_values and set(self._asked) < set(columns)
+        self._judge = choice.judge if set(self._asked) < set(columns) else None
 
     def wanted(self, group: int) -> WantedRows:
         """The rows that may pass, by values of the columns asked for, else by the page index.
@@ -107,10 +107,10 @@ class PagedGroups:
             CorruptFileError: a value is not of its type.
         """
         row_count = self._file.metadata.row_group(group).num_rows
-        if self._judges_values and self._is_small(group):
-            ranges = self._by_values(group)
+        if self._judge is not None and self._is_small(group):
+            ranges = self._by_values(group, self._judge)
             # What keeps most rows of one group will keep most of the next.
-            self._judges_values = _leaves_out_much(ranges, row_count)
+            self._judge = self._judge if _leaves_out_much(ranges, row_count) else None
         else:
             ranges = self._by_statistics(group, row_count)
         columns = None
@@ -148,12 +148,12 @@ class PagedGroups:
             sizes["asked"] += chunk.total_uncompressed_size if name in self._asked else 0
         return sizes["asked"] * _SMALL <= sizes["all"]
 
-    def _by_values(self, group: int) -> list[RowRange]:
+    def _by_values(self, group: int, judge: JudgeOfValues) -> list[RowRange]:
         table = self._file.read_row_group(group, columns=self._asked, use_threads=False)
         (batch,) = table.select(self._asked).combine_chunks().to_batches() or [None]
         if batch is None:
             return []
-        return ranges_of_rows(self._choice.rows(batch), _GAP_ROWS)
+        return ranges_of_rows(judge(batch), _GAP_ROWS)
 
     def _by_statistics(self, group: int, row_count: int) -> list[RowRange]:
         with contextlib.suppress(*_DAMAGED):
@@ -277,7 +277,9 @@ class PagedGroups:
         for names in runs(spans, _GAP_BYTES):
             start = spans[names[0]].start
             read = self._read(Span(start, max(spans[name].end for name in names)))
-            data |= {name: read[spans[name].start - start : spans[name].end - start] for name in names}
+            data |= {
+                name: read[spans[name].start - start : spans[name].end - start] for name in names
+            }
         return data
 
     def _read(self, span: Span) -> bytes:
@@ -294,7 +296,5 @@ def _leaves_out_much(ranges: Sequence[RowRange], row_count: int) -> bool:
 
 def _whole(column: pa.ChunkedArray, row_count: int) -> pa.Array:
     if len(column) != row_count:
-        raise damaged_file_error(
-            f"pages of {row_count} rows have only {len(column)} values"
-        )
+        raise damaged_file_error(f"pages of {row_count} rows have only {len(column)} values")
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)

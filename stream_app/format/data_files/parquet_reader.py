@@ -106,9 +106,10 @@ class _OpenFile:
                 yield from self._whole_group(group) if wanted.ranges else ()
                 continue
             rows_max = _DECODED_BATCHES * self._rows_of_a_batch(group)
-            for place, batch in pages.batches(wanted.ranges, wanted.columns, rows_max):
+            for begin, batch in pages.batches(wanted.ranges, wanted.columns, rows_max):
+                place = self._begins[group] + begin
                 for piece in batch_pieces(batch, self._batch_rows):
-                    yield self._begins[group] + place, piece
+                    yield place, piece
                     place += piece.num_rows
 
     def _groups(self, parts: PartChoice) -> Sequence[int]:
@@ -116,10 +117,14 @@ class _OpenFile:
         groups = range(footer.num_row_groups)
         if len(groups) == 1:
             return groups  # the manifest's statistics have sufficed
-        passing = parts.passing([
-            PartStats(footer.row_group(group).num_rows, row_group_stats(footer, group, parts.columns))
-            for group in groups
-        ])  # fmt: skip
+        passing = parts.passing(
+            [
+                PartStats(
+                    footer.row_group(group).num_rows, row_group_stats(footer, group, parts.columns)
+                )
+                for group in groups
+            ]
+        )
         return [group for group in groups if passing[group]]
 
     def _rows_of_a_batch(self, group: int) -> int:

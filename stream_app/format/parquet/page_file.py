@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from stream_app.format.parquet.page_index import Pages
 from stream_app.format.parquet.row_ranges import Places, places_among
 from stream_app.format.parquet.thrift_compact import (
+    I32,
     RawStruct,
     RawValue,
     integer,
@@ -123,7 +124,8 @@ class ChosenPages:
     def places(self, rows: Sequence[int]) -> list[int]:
         """The places of rows of the row group among the rows of these pages."""
         pages = self.pages
-        return places_among(pages.begins, pages.row_count, self.numbers, rows).tolist()
+        places: list[int] = places_among(pages.begins, pages.row_count, self.numbers, rows).tolist()
+        return places
 
     def contradiction(self) -> str | None:
         """What pages say of themselves that is not as their index says; None: all agree."""
@@ -234,4 +236,4 @@ def _sorted(fields: RawStruct) -> RawStruct:
 
 def _count(number: int) -> RawValue:
     """An integer of 32 bits."""
-    return integer_value(number)._replace(kind=5)
+    return integer_value(number)._replace(kind=I32)

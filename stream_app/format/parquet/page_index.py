@@ -3,7 +3,7 @@
 The offset index is held against what the footer says of the chunk, and the column index against
 itself: an index that contradicts is damaged, and the caller then reads the chunk as if it had none.
 No checksum covers an index. In a column that ascends, the bounds of the neighbours widen those of a
-page: so one wrong bound alone leaves out no row.
+page, so one wrong bound alone leaves out no row.
 
 Source: Apache Parquet `parquet.thrift` (OffsetIndex, ColumnIndex), `PageIndex.md`.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -127,7 +128,7 @@ def decode_stats(
         bounds = bounds_of_footer(decode(low), decode(high), data_type)
         stats.append(ColumnStats(*bounds, null_count))
     if integer(fields[_ORDER]) == _ASCENDING:
-        return _widened(stats)
+        return _widened(stats, chunk)
     return stats
 
 
@@ -142,22 +143,29 @@ def _null_counts(
     return nulls
 
 
-def _widened(stats: Sequence[ColumnStats]) -> list[ColumnStats]:
-    """The statistics of ascending pages, each as wide as its neighbours leave room for."""
+def _widened(stats: Sequence[ColumnStats], chunk: ColumnStats) -> list[ColumnStats]:
+    """The statistics of ascending pages, each as wide as its neighbours leave room for.
+
+    The first and the last page have the chunk's ends for neighbours.
+    """
     widened = list(stats)
     bounded = [page for page, of_page in enumerate(stats) if of_page.minimum is not None]
-    for page, following in zip(bounded, bounded[1:], strict=False):
-        low, high = stats[following].minimum, stats[page].maximum
-        if low < stats[page].minimum or stats[following].maximum < high:  # type: ignore[operator]
-            raise ValueError("pages do not ascend as they say")
-        widened[page] = replace(widened[page], maximum=max(high, low))  # type: ignore[type-var]
-        widened[following] = replace(widened[following], minimum=min(high, low))  # type: ignore[type-var]
+    lows: list[Any] = [stats[page].minimum for page in bounded]
+    highs: list[Any] = [stats[page].maximum for page in bounded]
+    if lows != sorted(lows) or highs != sorted(highs):
+        raise ValueError("pages do not ascend as they say")
+    ends: tuple[Any, Any] = chunk.minimum, chunk.maximum
+    before = [lows[:1] if ends[0] is None else [ends[0]], highs]
+    behind = [lows[1:], highs[-1:] if ends[1] is None else [ends[1]]]
+    for page, low, high, last, following in zip(
+        bounded, lows, highs, chain(*before), chain(*behind), strict=False
+    ):
+        bounds = min(low, last), max(high, following)
+        widened[page] = replace(stats[page], minimum=bounds[0], maximum=bounds[1])
     return widened
 
 
-def stats_of_parts(
-    stats: Sequence[ColumnStats], pages: Pages, parts: Places
-) -> list[ColumnStats]:
+def stats_of_parts(stats: Sequence[ColumnStats], pages: Pages, parts: Places) -> list[ColumnStats]:
     """The statistics of parts, each of which lies in one page.
 
     Args:

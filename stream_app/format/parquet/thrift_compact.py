@@ -13,8 +13,11 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-STOP, TRUE, FALSE, BYTE, I32, I64, DOUBLE, BINARY, LIST, SET, STRUCT = 0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 12  # fmt: skip
-_I16 = 4
+I32, I64 = 5, 6
+_STOP, _TRUE, _FALSE, _BYTE, _I16, _DOUBLE = 0, 1, 2, 3, 4, 7
+_BINARY, _LIST, _SET, _STRUCT = 8, 9, 10, 12
+_INTEGERS = (_I16, I32, I64)
+_FIXED_SIZES = {_TRUE: 0, _FALSE: 0, _BYTE: 1, _DOUBLE: 8}
 _DEEPEST = 16
 """Structs within structs, of Parquet's own at most six."""
 _VARINT_BITS_MAX = 70
@@ -49,7 +52,7 @@ def raw_struct_and_end(data: bytes, at: int) -> tuple[RawStruct, int]:
         header = data[at]
         at += 1
         kind = header & 0x0F
-        if kind == STOP:
+        if kind == _STOP:
             return fields, at
         if header >> 4:
             number += header >> 4
@@ -62,7 +65,8 @@ def raw_struct_and_end(data: bytes, at: int) -> tuple[RawStruct, int]:
 
 def struct_bytes(fields: Mapping[int, RawValue]) -> bytes:
     """A struct of these fields; their numbers ascend."""
-    parts, last = [], 0
+    parts: list[bytes] = []
+    last = 0
     for number, value in fields.items():
         assert 0 < number - last <= 0x0F, "fields are in order and near each other"
         parts += (bytes([(number - last) << 4 | value.kind]), value.data)
@@ -71,7 +75,13 @@ def struct_bytes(fields: Mapping[int, RawValue]) -> bytes:
 
 
 def members(value: RawValue) -> list[bytes]:
-    """The members of a list, each as its bytes."""
+    """The members of a list, as the bytes of each.
+
+    Raises:
+        ValueError: it is no list.
+    """
+    if value.kind != _LIST:
+        raise ValueError(f"kind {value.kind} is no list")
     data = value.data
     count, kind, at = _list_header(data, 0)
     bounds = [at]
@@ -85,20 +95,20 @@ def list_of_structs(structs: Sequence[bytes]) -> RawValue:
     """A list of structs."""
     count = len(structs)
     head = (
-        bytes([count << 4 | STRUCT])
+        bytes([count << 4 | _STRUCT])
         if count < _LONG_LIST
-        else bytes([_LONG_LIST << 4 | STRUCT]) + _varint_bytes(count)
+        else bytes([_LONG_LIST << 4 | _STRUCT]) + _varint_bytes(count)
     )
-    return RawValue(LIST, b"".join((head, *structs)))
+    return RawValue(_LIST, b"".join((head, *structs)))
 
 
 def integer(value: RawValue) -> int:
-    """An integer; 0 for a value of another kind is never returned.
+    """The number of an integer.
 
     Raises:
         ValueError: it is of another kind.
     """
-    if value.kind not in (_I16, I32, I64):
+    if value.kind not in _INTEGERS:
         raise ValueError(f"kind {value.kind} is no integer")
     return _zigzag(value.data, 0)[0]
 
@@ -162,33 +172,38 @@ def _list_header(data: bytes, at: int) -> tuple[int, int, int]:
 
 def _as_member(kind: int) -> int:
     # A boolean alone in a list takes a byte.
-    return BYTE if kind in (TRUE, FALSE) else kind
+    return _BYTE if kind in (_TRUE, _FALSE) else kind
 
 
 def _behind(data: bytes, at: int, kind: int, depth: int) -> int:
     """The place behind a value."""
-    if kind in (_I16, I32, I64):
+    if kind in _INTEGERS:
         while data[at] > 0x7F:
             at += 1
-        return at + 1
-    if kind == BINARY:
+        end = at + 1
+    elif kind == _BINARY:
         length, at = _varint(data, at)
         end = at + length
-    elif kind == STRUCT:
+    elif kind == _STRUCT:
         end = _behind_struct(data, at, depth + 1)
-    elif kind in (LIST, SET):
-        count, member, end = _list_header(data, at)
-        for _ in range(count):
-            end = _behind(data, end, _as_member(member), depth)
-    elif kind in (TRUE, FALSE):
-        end = at
-    elif kind in (BYTE, DOUBLE):
-        end = at + (1 if kind == BYTE else 8)
+    elif kind in (_LIST, _SET):
+        end = _behind_list(data, at, depth)
+    elif kind in _FIXED_SIZES:
+        end = at + _FIXED_SIZES[kind]
     else:
         raise ValueError(f"kind {kind} in a struct")
     if end > len(data):
         raise IndexError("a value ends behind its bytes")
     return end
+
+
+def _behind_list(data: bytes, at: int, depth: int) -> int:
+    count, member, at = _list_header(data, at)
+    if count > len(data):
+        raise ValueError("a list of more members than bytes")
+    for _ in range(count):
+        at = _behind(data, at, _as_member(member), depth)
+    return at
 
 
 def _behind_struct(data: bytes, at: int, depth: int) -> int:
@@ -198,7 +213,7 @@ def _behind_struct(data: bytes, at: int, depth: int) -> int:
         header = data[at]
         at += 1
         kind = header & 0x0F
-        if kind == STOP:
+        if kind == _STOP:
             return at
         if header < 0x10:
             while data[at] > 0x7F:
