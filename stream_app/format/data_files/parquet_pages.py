@@ -26,6 +26,7 @@ from stream_app.format.column_stats import (
 )
 from stream_app.format.data_files.file_batches import damaged_file_error
 from stream_app.format.file_parts import JudgeOfValues, PartChoice, PartStats
+from stream_app.format.parquet.footer import footer_of
 from stream_app.format.parquet.page_file import ChosenPages, Chunk, FooterParts, Name, Span, runs
 from stream_app.format.parquet.page_index import (
     Pages,
@@ -46,7 +47,6 @@ from stream_app.model.schema.data_type import DataType
 
 _DAMAGED = (ValueError, IndexError, KeyError, OverflowError, struct.error)
 """What bytes raise that are no page index."""
-_TAIL_BYTES = 8
 _DICTIONARY = -1
 """Stands for the number of a page."""
 _GAP_BYTES = 64 << 10
@@ -83,17 +83,20 @@ class PagedGroups:
 
     Args:
         source: the file's bytes.
+        end: the last of them, with the footer.
         columns: names of the columns to read.
     """
 
     def __init__(
         self,
         source: pa.NativeFile,
+        end: bytes,
         file: pq.ParquetFile,
         columns: Sequence[str],
         choice: PartChoice,
     ) -> None:
         self._source = source
+        self._end = end
         self._file = file
         self._columns = columns
         self._choice = choice
@@ -164,9 +167,7 @@ class PagedGroups:
 
     @cached_property
     def _parts(self) -> FooterParts:
-        size = self._source.size()
-        length = int.from_bytes(self._read(Span(size - _TAIL_BYTES, size))[:4], "little")
-        return FooterParts(self._read(Span(size - _TAIL_BYTES - length, size - _TAIL_BYTES)))
+        return FooterParts(footer_of(self._end))
 
     @cached_property
     def _leaves(self) -> dict[str, int] | None:

@@ -23,6 +23,7 @@ from stream_app.format.data_files.file_batches import (
 )
 from stream_app.format.data_files.parquet_pages import PagedGroups
 from stream_app.format.file_parts import PartChoice, PartStats
+from stream_app.format.parquet.footer import read_end
 
 _READ_BUFFER_BYTES = 128 << 10
 """Bytes of the read buffer of each column of an open file."""
@@ -54,10 +55,13 @@ def placed_batches(
     """
     source = source if isinstance(source, pa.NativeFile) else pa.PythonFile(source, mode="r")
     try:
+        # Read once, for pyarrow and for the pages.
+        end = read_end(source)
         # A merge opens many files, so each reader must be small. pre_buffer reads whole row groups
         # ahead. Without a buffer size the reader holds a row group's stored columns.
         with pq.ParquetFile(
             source,
+            metadata=pq.read_metadata(pa.BufferReader(end)),
             pre_buffer=False,
             buffer_size=_READ_BUFFER_BYTES,
             page_checksum_verification=True,
@@ -68,7 +72,7 @@ def placed_batches(
                 raise damaged_file_error(f"a data file lacks the columns {', '.join(missing)}")
             if check is not None:
                 check(file.metadata)
-            read = _OpenFile(source, file, list(columns), batch_rows)
+            read = _OpenFile(source, end, file, list(columns), batch_rows)
             yield from read.all_rows() if parts is None else read.chosen(parts)
     except COMPLAINTS as error:
         # Arrow's own complaints about bytes are OSErrors too, without a number.
@@ -84,9 +88,15 @@ class _OpenFile:
     """Reads columns of an open file."""
 
     def __init__(
-        self, source: pa.NativeFile, file: pq.ParquetFile, columns: list[str], batch_rows: int
+        self,
+        source: pa.NativeFile,
+        end: bytes,
+        file: pq.ParquetFile,
+        columns: list[str],
+        batch_rows: int,
     ) -> None:
         self._source = source
+        self._end = end
         self._file = file
         self._columns = columns
         self._batch_rows = batch_rows
@@ -99,7 +109,7 @@ class _OpenFile:
             yield from self._whole_group(group)
 
     def chosen(self, parts: PartChoice) -> Iterator[tuple[int, pa.RecordBatch]]:
-        pages = PagedGroups(self._source, self._file, self._columns, parts)
+        pages = PagedGroups(self._source, self._end, self._file, self._columns, parts)
         for group in self._groups(parts):
             wanted = pages.wanted(group)
             if wanted.columns is None:

@@ -24,6 +24,8 @@ from stream_app.format.parquet.thrift_compact import (
 _MAGIC = b"PAR1"
 _TAIL = 8
 """The length of the footer in four bytes, and the magic."""
+_END_BYTES = 64 << 10
+"""Read at first: most footers are smaller."""
 _SCHEMA_FIELD = 2
 
 
@@ -32,6 +34,25 @@ def footer_of(end: bytes) -> bytes:
     assert end[-4:] == _MAGIC, "the end of a Parquet file"
     length = int.from_bytes(end[-_TAIL:-4], "little")
     return end[len(end) - _TAIL - length : -_TAIL]
+
+
+def read_end(source: pa.NativeFile) -> bytes:
+    """The end of a file: all of its footer and what follows, and often more before it.
+
+    A file that is none of Parquet gives its last bytes.
+    """
+    size = source.size()
+    end = _read(source, max(0, size - _END_BYTES), size)
+    length = _TAIL + int.from_bytes(end[-_TAIL:-4], "little")
+    if len(end) < length <= size:
+        end = _read(source, size - length, size - len(end)) + end
+    return end
+
+
+def _read(source: pa.NativeFile, start: int, end: int) -> bytes:
+    source.seek(start)
+    data: bytes = source.read(end - start)
+    return data
 
 
 def column_descriptions(footer: bytes) -> list[bytes]:
