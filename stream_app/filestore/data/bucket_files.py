@@ -91,8 +91,10 @@ class BucketFiles:
 
     def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
         """The rows of a file that are not deleted."""
-        rows, vector = self.reader.read(self.path(file), file), self.vectors.get(file.file_name)
-        return rows if vector is None else live_rows(rows, vector)
+        vector = self.vectors.get(file.file_name)
+        if vector is None:
+            return self.reader.read(self.path(file), file)
+        return live_rows(self.reader.read_placed(self.path(file), file), vector, file.row_count)
 
     def read_places(
         self, file: DataFileMeta

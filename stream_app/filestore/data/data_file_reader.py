@@ -1,8 +1,7 @@
 """Reads data files of any of the table's schemas.
 
 The reader finds a column by its name in the file's schema. The field id maps it to a current
-column. A column that the file's schema lacks is null. `LiveRowsReader` leaves out the rows that
-deletion vectors mark.
+column. A column that the file's schema lacks is null.
 
 Source: Paimon `io/KeyValueFileReaderFactory.java`, `operation/RawFileSplitRead.java`,
 `schema/SchemaEvolutionUtil.java`.
@@ -19,14 +18,12 @@ import pyarrow.compute as pc
 from stream_app.errors import CorruptFileError, StreamAppError, UnsupportedTableError
 from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.data.part_filter import PartFilter
-from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.format.arrow_schema import stored_fields
 from stream_app.format.casting.arrays import CastError
 from stream_app.format.casting.rules import can_be_read_as, read_as
 from stream_app.format.data_files.data_file_format import DataFileRead
 from stream_app.format.data_files.data_file_registry import DATA_FILE_FORMATS, format_of_file
 from stream_app.format.data_files.file_batches import conformed_batch
-from stream_app.format.deletion_vector import live_rows
 from stream_app.format.file_parts import PartChoice
 from stream_app.mergetree.file_access import KeyValueFileReader
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
@@ -209,24 +206,3 @@ class FilteredRowsReader:
     def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
         """The rows of a file that pass, in its order."""
         return (batch.filter(self.condition) for batch in self.files.read(file))
-
-
-@dataclass(frozen=True, slots=True)
-class LiveRowsReader:
-    """Implements `KeyValueFileReader`.
-
-    Attributes:
-        files: reads files without a vector; may leave parts out.
-        whole: reads files with a vector, in full: a vector counts all rows.
-    """
-
-    files: KeyValueFileReader
-    whole: KeyValueFileReader
-    vectors: BucketVectors
-
-    def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
-        """The rows of a file that are not deleted, in its order."""
-        vector = self.vectors.get(file.file_name)
-        if vector is None:
-            return self.files.read(file)
-        return live_rows(self.whole.read(file), vector)

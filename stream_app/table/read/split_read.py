@@ -6,12 +6,12 @@ Source: Paimon `operation/MergeFileSplitRead.java`, `RawFileSplitRead.java`.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from stream_app.errors import CorruptFileError
-from stream_app.filestore.data.data_file_reader import FilteredRowsReader, LiveRowsReader
+from stream_app.filestore.data.data_file_reader import FilteredRowsReader
 from stream_app.filestore.data.part_filter import PartsOfCondition
 from stream_app.filestore.data.stats_filter import StatsFilter
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
@@ -20,7 +20,7 @@ from stream_app.mergetree.compact.compact_rewriter import (
     merged_section,
     without_deletes,
 )
-from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileReader
+from stream_app.mergetree.file_access import KeyValueFileReader
 from stream_app.mergetree.interval_partition import Section, partition_into_sections
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.data_split import DataSplit
@@ -111,11 +111,14 @@ class SplitRead(RowChoice):
         parts: PartsOfCondition | None,
         system: Container[str] = SYSTEM_COLUMNS,
     ) -> KeyValueFileReader:
-        access = self._access(split, parts, system)
-        if not vectors:
-            return access
-        # A deletion vector counts all rows of a file, so every part must be read.
-        return LiveRowsReader(access, self._access(split, None, system), vectors)
+        files = self.table.bucket_files(
+            split.partition,
+            split.bucket,
+            columns=self._read_columns(),
+            system=system,
+            parts=parts,
+        )
+        return replace(files, vectors=vectors)
 
     def _system_columns(self, section: Section) -> set[str]:
         """The system columns that the merge needs; narrow reads omit the others, which would cost
@@ -135,20 +138,6 @@ class SplitRead(RowChoice):
         if not set(self.row_filter.columns) <= set(self.table.schema.primary_keys):
             return files
         return FilteredRowsReader(files, self.row_filter.expression)
-
-    def _access(
-        self,
-        split: DataSplit,
-        parts: PartsOfCondition | None,
-        system: Container[str] = SYSTEM_COLUMNS,
-    ) -> KeyValueFileAccess:
-        return self.table.bucket_files(
-            split.partition,
-            split.bucket,
-            columns=self._read_columns(),
-            system=system,
-            parts=parts,
-        )
 
     def _part_filter(self, *, merges: bool) -> PartsOfCondition | None:
         if self.row_filter is None:
