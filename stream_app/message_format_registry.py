@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
 
-from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.canal.canal_json import CANAL_JSON
 from stream_app.cdc.change_batch import change_schema
 from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
@@ -19,7 +17,6 @@ from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
 from stream_app.cdc.debezium.wrapped.debezium_cloud_events import DEBEZIUM_CLOUD_EVENTS
 from stream_app.cdc.debezium.wrapped.debezium_json_schema import debezium_json_schema
 from stream_app.cdc.dms.dms_json import DMS_JSON
-from stream_app.cdc.json_documents import load_document
 from stream_app.cdc.lower_case_names import Describe, LoweredDecode, LoweredDescription
 from stream_app.cdc.maxwell.maxwell_json import MAXWELL_JSON
 from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat, SourceReader
@@ -30,12 +27,10 @@ from stream_app.cdc.plain.plain_avro import plain_avro
 from stream_app.cdc.plain.plain_json import PLAIN_JSON
 from stream_app.cdc.plain.plain_json_schema import plain_json_schema
 from stream_app.cdc.plain.plain_protobuf import plain_protobuf
-from stream_app.cdc.schema_registry_port import URL
 from stream_app.cdc.source_tables import Origins
 from stream_app.cdc.steps.column_aliases import ColumnAliases, with_names_of_source
 from stream_app.cdc.steps.described_columns import DescribedColumns
 from stream_app.cdc.wire.wide_numbers import with_wide_numbers
-from stream_app.cdc.wire.wire_format import HEAD
 from stream_app.errors import UsageError
 from stream_app.kafka.schema_registry import REGISTRIES
 from stream_app.model.near_names import known_names
@@ -52,8 +47,6 @@ FORMATS: dict[str, Format] = {
     declared.name: declared for declared in (*_OF_DEBEZIUM, *_OTHERS, *_PLAIN, *_EVENTS)
 }
 DEFAULT_FORMAT = DEBEZIUM_JSON.name
-_CONFLUENT_MAGIC = b"\0"
-"""The byte before the number of a registry's schema."""
 
 
 def format_named(name: str) -> Format:
@@ -69,57 +62,6 @@ def format_named(name: str) -> Format:
             fix=known_names(name, FORMATS),
         )
     return FORMATS[name]
-
-
-def likely_format(values: Sequence[bytes]) -> str | None:
-    """The format of which these messages have the signs; None: of none.
-
-    A third of them must have signs: heartbeats and markers of transactions have none.
-    """
-    counts = Counter(filter(None, map(_likely_format, values)))
-    name, count = counts.most_common(1)[0] if counts else (None, 0)
-    return name if 3 * count > len(values) else None
-
-
-def is_read_by(signs: str, chosen: str) -> bool:
-    """Whether messages with the signs of one format may be another's.
-
-    Flattened documents look like Debezium's JSON, and all messages with a registry's number alike.
-    """
-    if _asks_a_registry(signs):
-        return _asks_a_registry(chosen)
-    return (signs, chosen) == (DEBEZIUM_JSON.name, DEBEZIUM_BSON.name)
-
-
-def _asks_a_registry(name: str) -> bool:
-    return any(option.key == URL for option in FORMATS[name].options)
-
-
-def _likely_format(value: bytes) -> str | None:
-    if value.startswith(_CONFLUENT_MAGIC):
-        return _likely_registered(value)
-    try:
-        document = load_document(value)
-    except UnreadableRecordError:
-        return None
-    if isinstance(document, dict) and document.keys() == {"schema", "payload"}:
-        document = document["payload"]
-    names = document.keys() if isinstance(document, dict) else set[str]()
-    signs = [
-        (len(fields), declared.name)
-        for declared in FORMATS.values()
-        for fields in declared.signs
-        if fields <= names
-    ]
-    return max(signs)[1] if signs else None
-
-
-def _likely_registered(value: bytes) -> str:
-    """The format of a message with a registry's head."""
-    if not value[HEAD.size :].startswith(b"{"):
-        return _DEBEZIUM_AVRO.name
-    is_debezium = _likely_format(value[HEAD.size :]) == DEBEZIUM_JSON.name
-    return (_DEBEZIUM_JSON_SCHEMA if is_debezium else _JSON_SCHEMA).name
 
 
 def source_reader(name: str, options: Mapping[str, str]) -> SourceReader:

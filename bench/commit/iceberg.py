@@ -82,7 +82,7 @@ class Epochs:
         writer.write(batch)
         change = flushed_files(writer, _ALONE, 0)
         self._commit.commit_epoch(self._epoch, [change], basis=self._commit.buckets.basis)
-        self._commit.drain()
+        self._commit.compact_due()
         self._epoch += 1
         return time.process_time() - began
 

@@ -114,7 +114,7 @@ def _measure(table: FileStoreTable, keys: Sequence[np.ndarray]) -> float:
     begun = time.process_time()
     for epoch, changed in enumerate(keys[1:], 1):
         _epoch(table, commit, epoch, changed)
-    commit.drain()
+    commit.compact_due()
     return time.process_time() - begun
 
 

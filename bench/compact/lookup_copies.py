@@ -73,7 +73,7 @@ class Arm:
     def epoch(self, epoch: int, keys: np.ndarray) -> None:
         begun = time.monotonic(), time.process_time()
         self._write(epoch, keys)
-        self._commit.drain()
+        self._commit.compact_due()
         self.clock_s.append(time.monotonic() - begun[0])
         self.processor_s.append(time.process_time() - begun[1])
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Int64s
 
 MessageKinds = npt.NDArray[np.int8]
-LogPlaces = npt.NDArray[np.int64]
-"""Places in the log of a source, int64 [n, `POSITION_NUMBERS`]: greater ones are later. Three
-numbers are compared one after the other. A negative first one: the place is not known."""
+LogPositions = npt.NDArray[np.int64]
+"""Positions in the log of a source, int64 [n, `POSITION_NUMBERS`]: greater ones are later. Three
+numbers are compared one after the other. A negative first one: the position is not known."""
 POSITION_NUMBERS = 3
 UNKNOWN = -1
 
@@ -61,7 +61,7 @@ class EndMarkers:
     ids: pa.Array
     times: Int64s
     logs: pa.Array
-    positions: LogPlaces
+    positions: LogPositions
     owners: Int64s
     collections: pa.Array
     counts: Int64s
@@ -87,5 +87,5 @@ class MessageTransactions:
     sources: pa.Array
     tables: pa.Array
     orders: Int64s
-    positions: LogPlaces
+    positions: LogPositions
     ends: EndMarkers

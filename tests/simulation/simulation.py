@@ -227,7 +227,7 @@ class Simulation:
         else:
             if not job.commits_epochs:
                 commit.touch()
-            commit.drain()
+            commit.compact_due()
 
     def _read(self) -> None:
         process = self.world.process("reader")
@@ -331,7 +331,7 @@ class Simulation:
     def _replay_of(self, job: Job) -> Callable[[], None]:
         def replay() -> None:
             job.do_epochs(self.world.rng, ())
-            job.opened().drain()
+            job.opened().compact_due()
 
         return replay
 

@@ -59,7 +59,7 @@ def written(path: Path, messages: Sequence[bytes]) -> SoakCheck:
         written = write_changes(table, changes, commit.follow_and_wait())
         text = json.dumps({"orders": {"0": end}})
         commit.commit_epoch(epoch, written, properties={SOURCE_END_PROPERTY: text})
-    commit.drain()
+    commit.compact_due()
     return SoakCheck(path, Messages(messages))
 
 

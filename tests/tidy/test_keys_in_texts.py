@@ -19,7 +19,7 @@ OF_ONE_TABLE = re.compile(rf"\[table\]|\btable\.({KEYS})\b|(?<![\w.])options\.([
 KNOW_THE_FORM = (
     # They judge or write [table] itself.
     "app/config/table_config.py", "app/config/app_config.py", "app/config/sync_problems.py",
-    "app/config/sync_config.py", "app/ops/init/written_configuration.py",
+    "app/config/sync_config.py", "app/ops/written_configuration.py",
     "app/launch/class_archive.py",
 )  # fmt: skip
 

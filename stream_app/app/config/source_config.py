@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stream_app.app.config import values
+from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
 from stream_app.message_format_registry import DEFAULT_FORMAT, FORMATS
 
 
@@ -77,6 +78,12 @@ class SourceConfig:
     path: str | None = values.key(values.text, None)
     max_files_per_trigger: int | None = values.key(values.integer(1), None)
     lowers_names: bool = False
+
+    def column_of(self, name: str) -> str:
+        """The table's column for a column of the source."""
+        aliases = parse_aliases(self.format_options.get(COLUMN_ALIASES, ""))
+        cased = name.lower() if self.lowers_names else name
+        return aliases.get(cased, cased)
 
     @property
     def begins_at_oldest(self) -> bool:

@@ -15,7 +15,6 @@ from stream_app.app.config.job_tables.single_table_or_database import SingleTabl
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.job.known_tables import KnownTables, OnlyTable, SampledDatabase, known_tables
-from stream_app.app.ops.doctor.damaged_checkpoint import check_whole
 from stream_app.app.source.broker_connection import TopicInfo, uncheckable_settings
 from stream_app.app.source.kafka_reader import native_reader
 from stream_app.app.source.preflight import RECREATED_FIX, check_topics, recreated_topics
@@ -28,6 +27,7 @@ from stream_app.fileio.local_file_io import local_path
 from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.message_format_registry import format_named
 from stream_app.spark.checkpoint.checkpoint_owner import DATABASE, own_checkpoint, remember_topics
+from stream_app.spark.checkpoint.damaged_checkpoint import check_whole
 from stream_app.spark.checkpoint.job_state import JobStateFile, JobWarning
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable

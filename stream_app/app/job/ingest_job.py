@@ -26,7 +26,12 @@ from stream_app.app.job.job_session import JobSession
 from stream_app.app.job.loading import load_of
 from stream_app.app.job.rounds import job_rounds, loaded_tables
 from stream_app.app.job.run_outcome import check_none_held, check_not_all_bad
-from stream_app.app.job.stream import NativeReading, SparkReading, StreamSettings, reading_of
+from stream_app.app.job.source_reading import (
+    NativeReading,
+    SparkReading,
+    StreamSettings,
+    reading_of,
+)
 from stream_app.app.job.unused_settings import UnusedSettings
 from stream_app.app.observe.monitoring.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.observe.watched_job import WatchedJob

@@ -16,8 +16,6 @@ from typing import Protocol
 from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.job.checks import CheckedJob
-from stream_app.app.ops.check.database_sums import log_position
-from stream_app.app.ops.init.jdbc_source import opened_database
 from stream_app.app.ops.load.first_load import (
     LOAD_KEY,
     ChosenTables,
@@ -28,6 +26,7 @@ from stream_app.app.ops.load.first_load import (
 from stream_app.app.ops.load.load_progress import LoadProgress, progress_of
 from stream_app.app.ops.load.relations import followed_database
 from stream_app.app.ops.load.row_queries import LoadedRelation
+from stream_app.app.source.jdbc_connection import log_position, opened_database
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
@@ -200,7 +199,7 @@ class _Planning:
         source = self.tables.source
         url = database_of(source)
         with opened_database(url) as connection:
-            begun_ms, position = self.clock.now_ms(), log_position(url)
+            begun_ms, position = self.clock.now_ms(), log_position(connection, url)
             offsets = _ends(source, self.reader)
             reading = DatabaseReading(connection, url, self.tables)
             chosen = reading.chosen(followed_database(connection, url))

@@ -1,1 +1,1 @@
-"""Kafka outside of the hot path: asks for topics, ends and some messages, and sends changes."""
+"""Asks a source outside of the hot path: topics, ends, messages, a database. Sends to a topic."""

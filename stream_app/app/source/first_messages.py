@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.source.broker_connection import BrokerConnection, TopicInfo
+from stream_app.app.source.likely_format import is_read_by, likely_format
 from stream_app.app.source.topic_messages import looked_at
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import Notice
 from stream_app.errors import StreamAppError
 from stream_app.kafka.offset_ranges import OffsetRange, PartitionOffsets
-from stream_app.message_format_registry import is_read_by, likely_format
 
 _LOG = logging.getLogger("stream_app")
 _TIMEOUT_S = 5.0

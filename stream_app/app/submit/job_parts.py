@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stream_app.app.cli.arguments.shown_job import shown_job
+from stream_app.app.cli.shown_job import shown_job
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.secrets import Secrets

@@ -2,7 +2,7 @@
 
 Called by formats of JSON for records of the same shape. `pyarrow.json` reads numbers from their
 text, so integers and decimals lose nothing. It accepts all records together or none; then
-`record_reader` reads them one by one.
+`debezium.one_record` reads them one by one.
 
 This module guards against faults of the parser (each tested). A top-level ``null`` crashes it.
 Several objects in one value would shift all later rows. Invalid UTF-8 becomes strings. Decimals

@@ -2,7 +2,7 @@
 
 `pyarrow.json` has no limit, orjson ends at 1,024 levels, and Python's parser where its stack ends.
 So this module counts the depth in the bytes. A format keeps records that nest too deeply out of the
-columnar parse, and `record_reader` refuses them.
+columnar parse, and `debezium.one_record` refuses them.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 The format ``debezium-json``: change events of any Debezium connector through Kafka Connect's
 JsonConverter, with and without the schema envelope, whole or flattened by ExtractNewRecordState.
 
-Messages are grouped by their schema, and `json_records.decoder` decodes each group. It numbers the
-steps. In step 2 `framed_records` decodes records by their images, and `columns` those of one shape.
-In step 3 `records` reads the others.
+Messages are grouped by their schema, and `json_records.decoder` decodes each group. A record goes
+one of three ways: `decode_by_images`, the quickest; `decode_in_columns`, of whole messages; and
+`decode_one_by_one`, for the records that both decline.
+
 Where no before-image proves the row of a change, its Kafka key must (`key_proof`). A change whose
 row is not certain stops the job or is a bad record.
 
@@ -32,10 +33,12 @@ from stream_app.cdc.change_batch import DecodedBatch, change_schema, present_val
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.ddl_messages import text_at
-from stream_app.cdc.debezium.columns import DecodeSettings, decode_columns
+from stream_app.cdc.debezium.decode_by_images import FramedGroup, decode_by_images
+from stream_app.cdc.debezium.decode_in_columns import DecodeSettings, decode_columns
+from stream_app.cdc.debezium.decode_one_by_one import decode_records
 from stream_app.cdc.debezium.description import describe, versions
-from stream_app.cdc.debezium.framed_records import FramedGroup, decode_by_images
 from stream_app.cdc.debezium.key_proof import KeyCheck, ReplicaIdentity
+from stream_app.cdc.debezium.one_record import images_of
 from stream_app.cdc.debezium.options import (
     DECIMAL_MODE,
     JSON_OPTIONS,
@@ -48,8 +51,6 @@ from stream_app.cdc.debezium.options import (
     parse_options,
 )
 from stream_app.cdc.debezium.origins import change_times, debezium_origins
-from stream_app.cdc.debezium.record_reader import images_of
-from stream_app.cdc.debezium.records import decode_records
 from stream_app.cdc.debezium.schema import SCHEMAS_MAX, split_envelopes
 from stream_app.cdc.debezium.source_survey import survey
 from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from stream_app.cdc.debezium.record_reader import ADDED_PREFIX, HEARTBEAT_FIELDS, is_envelope
+from stream_app.cdc.debezium.one_record import ADDED_PREFIX, HEARTBEAT_FIELDS, is_envelope
 from stream_app.cdc.debezium.schema import has_columns, split_messages
 from stream_app.cdc.debezium.source_survey import ROUTER_FIELD
 from stream_app.cdc.json_records.description import parsed, untyped, with_key

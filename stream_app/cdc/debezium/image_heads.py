@@ -1,6 +1,6 @@
 """Finds the images of many messages between their beginning and their known tail.
 
-A part of `record_frames`: it compares bytes, and leaves it to the parser whether an image is one.
+A part of `known_frames`: it compares bytes, and leaves it to the parser whether an image is one.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.byte_patterns import ByteWords
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting import deep_ones
-from stream_app.cdc.debezium.record_reader import FLAT_FIELDS, TABLE_FIELDS, origin_in
+from stream_app.cdc.debezium.one_record import FLAT_FIELDS, TABLE_FIELDS, origin_in
 from stream_app.cdc.debezium.schema import split_messages
 from stream_app.cdc.json_documents import json_text, load_document
 from stream_app.cdc.json_records.origins import FieldsRead

@@ -1,1 +1,1 @@
-"""Where epochs end between the transactions of the source; `window_cut` is the place to start."""
+"""Decides where epochs end between the transactions of the source. Start with `epoch_cut`."""

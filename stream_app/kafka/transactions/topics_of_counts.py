@@ -11,18 +11,18 @@ from collections.abc import Collection
 import numpy as np
 
 from stream_app.arrow_buffers import Int64s
-from stream_app.kafka.transactions.transaction_window import BETWEEN, NO_CODE, TransactionWindow
+from stream_app.kafka.transactions.pending_messages import BETWEEN, NO_CODE, PendingMessages
 
 _NOT_IN_TOPICS = re.compile(r"[^A-Za-z0-9._-]")
 """Characters of a table's name that Debezium replaces in the topic's."""
 
 
-def collections_of(window: TransactionWindow, topics: Collection[str]) -> Int64s:
+def collections_of(pending: PendingMessages, topics: Collection[str]) -> Int64s:
     """The code of the name in END markers for each table's code; -1: no topic carries the table.
 
     A loop over tables.
     """
-    names, of_markers = window.tables.names, np.unique(window.counts.all()["table"]).tolist()
+    names, of_markers = pending.tables.names, np.unique(pending.counts.all()["table"]).tolist()
     collections = np.full(len(names), NO_CODE, np.int64)
     in_topic = {code: _in_topic(names[code]) for code in of_markers}
     for code in of_markers:
@@ -37,9 +37,9 @@ def collections_of(window: TransactionWindow, topics: Collection[str]) -> Int64s
     return collections
 
 
-def is_topic_of(window: TransactionWindow, topic: str, table: int, collections: Int64s) -> bool:
+def is_topic_of(pending: PendingMessages, topic: str, table: int, collections: Int64s) -> bool:
     """Whether a topic has changes of a table that markers count."""
-    names = window.tables.names
+    names = pending.tables.names
     return topic.endswith(_in_topic(names[table])) or any(
         names[code].partition(BETWEEN)[2] == topic
         for code in np.flatnonzero(collections == table).tolist()

@@ -1,4 +1,4 @@
-"""Reads the transactions of messages into a window, in the driver.
+"""Reads messages ahead of their epoch, in the driver, for the transactions that they belong to.
 
 `spark.stream.whole_borders` plans which offsets. A message is read here once, however long it waits
 for its epoch. No row is decoded.
@@ -18,7 +18,7 @@ from stream_app.clock import Clock
 from stream_app.errors import SourceError, StoppedError, WrongSourceError
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.range_reader import RangeReader, ReaderSettings
-from stream_app.kafka.transactions.transaction_window import TransactionWindow
+from stream_app.kafka.transactions.pending_messages import PendingMessages
 
 _FAILS_AFTER_S = 2.0
 _AHEAD = 16
@@ -41,14 +41,14 @@ class TransactionReader:
     def read(
         self,
         ranges: Sequence[OffsetRange],
-        window: TransactionWindow,
+        pending: PendingMessages,
         stopping: Callable[[], bool],
     ) -> None:
         """See `MessageReader.read`; errors of brokers are tried again for a while."""
         until = self.clock.steady_seconds() + self.settings.timeout_s
         while True:
             try:
-                self._read(window.unread(ranges), window, stopping)
+                self._read(pending.unread(ranges), pending, stopping)
                 return
             except WrongSourceError:
                 raise
@@ -67,7 +67,7 @@ class TransactionReader:
     def _read(
         self,
         ranges: Sequence[OffsetRange],
-        window: TransactionWindow,
+        pending: PendingMessages,
         stopping: Callable[[], bool],
     ) -> None:
         if self._reader is None:
@@ -78,6 +78,8 @@ class TransactionReader:
             for batch in batches:
                 if stopping():
                     raise StoppedError("the job is stopping")
-                place = (batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py())
-                window.add(place, int64s_of(batch.column("offset")), self.transactions_of(batch))
-        window.reach(ranges)
+                partition = (batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py())
+                pending.add(
+                    partition, int64s_of(batch.column("offset")), self.transactions_of(batch)
+                )
+        pending.reach(ranges)

@@ -12,15 +12,19 @@ The rules, first match wins (runs are ordered newest first):
    larger than all runs taken so far. Off-peak hours add to the percent (`OffPeakHours`);
 3. run count: more runs than the trigger → take at least as many as brings it back to the trigger.
 
+With `fits_levels` one rule takes the place of 2 and 3: the runs above level 0 stay few enough for
+the levels (`count_by_levels`). A table's options never ask for it, a job's choice of rules may.
+
 Source: Paimon `mergetree/compact/UniversalCompaction.java`, `EarlyFullCompaction.java`,
 `OffPeakHours.java`; there from RocksDB's universal compaction. `size_ratio` is a percentage: 1
-means 1 %.
+means 1 %. `count_by_levels`: Mathieu, Staelin, Young, Yousefi, "Bigtable Merge Compaction" (2014).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import comb
 
 from stream_app.mergetree.compact.compact_strategy import PickTime
 from stream_app.mergetree.sorted_run import LevelSortedRun
@@ -28,6 +32,8 @@ from stream_app.model.files.compact_request import CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta
 
 Runs = tuple[LevelSortedRun, ...]
+_FULL_PERCENT = 70
+"""Percent of its size at which a run is full: flushes differ, and merges drop older versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,7 @@ class UniversalCompaction:
     max_size_amplification_percent: int = 200
     size_ratio: int = 1
     run_count_trigger: int = 5
+    fits_levels: bool = False
     early: EarlyFullCompaction | None = None
     off_peak: OffPeakHours | None = None
 
@@ -77,6 +84,9 @@ class UniversalCompaction:
         newer, oldest = sum(run.size for run in runs[:-1]), runs[-1].size
         if newer * 100 > self.max_size_amplification_percent * oldest:
             return PickedRuns(len(runs), max_level, "size amplification")
+        if self.fits_levels:
+            room = min(max_level, self.run_count_trigger - 1)
+            return picked_runs(runs, max_level, count_by_levels(runs, room), "levels")
         count = extend_by_ratio(runs, 1, ratio)
         if count > 1:
             return picked_runs(runs, max_level, count, "size ratio")
@@ -105,6 +115,32 @@ def extend_by_ratio(runs: Sequence[RunSize], count: int, ratio: int) -> int:
         size += run.size
         count += 1
     return count
+
+
+def count_by_levels(runs: Sequence[RunSize], room: int) -> int:
+    """The number of runs to take, so that at most `room` runs above level 0 remain, at least cost.
+
+    All level-0 files together are the unit. If a unit may be written `w` times, there is space for
+    C(room + w, w) of them. The smallest `w` that has space for everything gives each run its size:
+    C(room + w - 1, w - 1) for the oldest one. The oldest runs that have theirs stay.
+    """
+    fresh = sum(1 for run in runs if run.level == 0)
+    unit = sum(run.size for run in runs[:fresh])
+    count, size = len(runs), sum(run.size for run in runs)
+    while count > fresh and room > 1:
+        oldest = runs[count - 1].size
+        if oldest * 100 < _oldest_units(size // max(1, unit), room) * unit * _FULL_PERCENT:
+            break
+        count, size, room = count - 1, size - oldest, room - 1
+    return max(1, count)
+
+
+def _oldest_units(units: int, room: int) -> int:
+    """The size of the oldest of `room` runs, which hold so many units."""
+    writes = 1
+    while comb(room + writes, room) <= units:
+        writes += 1
+    return comb(room + writes - 1, room)
 
 
 def picked_runs(runs: Sequence[RunSize], max_level: int, count: int, reason: str) -> PickedRuns:

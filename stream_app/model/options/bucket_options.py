@@ -1,6 +1,6 @@
 """The table options of buckets: their number, and how many are added on demand.
 
-Keys and defaults are Paimon's (1.4, `CoreOptions.java`).
+Keys and defaults are Paimon's (1.4 and, of batch writes, 2.1, `CoreOptions.java`).
 """
 
 from __future__ import annotations
@@ -123,6 +123,22 @@ POSTPONE_TARGET_SIZE_PER_BUCKET = Option(
     SIZE,
     1 << 30,
     "With bucket = -2: bytes of a bucket, by which a new partition gets its number of buckets.",
+)
+POSTPONE_BATCH_WRITE_FIXED_BUCKET = Option(
+    "postpone.batch-write-fixed-bucket",
+    BOOLEAN,
+    True,
+    "With bucket = -2: an overwrite gives its rows their buckets at once, so that readers see "
+    "them; else they wait for a compaction.",
+)
+POSTPONE_BATCH_WRITE_FIXED_BUCKET_MAX_PARALLELISM = Option(
+    "postpone.batch-write-fixed-bucket.max-parallelism",
+    INTEGER,
+    2048,
+    "With bucket = -2: most buckets of a partition whose number an overwrite derives from its "
+    "rows. The number is a power of two, or this one.",
+    minimum=1,
+    maximum=BUCKET_COUNT_MAX,
 )
 PARTITION_LOOKUP = Option(
     "partition-lookup",

@@ -40,7 +40,7 @@ bitmap-index.compression-level clustering.history-partition.limit format-table.s
 global-index.build.max-parallelism global-index.build.max-shard global-index.build.parallelism
 global-index.thread-num local-sort.max-num-file-handles lookup.merge-records-threshold
 lookup.remote-file.level-threshold metadata.stats-keep-first-n-columns mosaic.num-buckets
-parquet.enable.dictionary postpone.batch-write-fixed-bucket.max-parallelism
+parquet.enable.dictionary
 postpone.batch-write-fixed-bucket.rescale-load-factor read.batch-size
 read.parallelism scan.bucket scan.manifest.parallelism scan.max-splits-per-task
 sort-compaction.local-sample.magnification sorted-index.records-per-file
@@ -95,7 +95,7 @@ key-value.sequence_number.enabled local-cache.enabled
 lookup.blob-as-descriptor lookup.cache.bloom.filter.enabled lookup.remote-file.enabled
 manifest-sort.enabled manifest.delete-file-drop-stats manifest.merge-optimize.enabled
 manifest.sidecar.enabled metadata.stats-dense-store
-partition.end-input-to-done pk-clustering-override postpone.batch-write-fixed-bucket
+partition.end-input-to-done pk-clustering-override
 postpone.merge-on-read query-auth.enabled read.native.enabled
 row-tracking.enabled row-tracking.partition-group-on-commit scan.fallback-branch.read-fail-fast
 scan.ignore-corrupt-files scan.ignore-lost-files scan.native-plan.enabled scan.plan-sort-partition

@@ -1,6 +1,6 @@
-"""Decides how many buckets a partition gets when its postponed rows get their buckets.
+"""Decides how many buckets a partition of a table with ``bucket = -2`` gets with its first rows.
 
-Source: Paimon `table/PostponeUtils.java#determineBucketNum`.
+Source: Paimon `table/PostponeUtils.java#determineBucketNum`, `#decideFixedBucketNum`.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stream_app.model.options.bucket_options import (
+    POSTPONE_BATCH_WRITE_FIXED_BUCKET_MAX_PARALLELISM,
     POSTPONE_DEFAULT_BUCKET_NUM,
     POSTPONE_TARGET_ROW_NUM_PER_BUCKET,
     POSTPONE_TARGET_SIZE_PER_BUCKET,
@@ -23,11 +24,13 @@ class FirstBucketRules:
         default: the number for each; None: by a target.
         target_rows: of a bucket; None: by bytes.
         target_bytes: of a bucket.
+        most: the most buckets that a batch derives from its rows.
     """
 
     default: int | None
     target_rows: int | None
     target_bytes: int
+    most: int
 
     @classmethod
     def of_options(cls, options: CoreOptions) -> FirstBucketRules:
@@ -36,6 +39,7 @@ class FirstBucketRules:
             default=options[POSTPONE_DEFAULT_BUCKET_NUM],
             target_rows=options[POSTPONE_TARGET_ROW_NUM_PER_BUCKET],
             target_bytes=options[POSTPONE_TARGET_SIZE_PER_BUCKET],
+            most=options[POSTPONE_BATCH_WRITE_FIXED_BUCKET_MAX_PARALLELISM],
         )
 
 
@@ -46,3 +50,14 @@ def first_bucket_count(rows: int, size: int, rules: FirstBucketRules) -> int:
     if rules.target_rows is not None:
         return max(1, -(-rows // rules.target_rows))
     return max(1, -(-size // rules.target_bytes))
+
+
+def batch_bucket_count(rows: int, size: int, rules: FirstBucketRules) -> int:
+    """The number of buckets of a partition, by the rows and bytes that replace all of its rows.
+
+    A number that follows from them is rounded up to a power of two.
+    """
+    count = first_bucket_count(rows, size, rules)
+    if rules.default is not None:
+        return count
+    return min(1 << (count - 1).bit_length(), rules.most)

@@ -20,7 +20,8 @@ TRIGGERS = (5, 8, 12)
 """Sorted runs that begin a compaction; the most that freshness allows is tried too."""
 _FEW_FLUSHES = 512
 """The number of flushes from which on only the choice with the most runs can be cheap."""
-SIZE_RATIOS = (1, 50, 100, 200, 300, 500, 1000)
+SIZE_RATIOS = (1, 100, 300, 1000)
+"""Tried beside `UniversalCompaction.fits_levels`, which needs no ratio."""
 AMPLIFICATIONS = (50, 200)
 SPARE_RUNS = 3
 """Flushes that may come during a compaction: as between the triggers of Paimon's defaults."""
@@ -92,8 +93,13 @@ class PolicyChoice:
             )
             if is_fixed
         ]
+        sizes = (
+            f"sizes for {shape.num_levels} levels"
+            if rules.fits_levels
+            else f"size ratio {rules.size_ratio} %"
+        )
         return (
-            f"trigger {rules.run_count_trigger}, size ratio {rules.size_ratio} %, "
+            f"trigger {rules.run_count_trigger}, {sizes}, "
             f"size amplification {rules.max_size_amplification_percent} %: "
             f"{_bytes_text(shape.size)} up to level {shape.level}, "
             f"flushes of {_bytes_text(shape.flush)}, writes each byte {_times(self.writes)} × "
@@ -129,14 +135,14 @@ def choose_rules(
     def writes(rules: UniversalCompaction) -> float:
         return _cost(rules, shape.num_levels, shape.flushes).writes
 
-    bare = replace(table, early=None, off_peak=None)
+    bare = replace(table, early=None)
     rules = _best(bare, fixed, stop_trigger, shape.num_levels, shape.flushes)
     if present is not None and present.stop_trigger == stop_trigger:
-        before = replace(present.rules, early=None, off_peak=None)
+        before = replace(present.rules, early=None)
         if writes(before) <= writes(rules) * _NEAR:
             rules = before
     return PolicyChoice(
-        rules=replace(rules, early=table.early, off_peak=table.off_peak),
+        rules=replace(rules, early=table.early),
         stop_trigger=stop_trigger,
         shape=shape,
         writes=writes(rules),
@@ -152,16 +158,19 @@ def _best(
     most = max(2, stop_trigger - SPARE_RUNS)
     lower = TRIGGERS if flushes < _FEW_FLUSHES else ()
     triggers = {trigger for trigger in lower if trigger < most} | {most}
+    sizes = (
+        [table]
+        if fixed.size_ratio or table.off_peak
+        else [
+            replace(table, fits_levels=True),
+            *(replace(table, size_ratio=r) for r in SIZE_RATIOS),
+        ]
+    )
     candidates = [
-        replace(
-            table,
-            run_count_trigger=trigger,
-            size_ratio=ratio,
-            max_size_amplification_percent=amplification,
-        )
-        for trigger, ratio, amplification in product(
+        replace(rules, run_count_trigger=trigger, max_size_amplification_percent=amplification)
+        for rules, trigger, amplification in product(
+            sizes,
             (table.run_count_trigger,) if fixed.trigger else sorted(triggers),
-            (table.size_ratio,) if fixed.size_ratio else SIZE_RATIOS,
             (table.max_size_amplification_percent,) if fixed.amplification else AMPLIFICATIONS,
         )
     ]

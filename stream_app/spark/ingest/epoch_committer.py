@@ -155,7 +155,7 @@ class EpochCommitter(Generic[Messages]):
         finally:
             self.lock.release()
 
-    def drain(self) -> None:
+    def compact_due(self) -> None:
         """Wait for all due compactions and publish them; do upkeep even without an epoch.
 
         Raises:
@@ -164,12 +164,12 @@ class EpochCommitter(Generic[Messages]):
         with self.lock:
             self._open_tables()
             for feed in self.tables.feeds:
-                self._drain(feed)
+                self._compact_due(feed)
             waiting = frozenset(self.tables.held.by_name)
             self._catch_up.run()
             for feed in self.tables.feeds:
                 if feed.name in waiting:
-                    self._drain(feed)
+                    self._compact_due(feed)
             for feed in self.tables.feeds:
                 feed.job.check_none_waits()
 
@@ -187,10 +187,10 @@ class EpochCommitter(Generic[Messages]):
                         feed.listener.idle_commit(report)
             self._is_stopping = True
 
-    def _drain(self, feed: TableFeed) -> None:
+    def _compact_due(self, feed: TableFeed) -> None:
         if not self.tables.has_failed(feed):
             with self._by_itself(feed):
-                for report in feed.job.drain():
+                for report in feed.job.compact_due():
                     feed.listener.idle_commit(report)
 
     @contextlib.contextmanager

@@ -8,44 +8,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from stream_app.cdc.transactions import POSITION_NUMBERS
 from stream_app.errors import CheckpointError
-from stream_app.kafka.transactions.log_progress import (
+from stream_app.kafka.transactions.border import (
+    Border,
+    Doubt,
     LogPosition,
     LogProgress,
     NewestTransaction,
-    Pace,
     PartitionProgress,
+    PartitionState,
 )
-from stream_app.kafka.transactions.window_cut import Doubt
 from stream_app.model.database.database_snapshot import SourcePosition
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.stream.epoch_log_writer import EPOCHS_KEPT
 
 FOLDER = "borders"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Border:
-    """The end of an epoch, in transactions of the source.
-
-    Attributes:
-        progress: how far the job is then in the logs of its sources.
-        advances: whether a transaction of this epoch, or of doubtful ones before, is the newest.
-        doubt: why the tables are not the database there; None: they are.
-    """
-
-    progress: LogProgress = field(default_factory=LogProgress)
-    advances: bool = False
-    doubt: Doubt | None = None
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the tables, with this epoch, are the database at a further transaction."""
-        return self.advances and self.doubt is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +66,7 @@ class BorderLog:
 def _document(border: Border) -> dict[str, Any]:
     topics: dict[str, dict[str, Any]] = {}
     for (topic, partition), at in border.progress.partitions.items():
-        topics.setdefault(topic, {})[str(partition)] = [at.pace, *at.top]
+        topics.setdefault(topic, {})[str(partition)] = [at.state, *at.top]
     return {
         "newest": {source: asdict(newest) for source, newest in border.progress.newest.items()},
         "topics": topics,
@@ -105,10 +86,10 @@ def _parsed(document: Any) -> Border:
     }
     partitions = {
         (str(topic), int(partition)): PartitionProgress(
-            _numbers(at[1:], POSITION_NUMBERS + 1), Pace(at[0])
+            _numbers(at[1:], POSITION_NUMBERS + 1), PartitionState(at[0])
         )
-        for topic, paces in document["topics"].items()
-        for partition, at in paces.items()
+        for topic, states in document["topics"].items()
+        for partition, at in states.items()
     }
     return Border(
         progress=LogProgress(newest, partitions),
@@ -120,5 +101,5 @@ def _parsed(document: Any) -> Border:
 def _numbers(values: Sequence[int], count: int) -> LogPosition:
     numbers = tuple(int(value) for value in values)
     if len(numbers) != count:
-        raise ValueError(f"a place has {count} numbers, not {len(numbers)}")
+        raise ValueError(f"a position has {count} numbers, not {len(numbers)}")
     return numbers

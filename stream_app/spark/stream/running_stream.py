@@ -91,7 +91,7 @@ class RunningStream:
             self.on_check(False)
             if self.drains and not self.stop_requested.is_set():
                 self.committer.settle()
-                self.committer.drain()
+                self.committer.compact_due()
                 self.on_drained(self._newest)
         finally:
             # From here on no epoch is half done and none begins, so its tasks may be interrupted.

@@ -15,10 +15,11 @@ from typing import Protocol
 from stream_app.clock import Clock
 from stream_app.kafka.next_offsets import next_end
 from stream_app.kafka.offset_ranges import KafkaPartition, OffsetRange, ranges_between
-from stream_app.kafka.transactions.transaction_window import TransactionWindow
-from stream_app.kafka.transactions.window_cut import Doubt, WholeCut, cut_window
+from stream_app.kafka.transactions.border import Border, Doubt
+from stream_app.kafka.transactions.epoch_cut import EpochCut, cut_epoch
+from stream_app.kafka.transactions.pending_messages import PendingMessages
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.stream.border_log import Border, BorderLog
+from stream_app.spark.stream.border_log import BorderLog
 
 _LOG = logging.getLogger("stream_app")
 MESSAGES_MAX = 500_000
@@ -40,10 +41,10 @@ class MessageReader(Protocol):
     def read(
         self,
         ranges: Sequence[OffsetRange],
-        window: TransactionWindow,
+        pending: PendingMessages,
         stopping: Callable[[], bool],
     ) -> None:
-        """Add the messages of ranges that a window does not have.
+        """Add the messages of ranges that are not pending already.
 
         Raises:
             SourceError: the messages cannot be read.
@@ -72,7 +73,7 @@ class WholeBorders:
     clock: Clock
     limit: int = MESSAGES_MAX
     patience_s: float | None = PATIENCE_S
-    _window: TransactionWindow = field(init=False, default_factory=TransactionWindow)
+    _pending: PendingMessages = field(init=False, default_factory=PendingMessages)
     _borders: dict[int, Border] = field(init=False, default_factory=dict)
     _untopical: set[str] = field(init=False, default_factory=set)
     _waits_since: float | None = field(init=False, default=None)
@@ -82,11 +83,11 @@ class WholeBorders:
     ) -> Offsets:
         """See `Borders.end`."""
         last = self._last(epoch)
-        self._window.begin_at(_by_partition(begin), last.progress)
+        self._pending.begin_at(_by_partition(begin), last.progress)
         limit = self.limit
         while True:
             target = next_end(begin, newest, limit)
-            self.reader.read(ranges_between(begin, target), self._window, stopping)
+            self.reader.read(ranges_between(begin, target), self._pending, stopping)
             cut = self._cut(last, newest)
             end = _cut_back(target, begin, cut.ends)
             messages = sum(planned.size for planned in ranges_between(begin, end))
@@ -110,21 +111,21 @@ class WholeBorders:
             self._borders = {epoch - 1: (self.log.border(epoch - 1) if epoch else None) or Border()}
         return self._borders[epoch - 1]
 
-    def _cut(self, last: Border, newest: Offsets, *, is_forced: bool = False) -> WholeCut:
+    def _cut(self, last: Border, newest: Offsets, *, is_forced: bool = False) -> EpochCut:
         ends, known = _by_partition(newest), last.progress
-        cut = cut_window(self._window, ends, known, is_forced=is_forced)
+        cut = cut_epoch(self._pending, ends, known, is_forced=is_forced)
         if cut.untopical <= self._untopical:
             return cut
         # A table's topic may be younger than the known offsets, but not younger than the marker.
         self._untopical |= cut.untopical
-        return cut_window(self._window, ends, known, self.look().keys(), is_forced=is_forced)
+        return cut_epoch(self._pending, ends, known, self.look().keys(), is_forced=is_forced)
 
     def close(self) -> None:
         """See `Borders.close`."""
         self.reader.close()
 
     def _without_rest(
-        self, epoch: int, begin: Offsets, newest: Offsets, target: Offsets, cut: WholeCut
+        self, epoch: int, begin: Offsets, newest: Offsets, target: Offsets, cut: EpochCut
     ) -> Offsets:
         """The end when nothing is whole: the begin for a while, then one without the rest."""
         now, last = self.clock.steady_seconds(), self._last(epoch)
@@ -146,13 +147,13 @@ class WholeBorders:
             epoch, waited, "; ".join(cut.open),
         )  # fmt: skip
         torn = self._cut(last, newest, is_forced=True)
-        self._note(epoch, last, replace(torn, doubt=_TORN))
+        self._note(epoch, last, replace(torn, border=replace(torn.border, doubt=_TORN)))
         return _cut_back(target, begin, torn.ends)
 
-    def _note(self, epoch: int, last: Border, cut: WholeCut) -> None:
+    def _note(self, epoch: int, last: Border, cut: EpochCut) -> None:
         # Behind a doubtful epoch its transactions are still to have a snapshot.
-        advances = cut.advances or (last.advances and last.doubt is not None)
-        border = Border(progress=cut.progress, advances=advances, doubt=cut.doubt)
+        advances = cut.border.advances or (last.advances and last.doubt is not None)
+        border = replace(cut.border, advances=advances)
         self._borders = {epoch - 1: last, epoch: border}
         self.log.note(epoch, border)
 

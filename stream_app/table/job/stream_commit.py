@@ -38,7 +38,7 @@ from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 
 _LOG = logging.getLogger(__name__)
 _OVERTAKEN_MAX = 20
-"""Commits of other writers in the middle of compactions, behind which a drain begins no more."""
+"""Commits of other writers amid compactions, after which `compact_due` begins no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class StreamTableCommit:
     Attributes:
         state: what is known of the table.
         buckets: what gives rows their buckets; see `BucketState`.
-        leaves_rows: whether the last drain ended although other writers continued.
+        leaves_rows: whether the last `compact_due` left rows to other writers.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class StreamTableCommit:
         if self.table.options.compacts_whole_after(epoch):
             snapshots += self.compact_whole()
         elif self.table.options.waits_for_compaction(merges_by_key=self.table.kind.merges_by_key):
-            snapshots += self.draining(rests=False)
+            snapshots += self.compacting_due(rests=False)
         return EpochCommit(snapshots=tuple(snapshots), compactions=self.take_reports())
 
     def _check_fits(
@@ -226,12 +226,16 @@ class StreamTableCommit:
         committable = ManifestCommittable(identifier=self.last_identifier)
         return self._publisher.publish(committable, self.coordinator.finished())
 
-    def drain(self) -> list[Snapshot]:
+    def compact_due(self) -> list[Snapshot]:
         """Wait for all due compactions and publish them; returns the snapshots."""
-        return list(self.draining())
+        return list(self.compacting_due())
 
-    def draining(self, *, rests: bool = True) -> Iterator[Snapshot]:
-        """Drain as `drain` does, snapshot by snapshot; at the end no row of any writer waits."""
+    def compacting_due(self, *, rests: bool = True) -> Iterator[Snapshot]:
+        """Compact as `compact_due` does, snapshot by snapshot; at the end no row waits.
+
+        Args:
+            rests: see `PickTime.rests`.
+        """
         if self.last_identifier is None:
             return
         if rests:
@@ -319,7 +323,7 @@ def _is_worth_waiting(coordinator: Compactions, *, retries: bool = True) -> bool
 
 @dataclass(slots=True)
 class _OtherWriters:
-    """Counts how often other writers commit in the middle of a drain's compactions."""
+    """Counts how often other writers commit in the middle of the due compactions."""
 
     state: TableState
     _count: int = field(init=False, default=0)
@@ -329,8 +333,10 @@ class _OtherWriters:
         self._known_id = self.state.history.known_id
 
     def are_too_many(self, ours: Snapshot | None) -> bool:
-        """Whether other writers' commits would keep a drain from ending; `ours`: its newest
-        snapshots.
+        """Whether others commit so often that `compact_due` would not end.
+
+        Args:
+            ours: the newest snapshot of `compact_due`.
         """
         known = self.state.history.known_id
         before, self._count = self._count, self._count + (known > self._known_id + bool(ours))

@@ -28,9 +28,9 @@ from stream_app.table.job.checkpoint_checks import (
     check_not_read_before,
     check_same_end,
 )
-from stream_app.table.job.drained_rows import check_no_row_waits
 from stream_app.table.job.stream_commit import EpochCommit, StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
+from stream_app.table.job.waiting_rows_check import check_no_row_waits
 from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 
 _LOG = logging.getLogger(__name__)
@@ -274,17 +274,17 @@ class TableJob:
         snapshot = None if self._commit is None else self._commit.publish_finished()
         return None if snapshot is None else self.idle_report(snapshot)
 
-    def drain(self) -> Sequence[IdleReport]:
+    def compact_due(self) -> Sequence[IdleReport]:
         """Wait for all due compactions and publish them; do upkeep even without an epoch."""
         self.adopt()
-        draining = () if self._commit is None else self._commit.draining()
-        reports = [self.idle_report(snapshot) for snapshot in draining]
+        snapshots = () if self._commit is None else self._commit.compacting_due()
+        reports = [self.idle_report(snapshot) for snapshot in snapshots]
         self.upkeep.after_commit()
         self._callbacks.catch_up()
         return reports
 
     def check_none_waits(self) -> None:
-        """See `check_no_row_waits`; call it after `drain`."""
+        """See `check_no_row_waits`; call it after `compact_due`."""
         if self._commit is not None:
             check_no_row_waits(self._commit)
 

@@ -2,10 +2,12 @@
 
 It may run beside the table's jobs. It also replaces the rows that these jobs have committed to the
 partitions before. As in Paimon, no changelog has the change, and a partition gets the number of
-buckets that the option has. New files of a bucket that do not overlap lie on the highest level, so
-that every reader sees their rows at once.
+buckets that the option has. With ``bucket = -2`` the number follows from its rows, unless
+``postpone.batch-write-fixed-bucket`` lets them wait. New files of a bucket that do not overlap lie
+on the highest level, so that every reader sees their rows at once.
 
-Source: Paimon `operation/FileStoreCommitImpl.java#overwritePartition`.
+Source: Paimon `operation/FileStoreCommitImpl.java#overwritePartition`,
+`table/sink/PostponeFixedBucketWriteBuilder.java`.
 """
 
 from __future__ import annotations
@@ -19,17 +21,22 @@ import pyarrow as pa
 
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.model.files.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.options.bucket_options import POSTPONE_BATCH_WRITE_FIXED_BUCKET
 from stream_app.model.options.merge_options import CHANGELOG_PRODUCER
 from stream_app.model.options.write_options import DYNAMIC_PARTITION_OVERWRITE, OVERWRITE_UPGRADE
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from stream_app.planning.buckets.postponed_counts import FirstBucketRules, batch_bucket_count
 from stream_app.table.commit.batch_commit import batch_committer
 from stream_app.table.compact.compacted_buckets import CompactionChoice
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.table_kind_registry import bucket_assigner, table_write
+from stream_app.table.kinds.keyed import KEYED_KIND
+from stream_app.table.kinds.table_kind_registry import kind_of
 from stream_app.table.overwrite.given_rows import rows_of_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
+from stream_app.table.write.bucket_assigner import places_by_partition
 
 
 def overwrite(
@@ -120,14 +127,26 @@ def _written(table: FileStoreTable, rows: pa.RecordBatch) -> list[BucketChange]:
     empty = replace(table, schema=schema, is_emptied=True)
     kinds = pa.array(np.full(rows.num_rows, int(RowKind.INSERT), np.int8))
     batch = rows.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), kinds)
-    with table_write(empty, next_sequence_number=0) as write:
-        for partition, bucket, part in bucket_assigner(empty).assign(batch):
+    kind, basis = kind_of(schema), NO_BASIS
+    if schema.kind.postpones and table.options[POSTPONE_BATCH_WRITE_FIXED_BUCKET]:
+        kind, basis = KEYED_KIND, BucketBasis(bucket_counts=_counts(table, rows))
+    with kind.table_write(empty, 0, basis) as write:
+        for partition, bucket, part in kind.bucket_assigner(empty, basis).assign(batch):
             write.write((partition, bucket), part)
         changes = write.prepare_commit()
     upgrades: bool = table.options[OVERWRITE_UPGRADE]
     if table.kind.merges_by_key and upgrades:
         return [_upgraded(table, change) for change in changes]
     return changes
+
+
+def _counts(table: FileStoreTable, rows: pa.RecordBatch) -> dict[bytes, int]:
+    """The number of buckets of each partition of a table with ``bucket = -2``."""
+    rules, bytes_of_row = FirstBucketRules.of_options(table.options), rows.nbytes / rows.num_rows
+    return {
+        partition: batch_bucket_count(len(places), int(len(places) * bytes_of_row), rules)
+        for partition, places in places_by_partition(rows, table.schema)
+    }
 
 
 def _upgraded(table: FileStoreTable, change: BucketChange) -> BucketChange:

@@ -25,14 +25,14 @@ from stream_app.kafka.offset_ranges import (
     shared_out,
 )
 from stream_app.kafka.security_options import JaasError, read_jaas
-from stream_app.kafka.transactions.log_progress import (
+from stream_app.kafka.transactions.border import (
     LogProgress,
     NewestTransaction,
-    Pace,
     PartitionProgress,
+    PartitionState,
 )
-from stream_app.kafka.transactions.transaction_window import TransactionWindow
-from stream_app.kafka.transactions.window_cut import cut_window
+from stream_app.kafka.transactions.epoch_cut import cut_epoch
+from stream_app.kafka.transactions.pending_messages import PendingMessages
 from stream_app.model.database.database_snapshot import SourcePosition
 from stream_app.model.job_epoch import Offsets
 from tests.support.suite.datadriven import Case, files, run_file
@@ -117,33 +117,35 @@ def epoch(case: Case) -> str:
 
 def cut(case: Case) -> str:
     """Lines PLACE MESSAGE…; arguments unread=PLACE, known=TRANSACTION, new=PLACE, forced=yes."""
-    window, newest = TransactionWindow(), dict[tuple[str, int], int]()
+    pending, newest = PendingMessages(), dict[tuple[str, int], int]()
     rows = [_place_of(line.split()) for line in case.input_lines]
     places = {(topic, int(number)): words for topic, number, words in rows}
     known = LogProgress()
     if "known" in case.args:
         settled = [place for place in places if "{}/{}".format(*place) != case.args.get("new")]
         known = _known(int(case.args["known"]), settled)
-    window.begin_at(dict.fromkeys(places, 0), known)
+    pending.begin_at(dict.fromkeys(places, 0), known)
     for (topic, partition), words in places.items():
         messages = [_message(topic, word) for word in words]
         offsets = np.arange(len(messages))
         if messages:
-            window.add((topic, partition), offsets, debezium_transactions(_batch(messages)))
+            pending.add((topic, partition), offsets, debezium_transactions(_batch(messages)))
         is_unread = f"{topic}/{partition}" == case.args.get("unread")
         newest[topic, partition] = len(messages) + is_unread
-    whole = cut_window(window, newest, known, is_forced="forced" in case.args)
+    decided = cut_epoch(pending, newest, known, is_forced="forced" in case.args)
+    border = decided.border
     lines = []
-    for (topic, partition), end in whole.ends.items():
-        pace = whole.progress.partitions[topic, partition].pace
-        lines.append(f"{topic}/{partition} {end}" + f" {pace}" * (pace is not Pace.SETTLED))
-    lines += [f"{name} at {at.transaction}" for name, at in whole.progress.positions.items()]
-    lines += ["no newer transaction"] * (not whole.advances)
-    lines += [f"open: {one}" for one in whole.open]
-    lines += ["a whole one waits behind"] * whole.is_overtaken
-    lines += [f"no topic of {table}" for table in sorted(whole.untopical)]
-    if whole.doubt is not None:
-        lines.append(f"doubt: {whole.doubt.what}{whole.doubt.fix and '; '}{whole.doubt.fix}")
+    for (topic, partition), end in decided.ends.items():
+        state = border.progress.partitions[topic, partition].state
+        is_settled = state is PartitionState.SETTLED
+        lines.append(f"{topic}/{partition} {end}" + f" {state}" * (not is_settled))
+    lines += [f"{name} at {at.transaction}" for name, at in border.progress.positions.items()]
+    lines += ["no newer transaction"] * (not border.advances)
+    lines += [f"open: {one}" for one in decided.open]
+    lines += ["a whole one waits behind"] * decided.is_overtaken
+    lines += [f"no topic of {table}" for table in sorted(decided.untopical)]
+    if border.doubt is not None:
+        lines.append(f"doubt: {border.doubt.what}{border.doubt.fix and '; '}{border.doubt.fix}")
     return "\n".join(lines)
 
 
@@ -156,7 +158,7 @@ def _known(number: int, places: Collection[tuple[str, int]]) -> LogProgress:
     """The progress of a job whose tables are the source at a transaction."""
     at = (number * _COMMIT, 0, 0)
     commit = NewestTransaction(SourcePosition(str(number), number), at)
-    change = PartitionProgress((*_change_place(number, 9), 0, 9), Pace.SETTLED)
+    change = PartitionProgress((*_change_place(number, 9), 0, 9), PartitionState.SETTLED)
     return LogProgress({"s": commit}, dict.fromkeys(places, change))
 
 

@@ -75,12 +75,13 @@ def show_levels(levels: Levels) -> str:
 def policy_of(case: Case) -> CompactStrategy:
     """``up``: level 0 is lifted after each flush; ``up=3``: after three without a pick.
 
-    ``whole``: full compactions write the changelog.
+    ``whole``: full compactions write the changelog. ``fits``: sizes fit the levels.
     """
     universal = UniversalCompaction(
         max_size_amplification_percent=int(case.args.get("amplification", 200)),
         size_ratio=int(case.args.get("ratio", 1)),
         run_count_trigger=int(case.args.get("trigger", 5)),
+        fits_levels="fits" in case.args,
         early=EarlyFullCompaction(
             interval_ms=_optional(case, "interval"),
             total_size=_optional(case, "total"),

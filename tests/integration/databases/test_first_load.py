@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from stream_app.app.cli.main import main
-from stream_app.app.ops.init.jdbc_source import opened_database
 from stream_app.app.ops.load.relations import followed_database
 from stream_app.app.ops.load.row_queries import LoadedRelation
+from stream_app.app.source.jdbc_connection import opened_database
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.jdbc import POSTGRESQL, JdbcUrl, parse_jdbc_url
 from stream_app.model.schema.data_type import STRING, DataType, TypeRoot
@@ -309,10 +309,14 @@ def test_a_whole_database_while_it_changes(
         assert done.code == 0, done.output
         for table in ("t", "s", "empty", "done"):
             folder = tmp_path / "warehouse" / "ods.db" / table
-            assert is_equal_to_source(tmp_path, database, url, table)
             # The topic's messages fit the table as the load has made it.
             assert len(schemas_of(folder)) == 1
         capsys.readouterr()
+        # 3: the command line had left `heap` out, and MariaDB does not hash floats.
+        assert main(["check", "--conf", str(conf), "--source", "--wait", "0s"]) == 3
+        text = capsys.readouterr().out
+        assert text.count(": equal to jdbc:") == 4, text
+        assert ".heap has rows, and the job has met no message of it" in text
         assert main(["check", "--conf", str(conf)]) == 3
         assert "its first rows came from the database" in capsys.readouterr().out
         assert schemas_of(tmp_path / "warehouse" / "ods.db" / "t")[0] == {
@@ -340,6 +344,9 @@ def test_what_the_database_hides_or_writes_in_its_own_way(testbed: Testbed) -> N
         finally:
             database.execute("drop owned by load_reader")
             database.execute("drop role load_reader")
+        database.execute("create table arrays as select array[array[1], array[2]] as s")
+        with pytest.raises(SourceError, match="json"):
+            values_of(url, {"s": "integer[]"}, "arrays")
         database.execute("create database load_odd_latin encoding latin1 template template0")
         try:
             with testbed.postgres.connect("load_odd_latin") as latin:
@@ -360,16 +367,16 @@ def test_what_the_database_hides_or_writes_in_its_own_way(testbed: Testbed) -> N
         ]
 
 
-def values_of(url: JdbcUrl, kinds: dict[str, str]) -> list[dict[str, Any]]:
-    """The rows of the table `t`, as its messages have them."""
+def values_of(url: JdbcUrl, kinds: dict[str, str], table: str = "t") -> list[dict[str, Any]]:
+    """The rows of a table, as its messages have them."""
     relation = LoadedRelation(
         driver=url.driver,
         database=url.database,
         schema="shop" if url.driver is POSTGRESQL else url.database,
-        name="t",
+        name=table,
         kinds=kinds,
         columns={
-            name: STRING if kind == "text" else DataType(root=TypeRoot.INT)
+            name: STRING if kind in ("text", "integer[]") else DataType(root=TypeRoot.INT)
             for name, kind in kinds.items()
         },
         keys=(),

@@ -195,7 +195,7 @@ def a_job(location: str) -> TableWriter:
 
 def plan_at_start(job: TableWriter) -> None:
     """Without buckets the files are looked at by whoever plans compactions."""
-    job.commit.drain()
+    job.commit.compact_due()
 
 
 def test_a_type_that_holds_less_ends_the_job_at_its_next_commit(

@@ -208,7 +208,7 @@ def test_versions_of_a_row_are_skipped_together(
             writer.write(rows)
         else:
             paimon_java.write(path, rows, identifier=100 + step)
-    writer.commit.drain()
+    writer.commit.compact_due()
     table = stream_app.open_table(str(path))
     everything = table.read().read_all()
     for condition in (

@@ -67,7 +67,7 @@ def some_changes(chance: random.Random, epoch: int, case: str) -> list[Change]:
 def write_ours(table: FileStoreTable, changes: list[Change], epoch: int) -> None:
     commit = StreamTableCommit(table, "ours", CompactInCaller(table))
     commit.commit_epoch(epoch, write_changes(table, changes, commit.follow_and_wait()))
-    commit.drain()
+    commit.compact_due()
 
 
 def records(entries: Iterable[ManifestEntry]) -> list[str]:

@@ -250,7 +250,7 @@ def test_a_table_of_paimons_is_treated_rightly(
         writer = TableWriter(open_for_writing(open_table(str(path))), CompactInCaller)
         for epoch in range(20, 26):
             writer.write(rows(epoch, range(epoch, 6 + epoch)))
-        writer.commit.drain()
+        writer.commit.compact_due()
         assert isinstance(writer.executor, CompactInCaller)
         assert writer.executor.requests or not layout.has_key or layout.options == POSTPONED
         assert_sound(paimon_java, path, layout)

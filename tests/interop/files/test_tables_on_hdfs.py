@@ -58,7 +58,7 @@ def test_it_is_written_compacted_and_expired_and_java_reads_it(
         writer.write(changes.epoch(100))
         if number == 1:
             writer.restart()
-    writer.commit.drain()
+    writer.commit.compact_due()
     assert_table_is(writer)
     expiry = ExpireSnapshots(table)
     before = len(all_files(table, table.location))
@@ -135,7 +135,7 @@ def test_a_name_node_that_is_killed_costs_no_epoch(hdfs: HdfsCluster, seed: int)
         starting.result()
     assert source.read() == data, "who read when it was killed reads on"
     table.file_io.delete(f"{table.location}/f")
-    writer.commit.drain()
+    writer.commit.compact_due()
     # A file that is written amid it fails, and with it the job, which continues when it is started.
     assert restarts <= 1
     assert_table_is(writer)

@@ -35,7 +35,7 @@ def test_java_reads_the_copied_objects(
     changes = RandomChanges(schema, random.Random(seed))
     for _ in range(4):
         writer.write(changes.epoch(100))
-    writer.commit.drain()
+    writer.commit.compact_due()
     s3.copy_to(location, tmp_path / "db.db" / "t")
     read = paimon_java.read(tmp_path / "db.db" / "t")
     assert by_content(read) == by_content(writer.model.rows())

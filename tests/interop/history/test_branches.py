@@ -74,7 +74,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     writer = writer_of(path, "main")
     for epoch in range(2):
         writer.write(rows(epoch, range(epoch, 8)))
-    writer.commit.drain()
+    writer.commit.compact_due()
     assert main(["create-tag", str(path), "begin"]) == 0
     assert main(["branch", "create", str(path), "side", "--tag", "begin"]) == 0
     return path
@@ -90,7 +90,7 @@ def test_both_write_and_compact_a_branch(paimon_java: PaimonJava, table: Path) -
         else:
             paimon_java.write(side, rows(epoch, range(epoch, epoch + 4)), identifier=epoch)
         assert read(side) == java_rows(paimon_java, side)
-    writer.commit.drain()
+    writer.commit.compact_due()
     compact_whole(open_table(side))
     assert read(side) == java_rows(paimon_java, side) != before
     paimon_java.compact(side)
@@ -132,7 +132,7 @@ def test_upkeep_of_the_main_branch_keeps_a_branch_until_it_is_deleted(
     writer = writer_of(table, "later")
     for epoch in range(3, 7):
         writer.write(rows(epoch, range(8)))
-    writer.commit.drain()
+    writer.commit.compact_due()
     compact_whole(open_table(str(table)))
     assert main(["delete-tag", str(table), "begin"]) == 0
     expire = ["expire-snapshots", str(table), "--retain-max", "1", "--retain-min", "1"]
@@ -165,11 +165,11 @@ def test_upkeep_of_a_branch_keeps_the_main_branch(paimon_java: PaimonJava, table
     writer = writer_of(side, "side")
     for epoch in range(20):
         writer.write(rows(epoch, [epoch % 5]))
-    writer.commit.drain()
+    writer.commit.compact_due()
     assert main(["create-tag", side, "kept"]) == 0
     kept = read(side)
     writer.write(rows(99, range(5)))
-    writer.commit.drain()
+    writer.commit.compact_due()
     compact_whole(open_table(side))
     assert main(["delete-tag", side, "begin"]) == 0
     assert main(["create-tag", side, "later"]) == 0
@@ -195,7 +195,7 @@ def test_the_main_branch_follows_one_whose_first_snapshots_have_expired(
     writer = writer_of(side, "side")
     for epoch in range(4):
         writer.write(rows(epoch, [epoch]))
-    writer.commit.drain()
+    writer.commit.compact_due()
     assert main(["expire-snapshots", side, "--retain-max", "1", "--retain-min", "1"]) == 0
     wanted = read(side)
     assert read(table) != wanted

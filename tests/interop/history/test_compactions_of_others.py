@@ -16,6 +16,7 @@ from stream_app.model.files.bucket_change import ManifestCommittable
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
+from stream_app.table.compact.report import reports_of_property
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.opening import open_for_writing, open_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -58,6 +59,33 @@ def test_paimon_compacts_what_is_planned(
         assert by_content(paimon_java.read(table.location)) == by_content(wanted)
     finally:
         print("Java may still compact:", paimon_java.compact(table.location))
+
+
+def test_paimon_continues_where_the_job_has_fitted_sizes_to_the_levels(
+    paimon_java: PaimonJava, tmp_path: Path
+) -> None:
+    options = {"compaction__max_size_amplification_percent": 10_000}
+    table = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",), **options).table
+    writer = TableWriter(table, CompactInCaller)
+    writer.commit.state.coordinator.adapt(10)
+    wanted = dict[int, str]()
+    for epoch in range(40):
+        keys = range(epoch % 5, 100, 5 + epoch % 3)
+        writer.write([("+I", {"k": k, "v": str(epoch)}) for k in keys])
+        wanted |= dict.fromkeys(keys, str(epoch))
+    reports = [
+        report
+        for snapshot in table.snapshots.backwards()
+        for report in reports_of_property(snapshot.properties) or ()
+    ]
+    assert "levels" in {report.reason for report in reports}
+    assert all("sizes for 6 levels" in str(report.policy) for report in reports)
+    expected = by_content([{"k": k, "v": v} for k, v in wanted.items()])
+    assert by_content(paimon_java.read(table.location)) == expected
+    paimon_java.compact(table.location)
+    assert {file["level"] for file in paimon_java.files(table.location)} == {5}
+    assert by_content(paimon_java.read(table.location)) == expected
+    assert by_content(read_rows(table)) == expected
 
 
 def test_a_rescaled_partition(paimon_java: PaimonJava, tmp_path: Path) -> None:

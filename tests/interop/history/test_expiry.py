@@ -61,7 +61,7 @@ def our_table(path: Path, options: dict[str, Any]) -> TableWriter:
     for _ in range(9):
         table.clock.sleep(60)
         writer.write(changes.epoch(5))
-    writer.commit.drain()
+    writer.commit.compact_due()
     return writer
 
 
@@ -168,7 +168,7 @@ def test_jobs_know_their_epochs_through_paimons_commits_and_expiry(
     first = our_table(path, {})
     second = TableWriter(first.table, user="second")
     second.write([("+I", {"k": 1, "v": "second"})])
-    second.commit.drain()
+    second.commit.compact_due()
     table = first.table
     paimon_java.tag(path, "t", 2)
     announced = ExpiryAnnouncement(begin=1, end=2, end_list="that of another snapshot")

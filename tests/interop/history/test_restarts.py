@@ -131,7 +131,7 @@ class Turns:
         if job.table.options.changelog_producer == "full-compaction":
             job.compact_whole()
         else:
-            job.drain()
+            job.compact_due()
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -43,7 +43,7 @@ def test_a_job_compacts_what_java_has_left(
 
     job = TableWriter(table, CompactInCaller)
     job.write([])
-    job.commit.drain()
+    job.commit.compact_due()
     assert waiting(table) == 0
     assert sorted(paimon_java.read(path), key=lambda row: row["k"]) == rows
     if not skips:

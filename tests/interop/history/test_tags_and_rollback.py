@@ -39,7 +39,7 @@ def our_table(path: Path) -> TableWriter:
     changes = RandomChanges(table.schema, random.Random(3), key_count=12)
     for _ in range(8):
         writer.write(changes.epoch(5))
-    writer.commit.drain()
+    writer.commit.compact_due()
     return writer
 
 

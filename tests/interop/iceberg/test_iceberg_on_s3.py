@@ -98,7 +98,9 @@ def test_epochs_and_columns_on_s3_are_seen_by_name(
         changes = RandomChanges(table.schema, rng, key_count=100)
         for _ in range(2):
             writer.write(changes.epoch(60))
-            writer.commit.compact_whole() if kind.startswith("highest") else writer.commit.drain()
+            writer.commit.compact_whole() if kind.startswith(
+                "highest"
+            ) else writer.commit.compact_due()
             TableMaintenance(table).after_commit()
             rows = catalog.load_table(name).scan().to_arrow()
             assert by_content(normal_rows(rows)) == by_content(read_rows(table))

@@ -128,7 +128,7 @@ class JudgedTable:
 
     def compact(self, *, whole: bool) -> None:
         """Compact all, or what is due."""
-        self._writer.commit.compact_whole() if whole else self._writer.commit.drain()
+        self._writer.commit.compact_whole() if whole else self._writer.commit.compact_due()
         self.compare()
 
     def compare(self) -> None:

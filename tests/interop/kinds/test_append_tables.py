@@ -45,7 +45,7 @@ def test_paimon_reads_our_table_as_we_do(
     for epoch in some_inserts(table, seed, (30, 20, 10)):
         writer.write(epoch)
     assert by_content(paimon_java.read(table.location)) == by_content(model.rows())
-    writer.commit.drain()
+    writer.commit.compact_due()
     kinds = [snapshot.commit_kind for snapshot in check_chain(table)]
     # Of its many partitions, none may have got a second file.
     assert CommitKind.COMPACT in kinds or name == "partitions"
@@ -121,10 +121,10 @@ def test_paimon_and_we_write_in_turns(
         if turn == 5:
             paimon_java.compact(location)
         if turn == 7:
-            writer.commit.drain()
+            writer.commit.compact_due()
         assert by_content(read_rows(table)) == by_content(model.rows())
         assert by_content(paimon_java.read(location)) == by_content(model.rows())
-    writer.commit.drain()
+    writer.commit.compact_due()
     paimon_java.compact(location)
     assert by_content(read_rows(table)) == by_content(model.rows())
     assert by_content(paimon_java.read(location)) == by_content(model.rows())
@@ -147,7 +147,7 @@ def test_java_reads_a_bucket_in_the_order_of_its_rows(
     for epoch in range(7):
         writer.write([("+I", {"k": epoch * 10 + number, "b": 0}) for number in range(10)])
         if epoch % 3 == 1:
-            writer.commit.drain()
+            writer.commit.compact_due()
     wanted = list(range(70))
     assert [row["k"] for row in paimon_java.read(table.location)] == wanted
     assert [row["k"] for row in read_rows(table)] == wanted
@@ -174,7 +174,7 @@ def test_deleted_rows_are_not_read_and_go_with_a_compaction(
     assert keys_of(paimon_java.read(location)) == wanted
     writer.write(numbers(5))
     wanted += range(50, 60)
-    writer.commit.drain()
+    writer.commit.compact_due()
     latest = table.snapshots.latest()
     assert latest is not None
     assert latest.commit_kind is CommitKind.COMPACT
@@ -226,7 +226,7 @@ def test_a_large_file_is_rewritten_when_a_fifth_of_it_is_deleted(
     paimon_java.delete_rows(table.location, {first: range(20), last: range(21)})
     job = TableWriter(table.with_options({"target-file-size": f"{target} b"}), user="job")
     attempt(job, 0, numbers(3, 100))
-    job.commit.drain()
+    job.commit.compact_due()
     assert first in files_of(table)
     assert last not in files_of(table)
     latest = table.snapshots.latest()

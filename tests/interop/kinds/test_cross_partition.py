@@ -67,7 +67,7 @@ def test_rows_are_those_of_paimon_in_turns_with_it(
         expected = by_content(paimon_java.read(theirs.location))
         assert by_content(paimon_java.read(ours.location)) == expected
         assert by_content(read_rows(ours)) == expected
-    job.commit.drain()
+    job.commit.compact_due()
     assert by_content(paimon_java.read(ours.location)) == expected
     if engine == "a changelog of all changes":
         assert _changelog_of(paimon_java, ours.location) == _changelog_of(

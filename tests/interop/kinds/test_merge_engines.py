@@ -293,7 +293,7 @@ def test_paimon_reads_what_our_compactions_leave(
         writer.write(changes.epoch(20))
         rows = paimon_java.read(table.location)
         assert by_content(read_rows(table)) == by_content(rows)
-    writer.commit.drain()
+    writer.commit.compact_due()
     rows = paimon_java.read(table.location)
     assert by_content(read_rows(table)) == by_content(rows)
     for column in table.schema.fields.names:

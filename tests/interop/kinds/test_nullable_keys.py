@@ -176,7 +176,7 @@ def test_a_null_key_moves_between_partitions(
     job = CrossPartitionJob(cross_partition_table(tmp_path / "db.db" / "t", **options))
     for epoch, partition in enumerate("xyyx"):
         job.write(*(("+I", {"id": key, "p": partition, "v": epoch}) for key in (None, epoch)))
-    job.commit.drain()
+    job.commit.compact_due()
     expected = [{"id": key, "p": "xyyx"[key], "v": key} for key in range(4)]
     expected += [{"id": None, "p": "x", "v": 3}]
     assert by_content(read_rows(job.table)) == by_content(expected)

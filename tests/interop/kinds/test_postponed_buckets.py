@@ -10,9 +10,11 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from stream_app.model.bucket_id import POSTPONED
+from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.opening import open_for_writing, open_table
 from stream_app.table.rescale.postponed_move import move_postponed
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -94,4 +96,51 @@ def test_each_postpones_and_reads_what_the_other_has_moved(
     check(as_rows(rows))
     live = FileStoreScan(table).live(table.snapshots.latest())
     assert {one.total_buckets for one in live} == {3}
+    assert found_in(table) == []
+
+
+def test_batches_of_each_go_to_the_buckets_of_the_other(
+    paimon_java: PaimonJava, pypaimon: PyPaimonReader, tmp_path: Path
+) -> None:
+    """PyPaimon 2.1 writes a batch to real buckets; an overwrite here gives a partition others."""
+    location = tmp_path / "shop.db" / "orders"
+    paimon_java.create(
+        location, COLUMNS, primary_keys=["dt", "id"], partition_keys=["dt"],
+        options={"bucket": -2, "postpone.target-row-num-per-bucket": 10},
+    )  # fmt: skip
+    table = open_for_writing(open_table(str(location)))
+    rows: Rows = {}
+
+    def batch(day: str, numbers: range, mark: str) -> pa.Table:
+        rows.update({(day, number): mark for number in numbers})
+        columns = {"dt": [day] * len(numbers), "id": list(numbers), "v": [mark] * len(numbers)}
+        schema = pa.schema(
+            [
+                pa.field("dt", pa.string(), nullable=False),
+                pa.field("id", pa.int64(), nullable=False),
+                ("v", pa.string()),
+            ]
+        )
+        return pa.table(columns, schema)
+
+    def check(totals: dict[str, int]) -> None:
+        wanted = by_content(as_rows(rows))
+        for read in (paimon_java.read(location), read_rows(table)):
+            assert by_content(read) == wanted
+        for judged in (pypaimon.read(location), pypaimon.read_by_rust(location)):
+            assert by_content(normal_rows(judged)) == wanted
+        live = FileStoreScan(table).live(table.snapshots.latest())
+        assert {table.paths.partition(one.partition): one.total_buckets for one in live} == totals
+
+    pypaimon.write(location, batch("d0", range(35), "theirs"), postpones=False)
+    check({"dt=d0": 4})
+    PaimonTable(table).overwrite(batch("d1", range(25), "ours"))
+    check({"dt=d0": 4, "dt=d1": 4})
+    pypaimon.write(location, batch("d1", range(20, 60), "theirs again"), postpones=False)
+    check({"dt=d0": 4, "dt=d1": 4})
+    writer = TableWriter(table, user="waits")
+    writer.write([("+I", {"dt": "d1", "id": 3, "v": "waits"})])
+    rows["d1", 3] = "waits"
+    assert move_postponed(table) is not None
+    check({"dt=d0": 4, "dt=d1": 4})
     assert found_in(table) == []

@@ -58,7 +58,7 @@ def compact(table: FileStoreTable, *, whole: bool) -> None:
     executor = CompactInCaller(compacting)
     commit = StreamTableCommit(compacting, "compactor", executor, BATCH_COMMIT_IDENTIFIER)
     commit.touch()
-    commit.compact_whole() if whole else commit.drain()
+    commit.compact_whole() if whole else commit.compact_due()
 
 
 class Job:

@@ -58,7 +58,7 @@ def test_paimon_reads_our_table_as_we_do(
     for _ in range(4):
         writer.write(changes.epoch(150 if name == "small files" else 40))
     assert_java_reads(paimon_java, table, model.rows())
-    writer.commit.drain()
+    writer.commit.compact_due()
     writer.write(changes.epoch(10))
     assert_table_is(writer)
 
@@ -105,7 +105,7 @@ def test_paimon_and_we_write_in_turns(
             attempt(writer, ours, model.changes[-1])
             ours += 1
         if turn == 7:
-            writer.commit.drain()
+            writer.commit.compact_due()
         if turn == 9:
             paimon_java.compact(location)
         assert by_content(read_rows(table)) == by_content(model.rows())
@@ -114,7 +114,7 @@ def test_paimon_and_we_write_in_turns(
         latest = max(entry.file.max_sequence_number for entry in live)
         assert latest >= largest
         largest = latest
-    writer.commit.drain()
+    writer.commit.compact_due()
     assert_java_reads(paimon_java, table, model.rows())
     paimon_java.compact(location)
     assert_java_reads(paimon_java, table, model.rows())
@@ -162,7 +162,7 @@ def test_both_commit_to_one_table_at_the_same_time(
             other.join()
     assert errors == []
     again_if_replaced(writer, lambda: writer.commit.touch(()))
-    writer.commit.drain()
+    writer.commit.compact_due()
     rows = {row["k"]: row["a"] for row in paimon_java.read(table.location)}
     assert {k: rows[k] for k in range(20)} == dict.fromkeys(range(20), "ours 24")
     assert {rows[-1 - k] for k in range(20)} == {f"java {done[-1]}"}

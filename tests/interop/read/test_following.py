@@ -73,7 +73,7 @@ def test_our_tables_are_followed_alike(
     for epoch in range(6):
         writer.write(changes.epoch(20))
         if epoch in (2, 4):
-            writer.commit.drain()
+            writer.commit.compact_due()
     kinds = {one.commit_kind for one in writer.table.snapshots.backwards()}
     assert kinds == {CommitKind.APPEND, CommitKind.COMPACT}
     snapshots = assert_followed_alike(paimon_java, writer.table.location, times_of(writer.table))
@@ -88,7 +88,7 @@ def test_our_append_tables_are_followed_alike(
     writer = TableWriter(table)
     for changes in append_tables.some_inserts(table, seed, (8, 3, 0, 5)):
         writer.write(changes)
-    writer.commit.drain()
+    writer.commit.compact_due()
     assert_followed_alike(paimon_java, table.location, times_of(table))
     everything = {"streaming-read-append-overwrite": "true"}
     paimon_java.batch_write(

@@ -78,10 +78,10 @@ def test_random_epochs_with_restarts(tmp_path: Path, seed: int, options: dict[st
     for epoch in range(30):
         writer.write(rows(epoch, rng.randrange(5), rng.choice("ab")))
         if rng.random() < 0.2:
-            writer.commit.drain()
+            writer.commit.compact_due()
         if rng.random() < 0.1:
             writer.restart()
-    writer.commit.drain()
+    writer.commit.compact_due()
     assert_rows(writer)
     assert "C" in kinds(table)
     assert len(files(table)) < 16
@@ -93,7 +93,7 @@ def test_the_fifth_small_file_makes_them_one(tmp_path: Path) -> None:
     writer = TableWriter(a_table(tmp_path), CompactInThreads)
     for epoch in range(5):
         writer.write(rows(epoch))
-        writer.commit.drain()
+        writer.commit.compact_due()
         assert len(files(writer.table)) == (epoch + 1 if epoch < 4 else 1)
     [file] = files(writer.table)
     assert (file.row_count, file.level, file.file_source) == (100, 0, FileSource.COMPACT)
@@ -110,7 +110,7 @@ def test_each_partition_waits_for_itself(tmp_path: Path) -> None:
     counts = []
     for epoch in range(2, 9):
         writer.write(rows(epoch, dt="b"))
-        writer.commit.drain()
+        writer.commit.compact_due()
         a = serialize_row(["a"], writer.table.schema.partition_type.types)
         counts.append(sum(entry.partition == a for entry in live(writer.table)))
     assert counts[0] == 2
@@ -126,7 +126,7 @@ def test_large_files_are_left_alone(tmp_path: Path) -> None:
     assert large
     for epoch in range(1, 5):
         writer.write(rows(epoch, 3))
-        writer.commit.drain()
+        writer.commit.compact_due()
     assert large <= {file.file_name for file in files(writer.table)}
     assert_rows(writer)
 
@@ -153,7 +153,7 @@ def test_a_small_result_is_compacted_again(tmp_path: Path) -> None:
     writer = TableWriter(table, CompactInThreads)
     for epoch in range(5):
         writer.write(rows(epoch))
-        writer.commit.drain()
+        writer.commit.compact_due()
     assert len(files(table)) == 1
     assert kinds(table) == "AAACAAC"
 
@@ -163,7 +163,7 @@ def test_a_write_only_table_is_not_compacted(tmp_path: Path, options: dict[str, 
     writer = TableWriter(a_table(tmp_path, write_only="true", **options), CompactLater)
     for epoch in range(12):
         writer.write(rows(epoch))
-    assert writer.commit.drain() == []
+    assert writer.commit.compact_due() == []
     assert isinstance(writer.executor, CompactLater)
     assert writer.executor.waiting == []
     assert_rows(writer)
@@ -174,14 +174,14 @@ def test_what_fails_for_a_while_is_compacted_in_the_end(tmp_path: Path) -> None:
     writer = TableWriter(a_table(tmp_path), lambda one: CompactInThreads(one, FAILURES_MAX))
     for epoch in range(5):
         writer.write(rows(epoch))
-    writer.commit.drain()
+    writer.commit.compact_due()
     executor = writer.executor
     assert isinstance(executor, CompactInThreads)
     assert len(executor.requests) == FAILURES_MAX
     assert len(files(writer.table)) == 5
     writer.table.clock.sleep(LONGEST_RETRY_S)
     writer.write(rows(5))
-    writer.commit.drain()
+    writer.commit.compact_due()
     assert len(files(writer.table)) <= 2, "the new file may have come too late"
     assert_rows(writer)
     assert_rows(writer)
@@ -192,7 +192,7 @@ def test_a_failure_is_tried_again(tmp_path: Path) -> None:
     for epoch in range(5):
         writer.write(rows(epoch))
     for _ in range(3):
-        writer.commit.drain()
+        writer.commit.compact_due()
     assert isinstance(writer.executor, CompactInThreads)
     assert len(writer.executor.requests) == 2
     assert len(files(writer.table)) == 1
@@ -209,7 +209,7 @@ def test_a_compaction_that_another_has_overtaken_is_dropped(
     wait_for_plan(writer)
     other = TableWriter(writer.table, CompactInThreads, user="other")
     attempt(other, 0, rows(5))
-    other.commit.drain()
+    other.commit.compact_due()
     assert isinstance(writer.executor, CompactLater)
     writer.executor.run()
     before = files_on_disk(writer.table, "data-")
@@ -280,7 +280,7 @@ def test_what_another_writer_deletes_is_not_planned(tmp_path: Path) -> None:
         user="other",
     )
     attempt(other, 0, rows(4))
-    other.commit.drain()
+    other.commit.compact_due()
     assert len(files(writer.table)) == 1
     assert planner.plan().tasks == ()
     assert {file.file_name for sub in planner._subs.values() for file in sub.files} == {
@@ -298,16 +298,16 @@ def test_a_plan_whose_snapshot_has_expired_is_made_anew(
 ) -> None:
     writer = TableWriter(a_table(tmp_path), CompactInThreads)
     writer.write(rows(0))
-    writer.commit.drain()
+    writer.commit.compact_due()
     other = TableWriter(replace_options(writer.table, {"write-only": "true"}), user="other")
     for epoch in range(3):
         attempt(other, epoch, rows(10 + epoch))
     for number in (1, 2, 3):
         Path(writer.table.location, "snapshot", f"snapshot-{number}").unlink()
     writer.write(rows(1))
-    writer.commit.drain()
+    writer.commit.compact_due()
     writer.write(rows(2))
-    writer.commit.drain()
+    writer.commit.compact_due()
     assert "could not be planned" in caplog.text
     assert len(files(writer.table)) <= 2
     assert len(read_rows(writer.table)) == 6 * 20
@@ -342,7 +342,7 @@ def test_a_full_compaction_of_a_bucket(tmp_path: Path) -> None:
     writer = TableWriter(table, CompactInThreads)
     for epoch in range(4):
         writer.write(rows(epoch))
-    assert writer.commit.drain() == []
+    assert writer.commit.compact_due() == []
     [snapshot] = writer.commit.compact_whole()
     assert snapshot.commit_kind is CommitKind.COMPACT
     assert len(files(table)) == 1
@@ -357,7 +357,7 @@ def test_a_full_compaction_does_not_end_the_others(tmp_path: Path) -> None:
         assert len(writer.commit.compact_whole()) == (epoch == 4)
     for epoch in range(5, 9):
         writer.write(rows(epoch))
-        writer.commit.drain()
+        writer.commit.compact_due()
     assert kinds(writer.table) == "AAAAACAAAAC"
     assert len(files(writer.table)) == 1
     assert_rows(writer)

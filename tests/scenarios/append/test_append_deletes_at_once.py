@@ -39,7 +39,7 @@ def test_deletes_beside_compactions(
             writer.write([("+I", {"k": 10 * epoch + i, "v": "x"}) for i in range(5)])
             time.sleep(0.05)
             writer.commit.commit_idle()
-        writer.commit.drain()
+        writer.commit.compact_due()
         return writer
 
     def compact() -> None:
@@ -48,7 +48,7 @@ def test_deletes_beside_compactions(
         )
         while service and not all_written.is_set():
             compactor.touch()
-            compactor.drain()
+            compactor.compact_due()
             time.sleep(0.05)
 
     def delete() -> set[int]:

@@ -141,10 +141,10 @@ def test_idle_partitions_are_compacted_when_their_time_has_come(tmp_path: Path) 
     )
     follower.touch(set())
     follower.coordinator.restrict(set())
-    assert follower.drain() == []
+    assert follower.compact_due() == []
     latest = table.snapshots.latest()
     buckets = {(e.partition, e.bucket) for e in FileStoreScan(table).live(latest)}
     follower.touch(buckets)
     follower.coordinator.restrict({partition for partition, _ in buckets})
-    follower.drain()
+    follower.compact_due()
     assert len(FileStoreScan(table).live(table.snapshots.latest())) == 1

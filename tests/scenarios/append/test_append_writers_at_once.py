@@ -51,7 +51,7 @@ def test_two_jobs_and_a_compactor_at_once(
             writer.write(changes)
             time.sleep(choose.random() / 50)
             writer.commit.commit_idle()
-        writer.commit.drain()
+        writer.commit.compact_due()
         return writer
 
     def compact() -> StreamTableCommit:
@@ -60,7 +60,7 @@ def test_two_jobs_and_a_compactor_at_once(
         )
         while not all_written.is_set():
             compactor.touch()
-            compactor.drain()
+            compactor.compact_due()
         return compactor
 
     all_written = threading.Event()
@@ -118,7 +118,7 @@ def test_a_job_and_the_service_compact_one_table(tmp_path: Path, seed: int) -> N
         for epoch in range(60):
             writer.write([("+I", {"k": 10 * epoch + i, "v": "x", "dt": "a"}) for i in range(5)])
             time.sleep(0.1)
-        writer.commit.drain()
+        writer.commit.compact_due()
         return writer
 
     def compact() -> None:
@@ -127,7 +127,7 @@ def test_a_job_and_the_service_compact_one_table(tmp_path: Path, seed: int) -> N
         )
         while not all_written.is_set():
             compactor.touch()
-            compactor.drain()
+            compactor.compact_due()
             time.sleep(0.05)
 
     with ThreadPoolExecutor(2) as threads:

@@ -78,7 +78,7 @@ def test_a_key_with_rows_in_two_partitions_is_found(
     job.write(("+U", {"id": 7, "p": "b", "v": 2}), ("-D", {"id": 8, "p": "a", "v": 1}))
     job.write(("+U", {"id": 8, "p": "c", "v": 3}))
     sound_report(job.table)
-    job.commit.drain()
+    job.commit.compact_due()
     sound_report(job.table)
     at = 0 if not options else 1
     job.write_into(at, *(("+I", {"id": key, "p": "b", "v": 4}) for key in (3, 4)))

@@ -152,7 +152,7 @@ def test_rows_that_others_wrote_are_compacted_with_ours(tmp_path: Path) -> None:
     writer.write([row(1, "c")])
     assert isinstance(writer.executor, CompactLater)
     writer.executor.run()
-    writer.commit.drain()
+    writer.commit.compact_due()
     assert read_rows(writer.table) == [{"k": 0, "v": "b"}, {"k": 1, "v": "c"}]
 
 

@@ -77,7 +77,7 @@ def test_a_job_publishes_what_a_crash_has_left_when_it_opens_the_table(
 
 def test_a_job_publishes_what_a_crash_has_left_when_it_drains(published: Published) -> None:
     lose_newest(published)
-    published.job().drain()
+    published.job().compact_due()
     assert published.newest()["current-snapshot-id"] == 3
 
 

@@ -103,7 +103,7 @@ def test_a_truncated_table_is_empty_and_is_written_again(tmp_path: Path) -> None
     # The job believes the table, not what it knew: its levels are empty, what it compacted is gone.
     writer.write(days("tue", value="c"))
     assert by_content(read_rows(table)) == rows(days("tue", value="c"))
-    writer.commit.drain()
+    writer.commit.compact_due()
     check_chain(table)
 
 
@@ -196,7 +196,7 @@ def test_a_stream_that_drops_partitions_itself_goes_on(tmp_path: Path) -> None:
     commit = writer.commit._commit
     commit.drop_partitions([partition(table, "mon")], writer.epoch - 1)
     writer.write(days("mon", "tue", value="d", keys=1))
-    writer.commit.drain()
+    writer.commit.compact_due()
     assert by_content(read_rows(table)) == rows(
         [
             *days("mon", value="d", keys=1),
@@ -217,7 +217,7 @@ def test_a_compaction_of_a_dropped_partition_is_dropped_too(tmp_path: Path) -> N
     writer.write(days("mon", "tue", value="b"))  # its compactions wait to be published
     committer(table).drop_partitions([partition(table, "mon")], BATCH_COMMIT_IDENTIFIER)
     writer.write([])
-    writer.commit.drain()
+    writer.commit.compact_due()
     assert by_content(read_rows(table)) == rows(days("tue", value="b"))
     latest = table.snapshots.latest()
     levels = {(entry.partition, entry.file.level) for entry in FileStoreScan(table).live(latest)}

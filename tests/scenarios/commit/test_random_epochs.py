@@ -43,9 +43,9 @@ def test_a_table_holds_what_was_written(tmp_path: Path, seed: int, name: str) ->
             writer.commit.commit_idle()
             assert_table_is(writer)
         if number % 5 == 4:
-            writer.commit.drain()
+            writer.commit.compact_due()
             writer.restart()
-    writer.commit.drain()
+    writer.commit.compact_due()
     assert_table_is(writer)
     assert files_on_disk(writer.table, "data-") | files_on_disk(writer.table, "changelog-") == (
         files_that_snapshots_name(writer.table)

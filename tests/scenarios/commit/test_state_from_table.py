@@ -123,7 +123,7 @@ def test_a_job_that_forgets_after_every_epoch_makes_the_same_snapshots(
             if forgets:
                 writer.restart()
             writer.write(changes(rng, epoch, deletes=writer.table.schema.kind.merges_by_key))
-            writer.commit.drain()
+            writer.commit.compact_due()
             other_writers(writer.table, epoch)
         tables.append(writer.table)
     remembering, forgetful = tables

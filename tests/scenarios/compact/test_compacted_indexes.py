@@ -126,7 +126,7 @@ def test_a_row_that_a_vector_has_deleted_is_not_in_an_index_made_anew(
     job = CrossPartitionJob(table)
     job.write(*(("+I", {"id": key, "p": "a", "v": 1}) for key in range(500)))
     job.write(("-D", {"id": 7, "p": "a", "v": 1}))
-    job.commit.drain()
+    job.commit.compact_due()
     latest = table.snapshots.latest()
     assert latest is not None
     assert latest.index_manifest, "a vector tells what is deleted"

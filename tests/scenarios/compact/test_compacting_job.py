@@ -64,7 +64,7 @@ def test_a_bucket_never_has_more_runs_than_one_above_the_stop_trigger(tmp_path: 
     assert snapshot_ids == list(range(1, len(snapshot_ids) + 1)), (
         "also what was committed while it waited"
     )
-    writer.commit.drain()
+    writer.commit.compact_due()
     assert executor.waiting == []
     assert_table_is(writer)
 
@@ -72,7 +72,7 @@ def test_a_bucket_never_has_more_runs_than_one_above_the_stop_trigger(tmp_path: 
 def test_an_idle_commit_carries_the_last_epochs_identifier(tmp_path: Path) -> None:
     writer = TableWriter(a_table(tmp_path, num_sorted_run__compaction_trigger=2), CompactLater)
     assert writer.commit.commit_idle() is None
-    assert writer.commit.drain() == []
+    assert writer.commit.compact_due() == []
     for epoch in range(3):
         writer.write(rows(epoch))
     assert isinstance(writer.executor, CompactLater)

@@ -147,7 +147,7 @@ def test_failures_are_counted(tmp_path: Path) -> None:
     writer = TableWriter(table, lambda one: CompactInThreads(one, failures=2))
     for epoch in range(2):
         writer.write(rows(epoch))
-    writer.commit.drain()
+    writer.commit.compact_due()
     metrics = writer.commit.compaction_metrics()
     assert (metrics.begun, metrics.failed, metrics.completed) == (3, 2, 1)
 

@@ -51,7 +51,7 @@ def test_a_small_bucket_is_one_run_after_each_epoch(tmp_path: Path) -> None:
     writer = TableWriter(a_table(tmp_path, compaction__total_size_threshold="1 gb"))
     for epoch in range(3):
         writer.write(rows(epoch))
-        writer.commit.drain()
+        writer.commit.compact_due()
         assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {1}
     assert_table_is(writer)
 
@@ -129,7 +129,7 @@ def test_the_interval_between_full_compactions_goes_on_over_restarts(tmp_path: P
         writer.restart()
         committed = writer.write(rows(minute))
         assert committed is not None
-        writer.commit.drain()
+        writer.commit.compact_due()
         reports = (*committed.compactions, *writer.commit.take_reports())
         reasons.append([report.reason for report in reports])
     begun = [4 * number for number, of_epoch in enumerate(reasons) if of_epoch]
@@ -152,7 +152,7 @@ def test_rows_expire_when_a_bucket_is_merged_whole(tmp_path: Path) -> None:
     writer = TableWriter(replace(table, clock=clock), CompactInCaller)
     writer.write([("+I", {"k": k, "t": 1_700_000_000 + 1000 * k}) for k in range(10)])
     writer.write([("+I", {"k": 100, "t": None}), ("+I", {"k": 101, "t": 1_700_000_000_000})])
-    writer.commit.drain()
+    writer.commit.compact_due()
     assert len(read_rows(writer.table)) == 12
     clock.millis = (1_700_000_000 + 6_050) * 1000
     writer.commit.compact_whole()
@@ -191,7 +191,7 @@ def test_the_snapshot_of_a_compaction_has_its_reason(tmp_path: Path) -> None:
         committed = writer.write(rows(epoch))
         assert committed is not None
         reports += committed.compactions
-    for snapshot in writer.commit.drain():
+    for snapshot in writer.commit.compact_due():
         reports += reports_of_property(snapshot.properties) or []
     kept = [
         report
@@ -212,9 +212,9 @@ def test_the_interval_passes_while_no_data_comes(tmp_path: Path) -> None:
     writer = TableWriter(table)
     for epoch in range(2):
         writer.write(rows(epoch))
-    writer.commit.drain()
+    writer.commit.compact_due()
     writer.write(rows(2))
-    writer.commit.drain()
+    writer.commit.compact_due()
     assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {2}
     table.clock.sleep(3600)
     for _ in range(5):

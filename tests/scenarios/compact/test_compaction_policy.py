@@ -33,7 +33,7 @@ def ran(folder: Path, freshness: int | None, **options: Any) -> tuple[FileStoreT
         first = job.follow_and_wait()
         changes = [("+I", {"k": k, "v": str(epoch)}) for k in range(epoch % 3, 200, 3)]
         job.commit_epoch(epoch, write_changes(table, changes, first))
-    job.drain()
+    job.compact_due()
     check_chain(table)
     return table, [len(request.unit.levels) for request in executor.requests]
 

@@ -67,7 +67,7 @@ def step(follower: _Compaction) -> int:
     """What `_follow` does in each of its rounds; the number of compactions."""
     follower._adopt()
     follower._touch()
-    return len(list(follower._reports(follower.work.committer.draining())))
+    return len(list(follower._reports(follower.work.committer.compacting_due())))
 
 
 def test_a_rescaled_partition_keeps_its_number_of_buckets(tmp_path: Path) -> None:
@@ -263,9 +263,11 @@ def test_gentle_lookup_compaction(tmp_path: Path, outside: bool) -> None:
         done = writer.write([("+I", {"k": k, "v": "x" * 50}) for k in range(200 // (epoch + 1))])
         if outside:
             follower._touch()
-            reasons += [r.reason for r in follower._reports(follower.work.committer.draining())]
+            reasons += [
+                r.reason for r in follower._reports(follower.work.committer.compacting_due())
+            ]
         else:
-            writer.commit.drain()
+            writer.commit.compact_due()
             assert done is not None
             reasons += [r.reason for r in (*done.compactions, *writer.commit.take_reports())]
     assert "level 0 upwards" in reasons, reasons
@@ -290,11 +292,11 @@ def test_many_failures_at_once_are_one_outage(tmp_path: Path) -> None:
     writer = TableWriter(table, Away)
     for epoch in range(5):
         writer.write(rows(epoch))
-    writer.commit.drain()
+    writer.commit.compact_due()
     table.clock.sleep(3600)
     for epoch in range(5, 7):
         writer.write(rows(epoch))
-        writer.commit.drain()
+        writer.commit.compact_due()
     assert len(FileStoreScan(table).live(table.snapshots.latest())) < 5
 
 

@@ -69,7 +69,7 @@ def test_a_lost_conflict_drops_the_compaction_and_asks_again(tmp_path: Path) -> 
     def work_late() -> None:
         if not tries:
             writer.write(rows(2))
-            writer.commit.drain()
+            writer.commit.compact_due()
             writer.write(rows(3))
         tries.append(len(executor.waiting))
         executor.run()
@@ -103,7 +103,7 @@ def test_two_jobs_and_a_compactor_at_once(tmp_path: Path, seed: int) -> None:
                 for kind, k in zip(kinds, keys, strict=True)
             ]
             writer.write(changes)
-        writer.commit.drain()
+        writer.commit.compact_due()
         return writer
 
     def compact() -> StreamTableCommit:

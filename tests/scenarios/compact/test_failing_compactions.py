@@ -27,7 +27,7 @@ def test_a_compaction_that_failed_is_tried_again(tmp_path: Path, failures: int) 
     writer = TableWriter(table, lambda one: CompactInThreads(one, failures=failures))
     for epoch in range(6):
         writer.write(rows(epoch))
-        writer.commit.drain()
+        writer.commit.compact_due()
     assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) <= {1, 2}
     assert_table_is(writer)
 
@@ -40,7 +40,7 @@ def test_a_bucket_that_cannot_be_compacted_stops_the_job_at_the_stop_trigger(
     writer = TableWriter(a_table(tmp_path, **options), lambda one: CompactInThreads(one, 10**6))
     for epoch in range(7):
         writer.write(rows(epoch))
-        writer.commit.drain()
+        writer.commit.compact_due()
     assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {7}
     with pytest.raises(CompactionError, match=r"7 sorted runs .* \d times") as raised:
         writer.write(rows(7))
@@ -50,7 +50,7 @@ def test_a_bucket_that_cannot_be_compacted_stops_the_job_at_the_stop_trigger(
     # Whoever fixes it continues.
     writer.executor_of = CompactInThreads
     writer.replay()
-    writer.commit.drain()
+    writer.commit.compact_due()
     assert_table_is(writer)
 
 
@@ -70,7 +70,7 @@ def test_a_success_makes_failures_forgotten(tmp_path: Path) -> None:
             executor.failures = 0
             writer.restart()
             writer.attempt(epoch)
-    writer.commit.drain()
+    writer.commit.compact_due()
     assert_table_is(writer)
 
 
@@ -108,7 +108,7 @@ def test_only_the_bucket_that_cannot_be_compacted_stops(tmp_path: Path) -> None:
     # The file is fixed: a restarted job continues.
     broken.write_bytes(content)
     writer.replay()
-    writer.commit.drain()
+    writer.commit.compact_due()
     assert_table_is(writer)
 
 
@@ -125,5 +125,5 @@ def test_a_restarted_job_waits_before_it_adds_a_run_too_many(tmp_path: Path) -> 
     writer.executor_of = CompactInThreads
     writer.replay()
     assert max(writer.commit.coordinator.back_pressure.sorted_runs().values()) <= 3
-    writer.commit.drain()
+    writer.commit.compact_due()
     assert_table_is(writer)

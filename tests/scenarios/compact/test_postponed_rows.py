@@ -164,7 +164,7 @@ def test_a_job_writes_and_another_moves(tmp_path: Path) -> None:
             batch.settle()
             moved_rows(table)
     batch.settle()
-    batch.drain()
+    batch.compact_due()
     assert batch.failure is None
     assert by_content(read_rows(table)) == by_content(tables.wanted()[0])
     assert found_in(table) == []

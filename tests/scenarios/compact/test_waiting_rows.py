@@ -137,11 +137,11 @@ def test_the_next_run_compacts_before_it_ends(tmp_path: Path, kind: str) -> None
     assert waiting(table) == 20
     if table.skips_level_0:
         assert read_rows(table) == []
-    writer.commit.drain()
+    writer.commit.compact_due()
     check_all_is_seen(table)
     before = table.snapshots.latest_id()
     writer.restart()
-    assert writer.commit.drain() == [], "there is nothing left to do"
+    assert writer.commit.compact_due() == [], "there is nothing left to do"
     assert table.snapshots.latest_id() == before
 
 
@@ -160,7 +160,7 @@ def test_a_job_that_only_compacts_takes_them_too(tmp_path: Path, kind: str) -> N
     table = a_table(tmp_path, KINDS[kind])
     died(table)
     compacting = CompactInCaller(table)
-    StreamTableCommit(table, "compactor", compacting, BATCH_COMMIT_IDENTIFIER).drain()
+    StreamTableCommit(table, "compactor", compacting, BATCH_COMMIT_IDENTIFIER).compact_due()
     check_all_is_seen(table)
 
 
@@ -185,7 +185,7 @@ def test_nothing_waits_where_readers_merge_level_0(tmp_path: Path, kind: str) ->
     writer = died(table)
     assert waiting(table) == 0
     assert len(read_rows(table)) == 20
-    writer.commit.drain()
+    writer.commit.compact_due()
     assert writer.executor.requests == []  # type: ignore[attr-defined]
 
 
@@ -227,7 +227,7 @@ def test_a_run_does_not_end_well_while_rows_wait(tmp_path: Path, kind: str) -> N
     disk = FullDisk(table)
     job = TableJob(table, lambda _: disk)
     job.open("writer")
-    job.drain()
+    job.compact_due()
     with pytest.raises(CompactionError, match="20 rows wait for a compaction") as raised:
         job.check_none_waits()
     assert "No space left on device" in raised.value.what
@@ -248,7 +248,7 @@ def test_a_write_only_job_leaves_them_to_the_one_that_compacts(tmp_path: Path) -
     died(table)
     job = TableJob(table, FullDisk)
     job.open("writer")
-    job.drain()
+    job.compact_due()
     job.check_none_waits()
     [finding] = quick_findings(table)
     assert "`stream-app compact TABLE --follow`" in finding.fix
@@ -263,7 +263,7 @@ def test_check_and_status_count_the_rows_that_wait(tmp_path: Path, kind: str) ->
     assert finding.what.startswith("20 rows wait for a compaction: ")
     status = with_waiting_rows(TableStatus(table="t", state=READY), waiting(table))
     assert (status.state, status.reason) == (WAITING, "20 rows wait for a compaction")
-    writer.commit.drain()
+    writer.commit.compact_due()
     assert quick_findings(table) == []
 
 
@@ -294,7 +294,7 @@ def test_a_job_without_an_epoch_leaves_them_alone_and_ends_well(tmp_path: Path, 
     job = TableJob(table, lambda _: executor)
     job.open("a job whose topic is empty")
     job.while_idle()
-    job.drain()
+    job.compact_due()
     job.check_none_waits()
     assert executor.requests == []
 
@@ -308,7 +308,7 @@ class NeverAlone:
 
     def submit(self, request: CompactRequest) -> Future[BucketChange]:
         self.begun += 1
-        assert self.begun < 60, "the drain does not end"
+        assert self.begun < 60, "the compactions do not end"
         future = CompactInCaller(self.table).submit(request)
         other = self.table.with_options({"write-only": "true"})
         TableWriter(other, CompactInCaller, f"other {self.begun}").write(rows(0))
@@ -321,5 +321,5 @@ def test_a_run_ends_well_while_another_writer_goes_on(tmp_path: Path, kind: str)
     died(table)
     job = TableJob(table, NeverAlone)
     job.open("writer")
-    job.drain()
+    job.compact_due()
     job.check_none_waits()

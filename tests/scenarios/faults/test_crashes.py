@@ -56,7 +56,7 @@ def one_more(writer: TableWriter, fault: Fault) -> None:
     # The table is restored when a bucket is touched: this epoch compacts, the next one commits it.
     for epoch in range(2, writer.epoch):
         writer.attempt(epoch)
-    writer.commit.drain()
+    writer.commit.compact_due()
 
 
 def operations(folder: Path) -> list[str]:
@@ -93,7 +93,7 @@ def test_a_writer_that_dies_at_any_operation_is_followed_by_one_that_finishes(
         writer.replay()
         assert_table_is(writer)
         writer.write(changes.epoch(6))
-        writer.commit.drain()
+        writer.commit.compact_due()
         assert_table_is(writer)
 
 
@@ -117,9 +117,9 @@ def test_a_process_that_lives_on_after_a_failure_does_no_harm(tmp_path: Path, mo
                     writer.restart()
                     assert writer.attempt(epoch) is None
         try:
-            writer.commit.drain()
+            writer.commit.compact_due()
         except InjectedError:
-            writer.commit.drain()
+            writer.commit.compact_due()
         assert fault.has_struck
         assert_table_is(writer)
 
@@ -167,7 +167,7 @@ def test_an_epoch_that_is_there_though_making_it_failed_is_not_written_again(
 def test_files_of_a_compaction_that_may_be_committed_are_kept(tmp_path: Path, what: str) -> None:
     writer = a_writer(tmp_path)
     changes = two_epochs(writer, 3)
-    writer.commit.drain()
+    writer.commit.compact_due()
     latest = writer.table.snapshots.latest_id()
     assert latest is not None
     compact = latest + (3 if what == "an epoch" else 2)
@@ -181,5 +181,5 @@ def test_files_of_a_compaction_that_may_be_committed_are_kept(tmp_path: Path, wh
     assert writer.commit.state.is_committed(3) is (what == "an epoch")
     if what == "an idle commit":
         writer.attempt(3)
-    writer.commit.drain()
+    writer.commit.compact_due()
     assert_table_is(writer)

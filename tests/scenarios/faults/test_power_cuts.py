@@ -90,7 +90,7 @@ def a_table(options: dict[str, str]) -> FileStoreTable:
     writer = TableWriter(table)
     for number in range(6):
         writer.write([("+I", {"k": number % 3, "v": f"{number}"}), ("-D", {"k": number % 2})])
-    writer.commit.drain()
+    writer.commit.compact_due()
     latest = table.snapshots.latest_id()
     assert latest is not None
     for number in (2, 4, latest - 1):

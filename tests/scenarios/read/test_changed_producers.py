@@ -37,7 +37,7 @@ def changed(history: History, producer: str) -> None:
 def epochs(history: History, count: int) -> None:
     for _ in range(count):
         history.writer.write(history.changes.epoch(6))
-        history.writer.commit.drain()
+        history.writer.commit.compact_due()
 
 
 def followed(table: FileStoreTable) -> set[int]:

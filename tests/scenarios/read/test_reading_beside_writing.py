@@ -247,7 +247,7 @@ def test_every_version_and_every_change(tmp_path: Path, seed: int, changelog: st
             for epoch in range(1, EPOCHS):
                 write(epoch)
                 time.sleep(0.01)
-            writer.commit.drain()
+            writer.commit.compact_due()
             note_snapshots()
             maintenance.close()
         finally:

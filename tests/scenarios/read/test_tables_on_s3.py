@@ -69,9 +69,9 @@ def test_a_table_is_the_same_on_s3_and_on_a_disk(
         for number in range(5):
             writer.write(changes.epoch(0 if number == 2 else 100))
             if number == 3:
-                writer.commit.drain()
+                writer.commit.compact_due()
                 writer.restart()
-        writer.commit.drain()
+        writer.commit.compact_due()
     on_s3, on_disk = writers
     assert on_s3.model.changes == on_disk.model.changes
     if schema.primary_keys:
@@ -100,7 +100,7 @@ def test_several_threads_compact_on_s3(s3: S3Server, seed: int) -> None:
     changes = RandomChanges(table.schema, random.Random(seed))
     for _ in range(4):
         writer.write(changes.epoch(100))
-    writer.commit.drain()
+    writer.commit.compact_due()
     assert_table_is(writer)
     # As a task gets it.
     assert by_content(read_rows(pickle.loads(pickle.dumps(writer.table)))) == by_content(

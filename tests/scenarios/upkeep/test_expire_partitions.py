@@ -91,7 +91,7 @@ def test_a_job_goes_on_while_its_partitions_are_dropped(tmp_path: Path, seed: in
             clock.millis += DAY_MS
         if rng.random() < 0.3:
             writer.restart()
-    writer.commit.drain()
+    writer.commit.compact_due()
     assert by_content(read_rows(table)) == by_content(list(kept.values()))
     done = maintenance.metrics()
     assert done.failures == 0

@@ -170,7 +170,7 @@ def test_each_failure_of_one_table_is_its_own(tmp_path: Path, mode: Mode) -> Non
             tables.send([{"k": epoch, "v": f"new {epoch}"}], [{"day": "day 1", "n": epoch}])
         run(batch, tables, runner, 3)
         tables.tables[0].clock.sleep(HOURS)
-        batch.drain()
+        batch.compact_due()
         assert tables.state().held == {}
         assert_right(tables)
         if not fault.has_struck:
@@ -195,7 +195,7 @@ def test_wherever_the_job_ends_the_next_one_finishes(tmp_path: Path, mode: Mode)
         again = started(tables, runner)
         run(again, tables, runner, 1)
         tables.tables[0].clock.sleep(HOURS)
-        again.drain()
+        again.compact_due()
         assert tables.state().held == {}
         assert_right(tables)
         if not fault.has_struck:
@@ -385,7 +385,7 @@ def test_a_table_that_fails_while_the_job_drains_is_held_back_alone(tmp_path: Pa
     del made["stream_app.digest"]
     made["options"]["sequence.field"] = "v"
     Path(schemas.path(1)).write_text(json.dumps({**made, "id": 1}))
-    batch.drain()
+    batch.compact_due()
     waiting = tables.state().held
     assert waiting.keys() == {"a"}
     assert "sequence.field" in waiting["a"].reason

@@ -184,10 +184,10 @@ class Job(RuleBasedStateMachine):
         rows = self.rows_of(changes)
         messages = write_changes(self.table, rows, first) if rows else []
         if overtaken == "writing":
-            self.rival.drain()
+            self.rival.compact_due()
         elif overtaken:
             quiet = [lambda: None] * (overtaken == "2nd")
-            self.overtaken.before[:] = [self.rival.drain, *quiet]
+            self.overtaken.before[:] = [self.rival.compact_due, *quiet]
         try:
             self.commit.commit_epoch(self.epoch, messages)
         except CompactionError:
@@ -208,16 +208,16 @@ class Job(RuleBasedStateMachine):
             most = stop if is_known else max(stop, before.get(bucket, 0))
             assert count <= most + 1
 
-    @rule(changes=CHANGES, drains=st.booleans())
-    def another_writes(self, changes: list[tuple[str, int]], drains: bool) -> None:
+    @rule(changes=CHANGES, compacts=st.booleans())
+    def another_writes(self, changes: list[tuple[str, int]], compacts: bool) -> None:
         first = self.rival.follow_and_wait()
         rows = self.rows_of(changes)
         messages = write_changes(self.table, rows, first) if rows else []
         self.rival.commit_epoch(self.rival_epoch, messages)
         self.rival_epoch += 1
         self.take_in(changes, rows)
-        if drains:
-            self.rival.drain()
+        if compacts:
+            self.rival.compact_due()
 
     def is_compacting(self) -> bool:
         return hasattr(self, "executor") and bool(self.executor.waiting)
@@ -270,8 +270,8 @@ class Job(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not hasattr(self, "folder"):
             return
-        self.rival.drain()
-        self.commit.drain()
+        self.rival.compact_due()
+        self.commit.compact_due()
         self.the_table_is_what_was_written()
         self.levels_are_right()
         check_chain(self.table)

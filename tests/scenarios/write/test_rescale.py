@@ -72,7 +72,7 @@ def totals(table: FileStoreTable) -> dict[str, set[int]]:
 
 def check_sound(writer: TableWriter) -> None:
     """All versions are sound, and no file is left that none names."""
-    writer.commit.drain()
+    writer.commit.compact_due()
     table = writer.table
     assert found_in(table) == []
     assert files_on_disk(table, "data-") <= files_that_snapshots_name(table)
@@ -141,7 +141,7 @@ def test_rows_that_deletion_vectors_mark_are_left_out(tmp_path: Path) -> None:
     writer.write([("+I", {"dt": "mon", "k": k, "v": "old"}) for k in range(20)])
     writer.commit.compact_whole()
     writer.write([("+U", {"dt": "mon", "k": 3, "v": "new"})])
-    writer.commit.drain()
+    writer.commit.compact_due()
     rescaled(table, 5)
     assert sum(levels_of(table).values()) in (20, 21)
     assert by_content(read_rows(table)) == by_content(writer.model.rows())
@@ -282,7 +282,7 @@ def test_a_running_job_follows_wherever_it_is(tmp_path: Path, overlaps: bool) ->
             batch(tables.messages(epoch).combine_chunks().to_batches(), epoch)
             tables.done(epoch)
         batch.settle()
-        batch.drain()
+        batch.compact_due()
         assert batch.failure is None
         assert by_content(read_rows(table)) == by_content(tables.wanted()[0])
         assert found_in(table) == []

@@ -70,7 +70,7 @@ def test_a_comment_and_a_dropped_not_null_inside_of_a_column_end_no_job(tmp_path
     for number in (2, 3):
         job.run(batch, plain({"k": number, "r": [{"a": None}]}))
         batch.while_idle()
-    batch.drain()
+    batch.compact_due()
     rows = [{"k": 1, "r": [{"a": 1}]}, {"k": 2, "r": [{"a": None}]}, {"k": 3, "r": [{"a": None}]}]
     assert read_rows(open_table(job.table.location)) == rows
     assert {each.schema_id for each in _snapshots(job)} == {0, 1}
@@ -89,7 +89,7 @@ def test_an_alter_inside_of_a_column_is_adopted_at_the_next_epoch(tmp_path: Path
     alter(job, "--drop-column", f"{inside}.b")
     job.run(batch, plain({"k": 2, "r": [{"c": 2**40, "d": 3}], "m": {"q": 2**40}}))
     job.run(batch, plain({"k": 3, "r": None, "m": None}))
-    batch.drain()
+    batch.compact_due()
     rows = [
         {"k": 1, "r": [{"c": 1, "d": None}, None], "m": [("p", 1)]},
         {"k": 2, "r": [{"c": 2**40, "d": 3}], "m": [("q", 2**40)]},
@@ -135,7 +135,7 @@ def test_rows_of_another_writer_with_a_newer_schema_do_no_harm(tmp_path: Path) -
         other.commit(("+I", {"k": 10 + number, "v": "other", f"n{number}": number}))
         batch.while_idle()
     job.run(batch, plain({"k": 1, "v": "new", "n3": 3}))
-    batch.drain()
+    batch.compact_due()
     rows = {row["k"]: row for row in read_rows(open_table(job.table.location))}
     assert sorted(rows) == [0, 1, 2, 3, 10, 11, 12, 13]
     assert (rows[1]["v"], rows[1]["n3"], rows[12]["n2"]) == ("new", 3, 2)
@@ -161,7 +161,7 @@ def test_a_compaction_under_way_is_published_before_a_newer_schema(tmp_path: Pat
     job.run(batch, plain({"k": 2, "v": "new", "n": 1}))
     kinds = [(each.commit_kind.value, each.schema_id) for each in _snapshots(job)]
     assert kinds[:4] == [("APPEND", 0), ("APPEND", 0), ("APPEND", 1), ("COMPACT", 1)]
-    batch.drain()
+    batch.compact_due()
     rows = {row["k"]: row["n"] for row in read_rows(open_table(job.table.location))}
     assert rows == {0: None, 1: None, 2: 1, 10: 5}
     assert [len(executor.requests) > 0 for executor in executors] == [True, True]

@@ -81,7 +81,7 @@ def test_rows_before_it_go_and_rows_behind_it_stay(tmp_path: Path, isolated: boo
         tables.send([{"k": k, "v": f"{epoch}"} for k in range(4)], [{"day": "day 2", "n": epoch}])
         run(batch, tables, epoch)
     assert_right(tables)
-    batch.drain()
+    batch.compact_due()
     assert_right(tables)
 
 
@@ -141,7 +141,7 @@ def test_wherever_the_job_ends_the_next_one_finishes(
         again = tables.started(EpochHere(), each_for_itself=isolated)
         run(again, tables, 1)
         tables.tables[0].clock.sleep(HOURS)
-        again.drain()
+        again.compact_due()
         assert_right(tables)
         assert kinds(tables, 0).count(CommitKind.OVERWRITE) == 1, "no epoch is emptied twice"
         if not fault.has_struck:

@@ -18,7 +18,7 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions
 from stream_app.cdc.transactions import EndMarkers, MessageTransactions
 from stream_app.kafka.offset_ranges import OffsetRange
-from stream_app.kafka.transactions.transaction_window import TransactionWindow
+from stream_app.kafka.transactions.pending_messages import PendingMessages
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.stream.border_log import BorderLog
@@ -92,17 +92,17 @@ class Topics:
     def read(
         self,
         ranges: Sequence[OffsetRange],
-        window: TransactionWindow,
+        pending: PendingMessages,
         _stopping: Callable[[], bool],
     ) -> None:
         """See `MessageReader.read`."""
-        for planned in window.unread(ranges):
+        for planned in pending.unread(ranges):
             for at in range(planned.begin, planned.end, _BATCH):
                 until = min(planned.end, at + _BATCH)
                 assert until <= self.visible[planned.place]
                 part = _part(self.facts[planned.place], at, until)
-                window.add(planned.place, np.arange(at, until, dtype=np.int64), part)
-        window.reach(ranges)
+                pending.add(planned.place, np.arange(at, until, dtype=np.int64), part)
+        pending.reach(ranges)
 
     def close(self) -> None:
         """See `MessageReader.close`."""

@@ -76,7 +76,7 @@ class RandomHistory:
         """A user's compactions that are due, or all there could be."""
         stream = self._stream(self.rng.choice(USERS))
         if self.rng.random() < 0.5:
-            stream.drain()
+            stream.compact_due()
         elif stream.last_identifier is not None:
             stream.compact_whole()
 

@@ -79,7 +79,7 @@ class History:
         if not keyed and self.rng.random() < 0.5:
             delete_some(self.table, self.rng)
         if self.rng.random() < 0.4:
-            self.writer.commit.drain()
+            self.writer.commit.compact_due()
         self.remember()
 
     def remember(self) -> None:
@@ -110,7 +110,7 @@ class History:
 
     def settle(self) -> None:
         """No compaction is left that has files and no snapshot yet."""
-        self.writer.commit.drain()
+        self.writer.commit.compact_due()
         self.remember()
 
     def check(self) -> None:

@@ -29,5 +29,5 @@ def written(folder: Path, name: str, seed: int) -> FileStoreTable:
     for epoch in range(8):
         writer.write(changes.epoch(30))
         if epoch in (3, 6):
-            writer.commit.drain()
+            writer.commit.compact_due()
     return writer.table

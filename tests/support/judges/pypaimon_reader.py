@@ -91,14 +91,17 @@ class PyPaimonReader(JudgeProcess):
 
     def write(
         self, path: Path | str, rows: pa.Table, *, primary_keys: Sequence[str] = (),
-        options: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None, postpones: bool = True,
     ) -> None:  # fmt: skip
-        """A batch write and its commit; makes the table of the rows' columns when there is none."""
+        """A batch write and its commit; makes the table of the rows' columns when there is none.
+
+        With bucket = -2 the rows wait, or go to real buckets.
+        """
         given = self._folder / "given.arrow"
         write_rows(rows, given)
         request = {
             "path": str(Path(path).resolve()), "given": str(given),
-            "primary_keys": list(primary_keys),
+            "primary_keys": list(primary_keys), "postpones": postpones,
             "options": {key: str(value) for key, value in (options or {}).items()},
         }  # fmt: skip
         self._call(request)
@@ -263,7 +266,12 @@ def _write(request: Mapping[str, Any]) -> None:
             rows.schema, primary_keys=request["primary_keys"], options=request["options"]
         )
         catalog.create_table(name, schema, False)
-    builder = catalog.get_table(name).new_batch_write_builder()
+    table = catalog.get_table(name)
+    builder = (
+        table.new_batch_write_builder()
+        if request["postpones"]
+        else table.new_postpone_fixed_bucket_write_builder()
+    )
     write, commit = builder.new_write(), builder.new_commit()
     write.write_arrow(rows)
     commit.commit(write.prepare_commit())

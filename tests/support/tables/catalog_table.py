@@ -64,7 +64,7 @@ def assert_same_after_each_epoch(catalog: TableFinder, table: SmallTable, seed: 
     changes = RandomChanges(table.table.schema, rng, key_count=200)
     for _ in range(8):
         writer.write(changes.epoch(rng.randrange(1, 120)))
-        writer.commit.drain()
+        writer.commit.compact_due()
         upkeep.after_commit()
         assert_same(catalog, table)
 

@@ -110,7 +110,7 @@ class SmallTable:
 
     def compact(self) -> None:
         """Commit the compactions that are due."""
-        self._commit.drain()
+        self._commit.compact_due()
 
     def _messages(
         self, changes: Sequence[Change], first: int, basis: BucketBasis = NO_BASIS

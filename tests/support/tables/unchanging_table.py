@@ -39,7 +39,7 @@ def versioned_table(**options: str) -> FileStoreTable:
     changes = RandomChanges(table.schema, random.Random(3), key_count=6)
     for _ in range(4):
         writer.write(changes.epoch(4))
-    writer.commit.drain()
+    writer.commit.compact_due()
     return table
 
 

@@ -35,7 +35,7 @@ READ_ONE_BY_ONE = {
     "mergetree.row_kinds": "four texts of row kinds",
     "mergetree.fill_unchanged": "few sets of columns",
     "spark.epoch.frame_epochs": "a cell is a block of rows",
-    "kafka.transactions.transaction_window": "names and ids of transactions, not of rows",
+    "kafka.transactions.pending_messages": "names and ids of transactions, not of rows",
 }
 
 

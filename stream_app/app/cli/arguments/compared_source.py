@@ -10,8 +10,11 @@ def add_compared_source(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--source",
         metavar="WHAT",
-        help="compare the rows by checksums alone: with a table of a database (jdbc:postgresql://… "
-        "or jdbc:mysql://…), with another table, or with tag:NAME of the same table",
+        nargs="?",
+        const="",
+        help="compare the rows by checksums alone: with a database (jdbc:postgresql://… or "
+        "jdbc:mysql://…), with another table, or with tag:NAME of the same table; with --conf: all "
+        "tables of the job with a database, by default that of source.snapshot-from",
     )
     help_of_record = "if nothing differs, publish that in a snapshot, for status, pages and metrics"
     parser.add_argument("--record", action="store_true", help=help_of_record)

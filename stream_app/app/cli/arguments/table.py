@@ -8,13 +8,14 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from stream_app.app.cli.arguments.parsed_texts import timestamp_argument
 from stream_app.app.config.settings import catalog_options, file_io_options
 from stream_app.catalog.catalogs_file import DEFAULT, VARIABLE
 from stream_app.errors import UsageError
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_named_table
 from stream_app.table.versions.read_refusals import warn_of_unknown
-from stream_app.table.versions.time_travel import Timestamp, Version
+from stream_app.table.versions.time_travel import Version
 
 WAREHOUSE = "./warehouse"
 """The warehouse of the example configuration; ``STREAM_APP_TABLE__WAREHOUSE`` overrides it."""
@@ -35,6 +36,14 @@ def add_table(parser: argparse.ArgumentParser, or_all: str = "") -> None:
         help="the table's folder, …/warehouse/db.db/table; or db.table, in ./warehouse or "
         f"${_WAREHOUSE_VARIABLE}; or catalog.db.table, of {DEFAULT} or ${VARIABLE}"
         f"{or_all and '; '}{or_all}",
+    )
+
+
+def add_table_and_dry_run(parser: argparse.ArgumentParser) -> None:
+    """Add TABLE and ``--dry-run``."""
+    add_table(parser)
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show what would be done, and change nothing"
     )
 
 
@@ -99,8 +108,3 @@ def version_of(args: argparse.Namespace) -> Version:
     return Version(
         snapshot=args.snapshot, tag=args.tag, timestamp=args.timestamp, watermark=args.watermark
     )
-
-
-def timestamp_argument(text: str) -> Timestamp:
-    """Parse a time on the command line: ISO 8601, or milliseconds since 1970."""
-    return int(text) if text.lstrip("-").isdigit() else text

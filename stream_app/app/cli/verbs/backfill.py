@@ -7,11 +7,11 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from stream_app.app.cli.arguments.compared_topics import compared_topics
 from stream_app.app.cli.arguments.configuration import configuration_of
-from stream_app.app.cli.arguments.table import named_table, timestamp_argument
+from stream_app.app.cli.arguments.parsed_texts import timestamp_argument
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
 from stream_app.app.cli.arguments.table_of_job import table_of_job
-from stream_app.app.cli.verbs.check import source_of
-from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.ops.backfill import Backfill, BackfillOutcome
 from stream_app.app.ops.check.checked_tables import choice_of, splitter_of
@@ -42,7 +42,7 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    add_upkeep_arguments(parser)
+    add_table_and_dry_run(parser)
     parser.add_argument(
         "--conf", type=Path, metavar="FILE", help="the configuration of the table's job"
     )
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         if tables is None
         else table_of_job(args.table, tables, str(args.conf))
     )
-    source, rules = source_of(args, table, tables, option="--from-topic")
+    source, rules = compared_topics(args, table, tables, option="--from-topic")
     if source is None:
         raise UsageError(
             "no topic is named",

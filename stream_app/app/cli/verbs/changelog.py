@@ -11,10 +11,10 @@ from contextlib import ExitStack
 
 import pyarrow as pa
 
+from stream_app.app.cli.arguments.parsed_texts import columns_argument
 from stream_app.app.cli.arguments.table import add_table, named_table
 from stream_app.app.cli.output.debezium_output import DebeziumMessages
 from stream_app.app.cli.output.row_output import with_constant, write_jsonl, write_table
-from stream_app.app.cli.verbs.read import columns_of
 from stream_app.app.source.kafka_output import KafkaOutput
 from stream_app.errors import UsageError
 from stream_app.planning.read.stream_start import StartMode, StreamStart, stream_start
@@ -130,7 +130,7 @@ def _run(args: argparse.Namespace) -> None:
         )
     table = named_table(args.table)
     if args.to_kafka is not None or args.format == _DEBEZIUM:
-        _check_keys(table, columns_of(args.columns))
+        _check_keys(table, columns_argument(args.columns))
     follow, schema = _follow(table, args)
     messages = DebeziumMessages(table=table.location, keys=table.schema.primary_keys)
     sink = sys.stdout.buffer
@@ -175,7 +175,7 @@ def _follow(table: FileStoreTable, args: argparse.Namespace) -> tuple[ChangelogF
     )
     if not goes_on:
         check_start(table, start, follow=args.follow)
-    columns = columns_of(args.columns)
+    columns = columns_argument(args.columns)
     read = StreamRead(
         table,
         None if columns is None else tuple(columns),

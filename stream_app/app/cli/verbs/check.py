@@ -4,35 +4,44 @@ from __future__ import annotations
 
 import argparse
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import orjson
 
 from stream_app.app.cli.arguments.compared_source import add_compared_source
+from stream_app.app.cli.arguments.compared_topics import check_is_kafka, compared_topics
 from stream_app.app.cli.arguments.configuration import configuration_of
+from stream_app.app.cli.arguments.parsed_texts import duration_argument
 from stream_app.app.cli.arguments.table import add_table, named_table
 from stream_app.app.cli.arguments.table_of_job import table_of_job
-from stream_app.app.cli.verbs.upkeep.upkeep_frame import duration_argument
+from stream_app.app.cli.output.finding_output import (
+    detail_lines,
+    exit_code,
+    print_findings,
+    result_lines,
+    summary_of,
+)
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
-from stream_app.app.config.source_config import SourceConfig, SourceKind
-from stream_app.app.config.table_config import TableConfig
 from stream_app.app.ops.check.checked_tables import (
     choice_of,
     loaded_tables,
     paths_of,
     refused_sources,
     splitter_of,
+    state_of_job,
     warnings_of,
 )
 from stream_app.app.ops.check.comparison import ComparedTable, Comparison
-from stream_app.app.ops.check.sum_sides import sum_sides
-from stream_app.app.source.bootstrap_servers import bootstrap_servers
-from stream_app.app.tables.job_catalog import job_place, open_job_table
+from stream_app.app.ops.check.database_sums import SummedDatabase, SummedSource, summed_database
+from stream_app.app.ops.check.job_sums import JobSums
+from stream_app.app.ops.check.sum_sides import JDBC, SumSides, database_sides, table_sides
+from stream_app.app.ops.load.first_load import LOAD_KEY, database_of
+from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.app.text.progress import ProgressLine
-from stream_app.errors import FAILED, NOT_COMPARED, CorruptFileError, StreamAppError, UsageError
-from stream_app.fileio.file_io_registry import is_same_location
+from stream_app.errors import CorruptFileError, StreamAppError, UsageError
+from stream_app.jdbc import SERVERS, JdbcUrl, parse_jdbc_url
 from stream_app.local_disk import scratch_folder
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.source.origin import Origin
@@ -74,10 +83,10 @@ examples:
   stream-app check warehouse/shop.db/orders --source-kafka 127.0.0.1:9092/shop.public.orders
   stream-app check warehouse/shop.db/orders --source jdbc:postgresql://127.0.0.1/shop?user=me
   stream-app check warehouse/shop.db/orders --source tag:yesterday
+  stream-app check --conf conf/shop-database.toml --source jdbc:postgresql://127.0.0.1/shop?user=me
 
 exit codes: 0 no finding; 1 findings; 3 the only findings are what was not compared, rows that wait
 for a compaction, and what Iceberg's readers lack"""
-_NOTHING_WRONG = {FindingKind.NOT_COMPARED, FindingKind.WAITING_ROWS, FindingKind.ICEBERG}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -116,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             table = table_of_job(args.table, tables, str(args.conf))
         check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
-        source, rules = source_of(args, table, tables)
+        source, rules = compared_topics(args, table, tables)
         if source is None:
             return _check_one(args, table, None, progress)
         with scratch_folder("check") as folder:
@@ -135,21 +144,127 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_source(args: argparse.Namespace, progress: ProgressLine) -> int:
-    if args.table is None or args.conf or args.source_kafka or args.quick:
+    config = configuration_of(args)
+    tables = None if config is None else config.tables
+    if (args.table is None and tables is None) or args.source_kafka or args.quick:
         raise UsageError(
-            "--source compares one table by checksums alone",
-            fix="name the table, and leave out --conf, --source-kafka and --quick",
+            "--source compares rows by checksums alone",
+            fix="name the table, or its job's configuration for all of them (--conf), and leave "
+            "out --source-kafka and --quick",
         )
-    table, wait_s = named_table(args.table), duration_argument("--wait", args.wait) / 1000
+    wait_s = duration_argument("--wait", args.wait) / 1000
+    if tables is not None:
+        with summed_database(_database_of(args, tables)) as database:
+            return exit_code(_compare_job(args, tables, database, wait_s, progress))
+    table = named_table(args.table)
     check_readable(table, merges=True)
-    sides = sum_sides(table, args.source, args.source_table, wait_s, named_table)
-    kinds = _print(sides.findings(), table.location, args, progress)
+    if not args.source.startswith(JDBC):
+        sides = table_sides(table, args.source, named_table)
+        return exit_code(_compare(args, table, sides, progress))
+    source = SummedSource(relations=[args.source_table or table.name])
+    with summed_database(parse_jdbc_url(args.source, "--source", SERVERS)) as database:
+        sides = database_sides(table, database, source, wait_s)
+        return exit_code(_compare(args, table, sides, progress))
+
+
+def _database_of(args: argparse.Namespace, tables: TablesOfJob) -> JdbcUrl:
+    """The database that the command line names, or else the configuration."""
+    if args.source and not args.source.startswith(JDBC):
+        raise UsageError(
+            f"--conf takes a database, and --source {args.source} is none",
+            fix="name one (jdbc:…), or leave --conf out and name the table's folder",
+        )
+    if args.source_table is not None and args.table is None:
+        raise UsageError(
+            "--source-table is of one table, and all are compared", fix="name the table"
+        )
+    if args.source:
+        return parse_jdbc_url(args.source, "--source", SERVERS)
+    if tables.source.snapshot_from is None:
+        raise UsageError(
+            f"--source has no value, and {args.conf} no {LOAD_KEY}",
+            fix="name the database: --source jdbc:postgresql://127.0.0.1/shop?user=me",
+        )
+    return database_of(tables.source)
+
+
+def _compare(
+    args: argparse.Namespace,
+    table: FileStoreTable,
+    sides: SumSides,
+    progress: ProgressLine,
+    *,
+    heading: str = "",
+) -> list[FindingKind]:
+    """Compare a table with its source, print the outcome, and record it if that is asked for."""
+    kinds = print_findings(sides.findings(), table.location, args, progress, heading=heading)
     if sides.equal is not None:
         if args.record and not kinds:
             record_proof(open_for_writing(table), *sides.equal)
         if args.format == "text":
-            print("equal to {}: {}".format(*sides.equal))
-    return exit_code(kinds)
+            name = f"{heading}: " if heading else ""
+            print("{}equal to {}: {}{}".format(name, *sides.equal, sides.made_text))
+    return kinds
+
+
+def _compare_job(
+    args: argparse.Namespace,
+    tables: TablesOfJob,
+    database: SummedDatabase,
+    wait_s: float,
+    progress: ProgressLine,
+) -> set[FindingKind]:
+    """Compare the tables of a job, or the named one; one that cannot be compared stops no other."""
+    job = JobSums(tables=tables, state=state_of_job(tables), database=database)
+    if args.table is not None:
+        table = table_of_job(args.table, tables, str(args.conf))
+        source = job.source_of(table, args.source_table)
+        if source is None:
+            raise UsageError(
+                "the rows of the table come from another database",
+                where=str(database.url),
+                fix="name the database (--source), or also the table there (--source-table)",
+            )
+        check_readable(table, merges=True)
+        sides = database_sides(table, database, source, wait_s)
+        return set(_compare(args, table, sides, progress))
+    seen: dict[str, set[FindingKind]] = {}
+    elsewhere: list[str] = []
+    refused = refused_sources(tables)
+    for path in paths_of(tables, needs_one=not refused):
+        name = path.rpartition("/")[2]
+        try:
+            table = open_job_table(tables, path)
+            check_readable(table, merges=True)
+            source = job.source_of(table)
+            if source is None:
+                elsewhere.append(name)
+                continue
+            sides = database_sides(table, database, source, wait_s)
+            kinds = _compare(args, table, sides, progress, heading=path)
+        except StreamAppError as error:
+            kinds = print_findings(_not_opened(path, error), path, args, progress, heading=path)
+        seen[name] = set(kinds)
+    seen |= _print_refused(args, refused, progress)
+    unmet = print_findings(job.unmet(), "", args, progress, heading=str(database.url))
+    if args.format == "text":
+        print(summary_of(seen))
+        if elsewhere:
+            print(f"their rows come from another database: {', '.join(elsewhere)}")
+    _print_warnings(args, warnings_of(tables))
+    return set(unmet).union(*seen.values())
+
+
+def _print_refused(
+    args: argparse.Namespace, refused: Mapping[Origin, str], progress: ProgressLine
+) -> dict[str, set[FindingKind]]:
+    """Print the source tables that are not stored; return the kinds of findings by their names."""
+    seen: dict[str, set[FindingKind]] = {}
+    for origin, why in refused.items():
+        heading = f"table {origin} of the source"
+        kinds = print_findings(_refused(origin, why), "", args, progress, heading=heading)
+        seen[str(origin)] = set(kinds)
+    return seen
 
 
 def _check_all(
@@ -158,14 +273,14 @@ def _check_all(
     """Check each table of a job; one that cannot be opened or compared stops no other."""
     refused = refused_sources(tables)
     choice = choice_of(tables)
-    _check_source_kind(args, tables.source)
+    check_is_kafka(args, tables.source)
     comparisons: list[tuple[str, FileStoreTable | None, ComparedTable | StreamAppError]] = []
     for path in paths_of(tables, needs_one=not refused):
         table = None
         try:
             table = open_job_table(tables, path)
             check_versions_known(table)
-            source, rules = source_of(args, table, tables)
+            source, rules = compared_topics(args, table, tables)
             assert source is not None, "the configuration names it"
             comparisons.append((path, table, comparison.add(table, source, rules, choice)))
         except StreamAppError as error:
@@ -180,37 +295,14 @@ def _check_all(
             details.append(f"{path}: {'; '.join(detail_lines(report, quick=args.quick))}")
         else:
             assert isinstance(compared, StreamAppError), "it was not opened"
-            kinds = _print(_not_opened(path, compared), path, args, progress, heading=path)
+            kinds = print_findings(_not_opened(path, compared), path, args, progress, heading=path)
         seen[path.rpartition("/")[2]] = set(kinds)
-    for origin, why in refused.items():
-        heading = f"table {origin} of the source"
-        kinds = _print(_refused(origin, why), "", args, progress, heading=heading)
-        seen[str(origin)] = set(kinds)
+    seen |= _print_refused(args, refused, progress)
     if args.format == "text":
         for line in (summary_of(seen), *details):
             print(line)
     _print_warnings(args, warnings_of(tables))
     return set().union(*seen.values())
-
-
-def summary_of(seen: Mapping[str, Collection[FindingKind]]) -> str:
-    """The findings of many tables, in one line."""
-    by_code: dict[int, list[str]] = {}
-    for name, kinds in seen.items():
-        by_code.setdefault(exit_code(kinds), []).append(name)
-    words = {FAILED: "findings in", NOT_COMPARED: "not all was compared in"}
-    parts = [f"{word} {', '.join(by_code[it])}" for it, word in words.items() if it in by_code]
-    if 0 in by_code:
-        sound = f" in {len(by_code[0])}" if parts else ""
-        parts.append(f"nothing is wrong{sound}")
-    return f"{len(seen)} table{'s' if len(seen) != 1 else ''}: {'; '.join(parts)}"
-
-
-def exit_code(kinds: Collection[FindingKind]) -> int:
-    """The exit code: problems come before uncompared tables, and these before waiting rows."""
-    if not kinds:
-        return 0
-    return NOT_COMPARED if set(kinds) <= _NOTHING_WRONG else FAILED
 
 
 def _check(
@@ -232,7 +324,7 @@ def _check(
         findings = itertools.chain(findings, _not_compared(table.location, compared))
     elif compared is not None:
         findings = itertools.chain(findings, compared.findings(check.report))
-    kinds = _print(findings, table.location, args, progress, heading=heading)
+    kinds = print_findings(findings, table.location, args, progress, heading=heading)
     return kinds, check.report
 
 
@@ -273,58 +365,6 @@ def _not_compared(where: str, error: StreamAppError) -> Iterator[Finding]:
     yield Finding(kind=FindingKind.NOT_COMPARED, what=what, where=where, fix=error.fix)
 
 
-def source_of(
-    args: argparse.Namespace,
-    table: FileStoreTable,
-    tables: TablesOfJob | None,
-    *,
-    option: str = "--source-kafka",
-) -> tuple[SourceConfig | None, TableConfig]:
-    """The topics to compare with, or None; and the settings that make rows of their messages.
-
-    Args:
-        tables: the tables of the job; None: none is named.
-        option: the argument that names a topic.
-
-    Raises:
-        UsageError: the configuration is wrong or another table's, or a topic is not written as it
-            must be.
-    """
-    source, rules, location = SourceConfig(), TableConfig(), table.location
-    if tables is None and args.source_kafka is None:
-        return None, rules
-    if tables is not None:
-        place = job_place(tables, table.name)
-        if place is None or not is_same_location(place, location):
-            raise UsageError(
-                f"{args.conf} is the configuration of another table: {place or tables.name}",
-                where=location,
-                fix="give the configuration of this table's job, from the folder where that job "
-                f"runs; or only {option}",
-            )
-        source = tables.source_of(table.name)
-        rules = tables.table_config(table.name, table.schema.fields)
-        _check_source_kind(args, source)
-    if args.source_kafka is not None:
-        servers, sign, topic = args.source_kafka.rpartition("/")
-        if not (servers and sign and topic):
-            raise UsageError(
-                f"{option} {args.source_kafka} is no topic",
-                fix="write it as 127.0.0.1:9092/shop.public.orders",
-            )
-        bootstrap_servers(servers, f"{option} {args.source_kafka}")
-        source = replace(source, bootstrap_servers=servers, topics=(topic,))
-    return source, rules
-
-
-def _check_source_kind(args: argparse.Namespace, source: SourceConfig) -> None:
-    if source.kind is not SourceKind.KAFKA:
-        raise UsageError(
-            f"the source of {args.conf} is of kind {source.kind.value!r}",
-            fix="only topics of Kafka are compared",
-        )
-
-
 def _print_warnings(
     args: argparse.Namespace, warnings: Iterable[JobWarning], only: str | None = None
 ) -> None:
@@ -335,54 +375,3 @@ def _print_warnings(
         fields = {"kind": "warning", "what": warning.what, "where": warning.table}
         in_json = orjson.dumps({**fields, "fix": warning.fix}).decode()
         print(f"warning: {warning}" if args.format == "text" else in_json)
-
-
-def _print(
-    findings: Iterable[Finding],
-    location: str,
-    args: argparse.Namespace,
-    progress: ProgressLine,
-    *,
-    heading: str = "",
-) -> list[FindingKind]:
-    """Print findings as they come, with the heading before the first; return the kind of each."""
-    kinds = []
-    for finding in findings:
-        kinds.append(finding.kind)
-        progress.clear()
-        where = finding.where.removeprefix(f"{location}/")
-        if args.format == "jsonl":
-            line = {"kind": finding.kind.value, "what": finding.what, "where": where}
-            needed = {"needed_by": finding.needed_by} if finding.needed_by else {}
-            print(orjson.dumps({**line, **needed, "fix": finding.fix}).decode(), flush=True)
-        else:
-            if heading and len(kinds) == 1:
-                print(heading)
-            print(f"{finding.kind.value}: {finding.what}\n  where: {where}")
-            if finding.needed_by:
-                print(f"  needed by: {finding.needed_by}")
-            print(f"  to fix: {finding.fix}", flush=True)
-    progress.clear()
-    return kinds
-
-
-def result_lines(report: CheckReport, count: int) -> list[str]:
-    """The lines of the result."""
-    lines = [f"{count} findings" if count > 1 else "1 finding" if count else "nothing is wrong"]
-    if report.damaged and count > 1:
-        lines.append(f"damaged: {report.damaged}\n  to fix: {report.fix}")
-    return lines
-
-
-def detail_lines(report: CheckReport, *, quick: bool) -> list[str]:
-    """The lines about the extent of the check."""
-    looked = f"{report.versions} version{'s' if report.versions != 1 else ''}"
-    if report.branches:
-        looked += f" of the table and {report.branches} of its branches"
-    looked += "" if quick else f", {report.files} files with {report.rows} rows"
-    lines = [f"checked: {looked}" + (" (metadata alone)" if quick else "")]
-    lines += [f"replayed: {text}" for text in report.replayed]
-    lines += [f"not checked: {text}" for text in report.left_out]
-    if report.unread:
-        lines.append(f"not checked: {len(report.unread)} files, such as {report.unread[0]}")
-    return lines

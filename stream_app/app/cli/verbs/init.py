@@ -13,9 +13,9 @@ import pyarrow as pa
 from stream_app.app.config.app_config import load_config
 from stream_app.app.config.secrets import is_secret
 from stream_app.app.config.source_config import SourceConfig, SourceKind
-from stream_app.app.ops.init.jdbc_source import jdbc_table
-from stream_app.app.ops.init.written_configuration import JobDraft, configuration_text
+from stream_app.app.ops.written_configuration import JobDraft, configuration_text
 from stream_app.app.source.first_messages import messages_at_both_ends, other_format
+from stream_app.app.source.jdbc_table import jdbc_table
 from stream_app.app.source.preflight import check_topics
 from stream_app.cdc.column_drift import INEXACT
 from stream_app.cdc.message_format import SourceReader

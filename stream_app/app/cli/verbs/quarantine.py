@@ -14,7 +14,7 @@ from pathlib import Path
 import orjson
 
 from stream_app.app.cli.arguments.configuration import configuration_of
-from stream_app.app.cli.arguments.table import timestamp_argument
+from stream_app.app.cli.arguments.parsed_texts import timestamp_argument
 from stream_app.app.cli.arguments.table_of_job import known_table, names_of_job
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.ops.check.checked_tables import paths_of

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
+from stream_app.app.cli.arguments.parsed_texts import columns_argument
 from stream_app.app.cli.arguments.table import add_table, add_version, table_location, version_of
 from stream_app.app.cli.output.row_output import WRITERS, output
 from stream_app.app.config.settings import file_io_options
@@ -80,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     if args.as_of_database is not None:
         version = Version(snapshot=_of_database(location, args.as_of_database, options))
     reader = open_table(location, file_io_options=options).read(
-        columns=columns_of(args.columns),
+        columns=columns_argument(args.columns),
         where=args.where,
         **asdict(version),
         limit=args.limit,
@@ -99,8 +100,3 @@ def _of_database(location: str, transaction: str, options: Mapping[str, str]) ->
         transaction=None if transaction == NEWEST else transaction
     )
     return as_of.snapshot_of(name)
-
-
-def columns_of(text: str | None) -> list[str] | None:
-    """The names that ``--columns`` lists; None: all."""
-    return None if text is None else [part.strip() for part in text.split(",")]

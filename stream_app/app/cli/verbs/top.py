@@ -10,6 +10,7 @@ from dataclasses import replace
 from rich.console import Console, RenderableType
 from rich.live import Live
 
+from stream_app.app.cli.arguments.site import add_site, site_of
 from stream_app.app.cli.output.screen import (
     ListView,
     detail_of,
@@ -18,7 +19,6 @@ from stream_app.app.cli.output.screen import (
     summary,
     table_list,
 )
-from stream_app.app.cli.verbs.web import add_site, site_of
 from stream_app.app.ops.inspect.job_status import TableStatus
 from stream_app.app.web.site import Site
 from stream_app.errors import UsageError

@@ -12,7 +12,7 @@ from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import UsageError
 from stream_app.model.source.origin import Origin
 from stream_app.planning.sync.assignment import Assignment
-from stream_app.spark.checkpoint.job_state import JobWarning, read_state, state_of
+from stream_app.spark.checkpoint.job_state import JobState, JobWarning, read_state, state_of
 from stream_app.spark.checkpoint.load_plan import read_load
 from stream_app.spark.epoch.epoch_plan import AllToOneTable, MessageSplitter
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
@@ -54,6 +54,15 @@ def warnings_of(tables: TablesOfJob) -> Sequence[JobWarning]:
         return state_of(_checkpoint(tables)).warnings
     except UsageError:
         return ()
+
+
+def state_of_job(tables: TablesOfJob) -> JobState:
+    """The state in a job's checkpoint; empty before the job has begun.
+
+    Raises:
+        UsageError: only Spark reaches the checkpoint.
+    """
+    return state_of(_checkpoint(tables))
 
 
 def loaded_tables(tables: TablesOfJob | None) -> frozenset[str]:

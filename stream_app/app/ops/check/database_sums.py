@@ -1,23 +1,31 @@
 """A table of a database as one side of a comparison by checksums, by generated SQL.
 
 The database hashes its rows itself. One statement gives the sums of all groups of keys, and one
-more the hashes of the groups that differ.
+more the hashes of the groups that differ. A table of several source tables has all of them in one
+statement, so its rows are those of one moment. All statements of a command share a connection.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from stream_app.app.ops.check.sql_texts import SumDialect, SummedColumn, dialect_of
-from stream_app.app.ops.init.jdbc_source import opened_database, read_table
-from stream_app.errors import SourceError, UsageError
+from stream_app.app.source.jdbc_connection import (
+    answers,
+    database_errors,
+    log_position,
+    opened_database,
+)
+from stream_app.app.source.jdbc_table import JdbcTable, read_table
+from stream_app.errors import UsageError
 from stream_app.format.row_hash.key_groups import HashedRows
 from stream_app.jdbc import JdbcUrl
 from stream_app.model.checksum.row_sum import RowSum
+from stream_app.model.schema.data_type import DataField
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS
 
@@ -26,24 +34,95 @@ _ANSWER_S = 6 * 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SummedSource:
+    """The tables of a database that have the rows of a table.
+
+    Attributes:
+        relations: their names; may have the schema in front.
+        column_of: gives the table's column for a column of the database.
+        made: columns of the table that the job makes, which no database has.
+    """
+
+    relations: Sequence[str]
+    column_of: Callable[[str], str] = str
+    made: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummedDatabase:
+    """A database by an open connection; made by `summed_database`."""
+
+    url: JdbcUrl
+    connection: Any
+
+    def answers(self, query: str) -> list[Any]:
+        """The rows of a query.
+
+        Raises:
+            SourceError: the database refuses it, or does not answer.
+        """
+        with database_errors(self.url):
+            return answers(self.connection, query)
+
+    def definitions(self, relations: Sequence[str]) -> list[JdbcTable]:
+        """The definitions of tables; those that are gone are left out while one is there.
+
+        Raises:
+            UsageError: all are gone.
+            SourceError: as `answers`.
+        """
+        there: list[JdbcTable] = []
+        gone: list[UsageError] = []
+        for relation in relations:
+            try:
+                with database_errors(self.url):
+                    there.append(self._definition(relation))
+            except UsageError as error:
+                gone.append(error)
+        if gone and not there:
+            raise gone[0]
+        return there
+
+    def _definition(self, relation: str) -> JdbcTable:
+        read = read_table(self.connection, self.url, relation, NO_MAPPING_OPTIONS)
+        return replace(read, kinds=with_enums(self.connection, self.url, read.kinds))
+
+
+@contextmanager
+def summed_database(url: JdbcUrl) -> Iterator[SummedDatabase]:
+    """Connect to a database, for statements that read whole tables.
+
+    Raises:
+        UsageError: the driver is not installed.
+        SourceError: the database does not answer, or refuses the user.
+    """
+    with opened_database(replace(url, answer_s=_ANSWER_S)) as connection:
+        with connection.cursor() as cursor:
+            for setting in dialect_of(url.driver).settings:
+                cursor.execute(setting)
+        yield SummedDatabase(url=url, connection=connection)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseSums:
     """Implements `SummedSide`.
 
     Attributes:
-        relation: the table, for people.
-        columns: the names of the columns that are hashed.
+        relations: the tables, for people.
+        columns: the names of the table's columns that are hashed.
         hashes: the query of the hashes of all rows.
     """
 
-    url: JdbcUrl
-    relation: str
+    database: SummedDatabase
+    relations: str
     columns: tuple[str, ...]
     hashes: str
 
     @property
     def label(self) -> str:
         """The table, and the position of the database's log."""
-        return f"{self.url} {self.relation}, at {log_position(self.url)}"
+        url = self.database.url
+        return f"{url} {self.relations}, at {log_position(self.database.connection, url)}"
 
     def total(self) -> RowSum | None:
         """Returns None, because only a statement could compute it."""
@@ -53,89 +132,81 @@ class DatabaseSums:
         """Let the database sum up all rows once."""
         return {
             int(digits, 16): RowSum.of_totals(int(rows), int(high), int(low))
-            for digits, rows, high, low in self._ask(self._dialect.sums_query(self.hashes))
+            for digits, rows, high, low in self.database.answers(
+                self._dialect.sums_query(self.hashes)
+            )
         }
 
     def rows(self, groups: Collection[int]) -> HashedRows:
         """Let the database hash the rows of the groups, which are few."""
         counted: HashedRows = Counter()
-        for key, digits in self._ask(self._dialect.rows_query(self.hashes, sorted(groups))):
+        query = self._dialect.rows_query(self.hashes, sorted(groups))
+        for key, digits in self.database.answers(query):
             text = key.encode() if isinstance(key, str) else bytes(key)
             counted[text, int(digits[:16], 16), int(digits[16:], 16)] += 1
         return counted
 
     @property
     def _dialect(self) -> SumDialect:
-        return dialect_of(self.url.driver)
-
-    def _ask(self, query: str) -> list[Any]:
-        with opened_database(self.url) as connection:
-            return _answers(connection, query, self._dialect.settings)
+        return dialect_of(self.database.url.driver)
 
 
 def database_sums(
-    url: JdbcUrl, relation: str, schema: TableSchema, left_out: list[str]
+    database: SummedDatabase, source: SummedSource, schema: TableSchema, left_out: list[str]
 ) -> DatabaseSums:
-    """The side of a database's table, for the columns that the database can hash.
+    """The side of a database, for the columns that it can hash.
 
     Args:
-        relation: the name of the table there; may have its schema in front.
-        left_out: gets the other columns.
+        schema: of the table that is compared.
+        left_out: gets the other columns, without those that the job makes.
 
     Raises:
         UsageError: there is no such table, or it cannot hash the key.
-        SourceError: the database does not answer, or refuses the user.
+        SourceError: the database does not answer.
     """
-    dialect = dialect_of(url.driver)
-    with opened_database(url) as connection:
-        read = read_table(connection, url, relation, NO_MAPPING_OPTIONS)
-        kinds = with_enums(connection, url, read.kinds)
-    owner, name = read.schema, read.name
-    columns = {}
+    dialect = dialect_of(database.url.driver)
+    relations = database.definitions(source.relations)
+    texts: list[dict[str, SummedColumn]] = [{} for _ in relations]
     for position, field in enumerate(schema.fields):
-        kind = kinds.get(field.name)
-        text = None if kind is None else dialect.value_text(field.name, kind, field.data_type)
-        if text is None:
+        pairs = [_column_text(dialect, one, source, field) for one in relations]
+        if all(text is not None for _, text in pairs):
+            for columns, (_, text) in zip(texts, pairs, strict=True):
+                columns[field.name] = SummedColumn(position=position, text=text or "")
+        elif field.name not in source.made:
+            kind = next(kind for kind, text in pairs if text is None)
             left_out.append(f"{field.name} ({kind or 'not there'})")
-        else:
-            columns[field.name] = SummedColumn(position=position, text=text)
-    if missing := [name for name in schema.primary_keys if name not in columns]:
+    names = ", ".join(f"{one.schema}.{one.name}" for one in relations)
+    if missing := [name for name in schema.primary_keys if name not in texts[0]]:
         raise UsageError(
             f"the database cannot hash column {missing[0]!r} of the key",
-            where=f"{url} {owner}.{name}",
+            where=f"{database.url} {names}",
             fix="compare with the topics instead (--conf)",
         )
-    summed = list(columns.values())
-    keys = [columns[name] for name in columns if name in schema.primary_keys]
-    hashes = dialect.hashes(dialect.name(owner, name), summed, keys or summed)
+    queries = []
+    for one, columns in zip(relations, texts, strict=True):
+        keys = [columns[name] for name in columns if name in schema.primary_keys]
+        summed = list(columns.values())
+        queries.append(dialect.hashes(dialect.name(one.schema, one.name), summed, keys or summed))
     return DatabaseSums(
-        url=replace(url, answer_s=_ANSWER_S),
-        relation=f"{owner}.{name}",
-        columns=tuple(columns),
-        hashes=hashes,
+        database=database,
+        relations=names,
+        columns=tuple(texts[0]),
+        hashes=" union all ".join(queries),
     )
+
+
+def _column_text(
+    dialect: SumDialect, relation: JdbcTable, source: SummedSource, field: DataField
+) -> tuple[str, str | None]:
+    """The type of a column in the database, and the SQL of its text; empty and None without it."""
+    for name, kind in relation.kinds.items():
+        if source.column_of(name) == field.name:
+            return kind, dialect.value_text(name, kind, field.data_type)
+    return "", None
 
 
 def with_enums(connection: Any, url: JdbcUrl, kinds: Mapping[str, str]) -> Mapping[str, str]:
     """The types of columns, with ``enum`` in place of each enum of PostgreSQL."""
     query = dialect_of(url.driver).enums
-    enums = {row[0] for row in _answers(connection, query)} if query else set()
+    enums = {row[0] for row in answers(connection, query)} if query else set()
     return {at: "enum" if kind in enums else kind for at, kind in kinds.items()}
-
-
-def log_position(url: JdbcUrl) -> str:
-    """The newest position of a database's log, for people."""
-    for query in dialect_of(url.driver).positions:
-        # Another kind of server, or one that refuses this user.
-        with suppress(SourceError), opened_database(url) as connection:
-            [(position,)] = _answers(connection, query)
-            return str(position)
-    return "an unknown position"
-
-
-def _answers(connection: Any, query: str, settings: Iterable[str] = ()) -> list[Any]:
-    with connection.cursor() as cursor:
-        for setting in settings:
-            cursor.execute(setting)
-        cursor.execute(query)
-        return list(cursor.fetchall())

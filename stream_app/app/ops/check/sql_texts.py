@@ -49,7 +49,6 @@ class SumDialect:
         row: joins the texts of a row's columns.
         digest: hashes a text, in hexadecimal digits.
         half: sums up one of the two numbers of the digests; ``{}`` is its first digit.
-        positions: queries of the newest position of the log; the first that works counts.
         enums: the names of types that are enums.
         settings: statements before the others.
     """
@@ -59,7 +58,6 @@ class SumDialect:
     row: Callable[[Sequence[SummedColumn]], str]
     digest: str
     half: str
-    positions: tuple[str, ...]
     enums: str = ""
     settings: tuple[str, ...] = ()
 
@@ -182,7 +180,6 @@ _POSTGRES = SumDialect(
     row=_postgres_row,
     digest="md5(convert_to({}, 'UTF8'))",
     half="sum(('x' || substr(r, {}, 16))::bit(64)::bigint)",
-    positions=("select pg_current_wal_lsn()::text", "select pg_last_wal_replay_lsn()::text"),
     enums="select format_type(oid, null) from pg_type where typtype = 'e'",
 )
 MYSQL_MICROS = (
@@ -230,6 +227,5 @@ _MYSQL = SumDialect(
     row=_mysql_row,
     digest="md5({})",
     half="sum(cast(conv(substr(r, {}, 16), 16, 10) as unsigned))",
-    positions=("select @@global.gtid_current_pos", "select @@global.gtid_executed"),
     settings=("set time_zone = '+00:00'",),
 )

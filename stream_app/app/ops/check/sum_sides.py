@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 
 from stream_app.app.ops.check.compared_sums import SumComparison, SummedSide, compare_sums
-from stream_app.app.ops.check.database_sums import database_sums
+from stream_app.app.ops.check.database_sums import SummedDatabase, SummedSource, database_sums
 from stream_app.app.ops.check.table_sums import TableSums, own_sums, table_sums
 from stream_app.format.row_hash.row_texts import shown_texts
-from stream_app.jdbc import SERVERS, parse_jdbc_url
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.time_travel import Version
@@ -31,6 +30,7 @@ class SumSides:
 
     Attributes:
         left_out: columns that are not compared, and why.
+        made: columns of the table that the job makes, which no source has.
         equal: the source and the checksum, when nothing differs; filled by `findings`.
     """
 
@@ -38,6 +38,7 @@ class SumSides:
     source: SummedSide
     left_out: list[str]
     wait_s: float
+    made: Collection[str] = ()
     equal: tuple[str, str] | None = field(init=False, default=None)
 
     def findings(self) -> Iterator[Finding]:
@@ -65,6 +66,12 @@ class SumSides:
         if outcome.is_equal:
             self.equal = label, str(outcome.total)
 
+    @property
+    def made_text(self) -> str:
+        """The columns that the job makes, in words; empty without any."""
+        names = [name for name in self.table.table.schema.fields.names if name in self.made]
+        return f"; without {', '.join(names)}, made by the job" if names else ""
+
     def _differences(self, outcome: SumComparison, label: str) -> Iterator[Finding]:
         differing, looked_at = outcome.groups
         rows = "rows" if looked_at == differing else f"rows in {looked_at} of {differing} groups"
@@ -88,31 +95,19 @@ class SumSides:
         return Finding(kind=FindingKind.NOT_COMPARED, what=what, where=where, fix=fix)
 
 
-def sum_sides(
-    table: FileStoreTable,
-    what: str,
-    relation: str | None,
-    wait_s: float,
-    open_table: Callable[[str], FileStoreTable],
+def table_sides(
+    table: FileStoreTable, what: str, open_table: Callable[[str], FileStoreTable]
 ) -> SumSides:
-    """The sides of `check TABLE --source WHAT`.
+    """The sides of a comparison with another table, or with a tag of the same one.
 
     Args:
-        what: a JDBC URL; ``tag:NAME``, of the table itself; or another table.
-        relation: the table's name in the database; None: its name here.
-        wait_s: how long the table may take for changes that the database has already.
+        what: ``tag:NAME``, of the table itself; or another table.
         open_table: opens another table by its folder or name.
 
     Raises:
-        UsageError: there is no such table, tag or driver, or the keys cannot be compared.
-        SourceError: the database does not answer.
+        UsageError: there is no such table or tag, or the keys cannot be compared.
     """
     left_out: list[str] = []
-    if what.startswith(JDBC):
-        url = parse_jdbc_url(what, "--source", SERVERS)
-        source = database_sums(url, relation or table.name, table.schema, left_out)
-        mine = own_sums(table, source.columns)
-        return SumSides(table=mine, source=source, left_out=left_out, wait_s=wait_s)
     other, version = (
         (table, Version(tag=what.removeprefix(TAG)))
         if what.startswith(TAG)
@@ -120,3 +115,21 @@ def sum_sides(
     )
     mine, theirs = table_sums(table, other, version, left_out)
     return SumSides(table=mine, source=theirs, left_out=left_out, wait_s=0.0)
+
+
+def database_sides(
+    table: FileStoreTable, database: SummedDatabase, source: SummedSource, wait_s: float
+) -> SumSides:
+    """The sides of a comparison with a database.
+
+    Args:
+        wait_s: how long the table may take for changes that the database has already.
+
+    Raises:
+        UsageError: there is no such table, or the keys cannot be compared.
+        SourceError: the database does not answer.
+    """
+    left_out: list[str] = []
+    its = database_sums(database, source, table.schema, left_out)
+    mine = own_sums(table, its.columns)
+    return SumSides(table=mine, source=its, left_out=left_out, wait_s=wait_s, made=source.made)

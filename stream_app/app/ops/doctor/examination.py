@@ -18,7 +18,6 @@ from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.ops.doctor import machine
 from stream_app.app.ops.doctor.broker_examination import Broker
-from stream_app.app.ops.doctor.damaged_checkpoint import empty_files
 from stream_app.app.ops.doctor.observation import (
     Observation,
     clock_observations,
@@ -51,6 +50,7 @@ from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.write_options import WRITE_BUFFER_SIZE
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.spark.checkpoint.checkpoint_owner import DATABASE, check_owner
+from stream_app.spark.checkpoint.damaged_checkpoint import empty_files
 from stream_app.spark.checkpoint.epoch_log import LOST_FIX
 from stream_app.spark.checkpoint.job_state import state_of
 from stream_app.spark.job_folder import Folder

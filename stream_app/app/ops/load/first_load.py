@@ -24,21 +24,20 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.ops.check.database_sums import with_enums
 from stream_app.app.ops.check.source_replay import why_incomparable
-from stream_app.app.ops.init.jdbc_source import JdbcTable, read_table
-from stream_app.app.ops.load.relations import FollowedDatabase, asked
+from stream_app.app.ops.load.relations import FollowedDatabase, asked, origin_of
 from stream_app.app.ops.load.row_queries import (
     LOAD_FORMAT,
     LOAD_OPTIONS,
     LoadedRelation,
 )
+from stream_app.app.source.jdbc_table import JdbcTable, read_table
 from stream_app.app.tables.format_setup import format_setup
 from stream_app.app.tables.table_pipeline import row_settings
-from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
 from stream_app.cdc.json_records.options import COLUMN_OPTIONS
 from stream_app.cdc.lower_case_names import lowered_table
 from stream_app.cdc.pipeline import Pipeline, StepPlace
 from stream_app.errors import UnsupportedTableError, UsageError
-from stream_app.jdbc import POSTGRESQL, SERVERS, JdbcUrl, parse_jdbc_url
+from stream_app.jdbc import SERVERS, JdbcUrl, parse_jdbc_url
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_table import SourceTable
@@ -121,8 +120,7 @@ class DatabaseReading:
         """
         tables = self.tables
         source, rules = tables.source_of(name), tables.table_config(name, schema.fields)
-        waits = "they wait in bucket-postpone" if schema.kind.postpones else ""
-        if why := why_incomparable(schema, rules) or waits:
+        if why := why_incomparable(schema, rules):
             raise self._refused(
                 name, f"changes that come again would not leave the same rows: {why}"
             )
@@ -130,7 +128,7 @@ class DatabaseReading:
             raise self._refused(name, f"its rows have no message for metadata-columns: {places[0]}")
         setup = format_setup(source, rules, schema)
         wanted = {field.name: field.data_type for field in setup.columns.fields}
-        targets = {name: _target(name, source) for name in read.kinds}
+        targets = {name: source.column_of(name) for name in read.kinds}
         columns = {name: wanted[to] for name, to in targets.items() if to in wanted}
         loaded = LoadedRelation(
             driver=self.url.driver,
@@ -247,13 +245,6 @@ class DatabaseReading:
         return _refused(self.tables.full_name(name), why, fix)
 
 
-def origin_of(url: JdbcUrl, schema: str, name: str) -> Origin:
-    """A table of a database as Debezium's messages name it; MySQL's schema is its database."""
-    if url.driver is POSTGRESQL:
-        return Origin(url.database, schema, name)
-    return Origin(schema, "", name)
-
-
 def database_of(source: SourceConfig) -> JdbcUrl:
     """The database of a first load, with its login.
 
@@ -277,13 +268,6 @@ def load_format(tables: TablesOfJob, table: FileStoreTable) -> Pipeline:
     )
     left_out = frozenset({StepPlace.NARROWED_COLUMNS, StepPlace.DESCRIBED_COLUMNS})
     return replace(settings, source=source, leaves_out=left_out).pipeline()
-
-
-def _target(name: str, source: SourceConfig) -> str:
-    """The table's column for a column of the source."""
-    aliases = parse_aliases(source.format_options.get(COLUMN_ALIASES, ""))
-    lowered = name.lower() if source.lowers_names else name
-    return aliases.get(lowered, lowered)
 
 
 def _refused(name: str, why: str, fix: str) -> UnsupportedTableError:

@@ -15,6 +15,7 @@ from typing import Any
 
 from stream_app.errors import WrongSourceError
 from stream_app.jdbc import POSTGRESQL, JdbcUrl
+from stream_app.model.source.origin import Origin
 
 _SLOTS = """
     select slot_name, plugin from pg_replication_slots
@@ -92,19 +93,28 @@ def followed_database(connection: Any, url: JdbcUrl) -> FollowedDatabase:
             fix="start Debezium's connector first, with snapshot.mode = no_data; the user needs "
             "the right to see it (MySQL and MariaDB: PROCESS)",
         )
-    rows = asked(connection, _POSTGRES_RELATIONS if is_postgres else _MYSQL_RELATIONS)
     published = None
     if is_postgres and all(plugin == _PUBLICATIONS for _, plugin in followers):
         published = frozenset(
             (str(schema), str(name)) for schema, name in asked(connection, _PUBLISHED)
         )
-    return FollowedDatabase(
-        relations={
-            (str(schema), str(name)): Relation(bool(is_root), bool(is_partition))
-            for schema, name, is_root, is_partition in rows
-        },
-        published=published,
-    )
+    return FollowedDatabase(relations=relations_of(connection, url), published=published)
+
+
+def relations_of(connection: Any, url: JdbcUrl) -> Mapping[Place, Relation]:
+    """The tables of a database whose changes are in its log; MySQL's are those of all databases."""
+    query = _POSTGRES_RELATIONS if url.driver is POSTGRESQL else _MYSQL_RELATIONS
+    return {
+        (str(schema), str(name)): Relation(bool(is_root), bool(is_partition))
+        for schema, name, is_root, is_partition in asked(connection, query)
+    }
+
+
+def origin_of(url: JdbcUrl, schema: str, name: str) -> Origin:
+    """A table of a database as Debezium's messages name it; MySQL's schema is its database."""
+    if url.driver is POSTGRESQL:
+        return Origin(url.database, schema, name)
+    return Origin(schema, "", name)
 
 
 def asked(connection: Any, query: str) -> list[Any]:

@@ -38,8 +38,34 @@ LOAD_OPTIONS: Mapping[str, str] = {
     "binary.handling.mode": "hex",
 }
 """The settings of a connector that would write the messages as the database does here."""
+_PLAIN_ELEMENTS = (
+    *("boolean", "smallint", "integer", "bigint"),
+    *("text", "character varying", "uuid", "citext"),
+)
+"""Types whose values in an array are the same JSON under all settings of a connector."""
+_POSTGRES_ARRAY = (  # no JSON begins with braces in braces, so arrays of arrays end the load
+    "case when array_ndims({c}) > 1 then {c}::text::json else to_json({c}) end"
+)
+_POSTGRES_BYTES = (  # whole bytes, the largest first, behind zeros; behind four bytes of length
+    "substr(varbit_send(lpad({c}::text, (length({c}) + 7) / 8 * 8, '0')::varbit), 5)"
+)
 _POSTGRES: Expressions = {
     (TypeRoot.BOOLEAN, "boolean"): "{c}",
+    # A text of several bits is no truth value, and ends the load.
+    (TypeRoot.BOOLEAN, "bit"): "{c}::text::boolean",
+    (BYTES, "bit"): f"encode({_POSTGRES_BYTES}, 'hex')",
+    **{
+        (root, array): _POSTGRES_ARRAY
+        for root in (TEXT, TypeRoot.ARRAY)
+        for kind in _PLAIN_ELEMENTS
+        for array in (f"{kind}[]", f"{kind} []")
+    },
+    **{
+        (root, kind): "{c}::text"
+        for root in (TypeRoot.ARRAY, TypeRoot.MAP, TypeRoot.ROW)
+        for kind in ("json", "jsonb")
+    },
+    **of_kinds(TEXT, ("inet", "cidr", "macaddr", "macaddr8"), "{c}"),
     **of_kinds(INTEGER, ("smallint", "integer", "bigint", "oid"), "{c}"),
     **of_kinds(INTEGER, POSTGRES_TIMES, POSTGRES_MICROS.removesuffix("::text")),
     (TypeRoot.DECIMAL, "numeric"): "{c}::text",
@@ -74,6 +100,7 @@ _MYSQL: Expressions = {
         ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"),
         "concat('\"', hex({c}), '\"')",
     ),
+    (BYTES, "bit"): "concat('\"', lpad(hex({c} + 0), 2 * octet_length({c}), '0'), '\"')",
     (TypeRoot.DATE, "date"): "datediff({c}, '1970-01-01')",
     (TypeRoot.TIME, "time"): MYSQL_MICROS,
     **of_kinds(

@@ -26,8 +26,8 @@ from stream_app.arrow_buffers import Bools, Int32s, Int64s, bools_of, gathered_a
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import present_values
 from stream_app.cdc.debezium.description import describe
+from stream_app.cdc.debezium.one_record import ADDED_PREFIX, FLAT_FIELDS, TABLE_FIELDS, origin_in
 from stream_app.cdc.debezium.origins import time_of
-from stream_app.cdc.debezium.record_reader import ADDED_PREFIX, FLAT_FIELDS, TABLE_FIELDS, origin_in
 from stream_app.cdc.message_format import TableVersionSeen
 from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.source_tables import Origins, origins_of

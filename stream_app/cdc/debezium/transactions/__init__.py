@@ -1,1 +1,1 @@
-"""The transactions of Debezium's messages, and their places in the source's log."""
+"""The transactions of Debezium's messages, and their positions in the source's log."""

@@ -1,12 +1,12 @@
-"""The place of a change in its source's log, by connector: a line of `_ORDERS` for each.
+"""The position of a change in its source's log, by connector: a line of `_ORDERS` for each.
 
-A connector that starts again sends changes again that it has sent. Only the log's own order tells
+A connector that starts again sends changes again that it has sent. Only the log's own order shows
 which ones. `message_transactions` reads messages, and takes positions from here.
 
 * PostgreSQL sends transactions in the order of their commits. A change has the LSN of the commit
   before its transaction, and its own. An END marker's id has the LSN of its commit.
-* MySQL, MariaDB and SQL Server give a transaction an id that has its place in the log. Changes and
-  markers have the same one. A GTID counts the transactions of one server, or of one domain.
+* MySQL, MariaDB and SQL Server give a transaction an id that has its position in the log. Changes
+  and markers have the same one. A GTID counts the transactions of one server, or of one domain.
 
 Source: Debezium documentation of each connector, "Transaction metadata" and "source".
 """
@@ -21,12 +21,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, bools_of
-from stream_app.cdc.transactions import POSITION_NUMBERS, UNKNOWN, LogPlaces
+from stream_app.cdc.transactions import POSITION_NUMBERS, UNKNOWN, LogPositions
 
 
 @dataclass(frozen=True, slots=True)
 class _LogOrder:
-    """How texts of one form tell a place in a log.
+    """How texts of one form have a position in a log.
 
     Attributes:
         form: an expression with groups ``a``, ``b`` and ``c``, the numbers; and perhaps ``log``.
@@ -55,11 +55,11 @@ _ORDERS: dict[str, Sequence[_LogOrder]] = {
 }
 """Connector → the forms of its transactions' ids."""
 _IN_SEQUENCE = "postgresql"
-"""The connector whose changes have their place in ``source.sequence``, not in the id."""
+"""The connector whose changes have their position in ``source.sequence``, not in the id."""
 
 
-def change_positions(connectors: pa.Array, ids: pa.Array, sequences: pa.Array) -> LogPlaces:
-    """The place of each change; unknown where its connector tells no order.
+def change_positions(connectors: pa.Array, ids: pa.Array, sequences: pa.Array) -> LogPositions:
+    """The position of each change; unknown where its connector has no order.
 
     Args:
         connectors, ids, sequences: strings [n]; ``source.connector``, ``transaction.id`` and
@@ -76,8 +76,8 @@ def change_positions(connectors: pa.Array, ids: pa.Array, sequences: pa.Array) -
     return positions
 
 
-def commit_positions(ids: pa.Array) -> tuple[pa.Array, LogPlaces]:
-    """The log and the place of each transaction, by the id in its END marker.
+def commit_positions(ids: pa.Array) -> tuple[pa.Array, LogPositions]:
+    """The log and the position of each transaction, by the id in its END marker.
 
     A marker does not name its connector, but no two have ids of the same form.
     """
@@ -91,7 +91,7 @@ def commit_positions(ids: pa.Array) -> tuple[pa.Array, LogPlaces]:
     return logs, positions
 
 
-def _read(order: _LogOrder, texts: pa.Array, wanted: Bools, positions: LogPlaces) -> Bools:
+def _read(order: _LogOrder, texts: pa.Array, wanted: Bools, positions: LogPositions) -> Bools:
     """Set the positions of texts that have the form; returns the mask of these."""
     numbers = pc.extract_regex(texts, order.form)
     is_read: Bools = wanted & bools_of(numbers.is_valid())

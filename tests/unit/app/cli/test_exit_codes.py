@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.cli.main import main
+from stream_app.app.cli.output.finding_output import exit_code
 from stream_app.app.cli.verb_list import VERBS
-from stream_app.app.cli.verbs.check import exit_code
 from stream_app.model.finding import FindingKind
 from tests.support.tables.small_table import SmallTable, small_table
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from stream_app.app.config.app_config import load_config
-from stream_app.app.ops.init.written_configuration import JobDraft, configuration_text
+from stream_app.app.ops.written_configuration import JobDraft, configuration_text
 from stream_app.message_format_registry import format_named
 from stream_app.model.schema.data_type import STRING, parse_data_type
 from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.cli.arguments.shown_job import shown_job
+from stream_app.app.cli.shown_job import shown_job
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.settings import catalog_options, file_io_options, file_io_variables
 from stream_app.app.observe.events.epoch_history import EpochHistory

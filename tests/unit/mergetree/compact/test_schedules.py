@@ -83,6 +83,7 @@ class BucketModel:
             max_size_amplification_percent=data.draw(st.sampled_from([0, 25, 200, 10_000])),
             size_ratio=data.draw(st.sampled_from([0, 1, 100])),
             run_count_trigger=trigger,
+            fits_levels=data.draw(st.booleans()),
         )
         self.picker = MergeTreePicker(strategy=self.policy, rewrite_all=data.draw(st.booleans()))
         self.manager = CompactManager(

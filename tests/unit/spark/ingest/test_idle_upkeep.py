@@ -77,5 +77,5 @@ def test_old_snapshots_go_before_the_first_epoch(tmp_path: Path) -> None:
 
 def test_a_job_that_ends_without_an_epoch_does_it_too(tmp_path: Path) -> None:
     table = a_table(tmp_path)
-    quiet_job(table).drain()
+    quiet_job(table).compact_due()
     assert table.table.snapshots.ids() == [3]

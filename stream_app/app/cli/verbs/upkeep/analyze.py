@@ -6,8 +6,8 @@ import argparse
 import os
 from collections.abc import Iterator
 
-from stream_app.app.cli.arguments.table import named_table
-from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments, run_upkeep
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
+from stream_app.app.cli.verbs.upkeep.upkeep_frame import run_upkeep
 from stream_app.app.text.listing import counted
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot
@@ -37,7 +37,7 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    add_upkeep_arguments(parser)
+    add_table_and_dry_run(parser)
     parser.add_argument(
         "--columns", metavar="A,B", help="these columns; default: all that are not nested"
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from stream_app.app.cli.arguments.table import named_table
-from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments, run_upkeep
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
+from stream_app.app.cli.verbs.upkeep.upkeep_frame import run_upkeep
 from stream_app.app.text.listing import counted, time_text
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot
@@ -48,7 +48,7 @@ _ACTIONS = ("list", "create", "delete", "fast-forward")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
     parser.add_argument("action", choices=_ACTIONS, metavar="list|create|delete|fast-forward")
-    add_upkeep_arguments(parser)
+    add_table_and_dry_run(parser)
     parser.add_argument("name", nargs="?", metavar="NAME", help="of the branch; not for list")
     parser.add_argument(
         "--tag", metavar="TAG", help="create: the branch begins at this tag; else without rows"

@@ -5,12 +5,9 @@ from __future__ import annotations
 import argparse
 from datetime import timedelta
 
-from stream_app.app.cli.arguments.table import named_table
-from stream_app.app.cli.verbs.upkeep.upkeep_frame import (
-    add_upkeep_arguments,
-    duration_argument,
-    run_upkeep,
-)
+from stream_app.app.cli.arguments.parsed_texts import duration_argument
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
+from stream_app.app.cli.verbs.upkeep.upkeep_frame import run_upkeep
 from stream_app.app.ops.tag_request import check_taggable, tag_on_request
 from stream_app.app.text.listing import time_text
 from stream_app.table.upkeep.tags import new_tag
@@ -26,7 +23,7 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    add_upkeep_arguments(parser)
+    add_table_and_dry_run(parser)
     parser.add_argument("name", metavar="NAME", help="of the tag")
     parser.add_argument(
         "--snapshot", type=int, metavar="N", help="the snapshot to tag; default: the latest"

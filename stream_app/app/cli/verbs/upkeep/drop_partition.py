@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from stream_app.app.cli.arguments.table import named_table
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
 from stream_app.app.cli.verbs.upkeep.dropped_rows import dropped_rows
-from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments, run_upkeep
+from stream_app.app.cli.verbs.upkeep.upkeep_frame import run_upkeep
 from stream_app.app.ops.inspect.files import BucketChoice
 from stream_app.app.text.listing import counted
 from stream_app.errors import UsageError
@@ -29,7 +29,7 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    add_upkeep_arguments(parser)
+    add_table_and_dry_run(parser)
     parser.add_argument(
         "partitions",
         metavar="K=V,…",

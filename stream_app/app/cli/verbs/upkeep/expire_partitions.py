@@ -6,12 +6,9 @@ import argparse
 import re
 from collections.abc import Iterator, Sequence
 
-from stream_app.app.cli.arguments.table import named_table
-from stream_app.app.cli.verbs.upkeep.upkeep_frame import (
-    add_upkeep_arguments,
-    duration_argument,
-    run_upkeep,
-)
+from stream_app.app.cli.arguments.parsed_texts import duration_argument
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
+from stream_app.app.cli.verbs.upkeep.upkeep_frame import run_upkeep
 from stream_app.app.text.listing import counted, size_text, time_text
 from stream_app.app.text.text_table import Column, text_lines
 from stream_app.errors import UsageError
@@ -58,7 +55,7 @@ _OPTIONS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    add_upkeep_arguments(parser)
+    add_table_and_dry_run(parser)
     for name, (option, metavar, meaning) in _OPTIONS.items():
         parser.add_argument(name, dest=f"partition.{option}", metavar=metavar, help=meaning)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 
-from stream_app.app.cli.arguments.table import named_table, timestamp_argument
-from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments, run_upkeep
+from stream_app.app.cli.arguments.parsed_texts import timestamp_argument
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
+from stream_app.app.cli.verbs.upkeep.upkeep_frame import run_upkeep
 from stream_app.app.text.listing import counted, size_text, time_text
 from stream_app.errors import CommitConflictError, CorruptFileError, UsageError
 from stream_app.planning.upkeep.expire_range import expire_config
@@ -32,7 +33,7 @@ snapshot.time-retained are the defaults. Expiry keeps what tags, consumers and b
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    add_upkeep_arguments(parser)
+    add_table_and_dry_run(parser)
     parser.add_argument(
         "--retain-max",
         type=int,

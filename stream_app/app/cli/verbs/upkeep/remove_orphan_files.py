@@ -5,12 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from stream_app.app.cli.arguments.table import named_table
-from stream_app.app.cli.verbs.upkeep.upkeep_frame import (
-    add_upkeep_arguments,
-    duration_argument,
-    run_upkeep,
-)
+from stream_app.app.cli.arguments.parsed_texts import duration_argument
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
+from stream_app.app.cli.verbs.upkeep.upkeep_frame import run_upkeep
 from stream_app.app.text.listing import counted, size_text
 from stream_app.errors import UsageError
 from stream_app.table.file_store_table import FileStoreTable
@@ -39,7 +36,7 @@ _AGE_MIN_MS = 3_600_000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    add_upkeep_arguments(parser)
+    add_table_and_dry_run(parser)
     parser.add_argument(
         "--older-than",
         metavar="AGE",

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from stream_app.app.cli.arguments.table import named_table
-from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments, run_upkeep
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
+from stream_app.app.cli.verbs.upkeep.upkeep_frame import run_upkeep
 from stream_app.app.ops.inspect.files import BucketChoice
 from stream_app.app.text.listing import counted, size_text
 from stream_app.errors import UsageError
@@ -36,7 +36,7 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    add_upkeep_arguments(parser)
+    add_table_and_dry_run(parser)
     parser.add_argument(
         "--partition",
         metavar="K=V,…",

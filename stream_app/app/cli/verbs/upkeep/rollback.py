@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from stream_app.app.cli.arguments.table import named_table, timestamp_argument
-from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments, run_upkeep
+from stream_app.app.cli.arguments.parsed_texts import timestamp_argument
+from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
+from stream_app.app.cli.verbs.upkeep.upkeep_frame import run_upkeep
 from stream_app.app.text.listing import counted, size_text, time_text
 from stream_app.table.upkeep.rollback import RollbackPlan, plan_rollback, roll_back, rollback_target
 from stream_app.table.upkeep.upkeep_refusals import check_expirable, check_publishes_safely
@@ -29,7 +30,7 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    add_upkeep_arguments(parser)
+    add_table_and_dry_run(parser)
     ways = parser.add_mutually_exclusive_group(required=True)
     ways.add_argument("--snapshot", type=int, metavar="N", help="this snapshot")
     ways.add_argument("--tag", metavar="NAME", help="the version of a tag, even if it has expired")

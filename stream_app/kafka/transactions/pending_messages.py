@@ -1,7 +1,6 @@
-"""Gathers the transactions of the messages that no epoch has yet.
+"""Keeps a few numbers of each message that the driver has read ahead and no epoch has yet.
 
-`transaction_reader` reads the messages and adds their facts; `window_cut` cuts an epoch among them.
-A window begins at the job's position, and keeps a few numbers of each message there.
+`transaction_reader` reads the messages and adds them; `epoch_cut` cuts an epoch among them.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.cdc.transactions import POSITION_NUMBERS, MessageKind, MessageTransactions
 from stream_app.kafka.offset_ranges import KafkaPartition, OffsetRange, PartitionOffsets
-from stream_app.kafka.transactions.log_progress import (
+from stream_app.kafka.transactions.border import (
     BEFORE_ALL,
     LogPosition,
     LogProgress,
@@ -99,8 +98,8 @@ class FactBatches:
 
 
 @dataclass(slots=True)
-class TransactionWindow:
-    """The transactions of the messages behind a position of the job.
+class PendingMessages:
+    """The messages behind the end of the newest epoch.
 
     Attributes:
         reached: the offset behind the newest message of each partition whose facts are here.
@@ -118,21 +117,21 @@ class TransactionWindow:
     counts: FactBatches = field(init=False, default_factory=lambda: FactBatches(COUNT))
     _tops: dict[KafkaPartition, LogPosition] = field(init=False, default_factory=dict)
 
-    def add(self, place: KafkaPartition, offsets: Int64s, facts: MessageTransactions) -> None:
+    def add(self, partition: KafkaPartition, offsets: Int64s, facts: MessageTransactions) -> None:
         """Add the messages of one partition, which follow those that are here.
 
         Args:
             offsets: int64 [n].
         """
-        topic = place[0]
+        topic, _ = partition
         # A marker does not name its connector; its topic does.
         source = source_of_markers(topic)
         sources = pc.fill_null(facts.sources, source)
         names = pc.binary_join_element_wise(sources, facts.names, BETWEEN)
         messages = np.zeros(len(offsets), MESSAGE)
-        messages["partition"], messages["offset"] = self._partition(place), offsets
+        messages["partition"], messages["offset"] = self._code(partition), offsets
         messages["kind"], messages["order"] = facts.kinds, facts.orders
-        messages["position"], messages["is_new"] = facts.positions, self._new(place, facts)
+        messages["position"], messages["is_new"] = facts.positions, self._new(partition, facts)
         messages["transaction"] = self.transactions.of(names)
         messages["table"] = self.tables.of(
             pc.binary_join_element_wise(facts.tables, pa.scalar(topic), BETWEEN)
@@ -150,7 +149,7 @@ class TransactionWindow:
         self.messages.add(messages)
         self.ends.add(ends)
         self.counts.add(counts)
-        self.reached[place] = int(offsets[-1]) + 1
+        self.reached[partition] = int(offsets[-1]) + 1
 
     def unread(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
         """The parts of ranges whose facts are not here."""
@@ -170,40 +169,40 @@ class TransactionWindow:
         Args:
             progress: that of the position.
         """
-        if any(begin.get(place, 0) > end for place, end in self.reached.items()) or any(
-            at and place not in self.reached for place, at in begin.items()
+        if any(begin.get(partition, 0) > end for partition, end in self.reached.items()) or any(
+            at and partition not in self.reached for partition, at in begin.items()
         ):
             self.reached, self.partitions, self._tops = {}, {}, {}
             self.messages, self.ends, self.counts = map(FactBatches, (MESSAGE, END, COUNT))
-        for place, known in progress.partitions.items():
-            self._tops[place] = max(self._tops.get(place, BEFORE_ALL), known.top)
-        begins = np.array([begin.get(place, 0) for place in self.partitions], np.int64)
+        for partition, known in progress.partitions.items():
+            self._tops[partition] = max(self._tops.get(partition, BEFORE_ALL), known.top)
+        begins = np.array([begin.get(partition, 0) for partition in self.partitions], np.int64)
         if len(begins):
             for facts in (self.messages, self.ends):
                 facts.keep(facts.all()["offset"] >= begins[facts.all()["partition"]])
             kept = np.isin(self.counts.all()["transaction"], self.ends.all()["transaction"])
             self.counts.keep(kept)
-        for place, at in begin.items():
-            self.reached.setdefault(place, at)
-            self._partition(place)
-            self._tops.setdefault(place, progress.top_of_new(place[0]))
+        for partition, at in begin.items():
+            self.reached.setdefault(partition, at)
+            self._code(partition)
+            self._tops.setdefault(partition, progress.top_of_new(partition[0]))
         self._forget_transactions()
 
-    def _new(self, place: KafkaPartition, facts: MessageTransactions) -> Bools:
+    def _new(self, partition: KafkaPartition, facts: MessageTransactions) -> Bools:
         """The mask of changes behind all earlier ones of the partition; other messages are new."""
         is_new = np.ones(len(facts.kinds), np.bool_)
         at = np.flatnonzero((facts.kinds == MessageKind.CHANGE) & (facts.positions[:, 0] >= 0))
         if not len(at):
             return is_new
-        top = self._tops.get(place, BEFORE_ALL)
-        places = np.column_stack([facts.positions[at], facts.orders[at]])
-        ranks = ranks_of(np.vstack([np.array([top], np.int64), places]))
+        top = self._tops.get(partition, BEFORE_ALL)
+        positions = np.column_stack([facts.positions[at], facts.orders[at]])
+        ranks = ranks_of(np.vstack([np.array([top], np.int64), positions]))
         is_new[at] = ranks[1:] > np.maximum.accumulate(ranks)[:-1]
-        self._tops[place] = max(top, tuple(places[np.argmax(ranks[1:])].tolist()))
+        self._tops[partition] = max(top, tuple(positions[np.argmax(ranks[1:])].tolist()))
         return is_new
 
-    def _partition(self, place: KafkaPartition) -> int:
-        return self.partitions.setdefault(place, len(self.partitions))
+    def _code(self, partition: KafkaPartition) -> int:
+        return self.partitions.setdefault(partition, len(self.partitions))
 
     def _forget_transactions(self) -> None:
         used = np.unique(self.messages.all()["transaction"])

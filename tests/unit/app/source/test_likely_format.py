@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 
 from stream_app.app.source.first_messages import other_format
+from stream_app.app.source.likely_format import likely_format
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.message_format_registry import FORMATS, likely_format, source_reader
+from stream_app.message_format_registry import FORMATS, source_reader
 
-CAPTURED = Path(__file__).parents[1] / "fixtures" / "cdc"
+CAPTURED = Path(__file__).parents[3] / "fixtures" / "cdc"
 
 
 def values_of(file: str, topic: str = "") -> list[bytes]:

@@ -1,8 +1,8 @@
 """Debezium records → rows by their images alone, without a parse of whole messages.
 
 The quickest way of `debezium_json`, which tries it first. Records with a known frame
-(`record_frames`) have their images parsed: by machine code, which takes flattened records too, or
-in columns. Messages that are declined here stay for `columns` and `records`.
+(`known_frames`) have their images parsed: by machine code, which takes flattened records too, or
+in columns. `decode_in_columns` and `decode_one_by_one` take the messages that it declines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stream_app.cdc.column_drift import ColumnPolicy, DriftedColumn, Sighting, a
 from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.columns.json_lines import may_be_misread
 from stream_app.cdc.columns.nesting import NESTING_MAX, deep_ones
-from stream_app.cdc.debezium.columns import (
+from stream_app.cdc.debezium.decode_in_columns import (
     DecodeSettings,
     ParsedImages,
     decode_framed,
@@ -29,8 +29,8 @@ from stream_app.cdc.debezium.columns import (
     flat_images,
 )
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
-from stream_app.cdc.debezium.record_frames import FramedTails, KnownFrames, texts_of
-from stream_app.cdc.debezium.record_reader import TABLE_FIELDS, images_of
+from stream_app.cdc.debezium.known_frames import FramedTails, KnownFrames, texts_of
+from stream_app.cdc.debezium.one_record import TABLE_FIELDS, images_of
 from stream_app.cdc.json_records.decoder import SAMPLE_ROWS, Group
 from stream_app.cdc.json_records.dialect import DocumentImages
 from stream_app.cdc.json_records.layout_choice import LayoutChoice, objects_in

@@ -1,6 +1,6 @@
-"""The facts of a window in the light of what a job had before it: which messages are repeats.
+"""The pending messages as transactions: which have begun, which have ended, and which are repeats.
 
-`window_cut` and `window_paces` decide by them.
+`epoch_cut`, `partition_states` and `border_doubts` decide by these facts.
 """
 
 from __future__ import annotations
@@ -11,31 +11,32 @@ import numpy as np
 
 from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.cdc.transactions import MessageKind
-from stream_app.kafka.transactions.log_progress import (
+from stream_app.kafka.transactions.border import (
     BEFORE_ALL,
     LogProgress,
     NewestTransaction,
     compared,
     ranks_of,
 )
-from stream_app.kafka.transactions.transaction_window import NO_CODE, FactRows, TransactionWindow
+from stream_app.kafka.transactions.pending_messages import NO_CODE, FactRows, PendingMessages
 from stream_app.model.database.database_snapshot import SourcePosition
 
 MARKERS = (MessageKind.BEGIN, MessageKind.END)
 
 
 @dataclass(frozen=True, slots=True)
-class WindowFacts:
-    """A window in the light of what lies before it.
+class PendingTransactions:
+    """The t transactions of pending messages in p partitions, beside what earlier epochs had.
 
     Attributes:
+        known: the progress at the end of the epoch before.
         ends: the first END marker of each transaction.
         begun, ended: bool [t]; transactions with a BEGIN, and with an END.
-        is_old: bool [t]; those that end at or before the newest one before the window.
+        is_old: bool [t]; transactions that earlier epochs had, by the position of their END.
         read_to: int64 [p]; the offset behind the last message of each partition.
     """
 
-    window: TransactionWindow
+    pending: PendingMessages
     known: LogProgress
     messages: FactRows
     ends: FactRows
@@ -46,25 +47,25 @@ class WindowFacts:
     read_to: Int64s
 
     @classmethod
-    def of(cls, window: TransactionWindow, known: LogProgress) -> WindowFacts:
-        """The facts of a window that begins with a progress."""
-        messages, ends = window.messages.all(), window.ends.all()
+    def of(cls, pending: PendingMessages, known: LogProgress) -> PendingTransactions:
+        """The transactions of messages that begin where a progress ends."""
+        messages, ends = pending.messages.all(), pending.ends.all()
         ends = ends[np.sort(np.unique(ends["transaction"], return_index=True)[1])]
-        begun, ended, is_old = (np.zeros(len(window.transactions.names), np.bool_) for _ in "123")
+        begun, ended, is_old = (np.zeros(len(pending.transactions.names), np.bool_) for _ in "123")
         begun[messages["transaction"][messages["kind"] == MessageKind.BEGIN]] = True
         ended[ends["transaction"]] = True
         for source, newest in known.newest.items():
-            of_source = ends[ends["source"] == window.sources.code(source)]
-            has_place = of_source["position"][:, 0] >= 0
-            is_known = has_place & (compared(of_source["position"], newest.at) <= 0)
+            of_source = ends[ends["source"] == pending.sources.code(source)]
+            has_position = of_source["position"][:, 0] >= 0
+            is_known = has_position & (compared(of_source["position"], newest.at) <= 0)
             is_old[of_source["transaction"][is_known]] = True
-        read_to = np.array([window.reached[place] for place in window.partitions], np.int64)
+        read_to = np.array([pending.reached[one] for one in pending.partitions], np.int64)
         return cls(
-            window, known, messages, ends, window.counts.all(), begun, ended, is_old, read_to
+            pending, known, messages, ends, pending.counts.all(), begun, ended, is_old, read_to
         )
 
     def binding(self) -> FactRows:
-        """The messages that hold their transactions together: the first of repeated ones."""
+        """The messages that no end may part from their transaction: new changes, first markers."""
         messages = self.messages
         is_bound = (messages["kind"] == MessageKind.CHANGE) & messages["is_new"]
         is_bound &= ~self.past(messages)
@@ -77,8 +78,8 @@ class WindowFacts:
         return bound
 
     def past(self, messages: FactRows) -> Bools:
-        """The mask of changes at or before the newest transaction before the window: bool [n]."""
-        newest = [self.known.top_of_new(topic)[:-1] for topic, _ in self.window.partitions]
+        """The mask of changes at or before the newest transaction of earlier epochs: bool [n]."""
+        newest = [self.known.top_of_new(topic)[:-1] for topic, _ in self.pending.partitions]
         past: Bools = np.zeros(len(messages), np.bool_)
         for at in set(newest) - {BEFORE_ALL[:-1]}:  # a loop over connectors
             is_of = np.array([one == at for one in newest])[messages["partition"]]
@@ -87,13 +88,13 @@ class WindowFacts:
         return past
 
     def newest(self, before: FactRows) -> dict[str, NewestTransaction]:
-        """The newest transaction of each connector, with those of some END markers."""
+        """The newest transaction of each connector, once the epoch has some END markers."""
         newest = dict(self.known.newest)
         fresh = before[~self.is_old[before["transaction"]] & (before["position"][:, 0] >= 0)]
         for code in np.unique(fresh["source"]).tolist():
             of_source = fresh[fresh["source"] == code]
             last = of_source[np.argmax(ranks_of(of_source["position"]))]
-            source = self.window.sources.names[code]
+            source = self.pending.sources.names[code]
             log = newest[source].log if source in newest else of_source[0]["log"]
             position = SourcePosition(last["id"], int(last["time"]))
             newest[source] = NewestTransaction(position, tuple(last["position"].tolist()), log)

@@ -1,21 +1,21 @@
-"""Reads the columns, types, key and comments of a database table that a JDBC URL names.
+"""Reads the definition of a database's table: its columns, their types and comments, and its key.
 
-Reads the catalogs of PostgreSQL, MySQL and MariaDB through their Python drivers, which are an extra
-(`stream_app[jdbc]`). Types become those of columns as in a job (`cdc.source_types`).
+It asks the catalogs of PostgreSQL, MySQL and MariaDB. Types become those of columns as in a job
+(`cdc.source_types`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from stream_app.app.source.jdbc_connection import opened_database
 from stream_app.cdc.source_types.mysql import mysql_type
 from stream_app.cdc.source_types.postgresql import postgresql_type
 from stream_app.cdc.source_types.remarks import GENERATED, LOSES_NULLS, inexact_remarks
 from stream_app.cdc.source_types.stored_times import stored_type
-from stream_app.errors import SourceError, UsageError
+from stream_app.errors import UsageError
 from stream_app.jdbc import MARIADB, MYSQL, POSTGRESQL, JdbcUrl
 from stream_app.model.schema.data_type import STRING, DataType
 from stream_app.model.source.mapping_options import MappingMode, MappingOptions
@@ -106,30 +106,6 @@ def read_table(
     """Read a table's definition by an open connection; see `jdbc_table`."""
     schema, name, rows = _columns(connection, url, table)
     return _table(schema, name, rows, _KINDS[url.driver], options)
-
-
-@contextmanager
-def opened_database(url: JdbcUrl) -> Iterator[Any]:
-    """A connection, as of Python's database API.
-
-    Raises:
-        UsageError: the driver is not installed.
-        SourceError: the database does not answer, or refuses the user or a statement.
-    """
-    module = url.driver.load()
-    try:
-        connection = url.driver.open(module, url)
-        try:
-            yield connection
-        finally:
-            connection.close()
-    except module.Error as error:
-        raise SourceError(
-            f"the database cannot be read: {' '.join(str(error).split())}",
-            where=str(url),
-            fix="see that it runs and that user and password are right (in the URL, or the "
-            "password in PGPASSWORD or MYSQL_PWD)",
-        ) from None
 
 
 def _columns(connection: Any, url: JdbcUrl, table: str | None) -> tuple[str, str, Sequence[Any]]:

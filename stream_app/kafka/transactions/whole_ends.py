@@ -1,10 +1,13 @@
-"""Decides where an epoch ends so that no transaction crosses its end: pure.
+"""Moves the ends of an epoch back until no transaction crosses them: pure.
 
-An end cuts each partition by itself, and the partitions of a database progress independently. A
-transaction is whole in an epoch when all of its messages lie before the ends. `whole_ends` moves
-the ends back until each transaction is whole, or entirely behind them.
+Partitions progress independently, so an end cuts each of them by itself. A cut of one may leave a
+transaction incomplete that another has in full. Here 2 is not complete, so 3 must wait in a, so 4
+must wait in c::
 
-`transaction_window` calls it with the transactions of the messages that it has read.
+    s.a/0    1.1      │ 2.1 3.1
+    s.c/0    1.2      │ 3.2 4.1
+
+`epoch_cut` calls `whole_ends` with the transactions of the pending messages.
 """
 
 from __future__ import annotations
@@ -49,8 +52,7 @@ def spans_of(transactions: Int64s, partitions: Int64s, offsets: Int64s) -> Trans
 def whole_ends(spans: TransactionSpans, complete: Bools, ends: Int64s) -> Int64s:
     """The greatest ends, up to the given ones, that no transaction crosses.
 
-    A cut of one partition may leave a transaction incomplete that another partition has in full, so
-    the cut is repeated until it changes nothing. No step moves an end further back than the result
+    The step is repeated until it changes nothing. None moves an end further back than the result
     does. So the result is the greatest.
 
     Args:

@@ -12,7 +12,7 @@ def check_no_row_waits(commit: StreamTableCommit) -> None:
     """Check that no row waits for a compaction of this job.
 
     Args:
-        commit: it was drained before.
+        commit: its `compact_due` has ended.
 
     Raises:
         CompactionError: a row waits, because its compactions fail.

@@ -1,7 +1,7 @@
 """Debezium records of one shape → rows, in columns from the bytes to the table's types.
 
-Called by `debezium_json` for records that `framed_records` declines. It never judges: it reports an
-odd record as a suspect without rows, which `records` then reads alone.
+Called by `debezium_json` for records that `decode_by_images` declines. It never judges: it reports
+an odd record as a suspect without rows, which `decode_one_by_one` then reads.
 
 1. Parse all values at once, as the kinds that the batch is known to have.
 2. Put back unchanged TOAST values from the before-images.
@@ -23,9 +23,8 @@ from stream_app.cdc.column_drift import ColumnPolicy, DriftedColumn, Sighting
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES, KeyQuestion, KeyRules, questions_of
-from stream_app.cdc.debezium.placeholders import Placeholder, restored_images
-from stream_app.cdc.debezium.record_frames import FramedRecords
-from stream_app.cdc.debezium.record_reader import (
+from stream_app.cdc.debezium.known_frames import FramedRecords
+from stream_app.cdc.debezium.one_record import (
     DELETED_FIELD,
     FLAT_FIELDS,
     HEARTBEAT_FIELDS,
@@ -34,6 +33,7 @@ from stream_app.cdc.debezium.record_reader import (
     TABLE_FIELDS,
     images_of,
 )
+from stream_app.cdc.debezium.placeholders import Placeholder, restored_images
 from stream_app.cdc.json_records.changed_columns import ops_of
 from stream_app.cdc.json_records.drift_search import (
     NO_CLASS,

@@ -9,7 +9,7 @@ records are compared with it by bytes. Only images remain for the columnar parse
 
 Nothing is taken on trust. The tail must be members of a JSON object, and the parser must find each
 image to be one object. Then the record is one object with these fields, each once. Called by
-`framed_records`. A record without a known frame, say with blanks or with other fields, is decoded
+`decode_by_images`. A record without a known frame, say with blanks or with other fields, is decoded
 as a whole.
 
 Source: Debezium `data/Envelope.java` and `connector/AbstractSourceInfo.java` for the fields.
@@ -32,7 +32,7 @@ from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.byte_patterns import BytePattern, byte_pattern
 from stream_app.cdc.columns.nesting import nests_too_deeply
 from stream_app.cdc.debezium.image_heads import HEAD_MIN, ImageHeads, find_heads
-from stream_app.cdc.debezium.record_reader import ROW_OPS, TABLE_FIELDS
+from stream_app.cdc.debezium.one_record import ROW_OPS, TABLE_FIELDS
 from stream_app.cdc.json_documents import no_constant
 from stream_app.cdc.rows.row_assembly import Ops
 

@@ -1,7 +1,7 @@
-"""Reads one Debezium record on its own, keeping the exact text of every number.
+"""Reads one Debezium record, keeping the exact text of every number.
 
-Called by `debezium_json` for the few records that do not parse in columns. They are broken, or have
-values of another kind than their neighbours. It describes problems in words.
+Called by `decode_one_by_one` for the few records that do not parse in columns. They are broken, or
+have values of another kind than their neighbours. It describes problems in words.
 
 Source: Debezium `data/Envelope.java`, `transforms/ExtractNewRecordState.java`,
 `pipeline/txmetadata`, `heartbeat`, and the captured messages of tests/fixtures/cdc.

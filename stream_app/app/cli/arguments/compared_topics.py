@@ -1,0 +1,75 @@
+"""Finds the topics that ``--conf`` or another argument names for one table.
+
+Called by `check`, which compares the table with them, and by `backfill`, which reads them again.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.source_config import SourceConfig, SourceKind
+from stream_app.app.config.table_config import TableConfig
+from stream_app.app.source.bootstrap_servers import bootstrap_servers
+from stream_app.app.tables.job_catalog import job_place
+from stream_app.errors import UsageError
+from stream_app.fileio.file_io_registry import is_same_location
+from stream_app.table.file_store_table import FileStoreTable
+
+
+def compared_topics(
+    args: argparse.Namespace,
+    table: FileStoreTable,
+    tables: TablesOfJob | None,
+    *,
+    option: str = "--source-kafka",
+) -> tuple[SourceConfig | None, TableConfig]:
+    """The topics to compare with, or None; and the settings that make rows of their messages.
+
+    Args:
+        tables: the tables of the job; None: none is named.
+        option: the argument that names a topic.
+
+    Raises:
+        UsageError: the configuration is wrong or another table's, or a topic is not written as it
+            must be.
+    """
+    source, rules, location = SourceConfig(), TableConfig(), table.location
+    if tables is None and args.source_kafka is None:
+        return None, rules
+    if tables is not None:
+        place = job_place(tables, table.name)
+        if place is None or not is_same_location(place, location):
+            raise UsageError(
+                f"{args.conf} is the configuration of another table: {place or tables.name}",
+                where=location,
+                fix="give the configuration of this table's job, from the folder where that job "
+                f"runs; or only {option}",
+            )
+        source = tables.source_of(table.name)
+        rules = tables.table_config(table.name, table.schema.fields)
+        check_is_kafka(args, source)
+    if args.source_kafka is not None:
+        servers, sign, topic = args.source_kafka.rpartition("/")
+        if not (servers and sign and topic):
+            raise UsageError(
+                f"{option} {args.source_kafka} is no topic",
+                fix="write it as 127.0.0.1:9092/shop.public.orders",
+            )
+        bootstrap_servers(servers, f"{option} {args.source_kafka}")
+        source = replace(source, bootstrap_servers=servers, topics=(topic,))
+    return source, rules
+
+
+def check_is_kafka(args: argparse.Namespace, source: SourceConfig) -> None:
+    """Refuse a job that does not read topics.
+
+    Raises:
+        UsageError: its source is of another kind.
+    """
+    if source.kind is not SourceKind.KAFKA:
+        raise UsageError(
+            f"the source of {args.conf} is of kind {source.kind.value!r}",
+            fix="only topics of Kafka are compared",
+        )

@@ -1,0 +1,31 @@
+"""Parses the texts of arguments: times, durations and names of columns."""
+
+from __future__ import annotations
+
+from stream_app.errors import UsageError
+from stream_app.model.options.option import parse_duration_ms
+from stream_app.table.versions.time_travel import Timestamp
+
+
+def timestamp_argument(text: str) -> Timestamp:
+    """Parse a time on the command line: ISO 8601, or milliseconds since 1970."""
+    return int(text) if text.lstrip("-").isdigit() else text
+
+
+def duration_argument(name: str, text: str) -> int:
+    """Parse a duration with a unit, such as ``1h``; returns milliseconds.
+
+    Raises:
+        UsageError: it is no duration; `name` is the argument's.
+    """
+    if text.strip().isdecimal():  # to Paimon these would be milliseconds, which nobody means here
+        raise UsageError(f"{name} {text} has no unit", fix="write it as 30min, 1h or 2d")
+    try:
+        return parse_duration_ms(text)
+    except ValueError as error:
+        raise UsageError(f"{name} {text}: {error}", fix="write it as 30min, 1h or 2d") from None
+
+
+def columns_argument(text: str | None) -> list[str] | None:
+    """The names that ``--columns`` lists; None: all."""
+    return None if text is None else [part.strip() for part in text.split(",")]

@@ -1,0 +1,56 @@
+"""Arguments that choose the tables to show: those of a warehouse, or those of a job."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from stream_app.app.cli.arguments.table import WAREHOUSE
+from stream_app.app.cli.shown_job import shown_job
+from stream_app.app.config.app_config import load_config
+from stream_app.app.config.secrets import Secrets
+from stream_app.app.config.settings import environment_secrets, file_io_options
+from stream_app.app.tables.job_folders import checkpoint_of
+from stream_app.app.web.job_site import JobSite
+from stream_app.app.web.site import Site, WarehouseSite
+from stream_app.clock import SystemClock
+from stream_app.errors import UsageError
+from stream_app.fileio.file_io_registry import file_io_of
+
+
+def add_site(parser: argparse.ArgumentParser) -> None:
+    """Add ``--warehouse``, ``--conf`` and ``--set``."""
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--warehouse", metavar="W", help=f"all tables below this folder; default: {WAREHOUSE}"
+    )
+    which.add_argument(
+        "--conf", metavar="FILE", type=Path, help="the tables of the job with this configuration"
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE",
+        help="with --conf: set one key of it; may be repeated",
+    )  # fmt: skip
+
+
+def site_of(args: argparse.Namespace) -> Site:
+    """The tables that ``--warehouse``, or ``--conf`` and ``--set``, name.
+
+    Raises:
+        UsageError: the warehouse is not there, or the configuration is wrong.
+    """
+    if args.conf is not None:
+        config = load_config(args.conf, args.set, os.environ)
+        checkpoint = checkpoint_of(config.tables, fix="show the warehouse instead, by --warehouse")
+        return JobSite(shown_job(config), checkpoint, SystemClock())
+    options = file_io_options(os.environ)
+    warehouse, files = file_io_of(args.warehouse or WAREHOUSE, options)
+    if not files.exists(warehouse):
+        raise UsageError(
+            "there is no such warehouse",
+            where=warehouse,
+            fix="name the folder that holds DATABASE.db folders, or --conf FILE",
+        )
+    secrets = Secrets(environment_secrets(os.environ))
+    return WarehouseSite(warehouse, files, options, SystemClock(), secrets)

@@ -1,0 +1,86 @@
+"""Prints findings and what was examined; and gives the exit code of a check."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection, Iterable, Mapping
+
+import orjson
+
+from stream_app.app.text.progress import ProgressLine
+from stream_app.errors import FAILED, NOT_COMPARED
+from stream_app.model.finding import Finding, FindingKind
+from stream_app.table.check.table_check import CheckReport
+
+_NOTHING_WRONG = {FindingKind.NOT_COMPARED, FindingKind.WAITING_ROWS, FindingKind.ICEBERG}
+
+
+def summary_of(seen: Mapping[str, Collection[FindingKind]]) -> str:
+    """The findings of many tables, in one line."""
+    by_code: dict[int, list[str]] = {}
+    for name, kinds in seen.items():
+        by_code.setdefault(exit_code(kinds), []).append(name)
+    words = {FAILED: "findings in", NOT_COMPARED: "not all was compared in"}
+    parts = [f"{word} {', '.join(by_code[it])}" for it, word in words.items() if it in by_code]
+    if 0 in by_code:
+        sound = f" in {len(by_code[0])}" if parts else ""
+        parts.append(f"nothing is wrong{sound}")
+    return f"{len(seen)} table{'s' if len(seen) != 1 else ''}: {'; '.join(parts)}"
+
+
+def exit_code(kinds: Collection[FindingKind]) -> int:
+    """The exit code: problems come before uncompared tables, and these before waiting rows."""
+    if not kinds:
+        return 0
+    return NOT_COMPARED if set(kinds) <= _NOTHING_WRONG else FAILED
+
+
+def print_findings(
+    findings: Iterable[Finding],
+    location: str,
+    args: argparse.Namespace,
+    progress: ProgressLine,
+    *,
+    heading: str = "",
+) -> list[FindingKind]:
+    """Print findings as they come, with the heading before the first; return the kind of each."""
+    kinds = []
+    for finding in findings:
+        kinds.append(finding.kind)
+        progress.clear()
+        where = finding.where.removeprefix(f"{location}/")
+        if args.format == "jsonl":
+            line = {"kind": finding.kind.value, "what": finding.what, "where": where}
+            needed = {"needed_by": finding.needed_by} if finding.needed_by else {}
+            print(orjson.dumps({**line, **needed, "fix": finding.fix}).decode(), flush=True)
+        else:
+            if heading and len(kinds) == 1:
+                print(heading)
+            print(f"{finding.kind.value}: {finding.what}\n  where: {where}")
+            if finding.needed_by:
+                print(f"  needed by: {finding.needed_by}")
+            print(f"  to fix: {finding.fix}", flush=True)
+    progress.clear()
+    return kinds
+
+
+def result_lines(report: CheckReport, count: int) -> list[str]:
+    """The lines of the result."""
+    lines = [f"{count} findings" if count > 1 else "1 finding" if count else "nothing is wrong"]
+    if report.damaged and count > 1:
+        lines.append(f"damaged: {report.damaged}\n  to fix: {report.fix}")
+    return lines
+
+
+def detail_lines(report: CheckReport, *, quick: bool) -> list[str]:
+    """The lines about the extent of the check."""
+    looked = f"{report.versions} version{'s' if report.versions != 1 else ''}"
+    if report.branches:
+        looked += f" of the table and {report.branches} of its branches"
+    looked += "" if quick else f", {report.files} files with {report.rows} rows"
+    lines = [f"checked: {looked}" + (" (metadata alone)" if quick else "")]
+    lines += [f"replayed: {text}" for text in report.replayed]
+    lines += [f"not checked: {text}" for text in report.left_out]
+    if report.unread:
+        lines.append(f"not checked: {len(report.unread)} files, such as {report.unread[0]}")
+    return lines

@@ -1,0 +1,144 @@
+"""Finds the tables of a database whose rows the tables of a job have, for `check --conf --source`.
+
+The checkpoint records which source tables a table's rows come from. A job of one table may name its
+own in the configuration. `sum_sides` compares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from stream_app.app.config.job_tables.single_table import SingleTable
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.ops.check.database_sums import SummedDatabase, SummedSource
+from stream_app.app.ops.check.sql_texts import dialect_of
+from stream_app.app.ops.load.relations import origin_of, relations_of
+from stream_app.errors import SourceError, UnsupportedTableError
+from stream_app.jdbc import POSTGRESQL, JdbcUrl
+from stream_app.model.finding import Finding, FindingKind
+from stream_app.model.source.origin import Origin
+from stream_app.planning.sync.target_tables import TargetTable, decide_target
+from stream_app.spark.checkpoint.job_state import JobState
+from stream_app.table.file_store_table import FileStoreTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSums:
+    """The source of each table of a job in one database.
+
+    Attributes:
+        state: what the job's checkpoint remembers.
+    """
+
+    tables: TablesOfJob
+    state: JobState
+    database: SummedDatabase
+
+    def source_of(self, table: FileStoreTable, relation: str | None = None) -> SummedSource | None:
+        """The source tables of a table; None: its rows come from other databases.
+
+        Args:
+            relation: the name of the source table, if the command line gives it.
+
+        Raises:
+            UnsupportedTableError: the database does not have all of its rows, or more than those.
+        """
+        rules = self.tables.table_config(table.name, table.schema.fields)
+        if rules.filter is not None:
+            raise UnsupportedTableError(
+                f"the job's filter leaves rows of the source out: {rules.filter}",
+                where=table.location,
+                fix="compare with the topics instead, without --source",
+            )
+        relations = [relation] if relation is not None else self._relations(table)
+        if not relations:
+            return None
+        return SummedSource(
+            relations=relations,
+            column_of=self.tables.source_of(table.name).column_of,
+            made=rules.made_columns.names,
+        )
+
+    def unmet(self) -> Iterator[Finding]:
+        """Findings about source tables with rows that the job should have, and has no table for.
+
+        Partitioned tables are left out: messages may name them, or their partitions.
+        """
+        url = self.database.url
+        if isinstance(self.tables, SingleTable):
+            return
+        for (schema, name), relation in sorted(relations_of(self.database.connection, url).items()):
+            origin = origin_of(url, schema, name)
+            is_partitioned = relation.is_root or relation.is_partition
+            if origin.database != url.database or is_partitioned or self._knows(origin):
+                continue
+            decision = decide_target(self.tables.rules, origin, self.state.origins)
+            if isinstance(decision, TargetTable) and self._has_rows(schema, name):
+                yield Finding(
+                    kind=FindingKind.NOT_COMPARED,
+                    what=f"{schema}.{name} has rows, and the job has met no message of it",
+                    where=str(url),
+                    fix="let the connector send it; or leave it out by sync.excluding-tables",
+                )
+
+    def _knows(self, origin: Origin) -> bool:
+        known = (self.state.origins, self.state.refused)
+        return any(
+            one.table == origin.table
+            and one.database in ("", origin.database)
+            and one.schema in ("", origin.schema)
+            for of in known
+            for one in of
+        )
+
+    def _has_rows(self, schema: str, name: str) -> bool:
+        relation = dialect_of(self.database.url.driver).name(schema, name)
+        with suppress(SourceError):  # this user may not read it
+            return bool(self.database.answers(f"select 1 from {relation} limit 1"))
+        return True
+
+    def _relations(self, table: FileStoreTable) -> Sequence[str]:
+        tables = self.tables
+        if isinstance(tables, SingleTable):
+            if tables.source.snapshot_table is not None:
+                return [tables.source.snapshot_table]
+            names = {name for of in self.state.source_tables_of().values() for name in of if name}
+            origins = [_named(name, self.database.url) for name in sorted(names)]
+            if not origins:
+                return [table.name]
+        else:
+            origins = [origin for origin, name in self.state.origins.items() if name == table.name]
+        return self._here(table, origins)
+
+    def _here(self, table: FileStoreTable, origins: Sequence[Origin]) -> Sequence[str]:
+        """The names of source tables in this database; none if all are elsewhere."""
+        here = [origin for origin in origins if _is_of(self.database.url, origin)]
+        if here and len(here) < len(origins):
+            others = ", ".join(str(origin) for origin in origins if origin not in here)
+            raise UnsupportedTableError(
+                f"the table has rows of other databases too: {others}",
+                where=table.location,
+                fix="compare with the topics instead, without --source",
+            )
+        is_postgres = self.database.url.driver is POSTGRESQL
+        return [
+            ".".join(filter(None, (one.schema if is_postgres else one.database, one.table)))
+            for one in here
+        ]
+
+
+def _is_of(url: JdbcUrl, origin: Origin) -> bool:
+    """Whether messages of a database name a source table so; MySQL's server has more databases."""
+    if url.driver is POSTGRESQL:
+        return origin.database in ("", url.database)
+    return not origin.schema
+
+
+def _named(name: str, url: JdbcUrl) -> Origin:
+    """The source table of a name in a checkpoint: of its database, schema and table."""
+    *owners, table = name.split(".")
+    if url.driver is POSTGRESQL:
+        return Origin(".".join(owners[:-1]), owners[-1] if owners else "", table)
+    return Origin(".".join(owners), "", table)

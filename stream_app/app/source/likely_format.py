@@ -1,0 +1,72 @@
+"""Recognises the format of a topic's messages by the fields that each format declares as its signs.
+
+Called when a job starts and by ``stream-app init``, to warn of another format than the chosen one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from stream_app.cdc.bad_reasons import UnreadableRecordError
+from stream_app.cdc.json_documents import load_document
+from stream_app.cdc.schema_registry_port import URL
+from stream_app.cdc.wire.wire_format import HEAD
+from stream_app.message_format_registry import FORMATS
+
+_CONFLUENT_MAGIC = b"\0"
+"""The byte before the number of a registry's schema."""
+_DEBEZIUM_JSON, _DEBEZIUM_BSON = "debezium-json", "debezium-bson"
+_DEBEZIUM_AVRO, _DEBEZIUM_JSON_SCHEMA = "debezium-avro", "debezium-json-schema"
+_JSON_SCHEMA = "json-schema"
+
+
+def likely_format(values: Sequence[bytes]) -> str | None:
+    """The format of which these messages have the signs; None: of none.
+
+    A third of them must have signs: heartbeats and markers of transactions have none.
+    """
+    counts = Counter(filter(None, map(_likely_format, values)))
+    name, count = counts.most_common(1)[0] if counts else (None, 0)
+    return name if 3 * count > len(values) else None
+
+
+def is_read_by(signs: str, chosen: str) -> bool:
+    """Whether messages with the signs of one format may be another's.
+
+    Flattened documents look like Debezium's JSON, and all messages with a registry's number alike.
+    """
+    if _asks_a_registry(signs):
+        return _asks_a_registry(chosen)
+    return (signs, chosen) == (_DEBEZIUM_JSON, _DEBEZIUM_BSON)
+
+
+def _asks_a_registry(name: str) -> bool:
+    return any(option.key == URL for option in FORMATS[name].options)
+
+
+def _likely_format(value: bytes) -> str | None:
+    if value.startswith(_CONFLUENT_MAGIC):
+        return _likely_registered(value)
+    try:
+        document = load_document(value)
+    except UnreadableRecordError:
+        return None
+    if isinstance(document, dict) and document.keys() == {"schema", "payload"}:
+        document = document["payload"]
+    names = document.keys() if isinstance(document, dict) else set[str]()
+    signs = [
+        (len(fields), declared.name)
+        for declared in FORMATS.values()
+        for fields in declared.signs
+        if fields <= names
+    ]
+    return max(signs)[1] if signs else None
+
+
+def _likely_registered(value: bytes) -> str:
+    """The format of a message with a registry's head."""
+    if not value[HEAD.size :].startswith(b"{"):
+        return _DEBEZIUM_AVRO
+    is_debezium = _likely_format(value[HEAD.size :]) == _DEBEZIUM_JSON
+    return _DEBEZIUM_JSON_SCHEMA if is_debezium else _JSON_SCHEMA

@@ -1,0 +1,146 @@
+"""A border: an epoch's end that no transaction of the source crosses, and what is known there.
+
+`epoch_cut` makes a border at the end of each epoch, and cuts the next epoch by it.
+`spark.stream.border_log` keeps it in the checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+
+from stream_app.arrow_buffers import Int64s
+from stream_app.cdc.transactions import POSITION_NUMBERS, UNKNOWN, LogPositions
+from stream_app.kafka.offset_ranges import KafkaPartition
+from stream_app.model.database.database_snapshot import SourcePosition
+
+LogPosition = tuple[int, ...]
+"""A position in a source's log; that of a change ends with its order in the transaction."""
+BEFORE_ALL: LogPosition = (UNKNOWN,) * (POSITION_NUMBERS + 1)
+LAST_OF_ALL = np.iinfo(np.int64).max
+"""An order behind each change of a transaction."""
+
+
+class PartitionState(StrEnum):
+    """Whether the messages of a partition, up to an end, leave its rows with their newest versions.
+
+    Attributes:
+        SETTLED: yes: its last change is the newest one that the connector has sent there.
+        READING: the last messages are rows of the connector's first read, or nothing is known.
+        BEHIND: an earlier change is to come first. The connector repeats changes, or an epoch has
+            ended without the change.
+    """
+
+    SETTLED = "settled"
+    READING = "reading"
+    BEHIND = "behind"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionProgress:
+    """A partition up to an end.
+
+    Attributes:
+        top: the highest position of its changes, or a higher one that it must pass first.
+    """
+
+    top: LogPosition = BEFORE_ALL
+    state: PartitionState = PartitionState.READING
+
+
+@dataclass(frozen=True, slots=True)
+class NewestTransaction:
+    """The newest transaction of a connector.
+
+    Attributes:
+        at: the position of its commit in the log.
+        log: the log in which the job has begun; positions of another one cannot be compared.
+    """
+
+    position: SourcePosition
+    at: LogPosition
+    log: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogProgress:
+    """How far a job is in the logs of its sources, at the end of an epoch.
+
+    Attributes:
+        newest: connector → its newest transaction.
+    """
+
+    newest: Mapping[str, NewestTransaction] = field(default_factory=dict)
+    partitions: Mapping[KafkaPartition, PartitionProgress] = field(default_factory=dict)
+
+    @property
+    def positions(self) -> dict[str, SourcePosition]:
+        """Connector → its newest transaction, as a database snapshot names it."""
+        return {source: newest.position for source, newest in self.newest.items()}
+
+    def top_of_new(self, topic: str) -> LogPosition:
+        """The position that changes of a new partition lie behind, unless they are repeats."""
+        of_topic = (at.at for source, at in self.newest.items() if topic.startswith(f"{source}."))
+        return max(((*at, LAST_OF_ALL) for at in of_topic), default=BEFORE_ALL)
+
+    def partition(self, partition: KafkaPartition) -> PartitionProgress:
+        """The progress of a partition; a new one has its first rows to come."""
+        return self.partitions.get(partition) or PartitionProgress(self.top_of_new(partition[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Why tables may not be the database at its newest transaction.
+
+    Attributes:
+        fix: the remedy; empty: the doubt passes by itself.
+    """
+
+    what: str
+    fix: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Border:
+    """The end of an epoch, in transactions of the source.
+
+    Attributes:
+        progress: how far the job is then in the logs of its sources.
+        advances: whether a transaction of this epoch, or of doubtful ones before, is the newest.
+        doubt: why the tables may not be the database there; None: they are.
+    """
+
+    progress: LogProgress = field(default_factory=LogProgress)
+    advances: bool = False
+    doubt: Doubt | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the tables, with this epoch, are the database at a further transaction."""
+        return self.advances and self.doubt is None
+
+
+def compared(positions: LogPositions, at: Sequence[int]) -> Int64s:
+    """Whether positions lie before another one (-1), equal it (0), or lie behind it (1).
+
+    Returns:
+        int64 [n].
+    """
+    result = np.zeros(len(positions), np.int64)
+    for column, number in enumerate(at):
+        result[result == 0] = np.sign(positions[result == 0, column] - number)
+    return result
+
+
+def ranks_of(positions: LogPositions) -> Int64s:
+    """Numbers that have the order of positions: int64 [n]; equal ones have the same."""
+    order = np.lexsort(positions.T[::-1])
+    in_order = positions[order]
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.append(0, np.cumsum((in_order[1:] != in_order[:-1]).any(axis=1)))[
+        : len(order)
+    ]
+    return ranks

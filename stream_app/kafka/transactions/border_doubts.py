@@ -1,0 +1,93 @@
+"""Names the reasons why tables, at the end of an epoch, may not be the database: pure.
+
+`epoch_cut` asks. With a doubt the epoch ends where it does, and gets no database snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from stream_app.arrow_buffers import Int64s
+from stream_app.cdc.transactions import MessageKind
+from stream_app.kafka.offset_ranges import PartitionOffsets
+from stream_app.kafka.transactions.border import Doubt, LogProgress, PartitionState
+from stream_app.kafka.transactions.pending_messages import FactRows
+from stream_app.kafka.transactions.pending_transactions import PendingTransactions
+
+_METADATA_FIX = "set provide.transaction.metadata = true at Debezium's connector"
+_TOPIC_FIX = "make the topic anew, with one partition"
+_ORDER_FIX = "see docs/transactions.md for the connectors that have it, or leave the key out"
+_LOG_FIX = "give the job a new checkpoint and new tables, or leave the key out"
+
+
+@dataclass(frozen=True, slots=True)
+class BorderDoubts:
+    """The facts by which an epoch's end is doubted; iterates over the doubts.
+
+    Attributes:
+        ends: int64 [p]; the end in each partition.
+        before: the END markers before the ends.
+        newest: the end of each partition of all topics of the job.
+        progress: that of the ends.
+    """
+
+    facts: PendingTransactions
+    ends: Int64s
+    before: FactRows
+    newest: PartitionOffsets
+    progress: LogProgress
+
+    def __iter__(self) -> Iterator[Doubt]:
+        yield from self._of_settings()
+        yield from self._of_logs()
+        for (topic, partition), at in self.progress.partitions.items():
+            if at.state is PartitionState.BEHIND:
+                yield Doubt(
+                    f"{topic}/{partition} is behind: the connector repeats changes, or some are "
+                    "to come"
+                )
+            elif at.state is PartitionState.READING:
+                yield Doubt(f"the job has not read {topic}/{partition} up to its first changes")
+
+    def _of_settings(self) -> Iterator[Doubt]:
+        messages, partitions = self.facts.messages, list(self.facts.pending.partitions)
+        inside = messages[messages["offset"] < self.ends[messages["partition"]]]
+        is_change = inside["kind"] == MessageKind.CHANGE
+        for unmarked in inside[inside["kind"] == MessageKind.UNMARKED][:1]:
+            topic, _ = partitions[unmarked["partition"]]
+            yield Doubt(f"changes in the topic {topic} name no transaction", _METADATA_FIX)
+        for without in inside[is_change & (inside["position"][:, 0] < 0)][:1]:
+            topic, _ = partitions[without["partition"]]
+            yield Doubt(
+                f"changes in the topic {topic} have no position in the source's log", _ORDER_FIX
+            )
+        with_ends = np.unique(self.before["partition"]).tolist()
+        for topic in sorted({partitions[code][0] for code in with_ends}):
+            count = sum(one == topic for one, _ in self.newest)
+            if count > 1:
+                what = f"the topic {topic} has {count} partitions, so it has no order"
+                yield Doubt(what, _TOPIC_FIX)
+
+    def _of_logs(self) -> Iterator[Doubt]:
+        facts = self.facts
+        for without in self.before[self.before["position"][:, 0] < 0][:1]:
+            yield Doubt(
+                f"transaction {without['id']} has no position in the source's log", _ORDER_FIX
+            )
+        for source, newest in self.progress.newest.items():
+            of_source = self.before[self.before["source"] == facts.pending.sources.code(source)]
+            for end in of_source[of_source["log"] != newest.log][:1]:
+                what = f"transaction {end['id']} of {source} is of another server than earlier ones"
+                yield Doubt(what, _LOG_FIX)
+        for source, newest in self.progress.newest.items():
+            of_newest = self.before["id"] == newest.position.transaction
+            for end in self.before[of_newest]:
+                code = end["transaction"]
+                if not facts.begun[code] and not facts.is_old[code]:
+                    yield Doubt(
+                        f"transaction {end['id']} of {source} began before the messages that this "
+                        "run has read"
+                    )

@@ -1,0 +1,221 @@
+"""Cuts an epoch among the pending messages, so that no transaction of the source crosses its end.
+
+Pure. In these three topics END 3 counts a change of b that is not here yet. So every partition is
+cut before transaction 3::
+
+    s.transaction/0   b1 e1  b2 e2 │ b3 e3
+    s.a/0             1.1    2.1   │ 3.1
+    s.b/0             1.2          │
+
+1. `pending_transactions` says which transactions have begun or ended, and which are repeats.
+2. Those that lack no counted change are complete.
+3. `whole_ends` moves the ends back to the greatest ones that no transaction crosses.
+4. `partition_states` and `border_doubts` judge whether the tables are the database there.
+
+`spark.stream.whole_borders` asks again as more messages come. When the rest of a transaction does
+not come, it forces a cut without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stream_app.arrow_buffers import Bools, Int64s
+from stream_app.cdc.transactions import MessageKind
+from stream_app.kafka.offset_ranges import KafkaPartition, PartitionOffsets
+from stream_app.kafka.transactions.border import (
+    BEFORE_ALL,
+    LAST_OF_ALL,
+    Border,
+    LogPosition,
+    LogProgress,
+)
+from stream_app.kafka.transactions.border_doubts import BorderDoubts
+from stream_app.kafka.transactions.partition_states import progress_at
+from stream_app.kafka.transactions.pending_messages import (
+    BETWEEN,
+    NO_CODE,
+    FactRows,
+    PendingMessages,
+)
+from stream_app.kafka.transactions.pending_transactions import PendingTransactions
+from stream_app.kafka.transactions.topics_of_counts import collections_of, is_topic_of
+from stream_app.kafka.transactions.whole_ends import spans_of, whole_ends
+
+_NAMED_MAX = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochCut:
+    """The ends of an epoch that no transaction crosses.
+
+    Attributes:
+        ends: the end in each partition, up to the offsets that were read.
+        border: what is known of the source there.
+        open: some transactions that are not whole before the offsets that were read, in words.
+        is_overtaken: whether a transaction waits behind the ends that is itself whole.
+        untopical: tables with changes, by their names in markers, that none of the topics carries.
+    """
+
+    ends: PartitionOffsets
+    border: Border
+    open: Sequence[str]
+    is_overtaken: bool
+    untopical: frozenset[str]
+
+
+def cut_epoch(
+    pending: PendingMessages,
+    newest: PartitionOffsets,
+    known: LogProgress,
+    topics: Collection[str] = (),
+    *,
+    is_forced: bool = False,
+) -> EpochCut:
+    """Cut an epoch among the pending messages.
+
+    Args:
+        newest: the end of each partition of all topics of the job.
+        known: the progress where the pending messages begin.
+        topics: further topics of the job, which have come since.
+        is_forced: whether transactions whose rest does not come pass as whole.
+    """
+    facts = PendingTransactions.of(pending, known)
+    collections = collections_of(pending, {*topics, *(topic for topic, _ in newest)})
+    binding = facts.binding()
+    lacking = _lacking(facts, binding, collections)
+    complete = facts.ended.copy()
+    complete[[transaction for transaction, _ in lacking]] = False
+    complete |= _begun_earlier(facts, binding)
+    is_open, without_end = ~complete, np.zeros(len(complete), np.bool_)
+    if is_forced:
+        without_end = _without_end(facts, binding) & is_open
+        complete |= facts.ended | without_end
+    spans = spans_of(binding["transaction"], binding["partition"], binding["offset"])
+    ends = whole_ends(spans, complete, facts.read_to)
+    is_before = facts.ends["offset"] < ends[facts.ends["partition"]]
+    before, behind = facts.ends[is_before], facts.ends[~is_before]
+    newest_ones = facts.newest(before)
+    awaited = _awaited(facts, lacking, without_end, collections) if is_forced else {}
+    states = progress_at(facts, ends, newest if newest_ones else {}, awaited)
+    progress = LogProgress(newest_ones, states)
+    doubts = BorderDoubts(facts, ends, before, newest, progress)
+    return EpochCut(
+        ends=dict(zip(pending.partitions, ends.tolist(), strict=True)),
+        border=Border(
+            progress=progress,
+            advances=newest_ones != known.newest,
+            doubt=next(iter(doubts), None),
+        ),
+        open=_open(facts, binding, is_open, lacking),
+        is_overtaken=bool(complete[behind["transaction"]].any()),
+        untopical=frozenset(
+            pending.tables.names[code]
+            for code in np.unique(facts.counts["table"]).tolist()
+            if collections[code] == NO_CODE
+        ),
+    )
+
+
+def _lacking(
+    facts: PendingTransactions, binding: FactRows, collections: Int64s
+) -> dict[tuple[int, int], str]:
+    """(transaction, table) → the changes that are not here, in words, for those with both markers.
+
+    A transaction without its BEGIN here began in earlier messages, so its counts say nothing.
+    """
+    tables = len(facts.pending.tables.names)
+    changes = binding[binding["kind"] == MessageKind.CHANGE]
+    changes = changes[collections[changes["table"]] != NO_CODE]
+    of_table = changes["transaction"] * tables + collections[changes["table"]]
+    # Partitions that were added may have a change that another one has, too.
+    once = np.unique(np.stack([of_table, changes["order"]], axis=1), axis=0)[:, 0]
+    arrived, seen = np.unique(once, return_counts=True)
+    counted = facts.counts[(facts.begun & ~facts.is_old)[facts.counts["transaction"]]]
+    counted = counted[collections[counted["table"]] == counted["table"]]
+    wanted = counted["transaction"] * tables + counted["table"]
+    have = np.append(seen, 0)[np.searchsorted(arrived, wanted)] * np.isin(wanted, arrived)
+    missing = counted["count"] - have
+    return {  # a loop over the few that are not whole
+        (int(one["transaction"]), int(one["table"])): f"{count} of {one['count']} changes of "
+        f"{facts.pending.tables.names[one['table']]}"
+        for one, count in zip(counted[missing > 0], missing[missing > 0].tolist(), strict=True)
+    }
+
+
+def _begun_earlier(facts: PendingTransactions, binding: FactRows) -> Bools:
+    """The transactions whose markers lie before the pending messages: bool [t].
+
+    They have no marker here, and lie before the first transaction that has ended, in some
+    partition. Markers have the order of commits, so theirs were read before.
+    """
+    ended = binding[facts.ended[binding["transaction"]]][::-1]
+    first = np.full(len(facts.read_to), NO_CODE, np.int64)
+    first[ended["partition"]] = ended["offset"]
+    return _before(first, binding, ~facts.ended & ~facts.begun)
+
+
+def _without_end(facts: PendingTransactions, binding: FactRows) -> Bools:
+    """The transactions whose END marker is lost, because a later one has ended: bool [t]."""
+    ended = binding[facts.ended[binding["transaction"]]]
+    last = np.full(len(facts.read_to), NO_CODE, np.int64)
+    last[ended["partition"]] = ended["offset"]
+    if not len(facts.ends):
+        last = facts.read_to  # without any marker nothing tells transactions apart
+    return _before(last, binding, ~facts.ended)
+
+
+def _before(offsets: Int64s, binding: FactRows, asked: Bools) -> Bools:
+    """The transactions of some that have a message before an offset of its partition: bool [t]."""
+    is_before = np.zeros(len(asked), np.bool_)
+    messages = binding[asked[binding["transaction"]]]
+    is_before[messages["transaction"][messages["offset"] < offsets[messages["partition"]]]] = True
+    return is_before
+
+
+def _awaited(
+    facts: PendingTransactions,
+    lacking: Collection[tuple[int, int]],
+    without_end: Bools,
+    collections: Int64s,
+) -> dict[KafkaPartition, LogPosition]:
+    """The positions that partitions must pass before they have what torn transactions lack."""
+    pending, awaited = facts.pending, dict[KafkaPartition, LogPosition]()
+    commits = {int(end["transaction"]): end for end in facts.ends}
+    torn = [(transaction, table) for transaction, table in lacking if transaction in commits]
+    missing: list[tuple[Any, int | None]] = [(commits[of], table) for of, table in torn]
+    if without_end.any():
+        missing += [(end, None) for end in facts.ends]
+    for end, table in missing:
+        at = (*end["position"].tolist(), LAST_OF_ALL)
+        source = pending.sources.names[end["source"]]
+        for partition in pending.partitions:
+            topic, _ = partition
+            is_there = (
+                topic.startswith(f"{source}.")
+                if table is None
+                else is_topic_of(pending, topic, table, collections)
+            )
+            if is_there:
+                awaited[partition] = max(awaited.get(partition, BEFORE_ALL), at)
+    return awaited
+
+
+def _open(
+    facts: PendingTransactions,
+    binding: FactRows,
+    is_open: Bools,
+    lacking: Mapping[tuple[int, int], str],
+) -> list[str]:
+    """The first transactions that are not whole, in words."""
+    words = {transaction: what for (transaction, _), what in lacking.items()}
+    present = np.unique(binding["transaction"])
+    return [
+        f"transaction {facts.pending.transactions.names[code].replace(BETWEEN, ' ')} lacks "
+        f"{words.get(code, 'its END marker')}"
+        for code in present[is_open[present]][:_NAMED_MAX].tolist()
+    ]
