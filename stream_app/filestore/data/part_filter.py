@@ -19,7 +19,7 @@ from stream_app.format.binary_row import is_null
 from stream_app.format.column_stats import ColumnStats
 from stream_app.format.data_files.file_batches import conformed_batch
 from stream_app.format.file_parts import JudgeOfValues, PartChoice, PartStats
-from stream_app.format.parquet.row_ranges import Places
+from stream_app.format.parquet.row_ranges import RowPlaces
 from stream_app.model.schema.data_type import DataField, DataType
 
 _PLACE = "\0place"
@@ -80,7 +80,7 @@ class _PassingParts:
             for part in parts
         )
 
-    def _rows(self, values: pa.RecordBatch) -> Places:
+    def _rows(self, values: pa.RecordBatch) -> RowPlaces:
         fields = stored_fields(now for now, _ in self.asked)
         names = [name for name, _ in self.columns]
         stored = [field.with_name(name) for field, name in zip(fields, names, strict=True)]
@@ -89,7 +89,7 @@ class _PassingParts:
             [*columns, pa.array(np.arange(values.num_rows))],
             names=[*(field.name for field in fields), _PLACE],
         )
-        passing: Places = numbered.filter(self.condition.expression).column(_PLACE).to_numpy()
+        passing: RowPlaces = numbered.filter(self.condition.expression).column(_PLACE).to_numpy()
         return passing
 
 

@@ -1,8 +1,13 @@
 """Reads only the pages of a row group that may have wanted rows.
 
-Called by `parquet_reader`, for a file of which parts are chosen. A row group is read whole instead
-when a wanted column has no page index, lies in a ROW, ARRAY or MAP, or gets another type by an
-Arrow schema in the footer; also when the index is damaged, or most rows are wanted anyway.
+Called by `parquet_reader`, for a file of which parts are chosen. Where the condition's columns are
+small, their values come first, and tell which pages of the others are decoded. `parquet_reader`
+reads a row group whole when one of these holds:
+
+* A wanted column has no page index, or lies in a ROW, ARRAY or MAP.
+* An Arrow schema in the footer gives a column another type.
+* The index contradicts itself or the footer.
+* Most rows may be wanted.
 """
 
 from __future__ import annotations
@@ -27,9 +32,16 @@ from stream_app.format.column_stats import (
 from stream_app.format.data_files.file_batches import damaged_file_error
 from stream_app.format.file_parts import JudgeOfValues, PartChoice, PartStats
 from stream_app.format.parquet.footer import footer_of
-from stream_app.format.parquet.page_file import ChosenPages, Chunk, FooterParts, Name, Span, runs
+from stream_app.format.parquet.page_file import (
+    ByteSpan,
+    ChosenPages,
+    ColumnChunk,
+    FooterParts,
+    Name,
+    runs,
+)
 from stream_app.format.parquet.page_index import (
-    Pages,
+    ChunkPages,
     decode_pages,
     decode_stats,
     stats_of_parts,
@@ -60,7 +72,7 @@ _SMALL = 8
 decoded first, to decode less of the others."""
 
 
-PagedColumns: TypeAlias = Mapping[str, tuple[Chunk, Pages]]
+PagedColumns: TypeAlias = Mapping[str, tuple[ColumnChunk, ChunkPages]]
 """By name the chunk and the pages of columns of a row group."""
 
 
@@ -228,7 +240,7 @@ class PagedGroups:
         data_type: DataType,
         of_chunk: ColumnStats,
         index: bytes | None,
-        pages: Pages,
+        pages: ChunkPages,
     ) -> list[ColumnStats]:
         """The statistics of each page."""
         footer, leaf = self._file.metadata, (self._leaves or {})[name]
@@ -242,15 +254,15 @@ class PagedGroups:
         self, columns: PagedColumns, ranges: Sequence[RowRange]
     ) -> list[tuple[pa.Array, list[int]]]:
         """For each column the rows of its pages, and where each range begins among them."""
-        spans: dict[tuple[str, int], Span] = {}
+        spans: dict[tuple[str, int], ByteSpan] = {}
         numbers = {}
         for name, (chunk, pages) in columns.items():
             numbers[name] = pages_with(pages.begins, pages.row_count, ranges)
             if chunk.span.start < pages.offsets[0]:
-                spans[name, _DICTIONARY] = Span(chunk.span.start, int(pages.offsets[0]))
+                spans[name, _DICTIONARY] = ByteSpan(chunk.span.start, int(pages.offsets[0]))
             for number in numbers[name].tolist():
                 start = int(pages.offsets[number])
-                spans[name, number] = Span(start, start + int(pages.sizes[number]))
+                spans[name, number] = ByteSpan(start, start + int(pages.sizes[number]))
         data = self._read_all(spans)
         chosen = {
             name: ChosenPages(
@@ -272,18 +284,18 @@ class PagedGroups:
             for place, of in enumerate(chosen.values())
         ]
 
-    def _read_all(self, spans: Mapping[Name, Span]) -> dict[Name, bytes]:
+    def _read_all(self, spans: Mapping[Name, ByteSpan]) -> dict[Name, bytes]:
         """Bytes by the names of their spans, in few reads."""
         data: dict[Name, bytes] = {}
         for names in runs(spans, _GAP_BYTES):
             start = spans[names[0]].start
-            read = self._read(Span(start, max(spans[name].end for name in names)))
+            read = self._read(ByteSpan(start, max(spans[name].end for name in names)))
             data |= {
                 name: read[spans[name].start - start : spans[name].end - start] for name in names
             }
         return data
 
-    def _read(self, span: Span) -> bytes:
+    def _read(self, span: ByteSpan) -> bytes:
         self._source.seek(span.start)
         data: bytes = self._source.read(span.end - span.start)
         if len(data) != span.end - span.start:

@@ -16,8 +16,8 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stream_app.format.parquet.page_index import Pages
-from stream_app.format.parquet.row_ranges import Places, places_among
+from stream_app.format.parquet.page_index import ChunkPages
+from stream_app.format.parquet.row_ranges import RowPlaces, places_among
 from stream_app.format.parquet.thrift_compact import (
     I32,
     RawStruct,
@@ -49,14 +49,14 @@ _PAGE_VALUES = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ByteSpan:
     """Bytes of a file, from `start` to before `end`."""
 
     start: int
     end: int
 
 
-def runs(spans: Mapping[Name, Span], gap: int) -> Iterator[list[Name]]:
+def runs(spans: Mapping[Name, ByteSpan], gap: int) -> Iterator[list[Name]]:
     """Names whose spans are read at once, in order of the file: the gaps between are smaller."""
     run: list[Name] = []
     end = 0
@@ -71,7 +71,7 @@ def runs(spans: Mapping[Name, Span], gap: int) -> Iterator[list[Name]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class ColumnChunk:
     """A column chunk, as the footer describes it."""
 
     fields: RawStruct
@@ -83,21 +83,21 @@ class Chunk:
         return not self.fields.keys() & {_FILE_PATH, _CRYPTO, _ENCRYPTED}
 
     @property
-    def span(self) -> Span:
+    def span(self) -> ByteSpan:
         """Its pages, that of the dictionary too."""
         start = integer(self.metadata[_DATA_OFFSET])
         if _DICTIONARY_OFFSET in self.metadata:
             place = integer(self.metadata[_DICTIONARY_OFFSET])
             start = place if 0 < place < start else start
-        return Span(start, start + integer(self.metadata[_BYTES]))
+        return ByteSpan(start, start + integer(self.metadata[_BYTES]))
 
-    def index(self, kind: str) -> Span | None:
+    def index(self, kind: str) -> ByteSpan | None:
         """Where its offset index or its column index lies; None without one."""
         offset, length = _INDEX_FIELDS[kind]
         if offset not in self.fields or length not in self.fields:
             return None
         start = integer(self.fields[offset])
-        return Span(start, start + integer(self.fields[length]))
+        return ByteSpan(start, start + integer(self.fields[length]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +110,10 @@ class ChosenPages:
         data: the bytes of each.
     """
 
-    chunk: Chunk
-    pages: Pages
+    chunk: ColumnChunk
+    pages: ChunkPages
     dictionary: bytes
-    numbers: Places
+    numbers: RowPlaces
     data: Sequence[bytes]
 
     @property
@@ -175,17 +175,17 @@ class FooterParts:
         """Whether bounds have the order that the types define."""
         return _COLUMN_ORDERS in self._fields
 
-    def chunks(self, group: int) -> list[Chunk]:
+    def chunks(self, group: int) -> list[ColumnChunk]:
         """The column chunks of a row group."""
         chunks = [raw_struct(data) for data in members(raw_struct(self._groups[group])[_COLUMNS])]
-        return [Chunk(fields, raw_struct(fields[_METADATA].data)) for fields in chunks]
+        return [ColumnChunk(fields, raw_struct(fields[_METADATA].data)) for fields in chunks]
 
     def open_pages(self, columns: Mapping[str, ChosenPages]) -> pq.ParquetFile:
         """A file of some pages of a row group; each column must be read by itself."""
         parts, chunks, at = [_MAGIC], [], len(_MAGIC)
         for chosen in columns.values():
             pieces = (chosen.dictionary, *chosen.data)
-            chunks.append(_moved(chosen, Span(at, at + sum(map(len, pieces)))))
+            chunks.append(_moved(chosen, ByteSpan(at, at + sum(map(len, pieces)))))
             parts += pieces
             at += sum(map(len, pieces))
         rows = max(chosen.row_count for chosen in columns.values())
@@ -210,7 +210,7 @@ class FooterParts:
         )
 
 
-def _moved(chosen: ChosenPages, span: Span) -> bytes:
+def _moved(chosen: ChosenPages, span: ByteSpan) -> bytes:
     """The description of a chunk that has some of its pages, at another place."""
     metadata = {
         field: value for field, value in chosen.chunk.metadata.items() if field in _KEPT_OF_CHUNK

@@ -1,7 +1,7 @@
 """Decodes the page index of a column chunk: where its pages lie, and statistics of each.
 
 The offset index is held against what the footer says of the chunk, and the column index against
-itself: an index that contradicts is damaged, and the caller then reads the chunk as if it had none.
+itself. An index that contradicts is damaged, and the caller reads the chunk as if it had none.
 No checksum covers an index. In a column that ascends, the bounds of the neighbours widen those of a
 page, so one wrong bound alone leaves out no row.
 
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from stream_app.format.column_stats import ColumnStats, bounds_of_footer
-from stream_app.format.parquet.row_ranges import Places, pages_of_parts
+from stream_app.format.parquet.row_ranges import RowPlaces, pages_of_parts
 from stream_app.format.parquet.thrift_compact import (
     RawValue,
     binaries,
@@ -54,7 +54,7 @@ _DECODED: Mapping[str, Callable[[bytes], Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Pages:
+class ChunkPages:
     """The data pages of a column chunk, without the page of its dictionary.
 
     Attributes:
@@ -64,18 +64,18 @@ class Pages:
         row_count: rows of the row group.
     """
 
-    offsets: Places
-    sizes: Places
-    begins: Places
+    offsets: RowPlaces
+    sizes: RowPlaces
+    begins: RowPlaces
     row_count: int
 
     @property
-    def row_counts(self) -> Places:
+    def row_counts(self) -> RowPlaces:
         """The rows of each page, int64 [n]."""
         return np.append(self.begins[1:], self.row_count) - self.begins
 
 
-def decode_pages(data: bytes, row_count: int, start: int, end: int) -> Pages:
+def decode_pages(data: bytes, row_count: int, start: int, end: int) -> ChunkPages:
     """Decode an offset index.
 
     Args:
@@ -95,11 +95,11 @@ def decode_pages(data: bytes, row_count: int, start: int, end: int) -> Pages:
         raise ValueError("pages do not lie one behind the other")
     if (np.diff(np.append(begins, row_count)) <= 0).any():
         raise ValueError("pages without rows")
-    return Pages(offsets, sizes, begins, row_count)
+    return ChunkPages(offsets, sizes, begins, row_count)
 
 
 def decode_stats(
-    data: bytes, pages: Pages, chunk: ColumnStats, physical_type: str, data_type: DataType
+    data: bytes, pages: ChunkPages, chunk: ColumnStats, physical_type: str, data_type: DataType
 ) -> list[ColumnStats]:
     """Decode a column index into the statistics of each page.
 
@@ -165,7 +165,9 @@ def _widened(stats: Sequence[ColumnStats], chunk: ColumnStats) -> list[ColumnSta
     return widened
 
 
-def stats_of_parts(stats: Sequence[ColumnStats], pages: Pages, parts: Places) -> list[ColumnStats]:
+def stats_of_parts(
+    stats: Sequence[ColumnStats], pages: ChunkPages, parts: RowPlaces
+) -> list[ColumnStats]:
     """The statistics of parts, each of which lies in one page.
 
     Args:

@@ -3,7 +3,7 @@
 A row group is cut into parts, at each place at which a column begins a page. A part lies in one
 page of each column, so the statistics of these pages are the part's.
 
-Callers are `page_choice` and `paged_groups`. Sees numbers only: no bytes, no statistics.
+Called by `parquet_pages`, `page_index` and `page_file`. Sees numbers only: no bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-Places: TypeAlias = npt.NDArray[np.int64]
+RowPlaces: TypeAlias = npt.NDArray[np.int64]
 
 
 class RowRange(NamedTuple):
@@ -24,7 +24,7 @@ class RowRange(NamedTuple):
     end: int
 
 
-def part_begins(page_begins: Sequence[Places]) -> Places:
+def part_begins(page_begins: Sequence[RowPlaces]) -> RowPlaces:
     """The first row of each part, ascending, int64 [m]; without columns there is one part.
 
     Args:
@@ -33,12 +33,12 @@ def part_begins(page_begins: Sequence[Places]) -> Places:
     return np.unique(np.concatenate([np.zeros(1, np.int64), *page_begins]))
 
 
-def pages_of_parts(page_begins: Places, parts: Places) -> Places:
+def pages_of_parts(page_begins: RowPlaces, parts: RowPlaces) -> RowPlaces:
     """The number of the page in which each part lies, int64 [m]."""
     return np.searchsorted(page_begins, parts, side="right") - 1
 
 
-def ranges_of(begins: Places, row_count: int, wanted: Sequence[bool]) -> list[RowRange]:
+def ranges_of(begins: RowPlaces, row_count: int, wanted: Sequence[bool]) -> list[RowRange]:
     """The rows of the wanted parts; neighbours are one range.
 
     Args:
@@ -51,7 +51,7 @@ def ranges_of(begins: Places, row_count: int, wanted: Sequence[bool]) -> list[Ro
     return [RowRange(*pair) for pair in zip(rows[::2], rows[1::2], strict=True)]
 
 
-def ranges_of_rows(rows: Places, gap: int) -> list[RowRange]:
+def ranges_of_rows(rows: RowPlaces, gap: int) -> list[RowRange]:
     """The ranges of some rows; rows between which at most `gap` others lie are in one.
 
     Args:
@@ -70,7 +70,7 @@ def count_of(ranges: Iterable[RowRange]) -> int:
     return sum(end - begin for begin, end in ranges)
 
 
-def pages_with(page_begins: Places, row_count: int, ranges: Sequence[RowRange]) -> Places:
+def pages_with(page_begins: RowPlaces, row_count: int, ranges: Sequence[RowRange]) -> RowPlaces:
     """The numbers of the pages that have rows of some ranges, ascending, int64 [k].
 
     Args:
@@ -84,7 +84,9 @@ def pages_with(page_begins: Places, row_count: int, ranges: Sequence[RowRange]) 
     return np.flatnonzero(begins[following] < page_ends)
 
 
-def places_among(page_begins: Places, row_count: int, pages: Places, rows: Sequence[int]) -> Places:
+def places_among(
+    page_begins: RowPlaces, row_count: int, pages: RowPlaces, rows: Sequence[int]
+) -> RowPlaces:
     """The places of rows among the rows of some pages alone, int64 [k].
 
     Args:

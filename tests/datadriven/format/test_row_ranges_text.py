@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from stream_app.format.parquet.row_ranges import (
-    Places,
+    RowPlaces,
     RowRange,
     pages_of_parts,
     pages_with,
@@ -20,7 +20,7 @@ from stream_app.format.parquet.row_ranges import (
 from tests.support.suite.datadriven import Case, run_file
 
 
-def places(text: str) -> Places:
+def places(text: str) -> RowPlaces:
     return np.array([int(word) for word in text.replace(",", " ").split()], np.int64)
 
 
