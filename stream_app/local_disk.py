@@ -34,5 +34,5 @@ def scratch_folder(name: str, parent: str | None = None) -> tempfile.TemporaryDi
 
 
 def scratch_file(name: str) -> IO[bytes]:
-    """A new file without a name, whose bytes are deleted when nobody uses them."""
+    """A new file without a name, whose bytes are deleted when it is closed everywhere."""
     return tempfile.TemporaryFile(prefix=f"stream_app-{name}-", dir=local_disk())

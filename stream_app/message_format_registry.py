@@ -19,7 +19,7 @@ from stream_app.cdc.debezium.wrapped.debezium_json_schema import debezium_json_s
 from stream_app.cdc.dms.dms_json import DMS_JSON
 from stream_app.cdc.lower_case_names import Describe, LoweredDecode, LoweredDescription
 from stream_app.cdc.maxwell.maxwell_json import MAXWELL_JSON
-from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat, SourceReader
+from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat, SourceFacts
 from stream_app.cdc.ogg.ogg_json import OGG_JSON
 from stream_app.cdc.pipeline import Pipeline, Step, StepPlace
 from stream_app.cdc.plain.cloud_events import CLOUD_EVENTS
@@ -64,13 +64,13 @@ def format_named(name: str) -> Format:
     return FORMATS[name]
 
 
-def source_reader(name: str, options: Mapping[str, str]) -> SourceReader:
-    """Make the reader of the facts that messages have about their source.
+def source_facts(name: str, options: Mapping[str, str]) -> SourceFacts:
+    """The facts that messages of a format show about their source.
 
     Raises:
         UsageError: unknown format, or options that it cannot be made of.
     """
-    return format_named(name).reader(options)
+    return format_named(name).facts(options)
 
 
 def message_format(name: str, setup: FormatSetup) -> Pipeline:
@@ -94,7 +94,7 @@ def message_format(name: str, setup: FormatSetup) -> Pipeline:
         )
     if not setup.traits.lowers_names and setup.mapping is None:
         return Pipeline(declared.make(reading), steps)
-    describe: Describe = declared.reader(options).describe
+    describe: Describe = declared.facts(options).describe
     decoder: MessageFormat
     if setup.traits.lowers_names:
         decoder = LoweredDecode(
@@ -120,4 +120,4 @@ def _make(name: str, setup: FormatSetup) -> MessageFormat:
 
 def origins_in(name: str, options: Mapping[str, str], messages: pa.RecordBatch) -> Origins:
     """The source table of each message of a format; can be pickled with its arguments."""
-    return source_reader(name, options).origins(messages)
+    return source_facts(name, options).origins(messages)

@@ -27,7 +27,7 @@ _KINDS: tuple[tuple[str, str], ...] = (
     ("uncertain-row", r".* which row it changes is not certain"),
     ("other-table", r"(is of the source's table|does not name its source table)"),
     ("not-an-insert", r"is an? (update|delete), and the table has no primary key"),
-    ("partition", r"has a (value of the partition column|partition that tells no time)"),
+    ("partition", r"has a (value of the partition column|partition without a time)"),
     ("decoder-error", r"(the )?decoder "),
     (
         "not-a-change",

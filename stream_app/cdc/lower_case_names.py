@@ -74,7 +74,7 @@ def lowered_table(table: SourceTable) -> SourceTable:
 
 @dataclass(frozen=True, slots=True)
 class LoweredDescription:
-    """Describes messages with names in lower case; see `SourceReader.describe`.
+    """Describes messages with names in lower case; see `SourceFacts.describe`.
 
     Each message for itself, because they may spell a column in different ways.
     """
@@ -82,7 +82,7 @@ class LoweredDescription:
     describe: Describe
 
     def __call__(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
-        """See `SourceReader.describe`."""
+        """See `SourceFacts.describe`."""
         described = (
             self.describe(messages.slice(at, 1), options) for at in range(messages.num_rows)
         )
@@ -96,7 +96,7 @@ class LoweredDecode:
 
     Attributes:
         make: makes the format of a setup.
-        origins: see `SourceReader.origins`; shards may spell a column in different ways.
+        origins: see `SourceFacts.origins`; shards may spell a column in different ways.
         setup: with the table's names.
     """
 

@@ -104,8 +104,8 @@ class TableVersionSeen(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceReader:
-    """Reads facts about the source from messages, but no rows; can be pickled.
+class SourceFacts:
+    """The facts about the source that messages show without their rows; can be pickled.
 
     It never raises for a message. It raises `SourceError` when something that it asks, such as a
     schema registry, does not answer.
@@ -148,9 +148,9 @@ class Format:
         check: checks options beside a table's columns; raises `UsageError` with all problems.
         make: makes the format; raises `UsageError` as `check` does.
         survey: reads a few messages, by topic, of `change_batch.MESSAGE_SCHEMA`.
-        reader: makes the reader of the messages' source of the format's options.
-        has_times: whether the reader has `change_times`.
-        has_transactions: whether the reader has `transactions`.
+        facts: makes the facts of the messages' source by the format's options.
+        has_times: whether the facts have `change_times`.
+        has_transactions: whether the facts have `transactions`.
         has_whole_before: whether these options promise that every before-image is whole.
         has_changes: whether messages can be updates and deletes.
         signs: fields that stand together in messages of this format, and of no other unless it has
@@ -164,7 +164,7 @@ class Format:
     check: Callable[[Mapping[str, str], RowType], object]
     make: Callable[[FormatSetup], MessageFormat]
     survey: Callable[[FormatSetup, Mapping[str, pa.RecordBatch]], SourceSurvey]
-    reader: Callable[[Mapping[str, str]], SourceReader]
+    facts: Callable[[Mapping[str, str]], SourceFacts]
     has_times: bool = True
     has_transactions: bool = False
     has_whole_before: Callable[[Mapping[str, str]], bool] = promises_nothing

@@ -39,7 +39,7 @@ class Registered:
     """A schema of a registry.
 
     Attributes:
-        kind: a value of `SchemaKind`, or another word of the registry; empty: it does not tell.
+        kind: a value of `SchemaKind`, or another word of the registry; empty: it has none.
         text: its text.
         references: the name by which it refers to each schema, and that schema's text. A schema
             stands behind those to which it refers itself.

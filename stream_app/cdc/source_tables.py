@@ -6,7 +6,7 @@ PostgreSQL names schema and table, MySQL no schema.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, Int32s, valid_of
 from stream_app.model.source.origin import Origin
+from stream_app.model.source.topic_name import cluster_and_name, in_cluster
 
 NO_TABLE = -1
 """Code of a message that names no table."""
@@ -56,6 +57,33 @@ def origins_of(
     tables = tuple(Origin(*text.split("\0")) for text in joined.dictionary.to_pylist())
     codes[known] = joined.indices.to_numpy()
     return Origins(tables=tables, codes=codes, unreadable=unreadable)
+
+
+def in_their_clusters(
+    origins_in: Callable[[pa.RecordBatch], Origins], messages: pa.RecordBatch
+) -> Origins:
+    """The origins of messages with the cluster of their topics, which tells equal names apart."""
+    origins = origins_in(messages)
+    topics = messages.column("topic").dictionary_encode()
+    clusters = [cluster_and_name(topic)[0] for topic in topics.dictionary.to_pylist()]
+    if not any(clusters) or not origins.tables:
+        return origins
+    pairs = origins.codes.astype(np.int64) * len(clusters) + topics.indices.to_numpy()
+    different, positions = np.unique(pairs, return_inverse=True)
+    first = int(np.searchsorted(different, 0))  # pairs of `NO_TABLE` are negative
+    tables: dict[Origin, int] = {}
+    codes = np.full(len(different), NO_TABLE, np.int32)
+    for at, pair in enumerate(different[first:].tolist(), start=first):  # a loop over topics
+        code, topic = divmod(pair, len(clusters))
+        origin = _in_cluster(origins.tables[code], clusters[topic])
+        codes[at] = tables.setdefault(origin, len(tables))
+    return replace(origins, tables=tuple(tables), codes=codes[positions])
+
+
+def _in_cluster(origin: Origin, cluster: str) -> Origin:
+    # A format whose messages name no table takes the topic's name.
+    name = origin.table.removeprefix(in_cluster(cluster, "")) if cluster else origin.table
+    return replace(origin, table=name, cluster=cluster)
 
 
 def of_each_origin(

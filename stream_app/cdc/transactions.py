@@ -1,6 +1,6 @@
 """The transactions of the source to which messages belong, whatever their format.
 
-A format with such facts has `SourceReader.transactions`; `kafka.transactions` gathers them.
+A format with such facts has `SourceFacts.transactions`; `kafka.transactions` gathers them.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ def is_same_location(one: str, other: str) -> bool:
 def _store(location: str) -> Store:
     scheme = location.partition(":")[0].lower()
     if scheme not in _FOREIGN:
-        return store_of(location) or LOCAL  # which refuses what nobody knows
+        return store_of(location) or LOCAL  # which refuses unknown schemes
     raise UsageError(
         f"{scheme}:// is {_FOREIGN[scheme]}, whose protocol stream_app does not speak",
         fix="if the store also speaks S3's protocol (Azure does not), write s3://BUCKET/PATH and "

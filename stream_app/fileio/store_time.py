@@ -34,5 +34,5 @@ def store_now_ms(file_io: FileIO, folder: str) -> int:
     finally:
         file_io.delete(path)
     if not times:
-        raise FileNotFoundError(2, "was deleted by somebody as soon as it was written", path)
+        raise FileNotFoundError(2, "was deleted by another process as soon as it was written", path)
     return times[0]

@@ -28,6 +28,7 @@ from stream_app.model.schema.table_schema import (
     TableSchema,
 )
 from stream_app.model.schema.type_members import inner_field_id
+from stream_app.variants.layout import VARIANT_TYPE
 
 FIELD_ID = b"PARQUET:field_id"
 """Metadata key of an Arrow field from which Parquet takes the field's id."""
@@ -76,7 +77,7 @@ def arrow_type(  # noqa: PLR0911, C901, PLR0912 - a table
             return pa.timestamp(timestamp_unit(data_type.precision))
         case TypeRoot.TIMESTAMP_LTZ:
             return pa.timestamp(timestamp_unit(data_type.precision), "UTC")
-        case TypeRoot.ARRAY:
+        case TypeRoot.ARRAY | TypeRoot.VECTOR:  # Parquet, and so our memory, has both as lists
             return pa.list_(_inner_field("element", data_type.element, field_id, depth + 1))
         case TypeRoot.MAP:
             assert data_type.key is not None
@@ -86,6 +87,9 @@ def arrow_type(  # noqa: PLR0911, C901, PLR0912 - a table
             return pa.struct(
                 [_field(field.name, field.data_type, field.field_id) for field in data_type.fields]
             )
+        case TypeRoot.VARIANT:
+            members = enumerate(VARIANT_TYPE)
+            return pa.struct([_with_id(member, field_id) for field_id, member in members])
 
 
 def _inner_field(name: str, data_type: DataType | None, field_id: int, depth: int) -> pa.Field:

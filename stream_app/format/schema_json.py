@@ -14,6 +14,7 @@ from stream_app.model.schema.data_type import (
     RowType,
     TypeRoot,
     parse_data_type,
+    vector_type,
 )
 from stream_app.model.schema.table_schema import TableSchema
 
@@ -60,8 +61,8 @@ def _field_object(field: DataField) -> dict[str, object]:
 
 
 def type_object(data_type: DataType) -> object:
-    """Encode a type: a scalar type as text, a nested type as an object."""
-    if not data_type.is_nested:
+    """Encode a type: a type with other types inside as an object, else as text."""
+    if not data_type.is_nested or data_type.root is TypeRoot.VARIANT:
         return str(data_type)
     value: dict[str, object] = {
         "type": data_type.root.value + ("" if data_type.nullable else " NOT NULL")
@@ -71,6 +72,8 @@ def type_object(data_type: DataType) -> object:
     if data_type.element is not None:
         of_map = data_type.root is TypeRoot.MAP
         value["value" if of_map else "element"] = type_object(data_type.element)
+    if data_type.root is TypeRoot.VECTOR:
+        value["length"] = data_type.length
     if data_type.root is TypeRoot.ROW:
         value["fields"] = [_field_object(field) for field in data_type.fields]
     return value
@@ -81,8 +84,7 @@ def decode_schema(data: bytes) -> TableSchema:
 
     Raises:
         CorruptFileError: no JSON, or a key is missing.
-        UnsupportedTableError: a column is a MULTISET, VARIANT, BLOB or VECTOR, or of a type that we
-            do not know.
+        UnsupportedTableError: a column is a MULTISET or BLOB, or of a type that we do not know.
     """
     json = JsonObject.decode(data, what=_WHAT)
     return TableSchema(
@@ -144,6 +146,12 @@ def _data_type(value: object, *, column: str) -> DataType:
         case "ARRAY":
             element = _data_type(json.raw("element"), column=column)
             return DataType(root=TypeRoot.ARRAY, nullable=nullable, element=element)
+        case "VECTOR":
+            element = _data_type(json.raw("element"), column=column)
+            try:
+                return vector_type(element, json.integer("length"), nullable=nullable)
+            except UsageError:
+                raise _unsupported(f"VECTOR of {element}", column) from None
         case "MAP":
             key, element = (_data_type(json.raw(part), column=column) for part in ("key", "value"))
             return DataType(root=TypeRoot.MAP, nullable=nullable, key=key, element=element)
@@ -158,7 +166,7 @@ def _data_type(value: object, *, column: str) -> DataType:
 def _unsupported(kind: object, column: str) -> UnsupportedTableError:
     return UnsupportedTableError(
         f"column {column!r} has the type {kind}, which stream_app does not read or write yet",
-        fix="use scalar types, ARRAY, MAP and ROW (store other values as STRING, e.g. JSON)",
+        fix="use scalar types, ARRAY, MAP, ROW, VECTOR and VARIANT (others as STRING, e.g. JSON)",
     )
 
 

@@ -31,7 +31,6 @@ from stream_app.kafka.librdkafka import (
     GONE_CODES,
     LOGIN_CODES,
     SEE_BROKERS,
-    KafkaClient,
     KafkaCode,
     login_refused,
     reading_forbidden,
@@ -39,6 +38,7 @@ from stream_app.kafka.librdkafka import (
 from stream_app.kafka.message_columns import MessageFields, message_batch, message_fields
 from stream_app.kafka.message_stamps import message_stamps
 from stream_app.kafka.offset_ranges import OffsetRange, join_ranges
+from stream_app.kafka.several_clusters import ClientSettings, opened_client
 
 _LOG = logging.getLogger(__name__)
 BATCH_MESSAGES = 16_384
@@ -56,6 +56,7 @@ class ReaderSettings:
 
     Attributes:
         client: librdkafka's options and their values; they may hold passwords.
+        clusters: names of further clusters, with theirs.
         fails_on_loss: whether lost offsets are an error; else the reader logs a line.
         ahead: ranges that are fetched at once, such as the current one and the next. More cost
             memory, and make many short ranges quicker.
@@ -66,7 +67,8 @@ class ReaderSettings:
             decides whether offsets are lost; None: it decides.
     """
 
-    client: tuple[tuple[str, str], ...] = field(repr=False)
+    client: ClientSettings = field(repr=False)
+    clusters: tuple[tuple[str, ClientSettings], ...] = field(default=(), repr=False)
     fails_on_loss: bool = True
     ahead: int = 2
     timeout_s: float = 120.0
@@ -109,7 +111,7 @@ class RangeReader:
     def __init__(self, settings: ReaderSettings, clock: Clock | None = None) -> None:
         self._settings = settings
         self._clock = clock or SystemClock()
-        self._client = KafkaClient(dict(settings.client))
+        self._client = opened_client(settings.client, settings.clusters)
         self._stamps = message_stamps()
         self._started: deque[OffsetRange] = deque()
         self._batch_messages = _FIRST_MESSAGES
@@ -138,7 +140,7 @@ class RangeReader:
                 self._stop_first()
             if has_failed:  # stale cluster metadata may be the cause
                 self._client.close()
-                self._client = KafkaClient(dict(self._settings.client))
+                self._client = opened_client(self._settings.client, self._settings.clusters)
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
         """The oldest offset of a partition, and the one after the newest that may be read.

@@ -32,7 +32,7 @@ def registered_at(url: str, get: Get, number: int, id_kind: IdKind) -> Registere
     """The schema of a number.
 
     Args:
-        url: the address, which tells the interface.
+        url: the address, which decides the interface.
         id_kind: what Apicurio's numbers count.
 
     Raises:

@@ -78,7 +78,7 @@ class RowPlaceReader(Protocol):
     def read_places(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
         """The rows of a data file that no deletion vector marks, and their places in the file.
 
-        Rows whose keys nobody looks up may be missing.
+        Rows whose keys are not looked up may be missing.
 
         Returns:
             Batches of n rows in key order, in the layout's schema, and int64 [n], counted from 0.

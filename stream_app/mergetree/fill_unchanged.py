@@ -39,11 +39,12 @@ class RestoredRows:
 
     Attributes:
         window: whole rows, in the layout of the table.
-        refused: the columns `MESSAGE`, `REASON` and `VALUE_KIND` of rows without an older value.
+        refused: the columns `MESSAGE`, `REASON` and `VALUE_KIND` of rows without an older value;
+            None: no row left a value out.
     """
 
     window: MergeWindow
-    refused: pa.RecordBatch
+    refused: pa.RecordBatch | None = None
 
 
 def widened_layout(layout: KeyValueLayout, rows: pa.Schema) -> KeyValueLayout:

@@ -20,7 +20,13 @@ from stream_app.mergetree.file_access import (
     OldRows,
     WrittenFiles,
 )
-from stream_app.mergetree.fill_unchanged import restored_windows, widened_layout
+from stream_app.mergetree.fill_unchanged import (
+    FindsRows,
+    RestoredRows,
+    restored_windows,
+    widened_layout,
+)
+from stream_app.mergetree.history_versions import HistoryRule, history_windows
 from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, rows_at
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_window import MergeWindow
@@ -45,7 +51,9 @@ class MergeTreeWriter:
             ``ignore-update-before``).
         refused_rows: those that no merge can take; they must not be committed.
         kind_column: the column that says the kind of each row (``rowkind.field``); empty: none.
-        old_rows: finds the values that rows leave out; None: no row does.
+        history: derives the versions of rows; None: a row has one version.
+        old_rows: finds the values that rows leave out, or the versions that the table has; None: no
+            row needs them.
     """
 
     layout: KeyValueLayout
@@ -57,6 +65,7 @@ class MergeTreeWriter:
     ignored_kinds: frozenset[RowKind] = frozenset()
     refused_rows: tuple[RefusedRows, ...] = ()
     kind_column: str = ""
+    history: HistoryRule | None = None
     old_rows: OldRows | None = None
     _new_files: list[DataFileMeta] = field(init=False, default_factory=list)
     _changelog_files: list[DataFileMeta] = field(init=False, default_factory=list)
@@ -143,18 +152,22 @@ class MergeTreeWriter:
 
     def _windows(self) -> Iterator[MergeWindow]:
         """The buffered rows, completed; rows that cannot be completed are refused."""
-        if not self._leaves_out:
+        if self.history is None and not self._leaves_out:
             yield from self.buffer.drain()
             return
-        assert self.old_rows is not None, "rows leave values out, and there is no table to ask"
+        assert self.old_rows is not None, "rows need older ones, and there is no table to ask"
         find, newer = self.old_rows.find, self._new_files
+        for whole in self._completed(lambda keys, names: find(keys, names, newer)):
+            if whole.refused is not None and whole.refused.num_rows:
+                self._refused.append(whole.refused)
+            yield whole.window
+
+    def _completed(self, find: FindsRows) -> Iterator[RestoredRows]:
+        if self.history is not None:
+            yield from history_windows(self.buffer.drain(), self.history, find)
+            return
         for drained in self.buffer.drain():
-            for whole in restored_windows(
-                drained, self.layout, lambda keys, names: find(keys, names, newer)
-            ):
-                if whole.refused.num_rows:
-                    self._refused.append(whole.refused)
-                yield whole.window
+            yield from restored_windows(drained, self.layout, find)
 
     def _without_ignored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         if not is_retract(rows).any():

@@ -13,7 +13,9 @@ A small part of SQL, read by recursive descent::
     operator    = "=" | "<>" | "!=" | "<" | "<=" | ">" | ">="
     literal     = 12 | -1.5e3 | 'it''s' | TRUE | FALSE | X'00ff'
                 | DATE '2024-02-29' | TIME '12:34:56' | TIMESTAMP '2024-02-29 12:34:56.789'
-    column      = name { "." name }                      a field of a ROW by its path
+    column      = name { "." name                        a field of a ROW by its path
+                       | "[" 0 "]"                       an element of an ARRAY or VECTOR, from 0 on
+                       | "[" literal "]" }               the value of a key of a MAP
     name        = word | "word" | `word`
 
 Key words in any case; names as the table spells them. A TIMESTAMP for a column with local time
@@ -24,17 +26,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from stream_app.errors import UsageError
 from stream_app.model.near_names import unknown_name
-from stream_app.model.schema.data_type import STRING, STRING_ROOTS, DataField, RowType, TypeRoot
+from stream_app.model.schema.data_type import (
+    LIST_ROOTS,
+    STRING,
+    STRING_ROOTS,
+    DataField,
+    DataType,
+    RowType,
+    TypeRoot,
+)
 from stream_app.predicate.literal import Literal, comparison, fitted_literal, wanted_text
 from stream_app.predicate.predicate import (
     Always,
     And,
     Compare,
+    Element,
+    Entry,
     InnerField,
     IsNull,
     Matches,
@@ -42,30 +54,17 @@ from stream_app.predicate.predicate import (
     OneOf,
     Or,
     Predicate,
+    Step,
 )
+from stream_app.predicate.tokens import TYPED_LITERALS, Token, misread, tokens_of
 
-_TOKEN = re.compile(
-    r"""(?P<space>\s+)
-      | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
-      | (?P<bytes>[xX]'(?:[0-9a-fA-F]{2})*')
-      | (?P<text>'(?:[^']|'')*')
-      | (?P<quoted>`[^`]+`|"[^"]+")
-      | (?P<word>[^\W\d]\w*)
-      | (?P<sign><>|!=|<=|>=|[=<>(),.+-])
-    """,
-    re.VERBOSE,
-)
-_TYPED = ("DATE", "TIME", "TIMESTAMP")
-_KEYWORDS = frozenset(
-    ("AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "IS", "NULL", "TRUE", "FALSE", *_TYPED)
-)
 _OPERATORS = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _T = TypeVar("_T")
 _DEPTH_MAX = 50
+_INDEX_MAX = 1_000_000
+"""Arrow adds it to offsets of 32 bits, without a check."""
 _TESTS_MAX = 1000
 """Arrow makes a chain of AND or OR and walks it by recursion: 10,000 overflow its stack."""
-_INDENT = len("  where: ")
-_HELP = "write such as: amount >= 9.99 AND (status IN ('paid', 'sent') OR day >= DATE '2024-02-29')"
 
 
 def parse_predicate(text: str, row_type: RowType) -> Predicate:
@@ -74,7 +73,7 @@ def parse_predicate(text: str, row_type: RowType) -> Predicate:
     Raises:
         UsageError: points at the place in the text, and names what was expected there.
     """
-    return _Parser(text, _tokens(text), row_type).whole()
+    return _Parser(text, tokens_of(text), row_type).whole()
 
 
 def named_columns(text: str) -> tuple[str, ...]:
@@ -83,10 +82,10 @@ def named_columns(text: str) -> tuple[str, ...]:
     Raises:
         UsageError: the text has a sign that no condition has.
     """
-    tokens = _tokens(text)
+    tokens = tokens_of(text)
     names = (
         token.text[1:-1] if token.kind == "quoted" else token.text
-        for before, token in zip([_Token("end", "", 0), *tokens], tokens, strict=False)
+        for before, token in zip([Token("end", "", 0), *tokens], tokens, strict=False)
         if before.text != "."
         and (token.kind == "quoted" or (token.kind == "word" and not token.key))
     )
@@ -99,57 +98,8 @@ def check_grammar(text: str) -> None:
     Raises:
         UsageError: it is none, whatever the columns and their types are.
     """
-    tokens = _tokens(text)
+    tokens = tokens_of(text)
     _Parser(text, tokens, RowType(()), judges_columns=False).whole()
-
-
-@dataclass(frozen=True, slots=True)
-class _Token:
-    """A word of the condition; `kind` is a group of `_TOKEN`, or ``end``."""
-
-    kind: str
-    text: str
-    position: int
-
-    @property
-    def key(self) -> str:
-        """The upper-case key word or sign; empty for other tokens."""
-        if self.kind == "sign":
-            return self.text
-        upper = self.text.upper()
-        return upper if self.kind == "word" and upper in _KEYWORDS else ""
-
-    def __str__(self) -> str:
-        return "the end" if self.kind == "end" else self.text
-
-
-def _tokens(text: str) -> list[_Token]:
-    tokens, position = [], 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            raise _error(text, position, _unreadable(text[position:]))
-        kind = match.lastgroup
-        assert kind is not None
-        if kind != "space":
-            tokens.append(_Token(kind, match[0], position))
-        position = match.end()
-    return [*tokens, _Token("end", "", len(text.rstrip()))]
-
-
-def _unreadable(rest: str) -> str:
-    if rest[0] in "'\"`":
-        return f"the quote {rest[0]} is not closed"
-    return f"{rest[0]!r} has no meaning here"
-
-
-def _error(text: str, position: int, what: str, fix: str = _HELP) -> UsageError:
-    line = re.sub(r"\s", " ", text)
-    return UsageError(
-        f"cannot read the condition: {what}",
-        where=f"{line}\n{' ' * (_INDENT + position)}^",
-        fix=fix,
-    )
 
 
 @dataclass(slots=True)
@@ -161,7 +111,7 @@ class _Parser:
     """
 
     text: str
-    tokens: list[_Token]
+    tokens: list[Token]
     row_type: RowType
     judges_columns: bool = True
     _at: int = field(init=False, default=0)
@@ -175,10 +125,10 @@ class _Parser:
         return predicate
 
     @property
-    def _next(self) -> _Token:
+    def _next(self) -> Token:
         return self.tokens[self._at]
 
-    def _take(self) -> _Token:
+    def _take(self) -> Token:
         token = self._next
         self._at += 1
         return token
@@ -195,7 +145,7 @@ class _Parser:
             raise self._expected(key)
 
     def _expected(self, what: str) -> UsageError:
-        return _error(self.text, self._next.position, f"expected {what}, found {self._next}")
+        return misread(self.text, self._next.position, f"expected {what}, found {self._next}")
 
     def _condition(self) -> Predicate:
         return self._joined("OR", self._and, Or)
@@ -257,11 +207,12 @@ class _Parser:
             raise self._expected("a column")
         if not self.judges_columns:
             self._at += 1
-            while self._accept("."):
+            while self._accept(".") or self._accept("["):
                 self._take()
+                self._accept("]")
             return DataField(field_id=0, name=name, data_type=STRING)
         if name not in self.row_type.names:
-            raise _error(
+            raise misread(
                 self.text,
                 token.position,
                 unknown_name("column", name, self.row_type.names),
@@ -271,27 +222,57 @@ class _Parser:
         return self._inside(self.row_type.field(name))
 
     def _inside(self, column: DataField) -> DataField:
-        """The field to which a path leads; without a path the column itself."""
-        path = [column.name]
-        while column.data_type.root is TypeRoot.ROW and self._accept("."):
-            fields, token = RowType(column.data_type.fields), self._take()
-            path.append(token.text[1:-1] if token.kind == "quoted" else token.text)
-            if path[-1] not in fields.names:
-                raise _error(
-                    self.text,
-                    token.position,
-                    unknown_name("field", path[-1], fields.names),
-                    fix=f"the fields of {'.'.join(path[:-1])} are {', '.join(fields.names)}",
-                )
-            column = fields.field(path[-1])
+        """The field, element or value to which a path leads; without a path the column itself."""
+        path: list[Step] = [column.name]
+        name = column.name
+        while self._next.key in (".", "["):
+            root = column.data_type.root
+            if root is TypeRoot.ROW and self._accept("."):
+                column = self._field(name, column.data_type)
+                path.append(column.name)
+                name += f".{column.name}"
+            elif root in LIST_ROOTS | {TypeRoot.MAP} and self._accept("["):
+                step, column = self._element(column)
+                path.append(step)
+                name += f"[{step}]"
+                self._expect("]")
+            else:
+                break
         if len(path) == 1:
             return column
         return InnerField(
-            field_id=column.field_id,
-            name=".".join(path),
-            data_type=column.data_type,
-            path=tuple(path),
+            field_id=column.field_id, name=name, data_type=column.data_type, path=tuple(path)
         )
+
+    def _field(self, of: str, data_type: DataType) -> DataField:
+        fields, token = RowType(data_type.fields), self._take()
+        name = token.text[1:-1] if token.kind == "quoted" else token.text
+        if name not in fields.names:
+            raise misread(
+                self.text,
+                token.position,
+                unknown_name("field", name, fields.names),
+                fix=f"the fields of {of} are {', '.join(fields.names)}",
+            )
+        return fields.field(name)
+
+    def _element(self, column: DataField) -> tuple[Element | Entry, DataField]:
+        """The step into an array or a map, and what is there; null where nothing is."""
+        kind = column.data_type
+        assert kind.element is not None
+        there = replace(column, data_type=kind.element.as_nullable())
+        if kind.key is None:
+            token = self._next
+            if not token.text.isdecimal() or int(token.text) > _INDEX_MAX:
+                raise self._expected(f"the number of an element, from 0 to {_INDEX_MAX}")
+            return Element(int(self._take().text)), there
+        key = replace(column, data_type=kind.key)
+        place = self._next
+        fitted = self._typed(key, lambda literal: fitted_literal(literal, key.data_type))
+        if not fitted.is_exact:
+            what = f"expected a key of type {kind.key.as_nullable()}, found {place}"
+            raise misread(self.text, place.position, what)
+        return Entry(fitted.value, key.data_type), there
 
     def _may_be(self, column: DataField, *roots: TypeRoot) -> bool:
         return not self.judges_columns or column.data_type.root in roots
@@ -334,12 +315,12 @@ class _Parser:
         first = self._next
         literal = self._literal(column)
         if not self.judges_columns:
-            literal = Literal("TEXT", "")  # fits, and nobody looks at it
+            literal = Literal("TEXT", "")  # fits, and is not evaluated
         try:
             return use(literal)
         except ValueError as problem:
             given = self.text[first.position : self._next.position].strip()
-            raise _error(self.text, first.position, f"expected {problem}, found {given}") from None
+            raise misread(self.text, first.position, f"expected {problem}, found {given}") from None
 
     def _literal(self, column: DataField) -> Literal:
         sign = ""
@@ -348,7 +329,7 @@ class _Parser:
             if self._next.kind != "number":
                 raise self._expected("a number")
         token = self._next
-        if token.key in _TYPED and self.tokens[self._at + 1].kind == "text":
+        if token.key in TYPED_LITERALS and self.tokens[self._at + 1].kind == "text":
             self._at += 2
             return Literal(token.key, _unquoted(self.tokens[self._at - 1].text))
         if token.key in ("TRUE", "FALSE"):

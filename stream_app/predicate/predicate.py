@@ -15,21 +15,47 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import takewhile
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.format.arrow_schema import arrow_scalar, arrow_type
-from stream_app.model.schema.data_type import FLOAT_ROOTS, DataField
+from stream_app.model.schema.data_type import FLOAT_ROOTS, DataField, DataType
 
 _NULL = pa.scalar(None, pa.bool_())
 
 
+@dataclass(frozen=True, slots=True)
+class Element:
+    """The step to an element of an ARRAY or a VECTOR, counted from 0; null beyond the last."""
+
+    index: int
+
+    def __str__(self) -> str:
+        return str(self.index)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The step to the value of a key of a MAP; null without the key."""
+
+    key: object
+    key_type: DataType
+
+    def __str__(self) -> str:
+        return repr(self.key)
+
+
+Step = str | Element | Entry
+"""A step into a column: a name leads to the field of a ROW."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InnerField(DataField):
-    """A field inside of ROWs, by the names from the column to it; `name` joins them."""
+    """A value inside of a column, by the steps to it; the first one is the column's name."""
 
-    path: tuple[str, ...]
+    path: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +130,30 @@ def column_names(predicate: Predicate) -> tuple[str, ...]:
         case And(parts) | Or(parts):
             return tuple(dict.fromkeys(name for part in parts for name in column_names(part)))
         case _:
-            return _path(predicate.column)[:1]
+            column = predicate.column
+            return (str(column.path[0]) if isinstance(column, InnerField) else column.name,)
 
 
-def _path(column: DataField) -> tuple[str, ...]:
+def _path(column: DataField) -> tuple[Step, ...]:
     return column.path if isinstance(column, InnerField) else (column.name,)
+
+
+def _values(column: DataField) -> pc.Expression:
+    """The values of a column, or those inside of it."""
+    path = _path(column)
+    fields = tuple(takewhile(lambda step: isinstance(step, str), path))
+    values = pc.field(*fields)
+    for step in path[len(fields) :]:
+        match step:
+            case Element(index):
+                # A slice of a fixed size has a null where a list is too short.
+                slices = pc.list_slice(values, index, index + 1, return_fixed_size_list=True)
+                values = pc.list_element(slices, pc.scalar(0))
+            case Entry(key, key_type):
+                values = pc.map_lookup(values, arrow_scalar(key, key_type), "first")
+            case name:
+                values = pc.struct_field(values, name)
+    return values
 
 
 def possible_values(predicate: Predicate, name: str) -> frozenset[object] | None:
@@ -154,7 +199,7 @@ def to_expression(predicate: Predicate) -> pc.Expression:
 
 
 def _test(test: Compare | OneOf | Always | IsNull | Matches) -> pc.Expression:
-    field = pc.field(*_path(test.column))
+    field = _values(test.column)
     match test:
         case IsNull():
             return field.is_null()
@@ -188,7 +233,7 @@ def _always(field: pc.Expression, truth: bool) -> pc.Expression:
 def _one_of(column: DataField, values: Sequence[object]) -> pc.Expression:
     if column.data_type.root in FLOAT_ROOTS:
         return to_expression(Or(tuple(Compare(column, "=", value) for value in values)))
-    field = pc.field(*_path(column))
+    field = _values(column)
     scalars = [arrow_scalar(value, column.data_type) for value in values]
     members = pa.array(scalars, arrow_type(column.data_type))
     # Arrow's is_in says false of a null.
@@ -197,7 +242,7 @@ def _one_of(column: DataField, values: Sequence[object]) -> pc.Expression:
 
 def _compare_floats(column: DataField, sign: str, value: float) -> pc.Expression:
     """Compare floats as Paimon and Spark do: NaN equals itself and is greater than all others."""
-    field = pc.field(*_path(column))
+    field = _values(column)
     if not math.isnan(value):
         compared = _COMPARE[sign](field, pc.scalar(arrow_scalar(value, column.data_type)))
         return compared | pc.is_nan(field) if sign in (">", ">=") else compared

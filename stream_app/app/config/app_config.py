@@ -22,12 +22,16 @@ from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.secrets import HIDDEN, Secrets, is_secret
 from stream_app.app.config.settings import read_settings, secret_texts, written_key
-from stream_app.app.config.source_config import SourceConfig, SourceKind, TopicReader
+from stream_app.app.config.source_clusters import (
+    ClusterSetting,
+    of_one_cluster,
+)
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.source_problems import source_problems
 from stream_app.app.config.stream_config import NonInsertRecords, StreamConfig, with_limit
 from stream_app.app.config.sync_config import OneSetting, SyncConfig, of_one_table
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.config.values import (
-    SET_BY_SPARK,
     Setting,
     WrongValueError,
     families_of,
@@ -36,15 +40,12 @@ from stream_app.app.config.values import (
     names,
 )
 from stream_app.catalog.catalog_options import option_problems
-from stream_app.cdc.json_records.options import TRUNCATE, OnTruncate
-from stream_app.cdc.message_format import Format
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import (
     STORE_OPTIONS,
     check_store_options,
     unknown_store_options,
 )
-from stream_app.message_format_registry import FORMATS
 from stream_app.model.near_names import nearest, unknown_name
 from stream_app.model.schema.data_type import RowType
 from stream_app.planning.sync.table_share import TableShare
@@ -100,7 +101,7 @@ class AppConfig:
             return ", ".join(f"{column.name} {column.data_type}" for column in value)
         if isinstance(value, str):
             return self.secrets.hide(value)
-        if isinstance(value, OneSetting):
+        if isinstance(value, OneSetting | ClusterSetting):
             return value.value
         if isinstance(value, enum.Enum):
             return value.value
@@ -121,13 +122,6 @@ KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
     **{name: keys_of(section) for name, section in _SECTIONS.items()},
     **{name: {} for name in FREE_SECTIONS},
 }
-_LOAD = "source.snapshot-from"
-_STARTS = (
-    "source.starting-offsets",
-    "source.starting-timestamp",
-    "source.starting-offsets-by-timestamp",
-)
-"""Keys that say where a new job begins; at most one of them is given."""
 REMOVED = {
     "stream.decode-parallelism": "tasks decode what they read: see source.min-partitions",
     "stream.spark-metrics": "stream.metrics-port serves the job's numbers",
@@ -243,6 +237,8 @@ def _store_setting(
 def _prefixed(name: str, rest: str, setting: Setting) -> object:
     if name == "tables":
         return of_one_table(setting, rest)
+    if name == "clusters":
+        return of_one_cluster(setting, rest)
     if name == "settings":
         return of_one_expectation(setting, rest)
     return names(setting) if name == "multiple_table_partition_keys" else free_text(setting)
@@ -267,9 +263,7 @@ def _unknown(section: str, key: str) -> str:
 
 def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
     """Problems of values that contradict each other: (key, problem)."""
-    yield from _source_problems(config, given)
-    for key in [key for key in _STARTS if key in given][1:]:
-        yield key, f"give only one of {', '.join(_STARTS)}"
+    yield from source_problems(config.tables, given)
     yield from config.tables.problems(given)
     yield from config.tables.expectations.problems()
     tables = config.tables
@@ -286,52 +280,6 @@ def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple
     if config.stream.non_insert_records is NonInsertRecords.QUARANTINE and not fits:
         needs = "needs stream.quarantine, and is for a table without primary-keys"
         yield "stream.non-insert-records", f"'quarantine' {needs}"
-
-
-def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
-    source = config.source
-    if source.kind is SourceKind.FILES and "source.path" not in given:
-        yield "source.path", "is missing: the folder of *.jsonl files"
-    if source.kind is SourceKind.KAFKA:
-        if "source.bootstrap-servers" not in given:
-            yield "source.bootstrap-servers", "is missing: HOST:PORT of a Kafka broker"
-        chosen = {"source.topics", "source.topic-pattern"} & set(given)
-        if len(chosen) != 1:
-            not_both = ", not both" if chosen else ""
-            yield "source.topics", f"give either topics or topic-pattern{not_both}"
-    yield from _load_problems(config, given)
-    for key in sorted(SET_BY_SPARK.keys() & source.kafka_options.keys()):
-        yield f"source.kafka.{key}", f"cannot be set: {SET_BY_SPARK[key]}"
-    applies_truncate = source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value
-    if source.merge_shards and applies_truncate:
-        key = FORMATS[source.format].full_key(TRUNCATE)
-        yield key, "'apply' deletes the rows of all shards: it needs merge-shards = false"
-    yield from _format_problems(source, given)
-    yield from config.tables.format_problems()
-
-
-def _says_more(source: SourceConfig, key: str) -> bool:
-    """Whether a key has another value than its default, which a printed configuration repeats."""
-    name = key.removeprefix("source.").replace("-", "_")
-    return bool(getattr(source, name) != getattr(SourceConfig(), name))
-
-
-def _load_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Problems of a first load from a database: (key, problem)."""
-    source = config.source
-    if source.snapshot_from is None:
-        for key in sorted(given):
-            if key.startswith("source.snapshot-") and _says_more(source, key):
-                yield key, "needs source.snapshot-from, the URL of the database"
-        return
-    if source.kind is not SourceKind.KAFKA:
-        yield _LOAD, "is for topics: they bring the changes behind the database's rows"
-    if source.reader is TopicReader.SPARK:
-        yield _LOAD, "needs source.reader = native"
-    for key in _STARTS:
-        if key in given:
-            why = "the topics are read from where they ended before the load"
-            yield key, f"is of no use beside {_LOAD}: {why}"
 
 
 def _catalog_problems(tables: TablesOfJob) -> Iterator[tuple[str, str]]:
@@ -353,26 +301,3 @@ def _file_system_problems(options: Mapping[str, str], warehouse: str) -> Iterato
         check_store_options(options, warehouse)
     except UsageError as error:
         yield f"{error.what} ({error.fix})"
-
-
-_SOURCE = "source."
-
-
-def _format_problems(source: SourceConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
-    chosen = FORMATS[source.format]
-    yield from _foreign_option_problems(chosen, given)
-    for option in chosen.options:
-        if option.example and option.key not in source.format_options:
-            yield chosen.full_key(option.key), f"is missing: such as {option.example!r}"
-
-
-def _foreign_option_problems(chosen: Format, given: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Problems of options that belong to another format than the chosen one: (key, problem)."""
-    names: dict[str, list[str]] = {}
-    for known in FORMATS.values():
-        names.setdefault(known.section, []).append(known.name)
-    del names[chosen.section]
-    for key in sorted(given):
-        section, _, rest = key.removeprefix(_SOURCE).partition(".")
-        if rest and key.startswith(_SOURCE) and section in names:
-            yield key, f"is of source.format = {' or '.join(names[section])}, not {chosen.name}"

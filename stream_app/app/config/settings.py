@@ -2,7 +2,7 @@
 
 Called by `app_config`, which says what they mean. This module flattens them to dotted keys, and
 replaces references to the environment or to files: ``${env:NAME}`` and ``${file:PATH}``. Secrets
-belong into references or the file, because everybody on the machine sees a command line.
+belong into references or the file, because all users of the machine see a command line.
 """
 
 from __future__ import annotations

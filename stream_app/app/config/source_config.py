@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stream_app.app.config import values
+from stream_app.app.config.source_clusters import Cluster, ClusterSetting, further_clusters
 from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
 from stream_app.message_format_registry import DEFAULT_FORMAT, FORMATS
+from stream_app.model.source.topic_name import in_cluster
 
 
 class SourceKind(enum.Enum):
@@ -47,6 +49,7 @@ class SourceConfig:
         min_partitions: least number of tasks that read; None: the number of cores.
         reader: None: the native one if it can.
         kafka_options: options of Kafka's Java client, without the prefix ``kafka.``.
+        clusters: ``NAME.bootstrap-servers`` and so on, of further clusters.
         merge_shards: whether records of several tables of the source belong into the table.
         path: folder of ``*.jsonl``; only of the kind `SourceKind.FILES`.
         lowers_names: whether columns have the source's names in lower case; follows from
@@ -74,6 +77,7 @@ class SourceConfig:
     fail_on_data_loss: bool = values.key(values.boolean, True)
     reader: TopicReader | None = values.key(values.member(TopicReader), None)
     kafka_options: Mapping[str, str] = values.key_family("kafka.", is_secret=True)
+    clusters: Mapping[str, ClusterSetting] = values.key_family("clusters.", is_secret=True)
     merge_shards: bool = values.key(values.boolean, False)
     path: str | None = values.key(values.text, None)
     max_files_per_trigger: int | None = values.key(values.integer(1), None)
@@ -84,6 +88,25 @@ class SourceConfig:
         aliases = parse_aliases(self.format_options.get(COLUMN_ALIASES, ""))
         cased = name.lower() if self.lowers_names else name
         return aliases.get(cased, cased)
+
+    @property
+    def kafka_clusters(self) -> list[Cluster]:
+        """The clusters with the job's topics; the first one has no name."""
+        first = Cluster(
+            bootstrap_servers=self.bootstrap_servers,
+            topics=self.topics,
+            topic_pattern=self.topic_pattern,
+            kafka_options=self.kafka_options,
+        )
+        return [first, *further_clusters(self.clusters, first)]
+
+    @property
+    def topic_names(self) -> tuple[str, ...]:
+        """The topics as the job calls them; empty if a pattern chooses some."""
+        clusters = self.kafka_clusters
+        if any(cluster.topic_pattern is not None for cluster in clusters):
+            return ()
+        return tuple(in_cluster(one.name, topic) for one in clusters for topic in one.topics)
 
     @property
     def begins_at_oldest(self) -> bool:

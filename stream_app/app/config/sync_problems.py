@@ -25,6 +25,7 @@ from stream_app.errors import UsageError
 from stream_app.model.options.bucket_options import PARTITION_LOOKUP
 from stream_app.model.options.core_options import option_problems
 from stream_app.model.schema.data_type import DataField, DataType, RowType, TypeRoot
+from stream_app.model.schema.history_columns import history_columns, keys_of_versions
 from stream_app.model.schema.table_schema import schema_problems
 from stream_app.model.source.mapping_options import parse_mapping_options
 from stream_app.planning.sync.named_tables import unreachable_reason
@@ -217,9 +218,9 @@ def _certain(
         primary_keys: `_KEY` alone: a key that only messages show.
         of_all, own: options of all tables, and of one.
     """
-    options = {**options_for(primary_keys, of_all), **own}
+    options: Mapping[str, str] = {**options_for(primary_keys, of_all), **own}
     if not partition_keys:  # the table may have it all the same
-        options.pop(PARTITION_LOOKUP.key, None)
+        options = {key: text for key, text in options.items() if key != PARTITION_LOOKUP.key}
     named = dict.fromkeys(
         name.strip() for value in options.values() for name in value.split(",") if name.strip()
     )
@@ -230,7 +231,10 @@ def _certain(
     if keys == (_KEY,):
         in_buckets = options.get("bucket-key", "").split(",")
         keys = tuple(filter(None, dict.fromkeys((_KEY, *map(str.strip, in_buckets)))))
-    names = dict.fromkeys((*keys, *partition_keys, *named))
+    history = history_columns(options)
+    keys, options = keys_of_versions(keys, partition_keys, options)
+    of_history = () if history is None else history.names
+    names = dict.fromkeys((*keys, *partition_keys, *of_history, *named))
     tries = [
         schema_problems(
             RowType(

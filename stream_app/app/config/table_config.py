@@ -22,8 +22,15 @@ from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.options.core_options import option_problems
 from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.history_columns import (
+    HistoryColumns,
+    history_columns,
+    keys_of_versions,
+)
 from stream_app.model.schema.table_schema import schema_problems
 from stream_app.predicate.parser import parse_predicate
+
+_HISTORY = "options.history"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +66,19 @@ class TableConfig:
         return f"{self.warehouse.rstrip('/')}/{self.database}.db/{self.name}{branch}"
 
     @property
+    def history(self) -> HistoryColumns | None:
+        """The columns by which the table keeps every version of a row; None: it does not."""
+        return history_columns(self.options)
+
+    @property
     def made_columns(self) -> MadeColumns:
         """The columns that no message has."""
-        if not (self.computed_columns or self.metadata_columns):
-            return MadeColumns()
-        return made_columns_of(
-            self.computed_columns, self.metadata_columns, self.metadata_column_prefix
-        )
+        made = MadeColumns()
+        if self.computed_columns or self.metadata_columns:
+            made = made_columns_of(
+                self.computed_columns, self.metadata_columns, self.metadata_column_prefix
+            )
+        return made if self.history is None else made.with_history(self.history)
 
     @property
     def all_columns(self) -> RowType:
@@ -99,12 +112,15 @@ def table_problems(
         for problem in option_problems({key: value})
     ]
     yield from wrong_options
+    if any(key.startswith(f"table.{_HISTORY}") for key, _ in wrong_options):
+        return
     whole = (yield from _made_columns(table, source)) if table.columns.fields else None
     # Readable keys are checked with readable columns and options, too.
     keys_fit = bool(table.primary_keys) or "table.primary-keys" not in given
     if whole is None or wrong_options or not keys_fit:
         return
-    for problem in schema_problems(whole, table.primary_keys, table.partition_keys, table.options):
+    keys, options = keys_of_versions(table.primary_keys, table.partition_keys, table.options)
+    for problem in schema_problems(whole, keys, table.partition_keys, options):
         yield "table", problem
 
 
@@ -112,7 +128,7 @@ def missing_metadata(where: str, keys: Iterable[str], source: Format) -> Iterato
     """Metadata that a format's messages do not have: (key, problem)."""
     for key in keys:
         if not source.has_times and key in METADATA and METADATA[key].needs_time:
-            yield where, f"messages of {source.name} do not tell {key!r}"
+            yield where, f"messages of {source.name} have no {key!r}"
 
 
 def _made_columns(
@@ -122,6 +138,8 @@ def _made_columns(
     if table.metadata_column_prefix and not table.metadata_columns:
         yield "table.metadata-column-prefix", "needs table.metadata-columns"
     yield from missing_metadata("table.metadata-columns", table.metadata_columns, source)
+    if table.history is not None:
+        yield from missing_metadata(f"table.{_HISTORY}.sequence", [table.history.sequence], source)
     try:
         whole = table.all_columns
         if table.primary_keys:

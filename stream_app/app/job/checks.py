@@ -15,9 +15,10 @@ from stream_app.app.config.job_tables.single_table_or_database import SingleTabl
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.job.known_tables import KnownTables, OnlyTable, SampledDatabase, known_tables
-from stream_app.app.source.broker_connection import TopicInfo, uncheckable_settings
+from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.kafka_reader import native_reader
 from stream_app.app.source.preflight import RECREATED_FIX, check_topics, recreated_topics
+from stream_app.app.source.source_connection import unaskable_settings
 from stream_app.app.tables.job_folders import check_writable, make_local
 from stream_app.cdc.json_records.decoder_choice import AUTO, DECODER, DECODER_OPTION, decoder_in_use
 from stream_app.clock import Clock
@@ -152,12 +153,7 @@ def _decoder_of(source: SourceConfig) -> str:
 def _check_source(source: SourceConfig) -> Mapping[str, TopicInfo]:
     if source.kind is not SourceKind.KAFKA:
         return {}
-    if settings := uncheckable_settings(source.kafka_options):
+    if settings := unaskable_settings(source):
         _LOG.warning("the topics are not checked, because of %s", ", ".join(settings))
         return {}
-    return check_topics(
-        source.bootstrap_servers,
-        topics=source.topics,
-        pattern=source.topic_pattern,
-        kafka_options=source.kafka_options,
-    )
+    return check_topics(source)

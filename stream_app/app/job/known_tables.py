@@ -112,5 +112,5 @@ def _column_warnings(
     setup = format_setup(only.source, only.table, wanted)
     messages = first_messages(only.source, topics)
     check_first_messages(only.source.format, setup, messages, reads_them=reads_them)
-    remarks = first_remarks(only.reader, in_one_table(messages), wanted.fields)
+    remarks = first_remarks(only.source_facts, in_one_table(messages), wanted.fields)
     return column_warnings(only.name, remarks, only.full_key)

@@ -27,9 +27,10 @@ from stream_app.app.ops.load.load_progress import LoadProgress, progress_of
 from stream_app.app.ops.load.relations import followed_database
 from stream_app.app.ops.load.row_queries import LoadedRelation
 from stream_app.app.source.jdbc_connection import log_position, opened_database
+from stream_app.app.source.kafka_reader import source_offsets
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError, UsageError
-from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
+from stream_app.kafka.cluster_offsets import OffsetEnd
 from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.model.job_epoch import Offsets
 from stream_app.model.schema.table_schema import TableSchema
@@ -264,11 +265,8 @@ class _Planning:
 
 def _ends(source: SourceConfig, reader: ReaderSettings) -> Offsets:
     """Where the topics end now."""
-    cluster = ClusterOffsets(
-        dict(reader.client), topics=source.topics, pattern=source.topic_pattern
-    )
-    with closing(cluster):
-        return cluster.offsets_at(OffsetEnd.NEWEST)
+    with closing(source_offsets(source, reader)) as topics:
+        return topics.offsets_at(OffsetEnd.NEWEST)
 
 
 def _check_empty(table: FileStoreTable) -> None:

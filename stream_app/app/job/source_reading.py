@@ -16,10 +16,12 @@ from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.job.loading import JobLoad
 from stream_app.app.source.first_offsets import first_offsets_of
+from stream_app.app.source.kafka_reader import source_offsets
 from stream_app.app.tables.job_folders import spark_location
 from stream_app.clock import Clock
 from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
 from stream_app.kafka.range_reader import ReaderSettings
+from stream_app.kafka.several_clusters import JoinedOffsets
 from stream_app.kafka.transactions.transaction_reader import TransactionReader
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
 from stream_app.spark.epoch.frame_epochs import FrameEpochs
@@ -76,12 +78,14 @@ class NativeReading:
 
     Attributes:
         settings: of the native reader, whose client's options may hold passwords.
+        offsets: asks the brokers where the topics end.
         load_epochs: the number of epochs of a first load.
     """
 
     source: KafkaSource
     runner: DriverEpochs | LoadEpochs
     settings: ReaderSettings
+    offsets: ClusterOffsets | JoinedOffsets
     load_epochs: int = 0
 
     goes_back: ClassVar[bool] = True
@@ -89,10 +93,7 @@ class NativeReading:
     def stream(self, job: StreamSettings, running: RunningStream) -> Stream:
         """See `SparkReading.stream`."""
         committer, topics = running.committer, self.source
-        source = ClusterOffsets(
-            dict(self.settings.client), topics=topics.topics, pattern=topics.topic_pattern
-        )
-        borders = self._borders(job, source)
+        borders = self._borders(job)
         trigger_s = None if job.stream.is_available_now else job.stream.trigger_ms / 1000
         return TopicStream(
             rules=EpochRules(
@@ -102,7 +103,7 @@ class NativeReading:
                 trigger_s=trigger_s,
                 loads=self.load_epochs,
             ),
-            source=source,
+            source=self.offsets,
             epoch_log=committer.epoch_log,
             writer=EpochLogWriter(job.checkpoint),
             give=committer,
@@ -112,18 +113,18 @@ class NativeReading:
             borders=borders,
         )
 
-    def _borders(self, job: StreamSettings, source: ClusterOffsets) -> WholeBorders | None:
+    def _borders(self, job: StreamSettings) -> WholeBorders | None:
         """What ends epochs between transactions; None: the number of messages alone ends them."""
         if not job.tables.keeps_transactions:
             return None
-        transactions_of = job.tables.reader.transactions
+        transactions_of = job.tables.source_facts.transactions
         assert transactions_of is not None, "the configuration was checked"
         return WholeBorders(
             reader=TransactionReader(
                 settings=self.settings, transactions_of=transactions_of, clock=job.clock
             ),
             log=BorderLog(job.checkpoint),
-            look=lambda: source.offsets_at(OffsetEnd.NEWEST),
+            look=lambda: self.offsets.offsets_at(OffsetEnd.NEWEST),
             clock=job.clock,
             limit=self.source.max_offsets_per_trigger or MESSAGES_MAX,
             patience_s=None if job.stream.is_available_now else PATIENCE_S,
@@ -158,9 +159,10 @@ def reading_of(
         return SparkReading(source, FrameEpochs(spark, source.read_between))
     readers = config.min_partitions or spark.sparkContext.defaultParallelism
     runner = DriverEpochs(RangeEpochs(spark, reader, readers), driver_messages)
+    offsets = source_offsets(config, reader)
     if load is None:
-        return NativeReading(source, runner, reader)
-    return NativeReading(source, load.before(runner), reader, load.epochs)
+        return NativeReading(source, runner, reader, offsets)
+    return NativeReading(source, load.before(runner), reader, offsets, load.epochs)
 
 
 def _topics_of(config: SourceConfig, checkpoint: Folder) -> KafkaSource:

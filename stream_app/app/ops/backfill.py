@@ -247,7 +247,7 @@ class Backfill:
             raise SourceError(
                 "a topic ends before the place up to which the table's job has read: it was "
                 "recreated, and lacks rows of the table",
-                where=", ".join(self.source.topics),
+                where=", ".join(self.source.topic_names),
                 fix="let a job with a new checkpoint read the topic",
             )
         count, first = left.bad

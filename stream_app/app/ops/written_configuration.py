@@ -60,7 +60,7 @@ def _table(draft: JobDraft) -> list[str]:
         for column in table.columns
         if column.comment
     ]
-    untyped = "# The messages tell no types: give the columns those of the source."
+    untyped = "# The messages have no types: give the columns those of the source."
     keyed = [
         _line("primary-keys", keys),
         _line("partition-keys", []),

@@ -106,6 +106,7 @@ class BrokerConnection:
         bootstrap: ``host:port``, several separated by commas.
         timeout_s: for connecting, and for each request.
         clock: None: the machine's.
+        section: the section of the configuration that names the cluster.
 
     Raises:
         SourceError: no broker answers.
@@ -118,12 +119,14 @@ class BrokerConnection:
         *,
         timeout_s: float = TIMEOUT_S,
         clock: Clock | None = None,
+        section: str = "source",
     ) -> None:
         self._bootstrap = bootstrap
+        self._section = section
         self._timeout_s = timeout_s
         self._clock = clock or SystemClock()
         deadline = self._clock.steady_seconds() + timeout_s
-        servers = reachable_servers(bootstrap, timeout_s, self._clock)
+        servers = reachable_servers(bootstrap, timeout_s, self._clock, section)
         left_ms = max(1000, int((deadline - self._clock.steady_seconds()) * 1000))
         try:
             self._client = KafkaAdminClient(
@@ -137,8 +140,8 @@ class BrokerConnection:
             protocol = kafka_options.get("security.protocol", "PLAINTEXT")
             raise SourceError(
                 f"{bootstrap} accepts connections but does not answer as a Kafka broker ({error})",
-                where="source.bootstrap-servers",
-                fix="is it Kafka's port? does the listener there speak source.kafka."
+                where=f"{section}.bootstrap-servers",
+                fix=f"is it Kafka's port? does the listener there speak {section}.kafka."
                 f'"security.protocol" = "{protocol}"? are user and password right?',
             ) from error
 
@@ -156,7 +159,7 @@ class BrokerConnection:
             if not names:
                 raise WrongSourceError(
                     f"no topic at {self._bootstrap} matches {pattern!r}",
-                    where="source.topic-pattern",
+                    where=f"{self._section}.topic-pattern",
                     fix=f"topics there: {_some(existing)}",
                 )
         for wait_s in (*_NEW_TOPIC_WAITS_S, None):
@@ -301,7 +304,7 @@ class BrokerConnection:
         except (KafkaError, OSError) as error:
             raise SourceError(
                 f"{self._bootstrap} does not answer any more ({error})",
-                where="source.bootstrap-servers",
+                where=f"{self._section}.bootstrap-servers",
                 fix="see that the broker runs, and that the address it advertises "
                 "(advertised.listeners) can be reached from here",
             ) from error
@@ -315,7 +318,7 @@ class BrokerConnection:
         near = {match for name in codes for match in nearest(name, existing, _NEAR_TOPICS_MAX)}
         return WrongSourceError(
             f"{said} at {self._bootstrap}",
-            where="source.topics",
+            where=f"{self._section}.topics",
             fix=f"did you mean {_some(sorted(near))}? or create the topic"
             if near
             else f"create the topic first; topics there: {_some(existing)}",
@@ -330,7 +333,10 @@ def _some(names: Sequence[str], *, names_max: int = 10) -> str:
 
 
 def reachable_servers(
-    bootstrap: str, timeout_s: float = TIMEOUT_S, clock: Clock | None = None
+    bootstrap: str,
+    timeout_s: float = TIMEOUT_S,
+    clock: Clock | None = None,
+    section: str = "source",
 ) -> list[str]:
     """The first server that accepts connections, and those after it.
 
@@ -339,13 +345,14 @@ def reachable_servers(
     Args:
         timeout_s: for all of them together.
         clock: None: the machine's.
+        section: the section of the configuration that names them.
 
     Raises:
         SourceError: none of them accepts a connection in time.
     """
     clock = clock or SystemClock()
     deadline = clock.steady_seconds() + timeout_s
-    servers = bootstrap_servers(bootstrap, "source.bootstrap-servers")
+    servers = bootstrap_servers(bootstrap, f"{section}.bootstrap-servers")
     reasons: list[str] = []
     for server, address in servers.items():
         left = len(servers) - len(reasons)
@@ -356,7 +363,7 @@ def reachable_servers(
         reasons.append(f"{server}: {reason}")
     raise SourceError(
         "no Kafka broker can be reached: " + "; ".join(reasons),
-        where="source.bootstrap-servers",
+        where=f"{section}.bootstrap-servers",
         fix="see that the broker runs and that HOST:PORT is right (./run.sh broker DIR starts one "
         "for trials)",
     )

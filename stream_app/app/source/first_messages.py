@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.source.broker_connection import BrokerConnection, TopicInfo
+from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.likely_format import is_read_by, likely_format
+from stream_app.app.source.source_connection import SourceConnection
 from stream_app.app.source.topic_messages import looked_at
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import Notice
@@ -82,7 +83,7 @@ def messages_at_both_ends(
         UsageError: only Spark can read the topics.
     """
     deadline = time.monotonic() + _TIMEOUT_S
-    with BrokerConnection(source.bootstrap_servers, source.kafka_options) as connection:
+    with SourceConnection(source) as connection:
         begins, ends = connection.begin_offsets(topics), connection.end_offsets(topics)
     by_topic: dict[str, list[pa.RecordBatch]] = {}
     for batch in looked_at(source, _both_ends(begins, ends)):

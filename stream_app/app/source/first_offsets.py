@@ -12,7 +12,7 @@ import logging
 from collections.abc import Collection, Mapping
 
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.source.broker_connection import BrokerConnection, uncheckable_settings
+from stream_app.app.source.source_connection import SourceConnection, unaskable_settings
 from stream_app.errors import UsageError, WrongSourceError
 from stream_app.kafka.next_offsets import offsets_text
 from stream_app.kafka.offset_ranges import KafkaPartition
@@ -35,8 +35,8 @@ def first_offsets_of(source: SourceConfig) -> str:
     if not (source.begins_at_times or source.begins_at_group):
         return source.starting_offsets
     check_client(source)
-    with BrokerConnection(source.bootstrap_servers, source.kafka_options) as connection:
-        topics = connection.topics(source.topics, pattern=source.topic_pattern)
+    with SourceConnection(source) as connection:
+        topics = connection.topics()
         # Ends first: a message that comes now must not lie before the begin.
         offsets = connection.end_offsets(topics)
         if source.begins_at_times:
@@ -66,7 +66,7 @@ def check_client(source: SourceConfig) -> None:
     Raises:
         UsageError: the client that asks lacks a setting of `source.kafka_options`.
     """
-    if reasons := uncheckable_settings(source.kafka_options):
+    if reasons := unaskable_settings(source):
         raise UsageError(
             f"the broker cannot be asked for times and groups, because of {', '.join(reasons)}",
             where="source.kafka",

@@ -8,12 +8,16 @@ replays) has no Spark, and reads natively.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
+from stream_app.app.config.source_clusters import Cluster
 from stream_app.app.config.source_config import SourceConfig, SourceKind, TopicReader
 from stream_app.errors import UsageError
 from stream_app.kafka.client_options import client_options
-from stream_app.kafka.librdkafka import LibraryMissingError, library
+from stream_app.kafka.cluster_offsets import ClusterOffsets
+from stream_app.kafka.librdkafka import Library, LibraryMissingError, library
 from stream_app.kafka.range_reader import ReaderSettings
+from stream_app.kafka.several_clusters import ClientSettings, JoinedOffsets
 
 _LOG = logging.getLogger("stream_app")
 
@@ -27,16 +31,19 @@ def native_reader(source: SourceConfig) -> ReaderSettings | None:
     """
     if source.kind is not SourceKind.KAFKA or source.reader is TopicReader.SPARK:
         return None
-    options, problems = _judged(source)
+    settings, problems = _judged(source)
     if not problems:
         _LOG.info("the native reader reads the topics (source.reader)")
-        return ReaderSettings(
-            client=tuple(sorted(options.items())), fails_on_loss=source.fail_on_data_loss
+        return settings
+    if source.clusters:
+        raise UsageError(
+            f"the native reader cannot read these topics:{_lines(problems)}",
+            where="source.clusters",
+            fix="correct these; Spark's source reads topics of one cluster alone",
         )
     if source.reader is TopicReader.NATIVE:
-        lines = "".join(f"\n  - {problem}" for problem in problems)
         raise UsageError(
-            f"the native reader cannot read these topics:{lines}",
+            f"the native reader cannot read these topics:{_lines(problems)}",
             where="source.reader = 'native'",
             fix="correct these, or leave source.reader out: then Spark's source reads",
         )
@@ -50,39 +57,72 @@ def reader_without_spark(source: SourceConfig) -> ReaderSettings:
     Raises:
         UsageError: the native reader cannot follow ``source.kafka``.
     """
-    options, problems = _judged(source)
+    settings, problems = _judged(source)
     if problems:
-        lines = "".join(f"\n  - {problem}" for problem in problems)
         raise UsageError(
-            f"only the job itself can read these topics, by Spark:{lines}",
+            f"only the job itself can read these topics, by Spark:{_lines(problems)}",
             where="source.kafka",
             fix="correct these; a job with source.reader = 'spark' runs with them",
         )
-    return ReaderSettings(
-        client=tuple(sorted(options.items())), fails_on_loss=source.fail_on_data_loss
-    )
+    return settings
 
 
 def needs_sparks_source(source: SourceConfig) -> bool:
     """Whether Spark's Kafka source, whose jars PySpark lacks, reads the topics."""
     if source.kind is not SourceKind.KAFKA or source.reader is TopicReader.NATIVE:
         return False
+    if source.clusters:
+        return False
     return source.reader is TopicReader.SPARK or bool(_judged(source)[1])
 
 
-def _judged(source: SourceConfig) -> tuple[dict[str, str], list[str]]:
-    """librdkafka's options, and the obstacles to the native reader."""
+def _lines(problems: Sequence[str]) -> str:
+    return "".join(f"\n  - {problem}" for problem in problems)
+
+
+def _judged(source: SourceConfig) -> tuple[ReaderSettings, list[str]]:
+    """The settings of the native reader, and the obstacles to it."""
+    clients, problems = list[tuple[str, ClientSettings]](), list[str]()
     try:
-        librdkafka = library()
+        functions = library()
+        for cluster in source.kafka_clusters:
+            options, of_cluster = _client_of(cluster, functions)
+            clients.append((cluster.name, options))
+            problems += of_cluster
     except LibraryMissingError as error:
-        return {}, [f"librdkafka of confluent-kafka cannot be used: {error}"]
-    judged = client_options(source.bootstrap_servers, source.kafka_options, librdkafka.features)
-    problems = [f"source.kafka.{key}: {what}" for key, what in judged.problems.items()]
+        clients, problems = [("", ())], [f"librdkafka of confluent-kafka cannot be used: {error}"]
+    (_, first), *others = clients
+    settings = ReaderSettings(
+        client=first, clusters=tuple(others), fails_on_loss=source.fail_on_data_loss
+    )
+    return settings, problems
+
+
+def _client_of(cluster: Cluster, functions: Library) -> tuple[ClientSettings, list[str]]:
+    """librdkafka's options for a cluster, and the obstacles to reading it natively."""
+    judged = client_options(cluster.bootstrap_servers, cluster.kafka_options, functions.features)
+    problems = [f"{cluster.section}.kafka.{key}: {what}" for key, what in judged.problems.items()]
     for key, why in judged.ignored.items():
-        _LOG.debug("source.kafka.%s means nothing to the native reader: %s", key, why)
+        _LOG.debug("%s.kafka.%s means nothing to the native reader: %s", cluster.section, key, why)
     if not problems:
         try:
-            librdkafka.conf_destroy(librdkafka.configured(judged.options))
+            functions.conf_destroy(functions.configured(judged.options))
         except UsageError as error:
             problems.append(error.what)
-    return dict(judged.options), problems
+    return tuple(sorted(judged.options.items())), problems
+
+
+def source_offsets(source: SourceConfig, reader: ReaderSettings) -> ClusterOffsets | JoinedOffsets:
+    """Asks the clusters of a source where their topics begin and end.
+
+    Args:
+        reader: the settings by which their messages are read.
+    """
+    clients = {"": reader.client, **dict(reader.clusters)}
+    offsets = {
+        cluster.name: ClusterOffsets(
+            dict(clients[cluster.name]), topics=cluster.topics, pattern=cluster.topic_pattern
+        )
+        for cluster in source.kafka_clusters
+    }
+    return JoinedOffsets(offsets) if source.clusters else offsets[""]

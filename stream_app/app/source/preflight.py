@@ -7,15 +7,11 @@ reveals that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 
 from stream_app.app.config.source_config import SourceConfig, SourceKind
-from stream_app.app.source.broker_connection import (
-    TIMEOUT_S,
-    BrokerConnection,
-    TopicInfo,
-    uncheckable_settings,
-)
+from stream_app.app.source.broker_connection import TIMEOUT_S, TopicInfo
+from stream_app.app.source.source_connection import SourceConnection, unaskable_settings
 from stream_app.errors import StreamAppError
 from stream_app.model.job_epoch import Offsets
 
@@ -24,26 +20,15 @@ RECREATED_FIX = "give the job a new checkpoint folder, and a new table unless it
 _ENDS_S = 5.0
 
 
-def check_topics(
-    bootstrap: str,
-    *,
-    topics: Sequence[str] = (),
-    pattern: str | None = None,
-    kafka_options: Mapping[str, str] | None = None,
-    timeout_s: float = TIMEOUT_S,
-) -> dict[str, TopicInfo]:
+def check_topics(source: SourceConfig, *, timeout_s: float = TIMEOUT_S) -> dict[str, TopicInfo]:
     """The topics that the job will read, by name.
 
-    Args:
-        pattern: a regular expression that selects the topics instead of `topics`.
-        kafka_options: of Kafka's Java client, without the prefix ``kafka.``.
-
     Raises:
-        SourceError: no broker answers.
+        SourceError: no broker of a cluster answers.
         WrongSourceError: a topic is missing, or no topic matches the pattern.
     """
-    with BrokerConnection(bootstrap, kafka_options or {}, timeout_s=timeout_s) as connection:
-        return connection.topics(topics, pattern=pattern)
+    with SourceConnection(source, timeout_s=timeout_s) as connection:
+        return connection.topics()
 
 
 def source_ends(source: SourceConfig, unknown: Callable[[str], None]) -> Offsets | None:
@@ -55,13 +40,11 @@ def source_ends(source: SourceConfig, unknown: Callable[[str], None]) -> Offsets
     Returns:
         None: the source is no topic, or the broker does not answer.
     """
-    if source.kind is not SourceKind.KAFKA or uncheckable_settings(source.kafka_options):
+    if source.kind is not SourceKind.KAFKA or unaskable_settings(source):
         return None
     try:
-        with BrokerConnection(
-            source.bootstrap_servers, source.kafka_options, timeout_s=_ENDS_S
-        ) as connection:
-            topics = connection.topics(source.topics, pattern=source.topic_pattern)
+        with SourceConnection(source, timeout_s=_ENDS_S) as connection:
+            topics = connection.topics()
             ends: dict[str, dict[str, int]] = {}
             for (topic, partition), end in connection.end_offsets(topics).items():
                 ends.setdefault(topic, {})[str(partition)] = end

@@ -14,8 +14,8 @@ from typing import Protocol
 import pyarrow as pa
 
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.source.broker_connection import BrokerConnection, reachable_servers
 from stream_app.app.source.kafka_reader import reader_without_spark
+from stream_app.app.source.source_connection import SourceConnection, check_reachable
 from stream_app.kafka.offset_ranges import KafkaPartition, OffsetRange
 from stream_app.kafka.range_reader import RangeReader
 from stream_app.table.check.metadata_check import Progress
@@ -52,7 +52,7 @@ def reader_of(source: SourceConfig) -> Iterator[RangeReader]:
         UsageError: only Spark can read the topics.
     """
     settings = reader_without_spark(source)
-    reachable_servers(source.bootstrap_servers)
+    check_reachable(source)
     reader = RangeReader(settings)
     try:
         yield reader
@@ -147,7 +147,7 @@ def _ranges(
         # Without a message of that time or a later one there is no offset.
         lasts = {place: last for place, (_, last) in bounds.items()}
         times = dict.fromkeys(furthest, since_ms)
-        with BrokerConnection(source.bootstrap_servers, source.kafka_options) as connection:
+        with SourceConnection(source) as connection:
             firsts = lasts | connection.offsets_since(times)
     stops = {place: min(end, bounds[place][1]) for place, end in furthest.items()}
     return [

@@ -89,7 +89,7 @@ def described_sources(
     database: WholeDatabase, parts: Mapping[Origin, pa.RecordBatch]
 ) -> Mapping[Origin, SourceTable]:
     """The descriptions of source tables from some messages of each; those without one lack."""
-    describe: Describe = database.reader.describe
+    describe: Describe = database.source_facts.describe
     if database.lowers_names:
         describe = LoweredDescription(describe)
     options = database.mapping_options

@@ -116,7 +116,10 @@ class DatabaseTables:
         failed: dict[str, BaseException] = {}
         uncreated: dict[Origin, str] = {}
         renames = renames_with(
-            self.state_file.state.renames, self.tables.reader.ddl_of, messages, self.clock.now_ms()
+            self.state_file.state.renames,
+            self.tables.source_facts.ddl_of,
+            messages,
+            self.clock.now_ms(),
         )
         for name, parts in self._by_table(messages).items():
             try:
@@ -187,10 +190,10 @@ class DatabaseTables:
         )
         share = self.tables.share
         return OriginSplitter(
-            self.tables.reader.origins,
+            self.tables.source_facts.origins,
             assignment,
             takes_unreadable=not share or share.is_first,
-            passes_statements=self.tables.reader.ddl_of is not None,
+            passes_statements=self.tables.source_facts.ddl_of is not None,
         )
 
     def _taken_in_tasks(self) -> Mapping[Origin, str]:
@@ -205,7 +208,7 @@ class DatabaseTables:
 
     def unreadable(self, epoch: int, messages: pa.Table) -> None:
         """See `Newcomers.unreadable`."""
-        parts = of_each_origin(self.tables.reader.origins, messages)
+        parts = of_each_origin(self.tables.source_facts.origins, messages)
         reasons = {origin: part.column("reason")[0].as_py() for origin, part in parts}
         self._remember(reasons)
         self.quarantine(epoch, messages)
@@ -213,7 +216,7 @@ class DatabaseTables:
     def _by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
         """The name of each new table → messages of each of its source tables."""
         new: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
-        for origin, part in of_each_origin(self.tables.reader.origins, messages):
+        for origin, part in of_each_origin(self.tables.source_facts.origins, messages):
             decision = decide_target(self.tables.rules, origin, {**self._taken, **_names(new)})
             if isinstance(decision, RefusedTable):
                 self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")
@@ -309,11 +312,14 @@ class DatabaseTables:
 
 
 def _lacking(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:
-    """The made columns that a table lacks."""
-    whole = rules_for(sync, name, columns).rules.made_columns.columns(columns, arrow_type)
+    """The made columns that a table lacks; only a new table gets those of a history."""
+    rules = rules_for(sync, name, columns).rules
+    of_history = () if rules.history is None else rules.history.names
+    whole = rules.made_columns.columns(columns, arrow_type)
     return [
         AddColumn(name=column.name, data_type=column.data_type.as_nullable())
         for column in whole.fields[len(columns.fields) :]
+        if column.name not in of_history
     ]
 
 

@@ -25,7 +25,7 @@ from stream_app.app.tables.database_schemas import database_table_schema, descri
 from stream_app.app.tables.format_setup import format_setup
 from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.column_drift import INEXACT
-from stream_app.cdc.message_format import FormatSetup, Notice, SourceReader, SourceSurvey
+from stream_app.cdc.message_format import FormatSetup, Notice, SourceFacts, SourceSurvey
 from stream_app.cdc.source_tables import of_each_origin
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
@@ -72,11 +72,11 @@ def check_first_messages(
 
 
 def first_remarks(
-    reader: SourceReader, messages: pa.Table, columns: RowType
+    facts: SourceFacts, messages: pa.Table, columns: RowType
 ) -> Sequence[TableRemark]:
     """Remarks on the columns of one table's messages."""
     whole = messages.combine_chunks().to_batches()
-    description = reader.describe(whole[0], NO_MAPPING_OPTIONS) if whole else None
+    description = facts.describe(whole[0], NO_MAPPING_OPTIONS) if whole else None
     if description is None:
         return []
     all_ids = frozenset(field.field_id for field in columns)
@@ -108,7 +108,7 @@ def warn_of_first_messages(database: WholeDatabase, messages: pa.Table, clock: C
         messages: the messages, in columns of `MESSAGE_SCHEMA`.
     """
     count, sync = 0, database.sync
-    parts = list(of_each_origin(database.reader.origins, messages))
+    parts = list(of_each_origin(database.source_facts.origins, messages))
     _warn_if_all_are_left_out(sync, [origin for origin, _ in parts])
     for root, leaves in partition_roots(seen_tables(dict(parts))).items():
         _LOG.warning("%s\n  to fix: %s", root_warning(root, leaves), PUBLISH_FIX)
@@ -167,14 +167,14 @@ def seen_tables(parts: Mapping[Origin, pa.RecordBatch]) -> Mapping[Origin, SeenT
 
 
 def read_alone(
-    reader: SourceReader, part: pa.RecordBatch, options: MappingOptions
+    facts: SourceFacts, part: pa.RecordBatch, options: MappingOptions
 ) -> Iterable[TableRemark]:
     """Columns of one table that only rows of the initial snapshot have."""
     ops = [None if row is None else row[0] == _READ for row in _rows(part)]
 
     def described(*, is_read: bool) -> Any:
         at = [place for place, one in enumerate(ops) if one is is_read]
-        return reader.describe(part.take(pa.array(at, pa.int32())), options) if at else None
+        return facts.describe(part.take(pa.array(at, pa.int32())), options) if at else None
 
     newest = max(np.flatnonzero([one is True for one in ops]).tolist(), default=-1)
     if ops[newest + 1 :].count(False) == 0:

@@ -85,8 +85,9 @@ def whole_setup(source: SourceConfig, schema: TableSchema) -> FormatSetup:
         primary_keys=primary_keys,
         options=source.format_options,
         # As Paimon's Flink sink has it: where followers need the old row, or a sum does.
-        keep_update_before=schema.core_options.flushes_changelog
-        or bool(schema.merge_rules.aggregates),
+        # The writer of a history finds the old row itself.
+        keep_update_before=schema.history is None
+        and (schema.core_options.flushes_changelog or bool(schema.merge_rules.aggregates)),
         traits=TableTraits(
             sequence_fields=schema.sequence_fields,
             ignores_deletes=schema.core_options[IGNORE_DELETE],

@@ -17,7 +17,12 @@ from stream_app.app.tables.table_pipeline import row_settings
 from stream_app.cdc.ddl_messages import ddl_messages
 from stream_app.cdc.ddl_text import DdlOf
 from stream_app.model.renames.ddl import parsed_statements
-from stream_app.model.renames.source_renames import RenameReaction, SourceRenames
+from stream_app.model.renames.source_renames import (
+    RenameReaction,
+    SourceDatabase,
+    SourceRenames,
+)
+from stream_app.model.source.topic_name import cluster_and_name
 from stream_app.spark.checkpoint.job_state import JobStateFile
 from stream_app.spark.ingest.schema_evolution import RenameRules, SchemaEvolution
 from stream_app.table.file_store_table import FileStoreTable
@@ -47,7 +52,9 @@ def renames_with(
         further = renames.read_up_to(message.topic, message.partition, message.offset)
         if further is not None:
             statements = parsed_statements(message.ddl.text)
-            renames = further.after(message.ddl.database, statements, now_ms)
+            cluster, _ = cluster_and_name(message.topic)
+            database = SourceDatabase(cluster, message.ddl.database)
+            renames = further.after(database, statements, now_ms)
     return renames
 
 
@@ -55,7 +62,7 @@ def statements_of(
     tables: WholeDatabase, state_file: JobStateFile, now_ms: Callable[[], int]
 ) -> SourceStatements | None:
     """The reader of a job's statements; None: messages of the format carry none."""
-    ddl_of = tables.reader.ddl_of
+    ddl_of = tables.source_facts.ddl_of
     return None if ddl_of is None else SourceStatements(ddl_of, state_file, now_ms)
 
 
@@ -71,7 +78,7 @@ def evolution_of(
     if rows.evolution is None:
         return None
     renames = None
-    if isinstance(tables, WholeDatabase) and tables.reader.ddl_of is not None:
+    if isinstance(tables, WholeDatabase) and tables.source_facts.ddl_of is not None:
         reaction = tables.sync.renames_of(name)
         if reaction is not RenameReaction.NEW_COLUMN:
             renames = RenameRules(

@@ -24,6 +24,7 @@ from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
 from stream_app.cdc.computed.change_filter import FilterStep, KnownColumns
 from stream_app.cdc.computed.definition import DefinitionError
 from stream_app.cdc.computed.made_columns_step import made_columns_step
+from stream_app.cdc.json_records.options import TRUNCATE, OnTruncate
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Pipeline, Step, StepPlace
 from stream_app.cdc.steps.expectations import Expectation, ExpectationStep
@@ -36,9 +37,9 @@ from stream_app.message_format_registry import (
     format_named,
     message_format,
     origins_in,
-    source_reader,
+    source_facts,
 )
-from stream_app.model.options.merge_options import IGNORE_DELETE
+from stream_app.model.options.merge_options import HISTORY, IGNORE_DELETE
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import And, column_names, to_expression
@@ -95,6 +96,8 @@ class RowSettings:
             UsageError: the options, the made columns or the filter do not fit the table.
         """
         schema = self.schema
+        if schema.history is not None or self.rules.history is not None:
+            self._check_history()
         makers: Mapping[StepPlace, Callable[[], Step | None]] = {
             StepPlace.MADE_COLUMNS: self._made_columns,
             StepPlace.DEFAULTS: lambda: default_values(schema.fields),
@@ -117,6 +120,33 @@ class RowSettings:
     def evolution(self) -> EvolutionRules | None:
         """The rules by which the table follows its source; None: it does not."""
         return evolution_rules(self.source, self.rules.made_columns)
+
+    def _check_history(self) -> None:
+        """Refuse settings with which the versions of a table would not be exact."""
+        where = f"the options '{HISTORY.key}' and '{HISTORY.key}.…'"
+        if self.schema.history != self.rules.history:
+            raise UsageError(
+                "the table and the configuration say different things of its history",
+                where=where,
+                fix="give the options as the table's schema has them (stream-app inspect TABLE)",
+            )
+        if self.source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value:
+            raise UsageError(
+                f"{TRUNCATE} = 'apply' would delete all versions of a history",
+                where=where,
+                fix=f"set {TRUNCATE} = 'ignore', or 'error'",
+            )
+        of_writer = self.rules.made_columns.of_writer.keys()
+        for condition in (self.rules.filter, *(one.condition for one in self.expectations)):
+            if condition is None:
+                continue
+            named = column_names(parse_predicate(condition, self.schema.fields))
+            if both := sorted(of_writer & set(named)):
+                raise UsageError(
+                    f"the condition {condition!r} names {both[0]!r}, which the writer fills later",
+                    where=where,
+                    fix="filter the versions when you read them",
+                )
 
     def _setup(self) -> FormatSetup:
         is_filtered = FILTERS.isdisjoint(self.leaves_out)
@@ -149,11 +179,11 @@ class RowSettings:
         made = self.rules.made_columns
         if not made:
             return None
-        reader = source_reader(self.source.format, self.source.format_options)
+        facts = source_facts(self.source.format, self.source.format_options)
         whole = whole_setup(self.source, self.schema)
         try:
             made.columns(self.schema.fields, arrow_type)
-            return made_columns_step(made, whole, reader, arrow_type, SystemClock().now_ms)
+            return made_columns_step(made, whole, facts, arrow_type, SystemClock().now_ms)
         except DefinitionError as error:
             raise UsageError(
                 str(error),
@@ -194,7 +224,7 @@ class RowSettings:
             return None
         options = self.source.format_options
         return NarrowedColumns(
-            reader=source_reader(self.source.format, options),
+            facts=source_facts(self.source.format, options),
             schema=self.schema,
             rules=evolution,
             since=self.column_times(),

@@ -14,8 +14,9 @@ TIME                12:34:56.789                            the same, as a text
 TIMESTAMP           2024-02-29T12:34:56.789, with as many   the same, as a text
                     digits as the column stores
 TIMESTAMP_LTZ       the same in UTC, with Z at the end      the same, as a text
-ARRAY               its JSON                                an array
+ARRAY, VECTOR       its JSON                                an array
 MAP, ROW            its JSON                                an object; a MAP's keys are texts
+VARIANT             its JSON                                any, see `variants.texts`
 null                null                                    null
 ==================  ======================================  ===================================
 """
@@ -32,6 +33,8 @@ import pyarrow.compute as pc
 
 from stream_app.format.arrow_schema import arrow_scalar, arrow_type
 from stream_app.model.schema.data_type import DataType
+from stream_app.variants.layout import is_variant
+from stream_app.variants.texts import json_of
 
 _JSON_UNSAFE = r'[\x00-\x1f\x7f"\\]'
 
@@ -39,6 +42,8 @@ _JSON_UNSAFE = r'[\x00-\x1f\x7f"\\]'
 def plain_texts(column: pa.Array) -> pa.Array:
     """The column as strings; null stays null."""
     kind = column.type
+    if is_variant(kind):
+        return json_of(column)
     if pa.types.is_nested(kind):
         return _nested_texts(column)
     if pa.types.is_string(kind):
@@ -74,6 +79,8 @@ def json_texts(column: pa.Array) -> pa.Array:
 
 def _nested_texts(column: pa.Array) -> pa.Array:
     kind = column.type
+    if pa.types.is_fixed_size_list(kind):  # a VECTOR
+        return _nested_texts(column.cast(pa.list_(kind.value_field)))
     if pa.types.is_struct(kind):
         texts = json_lines([field.name for field in kind], column.flatten())
     else:

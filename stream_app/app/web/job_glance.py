@@ -26,7 +26,7 @@ class JobGlance:
         messages_per_s: the messages a second of all tables, lately; None: the job runs elsewhere.
         running, queued: compactions of all tables; None: the job runs elsewhere.
         waiting: records in quarantine by table, of which there are some; '' has those of no table;
-            None: nobody has counted them.
+            None: they are not counted.
         warnings: the warnings of the job.
         decoder: what decodes its messages; empty: the format leaves no choice.
     """

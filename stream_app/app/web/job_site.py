@@ -127,7 +127,7 @@ class JobSite(Site):
         self._facts = RememberedFacts(self._open, clock, of_job=True, counts_runs=self._counts_runs)
         self._unassigned = UnassignedRecords(
             partial(self.quarantine, ""),
-            job.tables.reader.origins,
+            job.tables.source_facts.origins,
             lambda: state_of(checkpoint).origins,
         )
         self._waiting = WaitingRecords(job.tables, job.quarantine, clock)

@@ -288,7 +288,7 @@ class _Pages:
         return self._html(text, code)
 
     def _status(self, name: str) -> TableStatus | None:
-        """The status of a table; None: it is not in the list, or nobody knows."""
+        """The status of a table; None: it is not in the list, or it is not known."""
         try:
             return self.site.status(name)
         except (StreamAppError, OSError):

@@ -51,7 +51,7 @@ def with_refused(
     """Counts of waiting records by table, with those of refused tables under their names.
 
     Args:
-        waiting: '' has the records of no table; None: nobody has counted them.
+        waiting: '' has the records of no table; None: they are not counted.
         refused: by source table.
     """
     if waiting is None:

@@ -24,6 +24,8 @@ def hive_type(data_type: DataType) -> str:
         case TypeRoot.ROW:
             fields = (f"{inner.name}:{hive_type(inner.data_type)}" for inner in data_type.fields)
             return f"struct<{','.join(fields)}>"
+        case TypeRoot.VECTOR:
+            return f"array<{','.join(map(hive_type, data_type.inner))}>"
         case TypeRoot.ARRAY | TypeRoot.MAP:
             inner = ",".join(map(hive_type, data_type.inner))
             return f"{data_type.root.value.lower()}<{inner}>"

@@ -1,7 +1,7 @@
 """Encodes Thrift structs by the numbers of their fields, without declarations.
 
 A struct that is read, changed and written keeps every field. So a table survives which a newer
-metastore describes by fields that nobody here knows.
+metastore describes by fields that this client does not know.
 
 Source: Apache Thrift, `doc/specs/thrift-binary-protocol.md`.
 """

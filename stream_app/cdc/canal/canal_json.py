@@ -251,7 +251,7 @@ CANAL_JSON = DialectFormat(
     name="canal-json",
     section="canal",
     introduction='for example `canal.truncate = "ignore"`. '
-    "[Other formats](formats.md#canal) tells how the "
+    "[Other formats](formats.md#canal) describes how the "
     "messages are read.",
     options=_OPTIONS,
     dialect=lambda _: CanalDialect(),

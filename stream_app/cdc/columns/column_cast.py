@@ -49,6 +49,7 @@ from stream_app.cdc.columns.time_columns import (
     timestamps_from_iso,
 )
 from stream_app.model.schema.data_type import TypeRoot
+from stream_app.variants.json_column import variants_of
 
 _INTEGER = r"^-?[0-9]+$"
 _REAL = r"^([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|NaN|-?Infinity)$"
@@ -287,6 +288,7 @@ _CASTS: dict[tuple[Family, JsonKind], Callable[[ColumnReading, pa.Array], Casted
     (Family.NESTED, JsonKind.ARRAY): _nested,
     (Family.NESTED, JsonKind.OBJECT): _nested,
     (Family.NESTED, JsonKind.STRING): _nested,
+    (Family.VARIANT, JsonKind.STRING): lambda _, wire: variants_of(wire),
 }
 
 

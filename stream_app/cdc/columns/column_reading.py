@@ -23,6 +23,7 @@ from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
     FLOAT_ROOTS,
     INTEGER_ROOTS,
+    LIST_ROOTS,
     NESTED_ROOTS,
     STRING_ROOTS,
     TIMESTAMP_ROOTS,
@@ -96,6 +97,7 @@ class Family(enum.Enum):
     TIME = enum.auto()
     TIMESTAMP = enum.auto()
     NESTED = enum.auto()
+    VARIANT = enum.auto()
 
 
 _FAMILIES: dict[TypeRoot, Family] = {
@@ -109,6 +111,7 @@ _FAMILIES: dict[TypeRoot, Family] = {
     **dict.fromkeys(BINARY_ROOTS, Family.BINARY),
     **dict.fromkeys(TIMESTAMP_ROOTS, Family.TIMESTAMP),
     **dict.fromkeys(NESTED_ROOTS, Family.NESTED),
+    TypeRoot.VARIANT: Family.VARIANT,
 }
 
 ENCODINGS: dict[Family, frozenset[Encoding]] = {
@@ -122,6 +125,7 @@ ENCODINGS: dict[Family, frozenset[Encoding]] = {
     Family.TIME: _EPOCHS | {Encoding.ISO},
     Family.TIMESTAMP: _EPOCHS | {Encoding.EPOCH_DAYS, Encoding.ISO},
     Family.NESTED: frozenset({Encoding.TEXT}),
+    Family.VARIANT: frozenset({Encoding.TEXT}),
 }
 """The encodings that a column of each family can have."""
 
@@ -177,7 +181,7 @@ class ColumnReading:
         """The readings of the parts of a nested column: elements, keys and values, or fields."""
         kind, arrow = self.data_type, self.arrow_type
         match kind.root:
-            case TypeRoot.ARRAY:
+            case TypeRoot.ARRAY | TypeRoot.VECTOR:
                 return (_inner(_ELEMENT, kind.element, arrow.value_type),)
             case TypeRoot.MAP:
                 key = _inner(_ELEMENT, kind.key and kind.key.not_null(), arrow.key_type)
@@ -201,13 +205,13 @@ class ColumnReading:
         ]
         if None in wires:
             return None
-        if root is TypeRoot.ARRAY:
+        if root in LIST_ROOTS:
             return pa.list_(wires[0])
         names = [part.name for part in self.inner()]
         return pa.struct(list(zip(names, wires, strict=True)))
 
     def _nested_kind(self) -> JsonKind:
-        return JsonKind.ARRAY if self.data_type.root is TypeRoot.ARRAY else JsonKind.OBJECT
+        return JsonKind.ARRAY if self.data_type.root in LIST_ROOTS else JsonKind.OBJECT
 
     def usual_kind(self) -> JsonKind:
         """The kind to expect of a column whose values have all been null so far."""
@@ -215,7 +219,7 @@ class ColumnReading:
             return JsonKind.STRING if self.nested_wire_type() is None else self._nested_kind()
         if self.family is Family.BOOLEAN:
             return JsonKind.BOOLEAN
-        if self.family in (Family.STRING, Family.BINARY):
+        if self.family in (Family.STRING, Family.BINARY, Family.VARIANT):
             return JsonKind.STRING
         if self.encoding in (Encoding.ISO, Encoding.BASE64):
             return JsonKind.STRING
@@ -290,6 +294,7 @@ _KINDS: dict[Family, frozenset[JsonKind]] = {
     Family.TIME: _SCALARS,
     Family.TIMESTAMP: _SCALARS,
     Family.NESTED: frozenset({JsonKind.STRING}),
+    Family.VARIANT: frozenset({JsonKind.STRING}),
 }
 """The kinds of values of each family that are parsed by columns, except arrays and objects."""
 

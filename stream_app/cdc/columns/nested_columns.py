@@ -29,7 +29,7 @@ from stream_app.cdc.columns.json_lines import may_be_misread, parse_objects
 from stream_app.cdc.columns.nesting import deep_ones, nests_too_deeply
 from stream_app.cdc.columns.time_columns import Casted
 from stream_app.cdc.columns.wire_values import by_kind
-from stream_app.model.schema.data_type import TypeRoot
+from stream_app.model.schema.data_type import LIST_ROOTS, TypeRoot
 
 _WRAP = "v"
 _BROKEN = object()
@@ -55,7 +55,7 @@ def cast_nested(reading: ColumnReading, wire: pa.Array, casts: Casts) -> Casted:
         wire: values of the reading's nested wire type.
     """
     inner = reading.inner()
-    if reading.data_type.root is TypeRoot.ARRAY:
+    if reading.data_type.root in LIST_ROOTS:
         lengths = pc.fill_null(pc.list_value_length(wire), 0).to_numpy().astype(np.int64)
         elements = _cast_inner(inner[0], wire.flatten(), casts)
         return _lists(reading, lengths, [elements], valid_of(wire))
@@ -132,7 +132,7 @@ def _object(pairs: list[tuple[str, Any]]) -> Any:
 def _of_documents(reading: ColumnReading, documents: Sequence[Any], casts: Casts) -> Casted:
     """Step 3: cast all documents at once, level by level."""
     match reading.data_type.root:
-        case TypeRoot.ARRAY:
+        case TypeRoot.ARRAY | TypeRoot.VECTOR:
             given, valid, broken = _of_type(documents, list)
             parts = [_of_documents(reading.inner()[0], _joined(given), casts)]
             values, failed = _lists(reading, _lengths(given), parts, valid)
@@ -210,15 +210,20 @@ def _lists(
 ) -> Casted:
     """Arrays or maps of elements that are cast; null where an element has failed.
 
+    Vectors fail too if they are of another length, or have a null.
+
     Args:
         lengths: int64 [n], of each one.
         parts: the elements, or the keys and the values, of all of them.
     """
     owners = np.repeat(np.arange(len(lengths)), lengths)
     failed = np.zeros(len(lengths), np.bool_)
+    children = [values for values, _ in parts]
     for inner, part in zip(reading.inner(), parts, strict=True):
         failed[owners[_unfit(inner, part)]] = True
-    children = [values for values, _ in parts]
+    if reading.data_type.root is TypeRoot.VECTOR:
+        failed |= valid & (lengths != reading.data_type.length)
+        failed[owners[~valid_of(children[0])]] = True
     if failed.any():
         kept = pa.array(~failed[owners])
         children = [values.filter(kept) for values in children]

@@ -33,7 +33,9 @@ def wire_value(  # noqa: C901 - a line for each kind of column
     if reading.refusal:
         raise ValueError(reading.refusal)
     family = reading.family
-    if family is Family.NESTED and kind not in (JsonKind.BOOLEAN, JsonKind.NUMBER):
+    if family is Family.VARIANT or (
+        family is Family.NESTED and kind not in (JsonKind.BOOLEAN, JsonKind.NUMBER)
+    ):
         return JsonKind.STRING, text
     if kind is JsonKind.OBJECT and reading.wire_type(kind) is not None:
         return _struct_wire_value(reading, text)

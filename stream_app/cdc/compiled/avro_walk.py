@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.cdc.compiled.cell_values import NULL, VALUE
-from stream_app.cdc.compiled.json_tokens import DECLINED
-from stream_app.cdc.compiled.machine_code import (
+from stream_app.machine_code.compiler import (
     byte_at,
     compiled,
     number_at,
@@ -24,6 +23,7 @@ from stream_app.cdc.compiled.machine_code import (
     put_length,
     put_number,
 )
+from stream_app.machine_code.json_tokens import DECLINED
 
 NOTHING, LONG, TRUTH, FLOAT, DOUBLE, SYMBOL, BYTES, DECIMAL, WIDE, RECORD, IMAGE, IMAGE_END, END = (
     range(13)

@@ -19,7 +19,17 @@ from stream_app.cdc.compiled.decimal_values import (
     wide_base64,
     wide_decimal,
 )
-from stream_app.cdc.compiled.json_bytes import (
+from stream_app.machine_code.compiler import (
+    byte_at,
+    compiled,
+    number_at,
+    put_byte,
+    put_length,
+    put_number,
+    word_at,
+    word_of,
+)
+from stream_app.machine_code.json_bytes import (
     BACKSLASH,
     FALSE_BEGIN,
     MINUS,
@@ -31,23 +41,13 @@ from stream_app.cdc.compiled.json_bytes import (
     TRUE_BEGIN,
     ZERO,
 )
-from stream_app.cdc.compiled.json_tokens import (
+from stream_app.machine_code.json_tokens import (
     DECLINED,
     character_at,
     number_end,
     size_of,
     string_end,
     word_end,
-)
-from stream_app.cdc.compiled.machine_code import (
-    byte_at,
-    compiled,
-    number_at,
-    put_byte,
-    put_length,
-    put_number,
-    word_at,
-    word_of,
 )
 
 WHOLE, TRUTH, TEXT, NUMBER_TEXT, DECIMAL, DECIMAL_TEXT, BASE64, OBJECT, LIST = range(9)

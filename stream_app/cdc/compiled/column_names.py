@@ -8,9 +8,9 @@ bytes; so hostile ones take linear time. An image that has a column twice is dec
 from __future__ import annotations
 
 from stream_app.cdc.compiled.cell_values import ImageTables
-from stream_app.cdc.compiled.json_bytes import QUOTE, SPACE
-from stream_app.cdc.compiled.json_tokens import DECLINED, blank_end, name_end
-from stream_app.cdc.compiled.machine_code import byte_at, compiled, number_at, put_number, word_at
+from stream_app.machine_code.compiler import byte_at, compiled, number_at, put_number, word_at
+from stream_app.machine_code.json_bytes import QUOTE, SPACE
+from stream_app.machine_code.json_tokens import DECLINED, blank_end, name_end
 
 UNKNOWN = -1
 """The column of a name that the table does not have."""

@@ -6,7 +6,8 @@ two, of which the first is the lower half of its bits.
 
 from __future__ import annotations
 
-from stream_app.cdc.compiled.json_bytes import (
+from stream_app.machine_code.compiler import byte_at, compiled
+from stream_app.machine_code.json_bytes import (
     LARGE_A,
     LARGE_Z,
     MINUS,
@@ -22,8 +23,7 @@ from stream_app.cdc.compiled.json_bytes import (
     SMALL_Z,
     ZERO,
 )
-from stream_app.cdc.compiled.json_tokens import DECLINED
-from stream_app.cdc.compiled.machine_code import byte_at, compiled
+from stream_app.machine_code.json_tokens import DECLINED
 
 DIGITS_MAX, _WIDE_DIGITS_MAX = 18, 38
 _LETTERS_MAX, _WIDE_LETTERS_MAX = 10, 22

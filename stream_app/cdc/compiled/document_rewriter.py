@@ -17,7 +17,17 @@ from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.cdc.compiled.cell_values import ImageTables, put_character
 from stream_app.cdc.compiled.column_names import column_of
 from stream_app.cdc.compiled.document_values import copied, value_of
-from stream_app.cdc.compiled.json_bytes import (
+from stream_app.machine_code.compiler import (
+    byte_at,
+    compiled,
+    low_zero_bytes,
+    number_at,
+    put_byte,
+    put_number,
+    word_at,
+    word_of,
+)
+from stream_app.machine_code.json_bytes import (
     ASCII_END,
     BACKSLASH,
     COMMA,
@@ -27,7 +37,7 @@ from stream_app.cdc.compiled.json_bytes import (
     QUOTE,
     SPACE,
 )
-from stream_app.cdc.compiled.json_tokens import (
+from stream_app.machine_code.json_tokens import (
     DECLINED,
     blank_end,
     character_at,
@@ -37,16 +47,6 @@ from stream_app.cdc.compiled.json_tokens import (
     odd_bytes,
     value_end,
     word_end,
-)
-from stream_app.cdc.compiled.machine_code import (
-    byte_at,
-    compiled,
-    low_zero_bytes,
-    number_at,
-    put_byte,
-    put_number,
-    word_at,
-    word_of,
 )
 
 PIECES = (

@@ -8,7 +8,16 @@ from __future__ import annotations
 import numpy as np
 
 from stream_app.cdc.compiled.decimal_values import DIGITS_MAX
-from stream_app.cdc.compiled.json_bytes import (
+from stream_app.machine_code.compiler import (
+    byte_at,
+    compiled,
+    number_at,
+    put_byte,
+    put_number,
+    word_at,
+    word_of,
+)
+from stream_app.machine_code.json_bytes import (
     MINUS,
     NINE,
     NULL_BEGIN,
@@ -17,7 +26,7 @@ from stream_app.cdc.compiled.json_bytes import (
     QUOTE,
     ZERO,
 )
-from stream_app.cdc.compiled.json_tokens import (
+from stream_app.machine_code.json_tokens import (
     DECLINED,
     blank_end,
     digits_end,
@@ -25,15 +34,6 @@ from stream_app.cdc.compiled.json_tokens import (
     number_end,
     string_end,
     word_end,
-)
-from stream_app.cdc.compiled.machine_code import (
-    byte_at,
-    compiled,
-    number_at,
-    put_byte,
-    put_number,
-    word_at,
-    word_of,
 )
 
 NULLS, TRUTHS, TEXTS, NUMBERS, MOMENTS, IDS = range(6)

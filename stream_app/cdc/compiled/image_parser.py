@@ -23,17 +23,7 @@ from stream_app.cdc.compiled.cell_values import (
     put_null,
 )
 from stream_app.cdc.compiled.column_names import column_of, mark_of, mark_of_unknown
-from stream_app.cdc.compiled.json_bytes import (
-    ARRAY_BEGIN,
-    ARRAY_END,
-    COLON,
-    COMMA,
-    NULL_BEGIN,
-    OBJECT_BEGIN,
-    OBJECT_END,
-)
-from stream_app.cdc.compiled.json_tokens import DECLINED, blank_end, value_end
-from stream_app.cdc.compiled.machine_code import (
+from stream_app.machine_code.compiler import (
     byte_at,
     compiled,
     number_at,
@@ -42,6 +32,16 @@ from stream_app.cdc.compiled.machine_code import (
     word_at,
     word_of,
 )
+from stream_app.machine_code.json_bytes import (
+    ARRAY_BEGIN,
+    ARRAY_END,
+    COLON,
+    COMMA,
+    NULL_BEGIN,
+    OBJECT_BEGIN,
+    OBJECT_END,
+)
+from stream_app.machine_code.json_tokens import DECLINED, blank_end, value_end
 
 _BEFORE, _BEFORE_END = word_of(b'{"before'), word_of(b'":\0\0\0\0\0\0')
 _AFTER, _NULL = word_of(b',"after"'), word_of(b"null\0\0\0\0")

@@ -27,6 +27,7 @@ from stream_app.model.schema.data_type import (
     RowType,
     TypeRoot,
 )
+from stream_app.model.schema.history_columns import HistoryColumns
 
 _WIDTHS = {
     root: width
@@ -59,18 +60,40 @@ class MadeColumns:
     Attributes:
         computed: in an order in which each can be computed.
         metadata: name of the column → name of the metadata.
+        of_writer: the columns that the table's writer fills, with their types.
     """
 
     computed: tuple[Definition, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
+    of_writer: Mapping[str, DataType] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.computed or self.metadata)
+        return bool(self.computed or self.metadata or self.of_writer)
+
+    def with_history(self, history: HistoryColumns) -> MadeColumns:
+        """The same columns, and those of a history: the start of a version is metadata.
+
+        Raises:
+            MetadataError: a column is made twice.
+        """
+        for name in history.names:
+            if name in self.names:
+                raise MetadataError(f"the column {name!r} of the history is made twice")
+        moment = METADATA[history.sequence].data_type.as_nullable()
+        return replace(
+            self,
+            metadata={**self.metadata, history.valid_from: history.sequence},
+            of_writer={
+                history.valid_to: moment,
+                history.is_current: DataType(root=TypeRoot.BOOLEAN).not_null(),
+            },
+        )
 
     @property
     def names(self) -> frozenset[str]:
         """The names of the made columns."""
-        return frozenset((*(definition.name for definition in self.computed), *self.metadata))
+        computed = (definition.name for definition in self.computed)
+        return frozenset((*computed, *self.metadata, *self.of_writer))
 
     @property
     def is_repeatable(self) -> bool:
@@ -89,7 +112,7 @@ class MadeColumns:
             at: str | None = name
             while at in by_name:
                 at = self.reference(by_name[at])
-            if at is not None and at not in self.metadata:
+            if at is not None and at not in self.metadata and at not in self.of_writer:
                 origins[at] = None
         return tuple(origins)
 
@@ -102,7 +125,7 @@ class MadeColumns:
                 return False
             at = self.reference(by_name[at])
         key = None if at is None else self.metadata.get(at)
-        return key is None or METADATA[key].is_stable
+        return at not in self.of_writer and (key is None or METADATA[key].is_stable)
 
     def is_shared(self, name: str, primary_keys: Collection[str]) -> bool:
         """Whether all changes of a row give a made column the same value."""
@@ -138,10 +161,16 @@ class MadeColumns:
                 make(definition.name, applied_function(definition, argument, arrow_type_of).result)
             except DefinitionError as error:
                 raise DefinitionError(f"{definition.name}={definition.call} {error}") from None
+        computed_columns, made = made, []
+        for name, data_type in self.of_writer.items():
+            try:
+                make(name, data_type)
+            except DefinitionError as error:
+                raise DefinitionError(f"the history {error}") from None
         last = given.highest_id
         added = (
             replace(column, field_id=last + count)
-            for count, column in enumerate((*made, *metadata), 1)
+            for count, column in enumerate((*computed_columns, *metadata, *made), 1)
         )
         return RowType((*given, *added))
 

@@ -30,7 +30,7 @@ from stream_app.cdc.change_batch import (
 from stream_app.cdc.computed.functions import STRING, AppliedFunction, ArrowTypeOf, applied_function
 from stream_app.cdc.computed.made_columns import MadeColumns
 from stream_app.cdc.computed.metadata_columns import METADATA
-from stream_app.cdc.message_format import FormatSetup, SourceReader
+from stream_app.cdc.message_format import FormatSetup, SourceFacts
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import RowType
 
@@ -56,6 +56,7 @@ class MadeColumnsStep:
         schema: the schema of the rows that come out, `change_schema`.
         primary_keys: the primary keys of the table.
         metadata: name of a column → name of its metadata.
+        of_writer: columns that the table's writer fills; their values here mean nothing.
         now_ms: the time of day, milliseconds since 1970 in UTC.
     """
 
@@ -63,7 +64,8 @@ class MadeColumnsStep:
     primary_keys: tuple[str, ...]
     computed: tuple[ComputedColumn, ...]
     metadata: dict[str, str]
-    reader: SourceReader
+    of_writer: tuple[str, ...]
+    facts: SourceFacts
     now_ms: Callable[[], int]
 
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
@@ -73,6 +75,7 @@ class MadeColumnsStep:
         if self.metadata:
             made.add_metadata(whole_messages(messages))
         made.add_computed(self.now_ms())
+        made.add_blanks()
         columns = [made.column(name) for name in self.schema.names]
         decoded = decoded.with_rows(rebuilt_rows(changes.rows, columns, self.schema))
         return decoded.quarantining(messages, made.reasons)
@@ -96,7 +99,7 @@ class _Made:
         """Make the metadata columns; both images of a change get those of its message."""
         index = pa.array(self._changes.message_index)
         for name, key in self._of.metadata.items():
-            self._add(name, METADATA[key].read(messages, self._of.reader).take(index))
+            self._add(name, METADATA[key].read(messages, self._of.facts).take(index))
 
     def add_computed(self, now_ms: int) -> None:
         """Make the computed columns, in their order."""
@@ -111,6 +114,14 @@ class _Made:
                     failed = failed & ~self._is_before
                 self._refuse_values(failed, f"column {name!r} ({call})", taken, function.why)
             self._add(name, values)
+
+    def add_blanks(self) -> None:
+        """Make the columns that the table's writer fills: null, or the zero of their type."""
+        rows = self._changes.rows.num_rows
+        for name in self._of.of_writer:
+            field = self._of.schema.field(name)
+            blank = pa.scalar(None, field.type) if field.nullable else _zero(field.type)
+            self._columns[name] = pa.repeat(blank, rows)
 
     def _add(self, name: str, values: pa.Array) -> None:
         field = self._of.schema.field(name)
@@ -180,7 +191,7 @@ def source_setup(setup: FormatSetup, made: MadeColumns) -> FormatSetup:
 def made_columns_step(
     made: MadeColumns,
     whole: FormatSetup,
-    reader: SourceReader,
+    facts: SourceFacts,
     arrow_type_of: ArrowTypeOf,
     now_ms: Callable[[], int],
 ) -> MadeColumnsStep:
@@ -197,7 +208,8 @@ def made_columns_step(
         primary_keys=whole.primary_keys,
         computed=tuple(_computed(made, whole.columns, arrow_type_of)),
         metadata=dict(made.metadata),
-        reader=reader,
+        of_writer=tuple(made.of_writer),
+        facts=facts,
         now_ms=now_ms,
     )
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import values_at
 from stream_app.cdc.computed.functions import STRING
-from stream_app.cdc.message_format import SourceReader
+from stream_app.cdc.message_format import SourceFacts
 from stream_app.model.schema.data_type import DataType, TypeRoot
 
 _TIME = DataType(root=TypeRoot.TIMESTAMP_LTZ, precision=3)
@@ -32,31 +32,31 @@ class Metadata:
     """
 
     data_type: DataType
-    read: Callable[[pa.RecordBatch, SourceReader], pa.Array]
+    read: Callable[[pa.RecordBatch, SourceFacts], pa.Array]
     is_stable: bool = False
     needs_time: bool = False
 
 
-def _kafka(name: str, messages: pa.RecordBatch, _: SourceReader) -> pa.Array:
+def _kafka(name: str, messages: pa.RecordBatch, _: SourceFacts) -> pa.Array:
     return messages.column(name)
 
 
-def _timestamp(messages: pa.RecordBatch, _: SourceReader) -> pa.Array:
+def _timestamp(messages: pa.RecordBatch, _: SourceFacts) -> pa.Array:
     millis = messages.column("timestamp").cast(_MILLIS, safe=False)
     # Kafka counts -1 where a message has no time.
     unknown = pc.less(millis.view(pa.int64()), 0)
     return pc.if_else(unknown, pa.scalar(None, _MILLIS), millis)
 
 
-def _origin(field: str, messages: pa.RecordBatch, reader: SourceReader) -> pa.Array:
-    origins = reader.origins(messages)
+def _origin(field: str, messages: pa.RecordBatch, facts: SourceFacts) -> pa.Array:
+    origins = facts.origins(messages)
     names = pa.array([getattr(table, field) or None for table in origins.tables], pa.string())
     return values_at(names, origins.codes)
 
 
-def _op_ts(messages: pa.RecordBatch, reader: SourceReader) -> pa.Array:
-    assert reader.change_times is not None, "it was asked before"
-    return reader.change_times(messages)
+def _op_ts(messages: pa.RecordBatch, facts: SourceFacts) -> pa.Array:
+    assert facts.change_times is not None, "it was asked before"
+    return facts.change_times(messages)
 
 
 METADATA: Mapping[str, Metadata] = {

@@ -59,7 +59,7 @@ from stream_app.cdc.json_records.decoder_choice import compiled_forms
 from stream_app.cdc.json_records.layout_choice import LayoutChoice
 from stream_app.cdc.json_records.options import column_readings
 from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedPart, DecodedRecords
-from stream_app.cdc.message_format import Format, FormatSetup, SourceReader
+from stream_app.cdc.message_format import Format, FormatSetup, SourceFacts
 from stream_app.cdc.rows.images import RowRules
 from stream_app.cdc.source_types.connect_fields import ConnectField, connect_fields
 
@@ -198,8 +198,8 @@ class DebeziumJson:
             outcome.take_result(inner, index[position : position + 1])
 
 
-def _reader(options: Mapping[str, str]) -> SourceReader:
-    return SourceReader(
+def _facts(options: Mapping[str, str]) -> SourceFacts:
+    return SourceFacts(
         origins=debezium_origins,
         describe=partial(describe, keeps_nulls=keeps_nulls(options)),
         versions=versions,
@@ -219,7 +219,7 @@ DEBEZIUM_JSON = Format(
     check=parse_options,
     make=DebeziumJson,
     survey=survey,
-    reader=_reader,
+    facts=_facts,
     has_transactions=True,
     has_whole_before=has_whole_before,
     signs=(

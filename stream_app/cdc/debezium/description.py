@@ -1,6 +1,6 @@
 """Describes a source table from Debezium's messages: its columns, their types, and its key.
 
-Implements `describe` and `versions` of `message_format.SourceReader`. It is called when a table is
+Implements `describe` and `versions` of `message_format.SourceFacts`. It is called when a table is
 created, and when messages have columns or types that the table lacks. It is called for each batch
 where ``narrowed-columns = quarantine``.
 
@@ -38,7 +38,7 @@ _KEY_NAMES = "pkNames"
 def describe(
     messages: pa.RecordBatch, options: MappingOptions, *, keeps_nulls: bool = False
 ) -> SourceTable | None:
-    """The table that these messages describe; see `message_format.SourceReader.describe`.
+    """The table that these messages describe; see `message_format.SourceFacts.describe`.
 
     Args:
         keeps_nulls: whether the connector's converter leaves a null what it is.
@@ -57,7 +57,7 @@ def describe(
 
 
 def versions(messages: pa.RecordBatch, options: MappingOptions) -> Sequence[TableVersionSeen]:
-    """See `message_format.SourceReader.versions`; keys are columns like others."""
+    """See `message_format.SourceFacts.versions`; keys are columns like others."""
     return [
         TableVersionSeen(np.array(version.positions, np.int64), table)
         for version in _of_each_version(messages)

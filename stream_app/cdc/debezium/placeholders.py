@@ -99,7 +99,7 @@ class Placeholder:
         return is_form
 
     def _forms(self, reading: ColumnReading) -> tuple[str, ...]:
-        is_text = reading.family is Family.NESTED or (
+        is_text = reading.family in (Family.NESTED, Family.VARIANT) or (
             reading.family is Family.STRING and reading.encoding is not Encoding.BASE64
         )
         return self.texts if is_text else self.binaries

@@ -1,6 +1,6 @@
 """Describes a source table from messages of any dialect: names, types where given, and the key.
 
-Implements `describe` and `versions` of `message_format.SourceReader`. A dialect describes one
+Implements `describe` and `versions` of `message_format.SourceFacts`. A dialect describes one
 message; plain JSON gives only names, so the type is STRING, which holds every value.
 
 Source: Paimon `flink/action/cdc/format/AbstractJsonRecordParser.java`.
@@ -29,7 +29,7 @@ from stream_app.model.source.source_table import SourceColumn, SourceTable, merg
 def describe(
     dialect: Dialect, messages: pa.RecordBatch, options: MappingOptions
 ) -> SourceTable | None:
-    """The table that these messages describe; see `message_format.SourceReader.describe`."""
+    """The table that these messages describe; see `message_format.SourceFacts.describe`."""
     distinct = [version.table for version in versions(dialect, messages, options)]
     return functools.reduce(merged_source_table, distinct) if distinct else None
 
@@ -37,7 +37,7 @@ def describe(
 def versions(
     dialect: Dialect, messages: pa.RecordBatch, options: MappingOptions
 ) -> Sequence[TableVersionSeen]:
-    """The table's versions, in the order of their first messages; see `SourceReader.versions`."""
+    """The table's versions, in the order of their first messages; see `SourceFacts.versions`."""
     positions: dict[SourceTable, list[int]] = {}
     keys = messages.column("key").to_pylist()
     for at, value in enumerate(messages.column("value").to_pylist()):

@@ -65,7 +65,7 @@ class ParsedMessages:
         keys: binary [n]; None unless there are `Dialect.key_columns`.
         columns: for each of `Dialect.fields` an array [n], in the order of its schema.
         nulls: of each object and list, for each of its columns the places of written nulls.
-            They are those of messages, and of the list's rows. None: the parser does not tell.
+            They are those of messages, and of the list's rows. None: the parser does not report it.
     """
 
     values: pa.Array

@@ -54,7 +54,7 @@ from stream_app.cdc.message_format import (
     Format,
     FormatSetup,
     MessageFormat,
-    SourceReader,
+    SourceFacts,
     promises_nothing,
 )
 from stream_app.cdc.rows.images import ImageRows, RowRules, rows_of
@@ -248,7 +248,7 @@ class DialectFormat:
 
     Attributes:
         name, section, introduction, options: as `Format` has them.
-        origins, change_times, ddl_of: as `SourceReader` has them.
+        origins, change_times, ddl_of: as `SourceFacts` has them.
         dialect: makes the dialect of a table's options.
         encoding: the encoding of a column, by its type.
         has_whole_before, has_changes, signs: as `Format` has them.
@@ -282,15 +282,15 @@ class DialectFormat:
             check=self._checked,
             make=self._made,
             survey=partial(survey, plain),
-            reader=partial(self._reader, plain),
+            facts=partial(self._facts, plain),
             has_times=self.change_times is not None,
             has_whole_before=self.has_whole_before,
             has_changes=self.has_changes,
             signs=self.signs,
         )
 
-    def _reader(self, plain: Dialect, _options: Mapping[str, str]) -> SourceReader:
-        return SourceReader(
+    def _facts(self, plain: Dialect, _options: Mapping[str, str]) -> SourceFacts:
+        return SourceFacts(
             origins=self.origins,
             describe=partial(describe, plain),
             versions=partial(versions, plain),

@@ -222,7 +222,7 @@ def column_readings(
 def texts_and_numbers(data_type: DataType, binary: Encoding) -> Encoding:
     """The encoding of a source that writes numbers as they are, and times as ISO 8601 text."""
     match family_of(data_type):
-        case Family.STRING | Family.NESTED:
+        case Family.STRING | Family.NESTED | Family.VARIANT:
             return Encoding.TEXT
         case Family.BINARY:
             return binary

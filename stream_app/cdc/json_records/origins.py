@@ -1,6 +1,6 @@
 """Reads a few fields of each message, but no row: its source table and its change time.
 
-Implements parts of `message_format.SourceReader`. A dialect names the fields that it
+Implements parts of `message_format.SourceFacts`. A dialect names the fields that it
 needs. Many messages are parsed in columns, by halves where they do not parse together. What cannot
 be parsed so is read message by message.
 """
@@ -134,7 +134,7 @@ class OriginFields:
     read: Callable[[Sequence[pa.Array]], OriginAndTime]
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
-        """The source table of each message; see `message_format.SourceReader`."""
+        """The source table of each message; see `message_format.SourceFacts`."""
         return self.origins_of(fields_read(messages, self.fields), messages.num_rows)
 
     def origins_of(self, read: FieldsRead, count: int) -> Origins:
@@ -152,7 +152,7 @@ class OriginFields:
 
 
 def change_times(fields: pa.Schema, millis_of: MillisOf, messages: pa.RecordBatch) -> pa.Array:
-    """The time of each change; see `message_format.SourceReader`."""
+    """The time of each change; see `message_format.SourceFacts`."""
     return fields_read(messages, fields).times(messages.num_rows, millis_of)
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools
 from stream_app.cdc.json_documents import json_text
-from stream_app.cdc.message_format import Format, FormatSetup, SourceReader, SourceSurvey
+from stream_app.cdc.message_format import Format, FormatSetup, SourceFacts, SourceSurvey
 from stream_app.cdc.plain.key_options import check_key_columns
 from stream_app.cdc.plain.plain_json import PLAIN_ROWS
 from stream_app.cdc.wire.cloud_events import EventFormat, EventSource, unwrapped
@@ -61,10 +61,10 @@ def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Sourc
     return _ROWS.survey(setup, inner)
 
 
-def _reader(options: Mapping[str, str]) -> SourceReader:
-    reader = _ROWS.reader(options)
+def _facts(options: Mapping[str, str]) -> SourceFacts:
+    facts = _ROWS.facts(options)
     # The topic is the table, whatever an event holds.
-    return replace(EventSource(reader, _DATA).reader(), origins=reader.origins)
+    return replace(EventSource(facts, _DATA).facts(), origins=facts.origins)
 
 
-CLOUD_EVENTS: Format = replace(_ROWS, make=_made, survey=_survey, reader=_reader)
+CLOUD_EVENTS: Format = replace(_ROWS, make=_made, survey=_survey, facts=_facts)

@@ -170,7 +170,7 @@ PLAIN_ROWS = DialectFormat(
     has_changes=False,
     section="json",
     introduction='for example `json."key-columns" = "id"`. '
-    "[Other formats](formats.md#plain-rows) tells how "
+    "[Other formats](formats.md#plain-rows) describes how "
     "the messages are read.",
     options=_OPTIONS,
     dialect=lambda options: PlainDialect(options.values[KEY_COLUMNS]),

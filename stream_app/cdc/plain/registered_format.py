@@ -18,7 +18,7 @@ from stream_app.cdc.message_format import (
     Format,
     FormatSetup,
     MessageFormat,
-    SourceReader,
+    SourceFacts,
     SourceSurvey,
 )
 from stream_app.cdc.plain.key_options import (
@@ -83,13 +83,13 @@ class RegisteredFormat:
             name=self.name,
             section=self.name,
             introduction=f'for example `{self.name}."schema.registry.url" = '
-            '"http://registry:8081"`. [Other formats](formats.md#rows-with-a-schema) tells how the '
-            "messages are read.",
+            '"http://registry:8081"`. [Other formats](formats.md#rows-with-a-schema) describes how '
+            "the messages are read.",
             options=self.options,
             check=self._checked,
             make=self._made,
             survey=self._survey,
-            reader=self._reader,
+            facts=self._facts,
             has_times=False,
         )
 
@@ -124,8 +124,8 @@ class RegisteredFormat:
         of_json = {topic: source.as_json(batch) for topic, batch in messages.items()}
         return PLAIN_JSON.survey(replace(setup, options=options), of_json)
 
-    def _reader(self, options: Mapping[str, str]) -> SourceReader:
+    def _facts(self, options: Mapping[str, str]) -> SourceFacts:
         source = self._source(options)
-        return SourceReader(
+        return SourceFacts(
             origins=origins_of_topics, describe=source.describe, versions=source.versions
         )

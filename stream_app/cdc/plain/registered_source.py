@@ -1,6 +1,6 @@
 """Reads the source's facts from rows whose schema is in a registry: table, columns, key.
 
-Implements what `message_format.SourceReader` and `message_format.SourceSurvey` declare. A row does
+Implements what `message_format.SourceFacts` and `message_format.SourceSurvey` declare. A row does
 not name its table, so that is the topic.
 """
 
@@ -42,7 +42,7 @@ class RegisteredSource:
     key_columns: frozenset[str] = frozenset()
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
-        """See `message_format.SourceReader`.
+        """See `message_format.SourceFacts`.
 
         Raises:
             SourceError: the schema registry does not answer.
@@ -56,7 +56,7 @@ class RegisteredSource:
     def versions(
         self, messages: pa.RecordBatch, options: MappingOptions
     ) -> Sequence[TableVersionSeen]:
-        """See `message_format.SourceReader`.
+        """See `message_format.SourceFacts`.
 
         Raises:
             SourceError: the schema registry does not answer.

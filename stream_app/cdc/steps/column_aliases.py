@@ -56,7 +56,7 @@ def with_names_of_source(setup: FormatSetup, aliases: Aliases) -> FormatSetup:
             DataField(field_id=column.field_id, name=name, data_type=column.data_type.as_nullable())
         )
         fields.append(setup.arrow_schema.field(column_name).with_name(name).with_nullable(True))
-    # A value under an alias and one that was left out are not told apart.
+    # A value under an alias and one that was left out are not distinguished.
     restored = setup.traits.restored.difference(aliases.values())
     return replace(
         setup,

@@ -59,7 +59,7 @@ class OwnTable:
 
     Attributes:
         origins: the reader of the source tables of the messages' format; see
-            `message_format.SourceReader`.
+            `message_format.SourceFacts`.
     """
 
     origins: Callable[[pa.RecordBatch], Origins]
@@ -84,7 +84,7 @@ class OwnTable:
             is_own = all(self.choice.takes(topic, name) for name in decoded.tables)
             if len(decoded.tables) <= 1 and is_own and decoded.truncated is None:
                 if decoded.description is not None and decoded.bad.num_rows:
-                    # A stranger's bad record must not tell the table's columns.
+                    # A stranger's bad record must not decide the table's columns.
                     return replace(self._sorted_out(messages, decode), others=0)
                 rows = messages.num_rows - decoded.bad.num_rows - decoded.skipped
                 return replace(decoded, records=dict.fromkeys(decoded.tables, rows))

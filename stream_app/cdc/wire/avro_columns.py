@@ -22,9 +22,7 @@ from stream_app.cdc.wire.avro_types import AvroType
 from stream_app.cdc.wire.value_cursor import AvroValues, ValueCursor
 
 _NUMBERS = frozenset({Family.INTEGER, Family.STRING, Family.DATE, Family.TIME, Family.TIMESTAMP})
-_TEXTS = frozenset({*_NUMBERS, Family.FLOAT, Family.BOOLEAN, Family.BINARY, Family.NESTED}) - {
-    Family.INTEGER
-}
+_TEXTS = frozenset(Family) - {Family.INTEGER, Family.DECIMAL}
 
 
 class AvroLeaf(Protocol):

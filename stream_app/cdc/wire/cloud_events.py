@@ -34,7 +34,7 @@ from stream_app.cdc.columns.byte_patterns import places_of
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.json_documents import check_once, load_document
-from stream_app.cdc.message_format import MessageFormat, SourceReader, TableVersionSeen
+from stream_app.cdc.message_format import MessageFormat, SourceFacts, TableVersionSeen
 from stream_app.cdc.source_tables import Origins
 from stream_app.model.source.mapping_options import MappingOptions
 from stream_app.model.source.source_table import SourceTable
@@ -230,15 +230,15 @@ class EventSource:
     """Facts of events about their source, from the messages within.
 
     Attributes:
-        of: the reader of these messages.
+        of: the facts of these messages.
     """
 
-    of: SourceReader
+    of: SourceFacts
     data: EventData
 
-    def reader(self) -> SourceReader:
-        """The reader of events."""
-        return SourceReader(
+    def facts(self) -> SourceFacts:
+        """The facts of events."""
+        return SourceFacts(
             origins=self.origins,
             describe=self.describe,
             versions=None if self.of.versions is None else self.versions,
@@ -246,23 +246,23 @@ class EventSource:
         )
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
-        """See `message_format.SourceReader`."""
+        """See `message_format.SourceFacts`."""
         inner, reasons = _unwrapped(messages, self.data, alone=False)
         origins = self.of.origins(inner)
         return replace(origins, unreadable={**origins.unreadable, **reasons})
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
-        """See `message_format.SourceReader`."""
+        """See `message_format.SourceFacts`."""
         return self.of.describe(unwrapped(messages, self.data), options)
 
     def versions(
         self, messages: pa.RecordBatch, options: MappingOptions
     ) -> Sequence[TableVersionSeen]:
-        """See `message_format.SourceReader`."""
+        """See `message_format.SourceFacts`."""
         assert self.of.versions is not None
         return self.of.versions(unwrapped(messages, self.data), options)
 
     def change_times(self, messages: pa.RecordBatch) -> pa.Array:
-        """See `message_format.SourceReader`."""
+        """See `message_format.SourceFacts`."""
         assert self.of.change_times is not None
         return self.of.change_times(unwrapped(messages, self.data))

@@ -31,7 +31,7 @@ from stream_app.cdc.message_format import (
     Format,
     FormatSetup,
     MessageFormat,
-    SourceReader,
+    SourceFacts,
     SourceSurvey,
 )
 from stream_app.cdc.wire.registry_options import has_wide_numbers
@@ -91,7 +91,7 @@ def with_wide_numbers(of: Format) -> Format:
         of,
         make=partial(_made, of),
         survey=partial(_survey, of),
-        reader=partial(_reader, of),
+        facts=partial(_facts, of),
     )
 
 
@@ -106,37 +106,37 @@ def _survey(of: Format, setup: FormatSetup, messages: Mapping[str, pa.RecordBatc
     return of.survey(setup, messages)
 
 
-def _reader(of: Format, options: Mapping[str, str]) -> SourceReader:
-    reader = of.reader(options)
+def _facts(of: Format, options: Mapping[str, str]) -> SourceFacts:
+    facts = of.facts(options)
     if not has_wide_numbers(options):
-        return reader
-    source = _NarrowingSource(reader)
-    return SourceReader(
+        return facts
+    source = _NarrowingSource(facts)
+    return SourceFacts(
         origins=source.origins,
         describe=source.describe,
-        versions=source.versions if reader.versions else None,
-        change_times=source.change_times if reader.change_times else None,
+        versions=source.versions if facts.versions else None,
+        change_times=source.change_times if facts.change_times else None,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _NarrowingSource:
-    of: SourceReader
+    of: SourceFacts
 
     def origins(self, messages: pa.RecordBatch) -> Any:
-        """See `message_format.SourceReader`."""
+        """See `message_format.SourceFacts`."""
         return self.of.origins(narrowed(messages))
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> Any:
-        """See `message_format.SourceReader`."""
+        """See `message_format.SourceFacts`."""
         return self.of.describe(narrowed(messages), options)
 
     def versions(self, messages: pa.RecordBatch, options: MappingOptions) -> Any:
-        """See `message_format.SourceReader`."""
+        """See `message_format.SourceFacts`."""
         assert self.of.versions is not None
         return self.of.versions(narrowed(messages), options)
 
     def change_times(self, messages: pa.RecordBatch) -> pa.Array:
-        """See `message_format.SourceReader`."""
+        """See `message_format.SourceFacts`."""
         assert self.of.change_times is not None
         return self.of.change_times(narrowed(messages))

@@ -165,7 +165,7 @@ def aws_profile(environ: Mapping[str, str]) -> AwsProfile | None:
     if not name and not any(place and Path(place).is_file() for place in places):
         return None
     try:
-        import botocore.session  # noqa: F401, PLC0415 - an extra: not everybody has profiles
+        import botocore.session  # noqa: F401, PLC0415 - an extra: few installations have profiles
     except ModuleNotFoundError:
         if not name:
             return None

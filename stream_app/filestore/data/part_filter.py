@@ -135,7 +135,7 @@ class _PartsWithKeys:
 
     def _may_be_in(self, stats: ColumnStats) -> bool:
         if stats.null_count != 0 and self.keys and is_null(self.keys[0][0]):
-            return True  # bounds tell nothing of nulls
+            return True  # bounds say nothing about nulls
         low, high = (
             bound.encode() if isinstance(bound, str) else bound
             for bound in (stats.minimum, stats.maximum)

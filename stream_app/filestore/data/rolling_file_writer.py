@@ -59,7 +59,7 @@ class NewFiles:
         new_name: gives names of new files.
         creation_time_ms: gives the local wall clock as if it were UTC, as Paimon stores it.
         indexes: of columns, that each file has.
-        summed: the columns of the rows' checksum; empty: nobody needs one.
+        summed: the columns of the rows' checksum; empty: none is needed.
     """
 
     file_io: FileIO

@@ -92,7 +92,7 @@ class LookupCopies:
     Attributes:
         root: the folder of all tables' copies.
         table: where the table is.
-        retention_ms: how long a copy stays that nobody uses (``lookup.cache-file-retention``).
+        retention_ms: how long an unused copy stays (``lookup.cache-file-retention``).
         most_bytes: the most bytes of all copies of the table (``lookup.cache-max-disk-size``);
             None: any number.
         count: gets how many of `EVENTS` there were, and `COPIED_BYTES`.

@@ -121,7 +121,7 @@ class TagManager:
         """Delete tags durably; ignores names without a tag."""
         for name in names:
             path = self._path(name)
-            if self.has_success_files:  # first, so that it never tells of a tag that is not there
+            if self.has_success_files:  # first, so that it never names a tag that is not there
                 self.file_io.delete(self._success_path(name))
             self.file_io.delete(path)
         if names:

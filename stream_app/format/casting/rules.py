@@ -99,6 +99,7 @@ def can_be_read_as(stored: DataType, wanted: DataType) -> bool:
     return (
         stored.is_nested
         and stored.root is wanted.root
+        and stored.length == wanted.length
         and all(_can_be_member(then.get(now.field_id), now.data_type) for now in members(wanted))
     )
 

@@ -140,7 +140,7 @@ def _padded(columns: Sequence[DataField]) -> list[str]:
     for column in columns:
         if column.data_type.is_nested and any(map(_is_char, column.data_type.scalars())):
             raise UnsupportedTableError(
-                f"column {column.name!r} has CHAR inside, whose blanks ORC does not tell", fix=_ANEW
+                f"column {column.name!r} has CHAR inside, whose blanks ORC does not keep", fix=_ANEW
             )
     return [column.name for column in columns if _is_char(column.data_type)]
 

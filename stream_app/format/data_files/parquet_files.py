@@ -14,6 +14,7 @@ from stream_app.format.column_stats import FooterStats
 from stream_app.format.data_files.data_file_format import DataFileRead, Source
 from stream_app.format.data_files.parquet_reader import check_footer, placed_batches
 from stream_app.format.data_files.parquet_writer import parquet_writer
+from stream_app.format.data_files.variant_columns import with_whole_variants
 from stream_app.model.options.core_options import CoreOptions
 
 
@@ -53,4 +54,6 @@ class ParquetFiles:
             check_footer(footer, fields, wanted.row_count)
 
         names = [field.name for field in fields]
-        return placed_batches(source, names, wanted.batch_rows, check=check, parts=wanted.parts)
+        batches = placed_batches(source, names, wanted.batch_rows, check=check, parts=wanted.parts)
+        for place, batch in batches:
+            yield place, with_whole_variants(batch, fields)

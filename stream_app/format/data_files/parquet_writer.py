@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from stream_app.format.parquet.footer import HeldBackFooter, column_descriptions, footer_of
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.file_options import FILE_COMPRESSION, FILE_COMPRESSION_ZSTD_LEVEL
+from stream_app.variants.layout import METADATA, is_variant
 
 _CODECS = {
     "zstd": "zstd",
@@ -61,8 +62,11 @@ def parquet_writer(
 
 
 def _dictionary_columns(schema: pa.Schema) -> list[str] | bool:
-    """Texts and row kinds, which repeat; numbers are smaller and faster without a dictionary."""
-    repeating = [
+    """Texts, names in VARIANTs and row kinds, which repeat; numbers do better without a
+    dictionary.
+    """
+    repeating = [f"{field.name}.{METADATA}" for field in schema if is_variant(field.type)]
+    repeating += [
         field.name
         for field in schema
         if pa.types.is_string(field.type)

@@ -108,7 +108,7 @@ def _numbers(values: pa.Array, data_type: DataType) -> pa.Array:
         case TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ:
             numbers = values.view(pa.int64())
             return pc.multiply(numbers, 1000) if values.type.unit == "ms" else numbers
-        case TypeRoot.ARRAY | TypeRoot.MAP | TypeRoot.ROW:
+        case TypeRoot.ARRAY | TypeRoot.MAP | TypeRoot.ROW | TypeRoot.VECTOR:
             raise AssertionError("nested values have no canonical text")
         case _:
             return values

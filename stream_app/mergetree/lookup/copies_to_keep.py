@@ -31,7 +31,7 @@ class KeptCopy:
 
     Attributes:
         size: in bytes.
-        good_until_ms: the end of its retention if nobody uses it.
+        good_until_ms: the end of its retention if it stays unused.
     """
 
     name: str

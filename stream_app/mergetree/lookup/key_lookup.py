@@ -204,7 +204,7 @@ def key_matches(
         row.
     """
     if len(names) > 1:
-        return _of_any(keys, rows, names)
+        return rows_with_keys(keys, rows, names)
     wanted, stored = (integer_view(batch.column(names[0])) for batch in (keys, rows))
     if pa.types.is_integer(wanted.type) and not wanted.null_count + stored.null_count:
         return _of_integers(wanted, stored)
@@ -226,12 +226,20 @@ def _of_integers(wanted: pa.Array, stored: pa.Array) -> tuple[Indices, Indices]:
     return at, places[at]
 
 
-def _of_any(
+def rows_with_keys(
     keys: pa.RecordBatch, rows: pa.RecordBatch, names: Sequence[str]
 ) -> tuple[Indices, Indices]:
-    """Narrow down column by column: a number for each key prefix, and the rows that may match.
+    """Matches keys with rows, of which several may have one key.
 
+    It narrows down column by column: a number for each key prefix, and the rows that may match.
     Keys (a, 1), (a, 2), (b, 2) have the numbers 0, 0, 1 after the first column, 0, 1, 2 after both.
+
+    Args:
+        keys: distinct; columns `names` [n].
+        rows: columns `names`, and others [m].
+
+    Returns:
+        Each row that has one of the keys: the place of its key, and its own, int64 [k] both.
     """
     numbers = np.zeros(keys.num_rows, np.int64)
     places = np.arange(rows.num_rows)

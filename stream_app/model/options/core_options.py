@@ -236,7 +236,7 @@ def check_purpose(
     fix = _FIX[purpose]
     going = [key for key, refusal in refused if refusal.may_go] + unknown
     if len(going) == len(reasons):
-        fix += f"; or, if nobody needs it, take it out: stream-app alter {where or 'TABLE'} "
+        fix += f"; or, if no engine needs it, take it out: stream-app alter {where or 'TABLE'} "
         fix += " ".join(f"--unset {key}" for key in going)
     raise UnsupportedTableError(f"{purpose.value}{', '.join(reasons)}", where=where, fix=fix)
 

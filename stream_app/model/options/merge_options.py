@@ -68,7 +68,7 @@ CHANGELOG_ROW_DEDUPLICATE = Option(
     "changelog-producer.row-deduplicate",
     BOOLEAN,
     False,
-    "Compactions tell no update whose old and new rows have the same values.",
+    "Compactions write no update whose old and new rows have the same values.",
 )
 CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS = Option(
     "changelog-producer.row-deduplicate-ignore-fields",
@@ -102,4 +102,50 @@ SEQUENCE_SNAPSHOT_ORDERING = Option(
     False,
     "Of two rows of a key, that of the later snapshot is the newer one, so that several writers "
     "may write the table; needs write-only = true, and another job that compacts.",
+)
+HISTORY = Option(
+    "history",
+    BOOLEAN,
+    False,
+    "The table keeps every version of a row, with the time from which and to which it holds "
+    "(slowly changing dimension, type 2).",
+    is_own=True,
+)
+HISTORY_SEQUENCE = Option(
+    "history.sequence",
+    CHOICE,
+    "op_ts",
+    "What orders the changes of a key, and is the start of their versions: the time of the change "
+    "at the source (op_ts), that of its message (timestamp), or the message's offset.",
+    only=("op_ts", "timestamp", "offset"),
+    is_own=True,
+)
+HISTORY_VALID_FROM = Option(
+    "history.valid-from",
+    TEXT,
+    "valid_from",
+    "Column with the start of a version, the last one of the primary key.",
+    is_own=True,
+)
+HISTORY_VALID_TO = Option(
+    "history.valid-to",
+    TEXT,
+    "valid_to",
+    "Column with the end of a version, which is the start of the next; null: it still holds.",
+    is_own=True,
+)
+HISTORY_IS_CURRENT = Option(
+    "history.is-current",
+    TEXT,
+    "is_current",
+    "BOOLEAN column that says whether a version still holds.",
+    is_own=True,
+)
+HISTORY_UNTRACKED_COLUMNS = Option(
+    "history.untracked-columns",
+    TEXT,
+    "",
+    "Columns (comma separated) whose change makes no version: the version takes their newest "
+    "values.",
+    is_own=True,
 )

@@ -98,6 +98,7 @@ _ABSOLUTE = ValueRule("begins with a slash", lambda value: value.startswith("/")
 _OTHER_STARTS = ("from-creation-timestamp", "from-file-creation-time", "incremental")
 _POSTPONED = "its readers also see rows that wait for a bucket, which stream_app leaves out"
 _PART = "Paimon's readers see other rows than the newest version's"
+_OWN_FILES = "its vectors lie in files of their own"
 _SORTED = "its files are sorted by other columns than ours"
 _MAPS = "its maps are stored in columns of their own"
 _NESTED = "our function merges rows of nested columns without this rule"
@@ -168,6 +169,7 @@ REFUSALS: tuple[OptionRefusal, ...] = (
     OptionRefusal("type", _other_than("table"), _ROWS, "its files are not those of a table"),
     OptionRefusal("type", _other_than("table", "materialized-table"), frozenset({Purpose.FIND})),
     OptionRefusal("upsert-key", _SET, _WRITE),
+    OptionRefusal("vector.file.format", _SET, _ROWS, _OWN_FILES),
 )
 """The options that refuse a table, by key."""
 

@@ -19,7 +19,8 @@ from stream_app.model.renames.ddl import (
     Statement,
     TableName,
 )
-from stream_app.model.source.origin import Origin, ghost_of
+from stream_app.model.source.origin import Origin, ghost_of, origin_of
+from stream_app.model.source.topic_name import in_cluster
 
 
 class RenameReaction(enum.Enum):
@@ -49,6 +50,17 @@ class TableRenames:
     is_partial: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class SourceDatabase:
+    """A database of the source, in the cluster whose topic brings its statements."""
+
+    cluster: str
+    name: str
+
+    def __str__(self) -> str:
+        return in_cluster(self.cluster, self.name)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRenames:
     """The renames of all statements so far.
@@ -66,7 +78,9 @@ class SourceRenames:
         """The renames of some source tables."""
         return [self.tables[origin] for origin in origins if origin in self.tables]
 
-    def after(self, database: str, statements: Sequence[Statement], now_ms: int) -> SourceRenames:
+    def after(
+        self, database: SourceDatabase, statements: Sequence[Statement], now_ms: int
+    ) -> SourceRenames:
         """The renames after further statements that ran in a database."""
         tables = dict(self.tables)
         for statement in statements:
@@ -79,8 +93,11 @@ class SourceRenames:
                     for name in names:
                         if ghost_of(name.table):
                             tables[_origin(name, database)] = TableRenames()
-        databases = dict.fromkeys((*self.databases, database))
-        return replace(self, tables=tables, databases=tuple(filter(None, databases)))
+        if not database.name:
+            return replace(self, tables=tables)
+        return replace(
+            self, tables=tables, databases=tuple(dict.fromkeys((*self.databases, str(database))))
+        )
 
     def read_up_to(self, topic: str, partition: int, offset: int) -> SourceRenames | None:
         """The renames after a message was read; None: it was read before."""
@@ -95,7 +112,7 @@ class SourceRenames:
             "databases": self.databases,
             "offsets": self.offsets,
             "tables": [
-                {**asdict(origin), **asdict(renames)}
+                {**origin.document(), **asdict(renames)}
                 for origin, renames in sorted(self.tables.items())
             ],
         }
@@ -107,7 +124,7 @@ def source_renames(document: Mapping[str, Any]) -> SourceRenames:
         databases=tuple(document["databases"]),
         offsets=dict(document["offsets"]),
         tables={
-            Origin(one["database"], one["schema"], one["table"]): TableRenames(
+            origin_of(one): TableRenames(
                 pairs=tuple(Renaming(*pair) for pair in one["pairs"]),
                 present=tuple(one["present"]),
                 unclear=tuple(Renaming(*pair) for pair in one["unclear"]),
@@ -125,7 +142,7 @@ NO_RENAMES = SourceRenames()
 _Tables = dict[Origin, TableRenames]
 
 
-def _alter(tables: _Tables, database: str, statement: AlteredTable, now_ms: int) -> None:
+def _alter(tables: _Tables, database: SourceDatabase, statement: AlteredTable, now_ms: int) -> None:
     origin = _origin(statement.table, database)
     known = tables.get(origin, TableRenames())
     gone = {*(pair.old for pair in statement.renames), *statement.dropped}
@@ -149,7 +166,9 @@ def _alter(tables: _Tables, database: str, statement: AlteredTable, now_ms: int)
         _rename(tables, database, ((statement.table, statement.new_name),))
 
 
-def _rename(tables: _Tables, database: str, pairs: Sequence[tuple[TableName, TableName]]) -> None:
+def _rename(
+    tables: _Tables, database: SourceDatabase, pairs: Sequence[tuple[TableName, TableName]]
+) -> None:
     """Give tables other names; a ghost that takes its table's place goes on with its renames."""
     before = dict(tables)
     for old, new in ((_origin(old, database), _origin(new, database)) for old, new in pairs):
@@ -173,5 +192,5 @@ def _both(table: TableRenames, ghost: TableRenames) -> TableRenames:
     )
 
 
-def _origin(name: TableName, database: str) -> Origin:
-    return Origin(name.database or database, "", name.table)
+def _origin(name: TableName, database: SourceDatabase) -> Origin:
+    return Origin(name.database or database.name, "", name.table, database.cluster)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from stream_app.errors import UsageError
+from stream_app.model.bracketed_text import split_outside_brackets
 
 STRING_MAX = 2_147_483_647
 """The length of STRING and BYTES."""
@@ -45,6 +46,8 @@ class TypeRoot(enum.Enum):
     ARRAY = "ARRAY"
     MAP = "MAP"
     ROW = "ROW"
+    VECTOR = "VECTOR"
+    VARIANT = "VARIANT"
 
 
 STRING_ROOTS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
@@ -52,7 +55,11 @@ BINARY_ROOTS = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
 INTEGER_ROOTS = frozenset({TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT})
 FLOAT_ROOTS = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 TIMESTAMP_ROOTS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
-NESTED_ROOTS = frozenset({TypeRoot.ARRAY, TypeRoot.MAP, TypeRoot.ROW})
+NESTED_ROOTS = frozenset(
+    {TypeRoot.ARRAY, TypeRoot.MAP, TypeRoot.ROW, TypeRoot.VECTOR, TypeRoot.VARIANT}
+)
+LIST_ROOTS = frozenset({TypeRoot.ARRAY, TypeRoot.VECTOR})
+VECTOR_ELEMENTS = INTEGER_ROOTS | FLOAT_ROOTS | {TypeRoot.BOOLEAN}
 
 _NO_ARGUMENT = {
     "BOOLEAN": TypeRoot.BOOLEAN,
@@ -64,6 +71,7 @@ _NO_ARGUMENT = {
     "FLOAT": TypeRoot.FLOAT,
     "DOUBLE": TypeRoot.DOUBLE,
     "DATE": TypeRoot.DATE,
+    "VARIANT": TypeRoot.VARIANT,
 }
 _LENGTH = {
     "CHAR": (TypeRoot.CHAR, 1),
@@ -85,11 +93,11 @@ class DataType:
     """A SQL type.
 
     Attributes:
-        length: characters of CHAR/VARCHAR, bytes of BINARY/VARBINARY, else 0.
+        length: characters of CHAR/VARCHAR, bytes of BINARY/VARBINARY, elements of VECTOR, else 0.
         precision: digits of DECIMAL, fractional digits of TIME and the timestamps, else 0.
         scale: fractional digits of DECIMAL, else 0.
         key: the key type of a MAP.
-        element: the element type of an ARRAY; of a MAP its values.
+        element: the element type of an ARRAY or a VECTOR; of a MAP its values.
         fields: the fields of a ROW.
     """
 
@@ -109,6 +117,8 @@ class DataType:
         match self.root:
             case TypeRoot.ARRAY:
                 return f"ARRAY<{self.element}>"
+            case TypeRoot.VECTOR:
+                return f"VECTOR<{self.element}, {self.length}>"
             case TypeRoot.MAP:
                 return f"MAP<{self.key}, {self.element}>"
             case TypeRoot.ROW:
@@ -143,7 +153,7 @@ class DataType:
 
     @property
     def is_nested(self) -> bool:
-        """Whether its values hold other values."""
+        """Whether its values hold other values; those of a VARIANT have types of their own."""
         return self.root in NESTED_ROOTS
 
     @property
@@ -153,7 +163,7 @@ class DataType:
         return (*own, *(field.data_type for field in self.fields))
 
     def scalars(self) -> Iterator[DataType]:
-        """The scalar types inside, at any depth; a scalar type gives itself."""
+        """The scalar types inside, at any depth; a scalar type gives itself, a VARIANT nothing."""
         if not self.is_nested:
             yield self
         for inner_type in self.inner:
@@ -204,8 +214,9 @@ class DataType:
 
 STRING = DataType(root=TypeRoot.VARCHAR, length=STRING_MAX)
 BYTES = DataType(root=TypeRoot.VARBINARY, length=STRING_MAX)
+VARIANT = DataType(root=TypeRoot.VARIANT)
 _NESTED_PATTERN = re.compile(
-    r"(?P<name>ARRAY|MAP|ROW)\s*<(?P<inner>.*)>(?P<null>\s+NOT\s+NULL|\s+NULL)?",
+    r"(?P<name>ARRAY|MAP|ROW|VECTOR)\s*<(?P<inner>.*)>(?P<null>\s+NOT\s+NULL|\s+NULL)?",
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -241,10 +252,24 @@ def _nested_type(text: str, name: str, inner: str, null: str | None) -> DataType
     if root is TypeRoot.ROW:
         return DataType(root=root, nullable=nullable, fields=parse_columns(inner).numbered().fields)
     parts = split_outside_brackets(inner, *_OF_TYPES)
+    if root is TypeRoot.VECTOR and len(parts) == 2 and parts[1].strip().isdecimal():
+        return vector_type(parse_data_type(parts[0]), int(parts[1]), nullable=nullable)
     if len(parts) != (1 if root is TypeRoot.ARRAY else 2):
         raise _no_type(text)
     *key, element = map(parse_data_type, parts)
     return DataType(root=root, nullable=nullable, key=next(iter(key), None), element=element)
+
+
+def vector_type(element: DataType, length: int, *, nullable: bool = True) -> DataType:
+    """A VECTOR.
+
+    Raises:
+        UsageError: its elements are no numbers or truth values, or it has none.
+    """
+    vector = DataType(root=TypeRoot.VECTOR, nullable=nullable, element=element, length=length)
+    if element.root not in VECTOR_ELEMENTS or not 1 <= length <= STRING_MAX:
+        raise _no_type(str(vector))
+    return vector
 
 
 def _base_type(name: str, first: int | None, second: int | None, *, zone: str) -> DataType | None:
@@ -276,8 +301,8 @@ def _no_type(text: str) -> UsageError:
         f"{text!r} is not a column type",
         fix="use BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p,s), CHAR(n), "
         "VARCHAR(n), STRING, BINARY(n), VARBINARY(n), BYTES, DATE, TIME(p), TIMESTAMP(p) or "
-        "TIMESTAMP_LTZ(p) with p from 0 to 9, ARRAY<type>, MAP<type, type> or ROW<name type, ...>, "
-        "each optionally with NOT NULL",
+        "TIMESTAMP_LTZ(p) with p from 0 to 9, ARRAY<type>, MAP<type, type>, VECTOR<number, n>, "
+        "ROW<name type, ...> or VARIANT, each optionally with NOT NULL",
     )
 
 
@@ -369,24 +394,3 @@ def parse_columns(text: str) -> RowType:
         seen.add(name)
         fields.append(DataField(field_id=index, name=name, data_type=parse_data_type(match[4])))
     return RowType(tuple(fields)).numbered()
-
-
-def split_outside_brackets(
-    text: str, opening: str = "(", closing: str = ")", quotes: str = ""
-) -> list[str]:
-    """Split at commas that stand outside of brackets and quotes."""
-    parts, depth, start, quote = [], 0, 0, ""
-    for position, character in enumerate(text):
-        if quote:
-            quote = "" if character == quote else quote
-        elif character in quotes:
-            quote = character
-        elif character in opening:
-            depth += 1
-        elif character in closing:
-            depth -= 1
-        elif character == "," and depth == 0:
-            parts.append(text[start:position])
-            start = position + 1
-    parts.append(text[start:])
-    return [part for part in parts if part.strip()]

@@ -90,7 +90,7 @@ def iceberg_type(data_type: DataType, field_id: int, depth: int = 0) -> str | di
     match data_type.root:
         case TypeRoot.DECIMAL:
             return f"decimal({data_type.precision}, {data_type.scale})"
-        case TypeRoot.ARRAY:
+        case TypeRoot.ARRAY | TypeRoot.VECTOR:
             return {"type": "list", **_inner("element", data_type.element, field_id, depth + 1)}
         case TypeRoot.MAP:
             key = _inner("key", data_type.key, field_id, -depth - 1)
@@ -135,6 +135,12 @@ def iceberg_problems(
     if formats:
         yield f"Iceberg's readers get Parquet files alone, and not {', '.join(sorted(formats))}"
     for column in columns:
+        if column.data_type.root is TypeRoot.VARIANT:
+            yield (
+                f"column {column.name!r} is VARIANT, which Paimon's files do not mark as one: "
+                "leave the column out, store it as STRING, or set "
+                f"{METADATA_ICEBERG_STORAGE.key} = {DISABLED}"
+            )
         for scalar in column.data_type.scalars():
             if scalar.root is TypeRoot.TIME:
                 yield (

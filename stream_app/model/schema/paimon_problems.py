@@ -94,7 +94,6 @@ _COLUMNS_OF_TYPE = {
     "blob-descriptor-field": "BLOB",
     "blob-external-storage-field": "BLOB",
     "blob-view-field": "BLOB",
-    "vector-field": "VECTOR",
 }
 
 
@@ -326,7 +325,7 @@ def avro_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]
     if all(
         "avro" not in options.get(option.key, "") for option in (FILE_FORMAT, FILE_FORMAT_PER_LEVEL)
     ):
-        return  # another check tells of unknown formats
+        return  # another check reports unknown formats
     core = CoreOptions(options)
     levels = [core, *(core.at_level(level) for level in core[FILE_FORMAT_PER_LEVEL])]
     of_avro = [of_level for of_level in levels if of_level[FILE_FORMAT] == "avro"]

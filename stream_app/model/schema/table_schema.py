@@ -25,6 +25,12 @@ from stream_app.model.schema.data_type import (
     RowType,
 )
 from stream_app.model.schema.file_index_problems import file_index_problems
+from stream_app.model.schema.history_columns import (
+    HistoryColumns,
+    history_columns,
+    history_problems,
+    keys_of_versions,
+)
 from stream_app.model.schema.iceberg_schema import iceberg_problems
 from stream_app.model.schema.merge_problems import merge_problems
 from stream_app.model.schema.merge_rules import MergeRules, merge_rules
@@ -35,6 +41,8 @@ from stream_app.model.schema.paimon_problems import (
     paimon_problems,
 )
 from stream_app.model.schema.refused_rows import RefusedRows, refused_rows
+from stream_app.model.schema.variant_problems import variant_problems
+from stream_app.model.schema.vector_problems import vector_problems
 from stream_app.model.table_kind import KindTraits, is_writable, kind_traits
 
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
@@ -133,6 +141,11 @@ class TableSchema:
         return self.core_options.columns(SEQUENCE_FIELD)
 
     @cached_property
+    def history(self) -> HistoryColumns | None:
+        """The columns by which the table keeps every version of a row; None: it does not."""
+        return history_columns(self.options)
+
+    @cached_property
     def merge_rules(self) -> MergeRules:
         """The rules by which rows of one key are merged, column by column."""
         return merge_rules(self.options, self.fields.names, self.primary_keys)
@@ -156,9 +169,12 @@ def new_table_schema(
 ) -> TableSchema:
     """Schema 0 of a new table; ``primary-key.nullable`` says whether key columns may be null.
 
+    With ``history`` the key is that of the source, and the table's has the start of a version, too.
+
     Raises:
         UsageError: lists everything that is wrong with the keys and columns.
     """
+    primary_keys, options = keys_of_versions(primary_keys, partition_keys, options)
     problems = schema_problems(columns, primary_keys, partition_keys, options)
     if problems:
         raise UsageError(
@@ -232,8 +248,11 @@ def existing_problems(
         *merge_problems(columns, primary_keys, options),
         *nested_problems(columns, primary_keys, partition_keys, options),
         *avro_problems(columns, options),
+        *vector_problems(columns, options),
+        *variant_problems(columns, options),
         *index_problems(primary_keys, partition_keys, options),
         *iceberg_problems(columns, primary_keys, options),
+        *history_problems(columns.names, primary_keys, partition_keys, options),
     ]
 
 

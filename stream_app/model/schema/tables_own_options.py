@@ -31,6 +31,8 @@ IMMUTABLE_OPTIONS = frozenset(
         *("aggregation.remove-record-on-delete", "blob-descriptor-field", "blob-field"),
         *("blob-view-field", "bucket-function.type", "bucket-key", "data-evolution.enabled"),
         *("data-file.path-directory", "dynamic-bucket.initial-buckets", "force-lookup"),
+        *("history", "history.is-current", "history.sequence", "history.untracked-columns"),
+        *("history.valid-from", "history.valid-to"),
         *("index-file-in-data-file-dir", "merge-engine", "partial-update.remove-record-on-delete"),
         *("partial-update.remove-record-on-sequence-group", "partition", "pk-clustering-override"),
         *("primary-key", "primary-key.nullable", "row-tracking.enabled", "rowkind.field"),

@@ -29,7 +29,9 @@ def members(data_type: DataType) -> tuple[DataField, ...]:
 
 
 def changeable_members(data_type: DataType) -> tuple[DataField, ...]:
-    """The members but keys."""
+    """The members but keys; none of a VECTOR."""
+    if data_type.root is TypeRoot.VECTOR:
+        return ()
     return members(data_type)[:1] if data_type.root is TypeRoot.MAP else members(data_type)
 
 

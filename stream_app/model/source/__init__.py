@@ -1,1 +1,1 @@
-"""What a source tells of its tables: their origin, columns and types. Start with `source_table`."""
+"""The tables of a source: their origin, columns and types. Start with `source_table`."""

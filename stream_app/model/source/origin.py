@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from stream_app.model.source.topic_name import in_cluster
 
 _GHOST = re.compile(r"_+(.+?)(?:_\d{14})?_(?:gho|ghc|del|new|old)")
 """Names of gh-ost (``gho``, ``ghc``, ``del``) and of pt-online-schema-change (``new``, ``old``)."""
@@ -15,14 +19,36 @@ class Origin:
 
     Attributes:
         database, schema: empty where the messages lack them.
+        cluster: the further Kafka cluster whose topics bring its rows; empty: the job's first one.
     """
 
     database: str
     schema: str
     table: str
+    cluster: str = ""
 
     def __str__(self) -> str:
-        return ".".join(filter(None, (self.database, self.schema, self.table)))
+        name = ".".join(filter(None, (self.database, self.schema, self.table)))
+        return in_cluster(self.cluster, name)
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """The cluster, the database and the schema."""
+        return self.cluster, self.database, self.schema
+
+    def document(self) -> dict[str, str]:
+        """The origin as JSON; the job's first cluster is not named."""
+        document = asdict(self)
+        if not self.cluster:
+            del document["cluster"]
+        return document
+
+
+def origin_of(document: Mapping[str, Any]) -> Origin:
+    """The origin in a document of `Origin.document`."""
+    return Origin(
+        document["database"], document["schema"], document["table"], document.get("cluster", "")
+    )
 
 
 def ghost_of(name: str) -> str:

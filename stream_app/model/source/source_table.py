@@ -1,6 +1,6 @@
 """The description of a source table from its messages: its columns and its key.
 
-Made by the formats (`SourceReader.describe`); a table is created or altered by it.
+Made by the formats (`SourceFacts.describe`); a table is created or altered by it.
 """
 
 from __future__ import annotations

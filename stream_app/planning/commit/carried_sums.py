@@ -34,7 +34,7 @@ def with_changes(record: SumRecord, changes: Mapping[bytes, RowSum]) -> SumRecor
 
 
 def without_partitions(record: SumRecord, gone: Collection[bytes]) -> SumRecord | None:
-    """The record after all rows of partitions have gone; None: nobody knows their sums."""
+    """The record after all rows of partitions have gone; None: their sums are not known."""
     if not record.is_whole or record.partitions is None:
         return None
     partitions = record.partitions

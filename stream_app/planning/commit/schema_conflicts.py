@@ -80,7 +80,8 @@ def schema_origin(schema: TableSchema, newest_first: Iterable[Snapshot]) -> str:
     made = datetime.fromtimestamp(schema.time_millis / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     by_it = [snapshot for snapshot in newest_first if snapshot.schema_id >= schema.schema_id]
     if not by_it:
-        return f"schema {schema.schema_id} was made at {made}, and nobody has committed by it yet"
+        made_at = f"schema {schema.schema_id} was made at {made}"
+        return f"{made_at}, and no writer has committed by it yet"
     first = by_it[-1]
     return (
         f"schema {schema.schema_id} was made at {made}; the first to commit by it was user "

@@ -17,7 +17,7 @@ _SNAPSHOT = (
 )
 ADDED_DEFAULT = Remark(
     "came to the source with a DEFAULT: rows from before have it there, and null here, because a "
-    "log does not tell of them",
+    "log does not have them",
     _SNAPSHOT,
 )
 CUT = Remark(

@@ -50,7 +50,7 @@ def partition_roots(seen: Mapping[Origin, SeenTable]) -> Mapping[Origin, Collect
             leaf
             for leaf, other in sorted(seen.items())
             if leaf != root
-            and (leaf.database, leaf.schema) == (root.database, root.schema)
+            and leaf.place == root.place
             and other.columns == table.columns
             and not other.read.isdisjoint(table.read)
         ]

@@ -32,8 +32,8 @@ class SyncRules:
         table_prefix_db, table_suffix_db: by the source's database, in any case.
         table_mapping: name of the source's table, in any case → name of the table. The name alone
             as Paimon has it, or with database and schema before it, which outweighs it.
-        merge_shards: whether tables of one name in several databases become one table; else each
-            name begins with its database.
+        merge_shards: whether tables of one name in several databases or clusters become one table.
+            Else each name begins with its database, and before it with its further cluster.
         case_sensitive: whether names keep their case; else names of the source and of the mapping
             become lower case.
         share: the job's own share of all tables; None: the job takes every table.
@@ -66,7 +66,7 @@ class SyncRules:
 
     def name_of(self, origin: Origin) -> str:
         """The name of the table: by the mapping, else by the database's affixes, else by all's."""
-        own = origin.table if self.merge_shards else f"{origin.database}_{origin.table}"
+        own = self._own_name(origin)
         for known_as in (str(origin), own):
             if (mapped := _by_lower_case(self.table_mapping).get(known_as.lower())) is not None:
                 return self._cased(mapped)
@@ -79,9 +79,15 @@ class SyncRules:
         """Whether a table of a MySQL is a ghost that `table_mapping` does not name."""
         if not origin.database or origin.schema or not ghost_of(origin.table):
             return False
-        own = origin.table if self.merge_shards else f"{origin.database}_{origin.table}"
+        own = self._own_name(origin)
         named = _by_lower_case(self.table_mapping)
         return named.keys().isdisjoint({str(origin).lower(), own.lower()})
+
+    def _own_name(self, origin: Origin) -> str:
+        if self.merge_shards:
+            return origin.table
+        name = f"{origin.database}_{origin.table}"
+        return f"{origin.cluster}_{name}" if origin.cluster else name
 
     def _cased(self, name: str) -> str:
         return name if self.case_sensitive else name.lower()
@@ -130,7 +136,7 @@ def decide_target(rules: SyncRules, origin: Origin, taken: Mapping[Origin, str])
         return GhostTable()
     if not named:
         return RefusedTable(
-            f"the messages of {origin} do not tell their database, by which merge-shards = false "
+            f"the messages of {origin} do not name their database, by which merge-shards = false "
             "names the table",
             "let the messages tell it (flattened ones by add.fields = op,db,schema,table), or set "
             "sync.merge-shards = true",
@@ -156,8 +162,8 @@ def decide_target(rules: SyncRules, origin: Origin, taken: Mapping[Origin, str])
 _RENAME = "name it by sync.table-mapping"
 
 
-def _folded(origin: Origin) -> tuple[str, str, str]:
-    return origin.database, origin.schema, origin.table.lower()
+def _folded(origin: Origin) -> tuple[str, str, str, str]:
+    return *origin.place, origin.table.lower()
 
 
 def _fits(name: str, including: str, excluding: str | None) -> bool:

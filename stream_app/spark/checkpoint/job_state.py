@@ -16,7 +16,7 @@ from typing import Any
 
 from stream_app.errors import CheckpointError
 from stream_app.model.renames.source_renames import NO_RENAMES, SourceRenames, source_renames
-from stream_app.model.source.origin import Origin
+from stream_app.model.source.origin import Origin, origin_of
 from stream_app.spark.checkpoint.held_table import HeldTable
 from stream_app.spark.checkpoint.sources_met import SourcesMet, with_seen
 from stream_app.spark.job_folder import Folder
@@ -233,10 +233,7 @@ def _document(state: JobState) -> dict[str, Any]:
 
 def _of_origins(texts: Mapping[Origin, str], name: str) -> list[dict[str, str]]:
     """A document for each source table, in order; a job of many writes them with each epoch."""
-    return [
-        {"database": at.database, "schema": at.schema, "table": at.table, name: text}
-        for at, text in sorted(texts.items())
-    ]
+    return [{**at.document(), name: text} for at, text in sorted(texts.items())]
 
 
 def _parsed(folder: Folder, document: Any) -> JobState:
@@ -256,8 +253,10 @@ def _parsed(folder: Folder, document: Any) -> JobState:
                     name: {topic: list(names) for topic, names in topics.items()}
                     for name, topics in document["source_tables"].items()
                 },
-                origins={_origin(origin): str(origin["name"]) for origin in document["origins"]},
-                refused={_origin(origin): str(origin["reason"]) for origin in document["refused"]},
+                origins={origin_of(origin): str(origin["name"]) for origin in document["origins"]},
+                refused={
+                    origin_of(origin): str(origin["reason"]) for origin in document["refused"]
+                },
                 renames=source_renames(document["renames"])
                 if "renames" in document
                 else NO_RENAMES,
@@ -270,10 +269,6 @@ def _parsed(folder: Folder, document: Any) -> JobState:
         where=str(folder),
         fix="continue with the version of stream_app that wrote it, or a later one",
     )
-
-
-def _origin(document: Mapping[str, Any]) -> Origin:
-    return Origin(document["database"], document["schema"], document["table"])
 
 
 def _damaged(folder: Folder, error: Exception, name: str = FILE) -> CheckpointError:

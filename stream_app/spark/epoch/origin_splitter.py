@@ -29,7 +29,7 @@ class OriginSplitter:
     """Implements `MessageSplitter`.
 
     Attributes:
-        origins: a message format's reader of origins; see `message_format.SourceReader.origins`.
+        origins: a message format's reader of origins; see `message_format.SourceFacts.origins`.
         place_of: returns a table's index or `NEWCOMERS_INDEX`. It returns a text with the reason
             if no table takes the messages, and None if the job ignores them.
         takes_unreadable: whether messages that name no table are passed on; else the job ignores

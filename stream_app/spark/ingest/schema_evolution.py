@@ -18,6 +18,7 @@ from stream_app.errors import CommitError, WrongSourceError
 from stream_app.model.renames.source_renames import RenameReaction
 from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_table import SourceTable
+from stream_app.model.source.topic_name import in_cluster
 from stream_app.spark.checkpoint.job_state import JobState, JobWarning
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.schema.alter import EvolutionRules, evolve
@@ -73,7 +74,9 @@ class RenameRules:
     def is_of_statements(self) -> bool:
         """Whether the job reads statements of the databases whose rows the table has."""
         databases = self.state().renames.databases
-        return any(origin.database in databases for origin in self._origins())
+        return any(
+            in_cluster(origin.cluster, origin.database) in databases for origin in self._origins()
+        )
 
     def has_waited(self) -> bool:
         """Whether the table was held back for long enough."""
@@ -138,7 +141,7 @@ class SchemaEvolution:
             columns = ", ".join(map(repr, decision.awaited))
             if decision.waits and not rules.has_waited():
                 raise AwaitedStatementError(table.location, columns)
-            what = f"the columns {columns} are new, and no statement of the source tells why"
+            what = f"the columns {columns} are new, and no statement of the source says why"
             warnings.append(
                 JobWarning(table=self.name, what=what, fix=_RENAMED_BY_HAND, is_lasting=True)
             )

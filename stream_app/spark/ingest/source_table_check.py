@@ -20,7 +20,7 @@ from stream_app.spark.epoch.decode_counts import DecodeCounts
 
 SHARDS_REMEDY = (
     "give each table of the source a job and a table of its own; if they are shards of one table, "
-    "with a primary key that tells the rows of all apart, set source.merge-shards = true"
+    "with a primary key that distinguishes the rows of all, set source.merge-shards = true"
 )
 FEW = 10
 """The number of other tables' records that never stops the job, unless they are the majority."""

@@ -53,7 +53,8 @@ def first_counting_offsets(
         return counts.truncated
     (topic, partition), offset = min(counts.truncated.items())
     raise WrongSourceError(
-        f"the source table was truncated, and nothing tells which rows that has deleted: {problem}",
+        "the source table was truncated, and no message shows which rows that has deleted: "
+        f"{problem}",
         where=f"topic {topic}, partition {partition}, offset {offset}",
         fix="to keep the rows and continue, set the format's option truncate = 'ignore', and "
         "delete by hand what is too much; truncate = 'apply' needs a topic of one partition for "

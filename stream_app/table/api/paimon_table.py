@@ -23,6 +23,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.planning.read.stream_start import stream_start
 from stream_app.table.api.changeable_table import ChangeableTable
 from stream_app.table.api.read_arguments import chosen_columns, reading_threads
+from stream_app.table.api.vector_columns import shown_batches, shown_schema
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import (
     POLL_SECONDS,
@@ -72,7 +73,8 @@ class PaimonTable(ChangeableTable):
     @property
     def schema(self) -> pa.Schema:
         """The table's columns, by its latest schema when it was opened."""
-        return arrow_schema(self.store.schema.fields)
+        columns = self.store.schema.fields
+        return shown_schema(columns, arrow_schema(columns))
 
     def read(  # noqa: PLR0913 - a query has that many parts, each with its name
         self,
@@ -120,7 +122,9 @@ class PaimonTable(ChangeableTable):
             read = SplitRead(store, chosen_columns(columns), _filter(where, store))
             splits = SplitScan(store, read.row_filter).splits(chosen)
             batches = interleaved((partial(read.read, split) for split in splits), threads)
-            return read.schema, batches if limit is None else first_rows(batches, limit)
+            schema = shown_schema(store.schema.fields, read.schema)
+            shown = shown_batches(schema, batches)
+            return schema, shown if limit is None else first_rows(shown, limit)
 
         retained_ms = retention_ms(protect)
         find = partial(at_version, self.store, version)
@@ -161,7 +165,9 @@ class PaimonTable(ChangeableTable):
             self.store, chosen_columns(columns), _filter(where, self.store), row_kind=row_kind
         )
         streams = read.streams(wanted, mode)
-        return _reader(read.schema, interleaved(streams, reading_threads(threads, None)))
+        schema = shown_schema(self.store.schema.fields, read.schema)
+        batches = interleaved(streams, reading_threads(threads, None))
+        return _reader(schema, shown_batches(schema, batches))
 
     def changelog(  # noqa: PLR0913 - as read
         self,
@@ -279,7 +285,8 @@ class PaimonTable(ChangeableTable):
         """
         store = with_schema(self.store, split.schema_id)
         read = SplitRead(store, chosen_columns(columns), _filter(where, store))
-        return _reader(read.schema, read.read(split))
+        schema = shown_schema(self.store.schema.fields, read.schema)
+        return _reader(schema, shown_batches(schema, read.read(split)))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any:
         """All rows, for libraries that take Arrow's streams."""

@@ -247,7 +247,7 @@ def _branch_finding(table: FileStoreTable, name: str, what: str) -> Finding:
         kind=FindingKind.SCHEMA,
         what=what,
         where=branch_root(table.location, name),
-        fix="restore its folder schema from a backup; or delete the branch, if nobody needs it",
+        fix="restore its folder schema from a backup; or delete the branch, if it is not needed",
     )
 
 

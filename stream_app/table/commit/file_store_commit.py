@@ -340,7 +340,7 @@ def _fixed(changes: CommitChanges, check: OnTop | None, latest: Snapshot | None)
 
 def _lost(table: FileStoreTable, user: str, commit: PlannedSnapshot, races: str) -> CommitError:
     winner = table.snapshots.latest()
-    assert winner is not None, "a race is lost to somebody"
+    assert winner is not None, "a race has a winner"
     return CommitError(
         f"{commit.kind.value} commit {commit.committable.identifier} of user {user} {races}, last "
         f"to snapshot {winner.snapshot_id} of user {winner.commit_user}",

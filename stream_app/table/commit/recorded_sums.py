@@ -55,7 +55,7 @@ def with_row_sums(
 def _record_after(
     before: SumRecord, table: FileStoreTable, kind: CommitKind, changes: CommitChanges
 ) -> SumRecord | None:
-    """The record after a commit; None: nobody knows."""
+    """The record after a commit; None: it is not known."""
     if kind is CommitKind.OVERWRITE:
         if any(entry.kind is FileKind.ADD for entry in changes.entries):
             return None

@@ -72,7 +72,7 @@ class CompactionMetrics:
         level0_files_max: of a bucket, currently (`maxLevel0FileCount`).
         level0_files: of all those buckets, currently.
         sorted_runs_max, sorted_runs: of those buckets, currently: the most of one, and of all.
-        waiting_rows: the rows of those buckets that wait for a compaction before anybody
+        waiting_rows: the rows of those buckets that wait for a compaction before a reader
             gets them, currently (`planning.compact.waiting_rows`).
         files, bytes: live data files of the whole table, currently; None: not known.
         queued: compactions that wait for a thread currently (`compactionQueuedCount`).

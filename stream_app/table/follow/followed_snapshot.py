@@ -61,7 +61,7 @@ def followed_snapshot(
             raise UsageError(
                 f"snapshot {number} is missing among those from {earliest} to {latest}",
                 where=table.location,
-                fix="stream-app check tells what there is. Followers have lost what the snapshot "
+                fix="stream-app check shows what there is. Followers have lost what the snapshot "
                 "changed: begin anew with all rows (latest-full)",
             )
         raise UsageError(

@@ -77,7 +77,7 @@ class StreamScan:
         check_readable(self.table, merges=False)
         if self.table.kind.merges_by_key and self.table.options[STREAMING_READ_OVERWRITE]:
             raise UnsupportedTableError(
-                "streaming-read-overwrite = true: stream_app does not tell what an OVERWRITE "
+                "streaming-read-overwrite = true: stream_app does not compute what an OVERWRITE "
                 "snapshot changed",
                 where=self.table.location,
                 fix="follow the table with Paimon's own readers, or set the option to false",
@@ -86,7 +86,7 @@ class StreamScan:
         engine, records = self.table.options.merge_engine, self.table.options.writes_changelog
         if self.table.kind.merges_by_key and not traits_of(engine).keeps_newest and not records:
             raise UnsupportedTableError(
-                f"merge-engine = {engine}: nothing tells how a new file changes the rows",
+                f"merge-engine = {engine}: no changelog shows how a new file changes the rows",
                 where=self.table.location,
                 fix="follow a table with changelog-producer = lookup or full-compaction; with "
                 "input, the changelog has the rows as they came in",

@@ -75,7 +75,7 @@ class WriteOnlyBound:
         if now - max(self._waits_since, self.state.compaction_seen) > patience / 1000:
             raise CompactionError(
                 f"a bucket has {runs} sorted runs, a write-only job stops at {limit}, and "
-                f"nobody has compacted the table for {patience / 1000:.0f} s",
+                f"no job has compacted the table for {patience / 1000:.0f} s",
                 where=self.state.table.location,
                 fix="run `stream-app compact TABLE --follow` beside the job, or raise "
                 "'write-only.stop-trigger'",

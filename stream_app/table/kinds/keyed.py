@@ -16,6 +16,7 @@ from functools import partial
 
 from stream_app.clock import local_wall_clock_ms
 from stream_app.mergetree.file_access import OldRows
+from stream_app.mergetree.history_versions import HistoryRule
 from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.bucket_id import BucketId
@@ -50,6 +51,7 @@ def _bucket_writer(
     options = table.options
     layout = table.layout()
     merge_function = table.merge_function
+    history = table.schema.history
     return MergeTreeWriter(
         layout=layout,
         buffer=SortBufferWriteBuffer(
@@ -70,6 +72,9 @@ def _bucket_writer(
         ignored_kinds=ignored_kinds(options),
         refused_rows=table.schema.refused_rows,
         kind_column=options[ROWKIND_FIELD],
+        history=None
+        if history is None
+        else HistoryRule(history, layout, with_before=options.flushes_changelog),
         old_rows=old_rows or OldRowsOfTable(table, partition, bucket),
     )
 

@@ -76,10 +76,22 @@ def _check_lengths(table: FileStoreTable, field: DataField, column: pa.Array) ->
         longest = pc.max(pc.utf8_length(column)).as_py()
     elif root in _BYTES:
         longest = pc.max(pc.binary_length(column)).as_py()
+    elif root is TypeRoot.VECTOR:
+        _check_vectors(table, field, column)
+        return
     else:
         return
     if longest is not None and longest > limit:
         raise _refused(table, field, f"a value has a length of {longest}")
+
+
+def _check_vectors(table: FileStoreTable, field: DataField, column: pa.Array) -> None:
+    bounds, wanted = pc.min_max(pc.list_value_length(column)), field.data_type.length
+    for length in (bounds["min"].as_py(), bounds["max"].as_py()):
+        if length not in (None, wanted):
+            raise _refused(table, field, f"a value has {length} elements")
+    if column.flatten().null_count:
+        raise _refused(table, field, "an element of a vector is null")
 
 
 def _refused(table: FileStoreTable, field: DataField, why: str) -> UsageError:

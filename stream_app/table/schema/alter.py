@@ -1,7 +1,7 @@
 """Commits a new version of a table's schema; files of older versions stay as they are.
 
 1. The next schema is made from the newest one (`planning.schema.alteration`), for changes that
-   somebody asks for, or that messages describe (`planning.schema.evolution`).
+   an operator asks for, or that messages describe (`planning.schema.evolution`).
 2. It is created under the next number. The loser of a race for it begins again with the winner's
    schema.
 

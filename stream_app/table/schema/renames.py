@@ -34,7 +34,7 @@ class TableRenaming:
         """The table's reaction to the renames of its source.
 
         Raises:
-            WrongSourceError: names do not determine the column, or somebody shall rename it.
+            WrongSourceError: names do not determine the column, or an operator shall rename it.
         """
         decision = self._of(self.table.schema)
         if decision.problem:

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from stream_app.cdc.change_batch import DecodedBatch, whole_messages
 from stream_app.cdc.lower_case_names import lowered_table
-from stream_app.cdc.message_format import SourceReader
+from stream_app.cdc.message_format import SourceFacts
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.source_table import SourceTable, with_aliases
 from stream_app.planning.schema.evolution import evolution, typed_since
@@ -36,13 +36,13 @@ class NarrowedColumns:
     """Implements `pipeline.Step`.
 
     Attributes:
-        reader: reads the types of each message, and its time.
+        facts: reads the types of each message, and its time.
         schema: the schema of the table.
         since: a column → from which time on its type counts, in ms.
         aliases, lowers: names that the source has for columns.
     """
 
-    reader: SourceReader
+    facts: SourceFacts
     schema: TableSchema
     rules: EvolutionRules
     since: Mapping[str, int]
@@ -51,11 +51,11 @@ class NarrowedColumns:
 
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
-        if self.reader.versions is None or not decoded.changes.rows.num_rows:
+        if self.facts.versions is None or not decoded.changes.rows.num_rows:
             return decoded
         whole = whole_messages(messages)
         reasons: dict[int, str] = {}
-        for positions, source_table in self.reader.versions(whole, self.rules.options):
+        for positions, source_table in self.facts.versions(whole, self.rules.options):
             kept = self._kept(source_table)
             if not kept:
                 continue
@@ -81,7 +81,7 @@ class NarrowedColumns:
     def _times(self, messages: pa.RecordBatch) -> npt.NDArray[np.int64]:
         """The times of the changes in ms, int64 [n]; the least number for a change without one."""
         of_kafka = messages.column("timestamp").cast(_MILLIS, safe=False)
-        of_source = self.reader.change_times
+        of_source = self.facts.change_times
         millis = of_kafka if of_source is None else pc.coalesce(of_source(messages), of_kafka)
         least = np.iinfo(np.int64).min
         return np.asarray(

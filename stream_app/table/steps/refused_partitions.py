@@ -80,7 +80,7 @@ def _too_long(name: str, column: pa.Array, decoded: DecodedBatch) -> dict[int, s
 
 
 _REASON = (
-    "has a partition that tells no time as the options partition.timestamp-formatter and "
+    "has a partition without a time as the options partition.timestamp-formatter and "
     "partition.timestamp-pattern say: "
 )
 

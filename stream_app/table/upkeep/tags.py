@@ -189,7 +189,7 @@ def delete_tags(table: FileStoreTable, deletion: TagDeletion) -> None:
     """
     table.tags.delete(*deletion.unreadable, *(tag.name for tag in deletion.tags))
     if any(tag.snapshot.snapshot_id in deletion.held for tag in table.tags.tags()):
-        return  # somebody has just given one of these versions another name
+        return  # another process has just given one of these versions another name
     lists = {tag.snapshot.delta_manifest_list for tag in deletion.tags}
     if deletion.files.count and any(
         version.delta_manifest_list in lists

@@ -23,13 +23,15 @@ from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.part_filter import PartsOfKeys
 from stream_app.filestore.lookup.lookup_copies import CopiedFile, LookupCopies, local_copies_folder
 from stream_app.filestore.lookup.lookup_copy import BROKEN
+from stream_app.format.binary_row import key_order as key_order_of
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.bucket_hash import MurmurHashes, hash_columns
 from stream_app.format.deletion_vector import DeletionVector
 from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, key_order, rows_at
 from stream_app.mergetree.lookup.copies_to_keep import LookupPart, part_to_read
-from stream_app.mergetree.lookup.key_lookup import KeyLookup, WantedKeys
+from stream_app.mergetree.lookup.key_lookup import KeyLookup, LookupFileReader, WantedKeys
 from stream_app.mergetree.lookup.lookup_plan import keys_in
+from stream_app.mergetree.lookup.version_lookup import VersionLookup
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.merge_engine import traits_of
@@ -172,16 +174,49 @@ def bucket_lookup(
     """
     check_lookup(table)
     schema = table.schema
-    keys = schema.trimmed_primary_keys
-    needed = {*keys, *schema.sequence_fields, *columns}
+    needed = {*schema.trimmed_primary_keys, *schema.sequence_fields, *columns}
     read = schema.fields.project([name for name in schema.fields.names if name in needed])
-    copies = lookup_copies(table)
+    return KeyLookup(
+        layout=table.layout(read),
+        key_of=table.key_of,
+        key_at=partial(_key_at, table.schema.key_type),
+        read=_reader_of_keys(table, (partition, bucket), read, vectors, lookup_copies(table)),
+        ignores_deletes=table.options[IGNORE_DELETE],
+    )
 
+
+def version_lookup(
+    table: FileStoreTable,
+    partition: bytes,
+    bucket: int,
+    vectors: Mapping[str, DeletionVector] = MappingProxyType({}),
+) -> VersionLookup:
+    """A lookup that gives whole versions of a table with a history, by the keys of its source."""
+    schema = table.schema
+    of_source = schema.fields.project(schema.trimmed_primary_keys[:-1])
+    count = len(of_source.names)
+    return VersionLookup(
+        layout=table.layout(),
+        key_of=key_order_of(of_source.types),
+        key_at=partial(_key_at, of_source),
+        file_key_of=lambda key: table.key_of(key)[:count],
+        # Local copies find rows by the whole key.
+        read=_reader_of_keys(table, (partition, bucket), schema.fields, vectors, copies=None),
+    )
+
+
+def _reader_of_keys(
+    table: FileStoreTable,
+    bucket: BucketId,
+    columns: RowType,
+    vectors: Mapping[str, DeletionVector],
+    copies: LookupCopies | None,
+) -> LookupFileReader:
     def rows_of(file: DataFileMeta, wanted: WantedKeys) -> Iterator[pa.RecordBatch]:
         reader = LookupReader(
             table=table,
-            bucket=(partition, bucket),
-            columns=read,
+            bucket=bucket,
+            columns=columns,
             system=SYSTEM_COLUMNS,
             keys=lambda: wanted,
             key_count=len(wanted),
@@ -190,13 +225,7 @@ def bucket_lookup(
         )
         return (rows for rows, _ in reader.read_places(file))
 
-    return KeyLookup(
-        layout=table.layout(read),
-        key_of=table.key_of,
-        key_at=partial(_key_at, table),
-        read=rows_of,
-        ignores_deletes=table.options[IGNORE_DELETE],
-    )
+    return rows_of
 
 
 def keys_of_files(
@@ -211,13 +240,12 @@ def keys_of_files(
     reader = table.bucket_files(*bucket, columns=columns, system=frozenset())
     rows = pa.concat_batches([batch for file in files for batch in reader.read(file)])
     order, _ = key_order(rows, KeyValueLayout(rows.schema, table.schema.trimmed_primary_keys))
-    return WantedKeys(rows_at(rows, order), partial(_key_at, table), table.key_of)
+    return WantedKeys(rows_at(rows, order), partial(_key_at, table.schema.key_type), table.key_of)
 
 
-def _key_at(table: FileStoreTable, batch: pa.RecordBatch, row: int) -> bytes:
+def _key_at(key: RowType, batch: pa.RecordBatch, row: int) -> bytes:
     """The bytes of the key in a row."""
-    columns = [batch.column(name) for name in table.schema.trimmed_primary_keys]
-    return serialize_arrow_row(columns, table.schema.key_type.types, row)
+    return serialize_arrow_row([batch.column(name) for name in key.names], key.types, row)
 
 
 def check_lookup(table: FileStoreTable) -> None:

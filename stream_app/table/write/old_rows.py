@@ -15,13 +15,14 @@ import pyarrow as pa
 
 from stream_app.errors import CorruptFileError
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
-from stream_app.mergetree.lookup.key_lookup import RowsOfKeys
+from stream_app.mergetree.lookup.key_lookup import KeyLookup, RowsOfKeys
+from stream_app.mergetree.lookup.version_lookup import VersionLookup
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.lookup_reader import bucket_lookup
+from stream_app.table.versions.lookup_reader import bucket_lookup, version_lookup
 
 
 class OldRowsOfTable:
@@ -60,15 +61,20 @@ class OldRowsOfTable:
             self._read(self.table.snapshots.latest())
         while True:
             assert self._files is not None, "they have been read"
-            lookup = bucket_lookup(self.table, self.partition, self.bucket, columns, self._vectors)
             try:
-                return lookup.rows(keys, [*self._files, *newer])
+                return self._lookup(columns).rows(keys, [*self._files, *newer])
             except CorruptFileError:
                 # The snapshot may have expired since.
                 latest = self.table.snapshots.latest()
                 if latest == self._snapshot:
                     raise
                 self._read(latest)
+
+    def _lookup(self, columns: Sequence[str]) -> KeyLookup | VersionLookup:
+        bucket = self.partition, self.bucket
+        if self.table.schema.history is not None:
+            return version_lookup(self.table, *bucket, self._vectors)
+        return bucket_lookup(self.table, *bucket, columns, self._vectors)
 
     def _read(self, snapshot: Snapshot | None) -> None:
         buckets = [(self.partition, self.bucket)]

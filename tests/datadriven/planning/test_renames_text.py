@@ -20,7 +20,12 @@ from stream_app.model.renames.ddl import (
     TableName,
     parsed_statements,
 )
-from stream_app.model.renames.source_renames import NO_RENAMES, RenameReaction, source_renames
+from stream_app.model.renames.source_renames import (
+    NO_RENAMES,
+    RenameReaction,
+    SourceDatabase,
+    source_renames,
+)
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.source.origin import Origin
@@ -74,7 +79,7 @@ def _renames(case: Case) -> str:
     for line in case.input_lines:
         asked = _ASKS.fullmatch(line)
         if asked is None:
-            known = known.after("shop", parsed_statements(line), 100)
+            known = known.after(SourceDatabase("", "shop"), parsed_statements(line), 100)
             assert source_renames(known.document()) == known
             continue
         decision = column_renames(

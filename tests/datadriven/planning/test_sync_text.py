@@ -39,9 +39,10 @@ def _pairs(text: str) -> dict[str, str]:
 
 
 def _origin(line: str) -> Origin:
-    *before, table = line.split(".")
+    cluster, _, name = line.rpartition("/") if line.startswith("eu/") else ("", "", line)
+    *before, table = name.split(".")
     database, schema = [*before, "", ""][:2]
-    return Origin(database, schema, table)
+    return Origin(database, schema, table, cluster)
 
 
 def _rules(case: Case) -> SyncRules:

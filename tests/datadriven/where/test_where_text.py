@@ -6,6 +6,7 @@ import datetime
 import json
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,8 +32,11 @@ def rows(case: Case) -> str:
     return f"{len(values)} rows"
 
 
-def _array(values: list[object], field: DataField) -> pa.Array:
+def _array(values: list[Any], field: DataField) -> pa.Array:
     kind = arrow_type(field.data_type)
+    if pa.types.is_map(kind):
+        pairs = [None if v is None else [(key, value) for key, value in v] for v in values]
+        return pa.array(pairs, kind)
     if pa.types.is_boolean(kind) or pa.types.is_string(kind) or pa.types.is_nested(kind):
         return pa.array(values, kind)
     if pa.types.is_time(kind):

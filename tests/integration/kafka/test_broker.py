@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.app.source.broker_connection import BrokerConnection
 from stream_app.app.source.preflight import check_topics, recreated_topics
@@ -61,13 +62,28 @@ def test_a_taken_port_is_a_clear_error(tmp_path: Path) -> None:
 def test_topics_are_described(kafka_broker: EmbeddedBroker) -> None:
     one = new_topic(kafka_broker, name="described.a", partitions=3)
     two = new_topic(kafka_broker, name="described.b")
-    topics_there = check_topics(kafka_broker.bootstrap, topics=[two, one])
+    topics_there = check_topics(
+        SourceConfig(
+            bootstrap_servers=kafka_broker.bootstrap,
+            topics=(
+                two,
+                one,
+            ),
+        )
+    )
     assert {name: topic.partitions for name, topic in topics_there.items()} == {one: 3, two: 1}
     assert len({topic.topic_id for topic in topics_there.values()}) == 2
-    assert check_topics(kafka_broker.bootstrap, pattern=r"described\..*") == topics_there
+    assert (
+        check_topics(
+            SourceConfig(bootstrap_servers=kafka_broker.bootstrap, topic_pattern=r"described\..*")
+        )
+        == topics_there
+    )
     # A pattern must match the whole name, as in Java.
     with pytest.raises(SourceError, match="matches 'described'"):
-        check_topics(kafka_broker.bootstrap, pattern="described")
+        check_topics(
+            SourceConfig(bootstrap_servers=kafka_broker.bootstrap, topic_pattern="described")
+        )
 
 
 def test_a_missing_topic_names_the_near_ones(kafka_broker: EmbeddedBroker) -> None:
@@ -75,7 +91,15 @@ def test_a_missing_topic_names_the_near_ones(kafka_broker: EmbeddedBroker) -> No
     there, missing = "quaint.zebra.vexes", "quaint.zebra.vexed"
     new_topic(kafka_broker, name=there)
     with pytest.raises(SourceError) as caught:
-        check_topics(kafka_broker.bootstrap, topics=[there, missing])
+        check_topics(
+            SourceConfig(
+                bootstrap_servers=kafka_broker.bootstrap,
+                topics=(
+                    there,
+                    missing,
+                ),
+            )
+        )
     assert str(caught.value) == (
         f"topic '{missing}' does not exist at {kafka_broker.bootstrap}\n"
         "  where: source.topics\n"
@@ -85,14 +109,15 @@ def test_a_missing_topic_names_the_near_ones(kafka_broker: EmbeddedBroker) -> No
 
 def test_a_recreated_topic_has_another_id(kafka_broker: EmbeddedBroker) -> None:
     name = new_topic(kafka_broker)
-    before = check_topics(kafka_broker.bootstrap, topics=[name])
+    before = check_topics(SourceConfig(bootstrap_servers=kafka_broker.bootstrap, topics=(name,)))
     remembered = {name: before[name].topic_id}
     assert recreated_topics(remembered, before) == []
     delete_topic(kafka_broker, name)
     new_topic(kafka_broker, name=name)
-    assert recreated_topics(remembered, check_topics(kafka_broker.bootstrap, topics=[name])) == [
-        name
-    ]
+    assert recreated_topics(
+        remembered,
+        check_topics(SourceConfig(bootstrap_servers=kafka_broker.bootstrap, topics=(name,))),
+    ) == [name]
 
 
 def test_offsets(kafka_broker: EmbeddedBroker) -> None:
@@ -116,7 +141,9 @@ def silent_port() -> Iterator[int]:
 def test_a_port_that_is_not_kafka(silent_port: int) -> None:
     start = time.monotonic()
     with pytest.raises(SourceError, match="does not answer as a Kafka broker") as caught:
-        check_topics(f"127.0.0.1:{silent_port}", topics=["t"], timeout_s=2)
+        check_topics(
+            SourceConfig(bootstrap_servers=f"127.0.0.1:{silent_port}", topics=("t",)), timeout_s=2
+        )
     assert time.monotonic() - start < SOON
     assert "security.protocol" in str(caught.value)
 
@@ -135,7 +162,7 @@ def test_a_port_that_is_not_kafka(silent_port: int) -> None:
 def test_an_unreachable_broker_is_reported_at_once(bootstrap: str, said: str) -> None:
     start = time.monotonic()
     with pytest.raises(SourceError) as caught:
-        check_topics(bootstrap, topics=["t"])
+        check_topics(SourceConfig(bootstrap_servers=bootstrap, topics=("t",)))
     assert f"no Kafka broker can be reached: {said}" in str(caught.value)
     assert time.monotonic() - start < SOON
 
@@ -143,9 +170,11 @@ def test_an_unreachable_broker_is_reported_at_once(bootstrap: str, said: str) ->
 @pytest.mark.parametrize("bootstrap", ["localhost", "localhost:x", "127.0.0.1:1,x", " , "])
 def test_what_is_no_address_is_a_matter_of_configuration(bootstrap: str) -> None:
     with pytest.raises(UsageError, match=r"is not HOST:PORT|no Kafka broker is named"):
-        check_topics(bootstrap, topics=["t"])
+        check_topics(SourceConfig(bootstrap_servers=bootstrap, topics=("t",)))
 
 
 def test_one_reachable_server_is_enough(kafka_broker: EmbeddedBroker) -> None:
     name = new_topic(kafka_broker)
-    assert name in check_topics(f"127.0.0.1:1,{kafka_broker.bootstrap}", topics=[name])
+    assert name in check_topics(
+        SourceConfig(bootstrap_servers=f"127.0.0.1:1,{kafka_broker.bootstrap}", topics=(name,))
+    )

@@ -90,7 +90,7 @@ def test_first_messages_and_replays_read_the_codec(
     kafka_broker: EmbeddedBroker, topic: str
 ) -> None:
     source = SourceConfig(bootstrap_servers=kafka_broker.bootstrap, topics=(topic,))
-    topics = check_topics(kafka_broker.bootstrap, topics=[topic])
+    topics = check_topics(source)
     begin = time.monotonic()
     offsets_read = in_one_table(first_messages(source, topics)).column("offset").to_pylist()
     assert time.monotonic() - begin < 5

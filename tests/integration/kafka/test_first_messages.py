@@ -21,7 +21,7 @@ def test_both_ends_of_each_partition_are_looked_at(kafka_broker: EmbeddedBroker)
         values = ((None, b'{"op": "c", "n": %d}' % n) for n in range(MESSAGES))
         produce(kafka_broker, topic, values, partition=partition)
     source = SourceConfig(bootstrap_servers=kafka_broker.bootstrap, topics=(topic,))
-    topics = check_topics(kafka_broker.bootstrap, topics=(topic,), pattern=None, kafka_options={})
+    topics = check_topics(source)
     messages = messages_at_both_ends(source, topics)[topic]
     ends = [*range(20), *range(MESSAGES - 20, MESSAGES)]
     places = zip(

@@ -24,6 +24,7 @@ from kafka.admin import (
 from pyspark.sql import SparkSession
 
 from stream_app.app.config.app_config import load_config
+from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.ops.doctor.observation import Severity
 from stream_app.app.source.preflight import check_topics
 from stream_app.clock import SystemClock
@@ -64,10 +65,12 @@ def assert_nobody_sees(secrets: Sequence[str], *places: str | Path) -> None:
 @pytest.mark.parametrize("listener", LISTENERS)
 def test_topics_are_checked_at_a_broker_that_asks(secure_kafka: SecureKafka, listener: str) -> None:
     topic = new_topic(secure_kafka.broker)
-    options = secure_kafka.options(listener)
-    topics = check_topics(
-        secure_kafka.bootstrap(listener), topics=[topic], kafka_options=options, timeout_s=60
+    source = SourceConfig(
+        bootstrap_servers=secure_kafka.bootstrap(listener),
+        topics=(topic,),
+        kafka_options=secure_kafka.options(listener),
     )
+    topics = check_topics(source, timeout_s=60)
     assert topics[topic].partitions == 1
 
 
@@ -76,16 +79,16 @@ def test_an_error_about_a_wrong_password_hides_it(
     secure_kafka: SecureKafka, listener: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     wrong = "not-the-password-of-alice"
+    source = SourceConfig(
+        bootstrap_servers=secure_kafka.bootstrap(listener),
+        topics=("t",),
+        kafka_options=secure_kafka.options(listener, wrong),
+    )
     with (
         caplog.at_level(logging.DEBUG),
         pytest.raises(SourceError, match="user and password") as caught,
     ):
-        check_topics(
-            secure_kafka.bootstrap(listener),
-            topics=["t"],
-            kafka_options=secure_kafka.options(listener, wrong),
-            timeout_s=3,
-        )
+        check_topics(source, timeout_s=3)
     assert_nobody_sees([wrong], str(caught.value), repr(caught.value))
     assert caplog.text
 

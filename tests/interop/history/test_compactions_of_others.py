@@ -64,8 +64,12 @@ def test_paimon_compacts_what_is_planned(
 def test_paimon_continues_where_the_job_has_fitted_sizes_to_the_levels(
     paimon_java: PaimonJava, tmp_path: Path
 ) -> None:
-    options = {"compaction__max_size_amplification_percent": 10_000}
-    table = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",), **options).table
+    table = small_table(
+        tmp_path / "db.db" / "t",
+        "k INT, v STRING",
+        ("k",),
+        compaction__max_size_amplification_percent=10_000,
+    ).table
     writer = TableWriter(table, CompactInCaller)
     writer.commit.state.coordinator.adapt(10)
     wanted = dict[int, str]()

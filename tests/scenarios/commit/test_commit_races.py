@@ -204,7 +204,7 @@ def test_a_schema_that_changes_under_way_stops_the_job(
     with pytest.raises(CommitConflictError, match="got schema 1 under a job that began with") as e:
         writer.write(rows("mon", value="b"))
     assert complaint in e.value.what
-    assert f"{MADE}, and nobody has committed by it yet" in e.value.what
+    assert f"{MADE}, and no writer has committed by it yet" in e.value.what
     assert e.value.where == f"{table.location}/schema/schema-1"
     assert "take the change back" in (e.value.fix or "")
     assert [row["v"] for row in read_rows(table)] == ["a", "a", "a"]

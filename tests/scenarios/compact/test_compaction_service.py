@@ -244,7 +244,7 @@ def test_a_write_only_job_that_is_started_anew_for_each_epoch_has_a_bound(tmp_pa
         writer.restart()
         writer.write(rows(epoch))
     writer.restart()
-    with pytest.raises(CompactionError, match="nobody has compacted"):
+    with pytest.raises(CompactionError, match="no job has compacted"):
         writer.write(rows(7))
 
 

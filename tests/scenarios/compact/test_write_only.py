@@ -81,5 +81,5 @@ def test_a_write_only_job_ends_when_nobody_compacts(tmp_path: Path) -> None:
     writer = TableWriter(a_table(tmp_path, **options), CompactLater)
     for epoch in range(7):  # 3 would be fewer than another job begins with
         writer.write(rows(epoch))
-    with pytest.raises(CompactionError, match="nobody has compacted the table for 60 s"):
+    with pytest.raises(CompactionError, match="no job has compacted the table for 60 s"):
         writer.write(rows(7))

@@ -166,7 +166,7 @@ def test_a_write_only_table_waits_for_its_compactor_alone(tmp_path: Path) -> Non
     batch.while_idle()
     waiting = tables.state().held["a"]
     assert waiting.tries == 1
-    assert "nobody has compacted the table for 600 s" in waiting.reason
+    assert "no job has compacted the table for 600 s" in waiting.reason
 
     unbound = orders.with_options({"write-only": "false"})
     compactor = StreamTableCommit(

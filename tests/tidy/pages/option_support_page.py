@@ -16,7 +16,7 @@ newest PyPaimon. An option that is in none of them, nor in the table above, is *
   `drop-partition`. So are `expire-snapshots`, `expire-partitions`, tags, `rollback-to` and
   `remove-orphan-files`. What the option asks for may be just what they would break.
 * **Reading** goes on, and a warning names the option. `check` repeats it, and ends with 3.
-* `stream-app alter TABLE --unset OPTION` takes it out, if nobody needs it.
+* `stream-app alter TABLE --unset OPTION` takes it out, if no reader or writer needs it.
 
 A configuration that sets an unknown option is an error that names the nearest known one.
 """
@@ -24,8 +24,8 @@ REFUSED = """\
 ### Refused
 
 The values at which an option refuses a table, and for what. With those marked *may go* the rows
-mean the same without the option: `stream-app alter TABLE --unset OPTION` is a way out, if nobody
-needs what it asks for.
+mean the same without the option. If no engine needs what it asks for, a way out is
+`stream-app alter TABLE --unset OPTION`.
 """
 _PURPOSES = {
     Purpose.WRITE: "writing",

@@ -58,9 +58,9 @@ MEANINGS = {
     "source.min-partitions": "Least number of tasks that read; absent: one for each core.",
     "source.fail-on-data-loss": "Stop when the topic has dropped unread records.",
     "source.reader": "`native`: librdkafka, `spark`: Spark's; absent: native where it can.",
-    "source.merge-shards": "`true`: several tables of the source are shards of this table, and "
-    "its primary key is unique across them. Otherwise records of a second table go to "
-    "quarantine, and many of them stop the job.",
+    "source.merge-shards": "`true`: several source tables are shards of this table, and their keys "
+    "differ. Else records of a second table go to quarantine, and many of them stop the job.",
+    "source.clusters.…": "`NAME.KEY` of a [further cluster](stores.md#several-clusters).",
     "source.kafka.…": "Options of Kafka's Java consumer; the native reader translates them.",
     **{
         f"source.{section}.…": "Options of the format, below."
@@ -91,7 +91,7 @@ MEANINGS = {
     "sync.database": "The database of all tables.",
     "sync.including-tables": "Regular expression that must match the whole name of a source table.",
     "sync.excluding-tables": "Source tables to leave out; outweighs `including-tables`.",
-    "sync.including-dbs": "The same for the source's databases; a message that does not tell its "
+    "sync.including-dbs": "The same for the source's databases; a message that does not name its "
     "database passes.",
     "sync.excluding-dbs": "Databases to leave out; outweighs `including-dbs`.",
     "sync.table-prefix": "Before the name of each table, unless `table-mapping` or "

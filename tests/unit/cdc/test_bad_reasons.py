@@ -33,7 +33,7 @@ def test_all_reasons_that_the_tests_of_messages_show() -> None:
         ("column 'n' stays INT: … (narrowed-columns = quarantine)", "narrowed-column"),
         ("column 'id' (BIGINT): \"is null\" is not a value of that type", "value"),
         ("has op 'u' and no 'after'", "not-a-change"),
-        ("has a partition that tells no time as the options …", "partition"),
+        ("has a partition without a time as the options …", "partition"),
         ("the sky is falling", OTHER),
     ],
 )

@@ -22,7 +22,7 @@ from tests.support.messages.debezium_messages import (
 
 
 def described(batch: pa.RecordBatch, *options: str) -> SourceTable | None:
-    return format_named("debezium-json").reader({}).describe(batch, parse_mapping_options(options))
+    return format_named("debezium-json").facts({}).describe(batch, parse_mapping_options(options))
 
 
 def columns_of(table: SourceTable | None) -> dict[str, str]:

@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_app.cdc.source_tables import NO_TABLE, Origins, origins_of
+from stream_app.cdc.source_tables import NO_TABLE, Origins, in_their_clusters, origins_of
 from stream_app.message_format_registry import FORMATS
+from stream_app.model.source.origin import Origin
 from tests.support.messages.debezium_messages import fixture_lines
 
-ORIGINS = FORMATS["debezium-json"].reader({}).origins
+ORIGINS = FORMATS["debezium-json"].facts({}).origins
 SOURCE = {"connector": "postgresql", "db": "d", "schema": "s", "table": "t", "lsn": 1}
 
 
@@ -154,3 +155,27 @@ def test_origins_of_columns_dictionary_encoded_or_not() -> None:
     for columns in ((database, table), (database.dictionary_encode(), table.dictionary_encode())):
         tables = origins_of(columns[0], pa.nulls(4, pa.string()), columns[1], {})
         assert names(tables) == ["a.t", "t", None, "a.t"]
+
+
+def test_the_topics_cluster_tells_equal_names_apart() -> None:
+    topics = ["t", "eu/t", "eu/t", "eu/t", "eu/t"]
+    tables = ["shop.orders", "shop.items", None, "shop.orders", "shop.items"]
+    messages = pa.record_batch({"topic": topics, "name": tables})
+
+    def by_name(batch: pa.RecordBatch) -> Origins:
+        return origins_of(
+            pa.nulls(batch.num_rows, pa.string()),
+            pa.nulls(batch.num_rows, pa.string()),
+            batch.column("name"),
+            {2: "is not JSON"},
+        )
+
+    tables_there = in_their_clusters(by_name, messages)
+    shown = ["shop.orders", "eu/shop.items", "is not JSON", "eu/shop.orders", "eu/shop.items"]
+    assert names(tables_there) == shown
+    # Of one cluster nothing changes, and a topic that stands for the table loses its cluster.
+    assert in_their_clusters(by_name, messages.slice(0, 1)).tables == (
+        Origin("", "", "shop.orders"),
+    )
+    plain = pa.record_batch({"topic": ["eu/orders"], "name": ["eu/orders"]})
+    assert in_their_clusters(by_name, plain).tables == (Origin("", "", "orders", "eu"),)

@@ -96,13 +96,24 @@ def test_time_may_be_missing() -> None:
     assert decode_schema(json.dumps(written).encode()).time_millis == 0
 
 
-@pytest.mark.parametrize("kind", ["MULTISET", "VECTOR NOT NULL", "VARIANT", "BLOB"])
+@pytest.mark.parametrize("kind", ["MULTISET", "MULTISET NOT NULL", "BLOB"])
 def test_types_that_are_not_known_are_refused_by_name(kind: str) -> None:
     written = _written()
     for value in (kind, {"type": "ARRAY", "element": {"type": kind, "element": "INT"}}):
         written["fields"][3]["type"] = value
         with pytest.raises(UnsupportedTableError, match=f"column 'b' has the type {kind}"):
             decode_schema(json.dumps(written).encode())
+
+
+def test_vectors_are_objects_with_a_length() -> None:
+    written = _written()
+    written["fields"][3]["type"] = {"type": "VECTOR NOT NULL", "element": "FLOAT", "length": 3}
+    schema = decode_schema(json.dumps(written).encode())
+    assert str(schema.fields.types[3]) == "VECTOR<FLOAT, 3> NOT NULL"
+    assert plain_object(encode_schema(schema))["fields"] == written["fields"]
+    written["fields"][3]["type"]["element"] = "STRING"
+    with pytest.raises(UnsupportedTableError, match="column 'b' has the type VECTOR of STRING"):
+        decode_schema(json.dumps(written).encode())
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,12 @@ def compared_topics(
                 fix="write it as 127.0.0.1:9092/shop.public.orders",
             )
         bootstrap_servers(servers, f"{option} {args.source_kafka}")
+        if source.clusters:
+            raise UsageError(
+                f"{option} names a topic of one cluster, and the table has rows of several",
+                where=f"source.clusters of {args.conf}",
+                fix=f"leave {option} out: the configuration names the clusters",
+            )
         source = replace(source, bootstrap_servers=servers, topics=(topic,))
     return source, rules
 

@@ -18,7 +18,7 @@ def duration_argument(name: str, text: str) -> int:
     Raises:
         UsageError: it is no duration; `name` is the argument's.
     """
-    if text.strip().isdecimal():  # to Paimon these would be milliseconds, which nobody means here
+    if text.strip().isdecimal():  # to Paimon these would be milliseconds, which are not meant here
         raise UsageError(f"{name} {text} has no unit", fix="write it as 30min, 1h or 2d")
     try:
         return parse_duration_ms(text)

@@ -316,7 +316,7 @@ def _check(
     """Check a table, and print its comparison's findings; return the kinds of findings.
 
     Args:
-        compared: or the error that prevented the comparison; None: nobody asked for one.
+        compared: or the error that prevented the comparison; None: none was asked for.
     """
     check = TableCheck(table, args.quick, progress)
     findings = check.findings()

@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
     """
     job = compaction_settings(args, configuration_of(args))
     if job.row_order is not None:
-        planned_sorting(job)  # tell what is wrong before Spark begins
+        planned_sorting(job)  # report what is wrong before Spark begins
     if args.dry_run:
         plan = planned(job)
         for line in Listing(PlannedCompaction, plan).lines():

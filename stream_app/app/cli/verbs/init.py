@@ -18,10 +18,10 @@ from stream_app.app.source.first_messages import messages_at_both_ends, other_fo
 from stream_app.app.source.jdbc_table import jdbc_table
 from stream_app.app.source.preflight import check_topics
 from stream_app.cdc.column_drift import INEXACT
-from stream_app.cdc.message_format import SourceReader
+from stream_app.cdc.message_format import SourceFacts
 from stream_app.errors import UsageError, WrongSourceError
 from stream_app.jdbc import SERVERS, parse_jdbc_url
-from stream_app.message_format_registry import DEFAULT_FORMAT, format_named, source_reader
+from stream_app.message_format_registry import DEFAULT_FORMAT, format_named, source_facts
 from stream_app.model.source.mapping_options import (
     InexactTimes,
     MappingOptions,
@@ -136,12 +136,10 @@ def _draft(args: argparse.Namespace) -> JobDraft:
     if args.table is not None or args.topic is not None:
         raise UsageError("--table and --topic are for --from-jdbc", fix="leave them out")
     source = _source(args, args.from_topic)
-    topics = check_topics(
-        source.bootstrap_servers, topics=source.topics, kafka_options=source.kafka_options
-    )
+    topics = check_topics(source)
     messages = messages_at_both_ends(source, topics).get(args.from_topic)
-    reader = source_reader(source.format, source.format_options)
-    table = None if messages is None else reader.describe(messages, mapping)
+    facts = source_facts(source.format, source.format_options)
+    table = None if messages is None else facts.describe(messages, mapping)
     if messages is None or table is None:
         notice = None if messages is None else other_format(source.format, [messages])
         reason = "" if notice is None else f": {notice.what}"
@@ -151,7 +149,7 @@ def _draft(args: argparse.Namespace) -> JobDraft:
             fix="begin again when the topic has rows, or name their format with --source-format",
         )
     _print_remarks(table, source)
-    names = _names(args, reader, messages)
+    names = _names(args, facts, messages)
     return _job_draft(args, source, names, table, f"the messages of the topic {args.from_topic}")
 
 
@@ -203,7 +201,8 @@ def _source(args: argparse.Namespace, topic: str) -> SourceConfig:
         raise UsageError("its source is no topic", where=str(args.conf), fix="name another file")
     given = args.source_format or source.format
     own = source.format_options if given == source.format else {}
-    return replace(source, format=given, format_options=own, topics=(topic,), topic_pattern=None)
+    source = replace(source, topics=(topic,), topic_pattern=None, clusters={})
+    return replace(source, format=given, format_options=own)
 
 
 def settings_without_secrets(source: SourceConfig) -> dict[str, str]:
@@ -212,14 +211,14 @@ def settings_without_secrets(source: SourceConfig) -> dict[str, str]:
 
 
 def _names(
-    args: argparse.Namespace, reader: SourceReader, messages: pa.RecordBatch
+    args: argparse.Namespace, facts: SourceFacts, messages: pa.RecordBatch
 ) -> tuple[str, str]:
     """Database and name of the source's table, or those of the topic.
 
     Raises:
         WrongSourceError: the messages belong to several tables.
     """
-    tables = reader.origins(messages).tables
+    tables = facts.origins(messages).tables
     if len(tables) > 1:
         raise WrongSourceError(
             f"the messages belong to {len(tables)} tables: {', '.join(map(str, sorted(tables)))}",

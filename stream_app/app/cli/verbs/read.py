@@ -22,6 +22,7 @@ EPILOG = """\
 conditions:
   = <> != < <= > >=   IN (…)   BETWEEN … AND …   LIKE 'a%_'   IS [NOT] NULL   AND OR NOT ( )
   12  -1.5  'it''s'  TRUE  X'00ff'  DATE '2024-02-29'  TIMESTAMP '2024-02-29 12:34:56.789'
+  address.city   tags[0]   counts['red']   for what is inside of a ROW, an ARRAY or VECTOR, a MAP
   A condition that names a partition or the whole primary key reads only the buckets it needs.
 
 formats:

@@ -41,7 +41,7 @@ DESCRIPTION = (
 EPILOG = (
     "states:\n"
     "  ready       the table has all epochs, and readers get them\n"
-    "  waiting     it waits for its compactions: rows that nobody gets before, or its next "
+    "  waiting     it waits for its compactions: rows that no reader gets before, or its next "
     "epoch\n"
     "  held        an error holds it back, and the other tables continue\n"
     "  empty       no epoch had rows for it\n"

@@ -18,8 +18,8 @@ compacted next, its schemas, tags, consumers and options, and rows and changes. 
 itself when something changes. It writes nothing, unless STREAM_APP_WEB_TOKEN has a token of 16
 characters or more: with it one may compact, tag, and replay a quarantine on the page.
 
-The server answers on this machine alone. It has no passwords: with --host, everybody that reaches
-the port reads the tables. A name of the machine that it does not know itself needs --name.
+The server answers on this machine alone. It has no passwords: with --host, whatever reaches the
+port reads the tables. A name of the machine that it does not know itself needs --name.
 
 examples:
   stream-app web

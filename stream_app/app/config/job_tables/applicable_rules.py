@@ -153,6 +153,7 @@ def _asked(sync: SyncConfig, own: OneTable) -> TableConfig:
         ),
         metadata_columns=_chosen(own.metadata_column, sync.metadata_column),
         metadata_column_prefix=sync.cased([prefix])[0],
+        options={**sync.options, **own.options},
         filter=sync.filter if own.filter is None else own.filter,
     )
 
@@ -180,7 +181,8 @@ def _holding(
     own = sync.table_rules.tables.get(name, OneTable())
     asked, lacking = _asked(sync, own), list[str]()
     made = asked.made_columns
-    metadata = [key for at, key in made.metadata.items() if there is None or at in there]
+    prefix = asked.metadata_column_prefix
+    metadata = [key for key in asked.metadata_columns if there is None or f"{prefix}{key}" in there]
     known = {*columns, *made.metadata}
     texts = {parse_definition(text).name: text for text in asked.computed_columns}
     computed = []
@@ -197,8 +199,11 @@ def _holding(
     leaves_filter = bool(missing) and own.filter is None
     if leaves_filter:
         lacking.append(f"filter does not hold: no column {', '.join(sorted(missing))}")
+    history = asked.history
+    keeps_history = history is not None and (there is None or set(history.names) <= set(there))
     rules = replace(
         asked,
+        options=asked.options if keeps_history else {},
         computed_columns=tuple(computed),
         metadata_columns=tuple(metadata),
         filter=None if leaves_filter else asked.filter,

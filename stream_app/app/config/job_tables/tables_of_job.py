@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar
 
 from stream_app.app.config.expectations_config import ExpectationsConfig
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.cdc.message_format import Format, SourceReader
+from stream_app.cdc.message_format import Format, SourceFacts
+from stream_app.cdc.source_tables import in_their_clusters
 from stream_app.cdc.steps.expectations import Expectation
 from stream_app.errors import UsageError
-from stream_app.message_format_registry import FORMATS, format_named, source_reader
+from stream_app.message_format_registry import FORMATS, format_named, source_facts
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
 from stream_app.model.source.origin import Origin
@@ -97,9 +99,12 @@ class TablesOfJob(ABC):
                 yield f"source.{self._format.section}", error.what
 
     @property
-    def reader(self) -> SourceReader:
-        """Tells the source tables of messages, and their columns."""
-        return source_reader(self.source.format, self.source.format_options)
+    def source_facts(self) -> SourceFacts:
+        """The facts that the job's messages show about their source."""
+        facts = source_facts(self.source.format, self.source.format_options)
+        if not self.source.clusters:
+            return facts
+        return replace(facts, origins=partial(in_their_clusters, facts.origins))
 
     @property
     def rules(self) -> SyncRules:

@@ -199,7 +199,7 @@ def compaction_numbers(metrics: CompactionMetrics) -> Iterator[_TableNumber]:
         ("sorted_runs_max", metrics.sorted_runs_max, "Most sorted runs in a bucket.", max),
         ("sorted_runs", metrics.sorted_runs, "Sorted runs of those buckets.", sum),
         ("waiting_rows", metrics.waiting_rows,
-         "Rows of those buckets that wait for a compaction before anybody gets them.", sum),
+         "Rows of those buckets that wait for a compaction before any reader gets them.", sum),
         ("table_files", metrics.files, "Data files of the newest snapshot.", sum),
         ("table_bytes", metrics.bytes, "Bytes of those data files.", sum),
         ("compaction_queue_age_seconds", metrics.oldest_queued_s,

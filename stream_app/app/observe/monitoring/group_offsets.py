@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.observe.monitoring.listener import JobListener
-from stream_app.app.source.broker_connection import BrokerConnection
 from stream_app.app.source.first_offsets import check_client
+from stream_app.app.source.source_connection import SourceConnection
 from stream_app.errors import StreamAppError
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.checkpoint.job_state import JobWarning
@@ -61,7 +61,7 @@ class GroupOffsets(JobListener):
     _has_more: threading.Event = field(init=False, default_factory=threading.Event)
     _ended: threading.Event = field(init=False, default_factory=threading.Event)
     _thread: threading.Thread | None = field(init=False, default=None)
-    _connection: BrokerConnection | None = field(init=False, default=None)
+    _connection: SourceConnection | None = field(init=False, default=None)
     _error: StreamAppError | None = field(init=False, default=None)
 
     def begin(self) -> None:
@@ -108,9 +108,7 @@ class GroupOffsets(JobListener):
             return True
         try:
             if self._connection is None:
-                self._connection = connections.enter_context(
-                    BrokerConnection(self.source.bootstrap_servers, self.source.kafka_options)
-                )
+                self._connection = connections.enter_context(SourceConnection(self.source))
             self._connection.commit_group(self.group, newest)
         except StreamAppError as error:
             self._error = error

@@ -12,6 +12,7 @@ Source: OpenLineage's specification 1-2-0 and its naming of datasets.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -49,6 +50,7 @@ from stream_app.errors import UsageError
 from stream_app.model.job_epoch import Offsets
 from stream_app.model.options.file_options import FILE_FORMAT
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.source.topic_name import cluster_and_name
 from stream_app.spark.checkpoint.job_state import JobWarning
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
@@ -318,15 +320,18 @@ def _origins(source: SourceConfig, topics: set[str]) -> Iterator[tuple[str, str]
     if source.kind is SourceKind.FILES:
         yield dataset_name(source.path or "")
         return
-    namespace = topic_namespace(source.bootstrap_servers)
+    servers = {cluster.name: cluster.bootstrap_servers for cluster in source.kafka_clusters}
     for topic in sorted(topics):
-        yield namespace, topic
+        cluster, name = cluster_and_name(topic)
+        # A checkpoint may name a cluster that the configuration does not name any more.
+        yield topic_namespace(servers.get(cluster, cluster)), name
 
 
 def _inputs(source: SourceConfig, offsets: Offsets) -> Iterator[InputDataset]:
-    topics = sorted(offsets.keys() | set(source.topics))
-    for namespace, name in _origins(source, set(topics)):
-        at = offsets.get(name, {})
+    topics = sorted(offsets.keys() | set(source.topic_names))
+    origins = _origins(source, set(topics))
+    for (namespace, name), topic in itertools.zip_longest(origins, topics):
+        at = offsets.get(topic, {})
         facets: dict[str, DatasetFacet] = {}
         if at:
             facets["kafkaOffsets"] = KafkaOffsetsFacet(offsets=dict(at))

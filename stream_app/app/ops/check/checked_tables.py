@@ -108,7 +108,7 @@ def splitter_of(job: TablesOfJob | None, *tables: FileStoreTable) -> MessageSpli
         origins = state_of(_checkpoint(job)).origins
         for name in sorted(set(names) - set(origins.values())):
             raise UsageError(
-                f"the checkpoint does not tell which source tables the table {name!r} has: with "
+                f"the checkpoint does not record which source tables the table {name!r} has: with "
                 "merge-shards = false or case-sensitive = false two of them may have its name",
                 where=job.checkpoint,
                 fix="give the configuration with the checkpoint of the table's job",
@@ -126,7 +126,7 @@ def splitter_for(
     """
     indexes = {name: index for index, name in enumerate(names)}
     assignment = Assignment(rules=tables.rules, indexes=indexes, taken=origins)
-    return OriginSplitter(tables.reader.origins, assignment)
+    return OriginSplitter(tables.source_facts.origins, assignment)
 
 
 def _met(tables: TablesOfJob) -> Iterator[str]:

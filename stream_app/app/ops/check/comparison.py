@@ -157,7 +157,7 @@ class Comparison:
             )
         else:
             check_readable(table, merges=True)
-            for topic in sorted(set(source.topics) - {topic for topic, _ in ends}):
+            for topic in sorted(set(source.topic_names) - {topic for topic, _ in ends}):
                 what = f"the topic {topic} was not read by the table's job"
                 left.add(what, "let the job read it")
             filling = SourceReplay(check, source, rules, left, choice)

@@ -124,6 +124,8 @@ def why_incomparable(schema: TableSchema, rules: TableConfig) -> str:
         return "rows of a table without a primary key cannot be matched"
     if not rules.made_columns.is_repeatable:
         return "the time of decoding stands in its rows (now())"
+    if schema.history is not None:
+        return "its rows are versions (history = true), and messages have changes"
     if options[RECORD_LEVEL_EXPIRE_TIME] is not None:
         return "rows of the table expire"
     if not traits_of(options.merge_engine).keeps_newest:
@@ -139,20 +141,20 @@ def table_end(table: FileStoreTable, source: SourceConfig) -> tuple[Snapshot, En
     Other jobs may have compacted since, which changes no row.
     """
     latest = table.snapshots.latest()
-    epochs = newest_epochs(table.snapshots).values()
+    epochs, names = newest_epochs(table.snapshots).values(), source.topic_names
     for epoch in sorted(epochs, key=lambda epoch: epoch.time_millis, reverse=True):
         if epoch.source_end is None:
             continue
         ends = {
             (topic, int(partition)): int(end)
             for topic, partitions in json.loads(epoch.source_end).items()
-            if not source.topics or topic in source.topics
+            if not names or topic in names
             for partition, end in partitions.items()
         }
         if ends and latest is not None:
             return latest, ends
     raise UsageError(
-        f"no snapshot records how far a job has read {', '.join(source.topics) or 'its topics'}",
+        f"no snapshot records how far a job has read {', '.join(names) or 'its topics'}",
         where=table.location,
         fix="give the topic that the table is written from",
     )

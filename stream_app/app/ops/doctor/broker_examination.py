@@ -20,12 +20,9 @@ from stream_app.app.ops.doctor.observation import (
     problem,
     warning,
 )
-from stream_app.app.source.broker_connection import (
-    BrokerConnection,
-    TopicInfo,
-    uncheckable_settings,
-)
+from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.first_messages import other_format
+from stream_app.app.source.source_connection import SourceConnection, unaskable_settings
 from stream_app.app.source.topic_messages import looked_at
 from stream_app.clock import Clock
 from stream_app.errors import SourceError, StreamAppError, WrongSourceError
@@ -59,23 +56,22 @@ class Broker:
         source = self.source
         if source.kind is not SourceKind.KAFKA:
             return
-        if settings := uncheckable_settings(source.kafka_options):
+        if settings := unaskable_settings(source):
             what = f"not asked, because of {', '.join(settings)}"
             yield warning("broker", what, "start the job, and read its log")
             return
-        with BrokerConnection(
-            source.bootstrap_servers, source.kafka_options, timeout_s=self.timeout_s
-        ) as connection:
-            self.topics = connection.topics(source.topics, pattern=source.topic_pattern)
+        with SourceConnection(source, timeout_s=self.timeout_s) as connection:
+            self.topics = connection.topics()
             ends = connection.end_offsets(self.topics)
             self.begins = connection.begin_offsets(self.topics)
             times: PartitionOffsets = {}
             with contextlib.suppress(SourceError):  # brokers before 3.0 do not report them
                 times = connection.newest_times(self.topics)
         records = sum(ends[place] - self.begins.get(place, 0) for place in ends)
+        servers = "; ".join(cluster.bootstrap_servers for cluster in source.kafka_clusters)
         yield good_observation(
             "broker",
-            f"{source.bootstrap_servers}: {len(self.topics)} topics, {len(ends)} partitions, "
+            f"{servers}: {len(self.topics)} topics, {len(ends)} partitions, "
             f"about {records:,} messages",
         )
         yield from self._rights(ends)

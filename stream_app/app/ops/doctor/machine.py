@@ -35,7 +35,7 @@ def java() -> Iterator[Observation]:
     installed = java_version(program)
     install = f"install Java {JAVA_VERSION_MIN} or newer, or set JAVA_HOME"
     if installed is None:
-        yield problem("java", f"{program} does not tell its version", install)
+        yield problem("java", f"{program} does not print its version", install)
     elif not new_enough(installed):
         yield problem("java", f"{program} is Java {installed}", install)
     else:

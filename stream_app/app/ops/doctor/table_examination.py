@@ -140,7 +140,7 @@ def columns_of_source(
     if not topics:
         return
     messages = in_one_table(first_messages(tables.source, topics))
-    parts = dict(of_each_origin(tables.reader.origins, messages))
+    parts = dict(of_each_origin(tables.source_facts.origins, messages))
     is_quiet = True
     for origin, part in parts.items():
         for remark in _remarks(tables, origin, part):
@@ -155,7 +155,7 @@ def columns_of_source(
 
 
 def _remarks(tables: TablesOfJob, origin: Origin, part: pa.RecordBatch) -> Iterable[TableRemark]:
-    location, reader, options = tables.target(origin), tables.reader, tables.mapping_options
+    location, reader, options = tables.target(origin), tables.source_facts, tables.mapping_options
     if location is None:
         return
     describe: Describe = reader.describe

@@ -185,7 +185,7 @@ class JobStatus:
     ) -> TableStatus:
         """The status with its freshness, for which epochs without rows for the table count too."""
         if status.waiting_rows:
-            return status  # nobody knows the time of the newest readable row
+            return status  # the time of the newest readable row is not known
         source_ms = facts.source_ms
         if status.state == READY and newest_ms is not None:
             source_ms = max(newest_ms, source_ms or 0)

@@ -43,7 +43,7 @@ class Overview:
         waiting_rows: rows of the shown snapshot that wait for a compaction; see `TableStatus`.
         iceberg: what Iceberg's readers do not see yet; None: nothing, or they have no metadata.
         checksum: of all rows, or why it is unknown; None: the table does not ask for one.
-        proof: when the table was equal to its source; None: nobody has recorded it.
+        proof: when the table was equal to its source; None: no check has recorded it.
         bucket_advice: problems with the sizes of buckets, and the remedy.
     """
 

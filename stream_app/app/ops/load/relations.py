@@ -86,7 +86,7 @@ def followed_database(connection: Any, url: JdbcUrl) -> FollowedDatabase:
     is_postgres = url.driver is POSTGRESQL
     followers = asked(connection, _SLOTS if is_postgres else _FOLLOWERS)
     if not followers:
-        missing = "has no logical replication slot" if is_postgres else "sends its log to nobody"
+        missing = "has no logical replication slot" if is_postgres else "has no replica of its log"
         raise WrongSourceError(
             f"the database {missing}: changes since the load would be a gap",
             where=str(url),

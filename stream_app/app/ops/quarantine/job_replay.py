@@ -65,7 +65,7 @@ def job_replays(
     epoch_log = EpochLog(checkpoint, goes_back=True)
     if not epoch_log.is_begun():
         raise CheckpointError(
-            "the job has not begun: its checkpoint does not tell what it has read",
+            "the job has not begun: its checkpoint does not record what it has read",
             where=tables.checkpoint,
             fix="start the job, and replay when it has read the records",
         )
@@ -159,7 +159,7 @@ class _Database:
         """The table of each record by current rules; None if no table takes it."""
         if not records:
             return []
-        origins = self.tables.reader.origins(messages_of(records))
+        origins = self.tables.source_facts.origins(messages_of(records))
         names: list[str | None] = []
         for origin in origins.tables:  # a loop over source tables
             known = self.origins.get(origin)

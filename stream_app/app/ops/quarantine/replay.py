@@ -40,7 +40,7 @@ from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.job_epoch import JobEpoch
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.bucket_options import PARTITION_LOOKUP
-from stream_app.model.options.merge_options import MERGE_ENGINE
+from stream_app.model.options.merge_options import HISTORY, MERGE_ENGINE
 from stream_app.model.snapshot import REPLAY_PROPERTY, Snapshot
 from stream_app.model.source.source_table import SourceTable
 from stream_app.planning.schema.evolution import evolution
@@ -277,6 +277,8 @@ def check_replayable(table: FileStoreTable) -> None:
         problem = f"sequence.field = {','.join(schema.sequence_fields)}"
     elif schema.core_options[PARTITION_LOOKUP]:
         problem = f"{PARTITION_LOOKUP.key} = true"
+    elif schema.history is not None:
+        problem = f"{HISTORY.key} = true"
     if problem:
         raise UnsupportedTableError(
             f"records cannot be replayed into a table with {problem}: where a row was deleted "

@@ -1,4 +1,4 @@
-// Keeps an open page right without loading it again. The server tells the version of what it shows
+// Keeps an open page right without loading it again. The server sends the version of what it shows
 // in an event stream, first of all when the stream opens; a page of another version is fetched, and
 // only what differs is put in its place. So forms, open entries, scrolling and focus stay.
 "use strict";
@@ -15,8 +15,8 @@ function listen() {
   if (document.hidden) return;
   events = new EventSource(path);
   events.addEventListener("open", () => say("live"));
-  events.addEventListener("changed", (told) => {
-    wanted = told.data;
+  events.addEventListener("changed", (event) => {
+    wanted = event.data;
     refresh();
   });
   events.addEventListener("error", (error) => {
@@ -54,7 +54,7 @@ async function refresh() {
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     if (fresh.getElementById("main")) {
       show(fresh);
-      // What was read may be newer than what was told, never older.
+      // What was read may be newer than what was announced, never older.
       document.body.dataset.version = fresh.body.dataset.version;
       if (wanted === asked) wanted = document.body.dataset.version;
       rest = REST * (performance.now() - began);

@@ -1,6 +1,6 @@
 """Reads the source's facts from Debezium's Avro messages: table, columns, key, change time.
 
-Implements what `message_format.SourceReader` declares, with a schema registry.
+Implements what `message_format.SourceFacts` declares, with a schema registry.
 
 1. Origins and times are read in columns, all messages of a schema together (`value_cursor`).
 2. Other messages are read one by one, as the JSON that Kafka Connect would have written:
@@ -59,7 +59,7 @@ class AvroSource:
     keeps_nulls: bool = False
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
-        """See `message_format.SourceReader`.
+        """See `message_format.SourceFacts`.
 
         Raises:
             SourceError: the schema registry does not answer.
@@ -95,7 +95,7 @@ class AvroSource:
         return origins_of(database, schema_name, table, unreadable)
 
     def change_times(self, messages: pa.RecordBatch) -> pa.Array:
-        """See `message_format.SourceReader`.
+        """See `message_format.SourceFacts`.
 
         Raises:
             SourceError: the schema registry does not answer.
@@ -113,7 +113,7 @@ class AvroSource:
         return gathered_array(parts, messages.num_rows, pa.int64()).view(_MILLIS)
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
-        """See `message_format.SourceReader`.
+        """See `message_format.SourceFacts`.
 
         Raises:
             SourceError: the schema registry does not answer.
@@ -124,7 +124,7 @@ class AvroSource:
     def versions(
         self, messages: pa.RecordBatch, options: MappingOptions
     ) -> Sequence[TableVersionSeen]:
-        """See `message_format.SourceReader`. One message shows the columns of its schema.
+        """See `message_format.SourceFacts`. One message shows the columns of its schema.
 
         Raises:
             SourceError: the schema registry does not answer.

@@ -46,7 +46,7 @@ from stream_app.cdc.debezium.options import (
 from stream_app.cdc.json_records.changed_columns import ops_of
 from stream_app.cdc.json_records.decoder_choice import compiled_forms
 from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords
-from stream_app.cdc.message_format import Format, FormatSetup, SourceReader, SourceSurvey
+from stream_app.cdc.message_format import Format, FormatSetup, SourceFacts, SourceSurvey
 from stream_app.cdc.rows.images import StackedImages
 from stream_app.cdc.rows.row_assembly import lacks_image
 from stream_app.cdc.schema_registry_port import Registries, Schemas
@@ -334,9 +334,9 @@ def _survey(
     )
 
 
-def _reader(registries: Registries, options: Mapping[str, str]) -> SourceReader:
+def _facts(registries: Registries, options: Mapping[str, str]) -> SourceFacts:
     source = AvroSource(_schemas(registries, options), keeps_nulls=keeps_nulls(options))
-    return SourceReader(
+    return SourceFacts(
         origins=source.origins,
         describe=source.describe,
         versions=source.versions,
@@ -355,6 +355,6 @@ def debezium_avro(registries: Registries) -> Format:
         check=partial(_checked, registries),
         make=partial(DebeziumAvro, registries),
         survey=partial(_survey, registries),
-        reader=partial(_reader, registries),
+        facts=partial(_facts, registries),
         has_whole_before=has_whole_before,
     )

@@ -36,7 +36,7 @@ from stream_app.cdc.debezium.schema import split_messages
 from stream_app.cdc.json_records.decoder_choice import compiled_forms
 from stream_app.cdc.json_records.options import COLUMN_ENCODING
 from stream_app.cdc.json_records.origins import FieldsRead, OriginAndTime, OriginFields
-from stream_app.cdc.message_format import Format, FormatSetup, SourceReader, SourceSurvey
+from stream_app.cdc.message_format import Format, FormatSetup, SourceFacts, SourceSurvey
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.cdc.source_types.remarks import REPLACES_NULLS
 from stream_app.model.schema.data_type import RowType
@@ -131,7 +131,7 @@ def _origins(messages: pa.RecordBatch) -> Origins:
         return usual
     some = messages.take(pa.array(rest))
     plain = plain_messages(some)
-    others = DEBEZIUM_JSON.reader({}).origins(plain.put_into(some))
+    others = DEBEZIUM_JSON.facts({}).origins(plain.put_into(some))
     tables = dict.fromkeys((*usual.tables, *others.tables))
     places = {table: code for code, table in enumerate(tables)}
     codes = np.array([*(places[table] for table in others.tables), NO_TABLE], np.int32)
@@ -162,13 +162,13 @@ _ORIGINS = OriginFields(
 
 def _describe(messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
     plain = plain_messages(messages).put_into(messages)
-    return DEBEZIUM_JSON.reader({}).describe(plain, options)
+    return DEBEZIUM_JSON.facts({}).describe(plain, options)
 
 
-def _reader(_options: Mapping[str, str]) -> SourceReader:
+def _facts(_options: Mapping[str, str]) -> SourceFacts:
     # The time of a change stands in its place of other messages of Debezium.
-    times = DEBEZIUM_JSON.reader({}).change_times
-    return SourceReader(origins=_origins, describe=_describe, change_times=times)
+    times = DEBEZIUM_JSON.facts({}).change_times
+    return SourceFacts(origins=_origins, describe=_describe, change_times=times)
 
 
 DEBEZIUM_BSON = Format(
@@ -180,7 +180,7 @@ DEBEZIUM_BSON = Format(
     check=check,
     make=DebeziumBson,
     survey=_survey,
-    reader=_reader,
+    facts=_facts,
     has_whole_before=has_whole_before,
     signs=(frozenset({"op", "after", "updateDescription"}),),
 )

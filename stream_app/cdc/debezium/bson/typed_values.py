@@ -38,7 +38,7 @@ from stream_app.cdc.debezium.bson.extended_json import (
     raw_bytes,
 )
 from stream_app.cdc.json_documents import JsonNumber, json_text
-from stream_app.model.schema.data_type import BINARY_ROOTS, DataType, TypeRoot
+from stream_app.model.schema.data_type import BINARY_ROOTS, LIST_ROOTS, DataType, TypeRoot
 
 _SHOWN_MAX = 80
 _ESCAPED_NAME = r'\\.[^"]*"\s*:'
@@ -73,6 +73,8 @@ _KINDS: Mapping[UsualValue, MongoKind] = {
     UsualValue.LIST: MongoKind.NESTED,
 }
 _NULL = frozenset({UsualValue.NULL})
+_DOCUMENTS = frozenset({UsualValue.NULL, UsualValue.TRUTH, UsualValue.NUMBER, UsualValue.LIST})
+"""The values that are JSON as they are written; a text is one within further quotes."""
 
 _NUMBERS = frozenset({MongoKind.TEXT, MongoKind.NUMBER, MongoKind.BOOLEAN, MongoKind.MOMENT})
 _ALLOWED: Mapping[Family, frozenset[MongoKind]] = {
@@ -86,6 +88,7 @@ _ALLOWED: Mapping[Family, frozenset[MongoKind]] = {
     Family.TIME: frozenset({MongoKind.TEXT}),
     Family.BINARY: frozenset({MongoKind.BYTES, MongoKind.OBJECT_ID}),
     Family.NESTED: frozenset({MongoKind.TEXT, MongoKind.NESTED}),
+    Family.VARIANT: frozenset(MongoKind),
 }
 _IF_CHOSEN: Mapping[Family, MongoKind] = {
     **dict.fromkeys((Family.DATE, Family.TIME, Family.TIMESTAMP), MongoKind.NUMBER),
@@ -124,6 +127,8 @@ class TypedColumn:
             return None
         if family is Family.NESTED:
             return self._usual_nested()
+        if family is Family.VARIANT:
+            return _DOCUMENTS
         allowed = frozenset(form for form, kind in _KINDS.items() if self.allows(kind))
         is_moment = family in (Family.DATE, Family.TIMESTAMP)
         if is_moment and self.encoding is not Encoding.EPOCH_MILLIS:
@@ -176,6 +181,8 @@ def typed_value(value: Any, column: TypedColumn) -> Any:
             return _moment(value, column)
         case Family.NESTED if kind is MongoKind.NESTED:
             return _nested(value, column)
+        case Family.VARIANT if kind is not MongoKind.NULL:
+            return json_text(converted(value))
         case _:
             return converted(value)
 
@@ -183,7 +190,7 @@ def typed_value(value: Any, column: TypedColumn) -> Any:
 def _remedy(column: TypedColumn, kind: MongoKind) -> str:
     has_option = _IF_CHOSEN.get(family_of(column.data_type)) is kind and column.name
     if has_option:
-        return f"and nothing tells what it means there (column.{column.name}.encoding can)"
+        return f"and its meaning there is not known (column.{column.name}.encoding can)"
     return "which has no meaning in the column"
 
 
@@ -228,7 +235,7 @@ def _nested(value: Any, column: TypedColumn) -> Any:
     """Convert a nested value as `column_reading` expects: times to ISO text, bytes to base64."""
     kind = column.data_type
     if isinstance(value, list):
-        element = kind.element if kind.root is TypeRoot.ARRAY else None
+        element = kind.element if kind.root in LIST_ROOTS else None
         return [_inner(item, element, column.name) for item in value]
     fields = {field.name: field.data_type for field in kind.fields}
     values = kind.element if kind.root is TypeRoot.MAP else None

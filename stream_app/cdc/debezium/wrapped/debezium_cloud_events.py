@@ -23,7 +23,7 @@ from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
 from stream_app.cdc.debezium.options import JSON_OPTIONS, parse_options
 from stream_app.cdc.json_documents import json_text
-from stream_app.cdc.message_format import Format, FormatSetup, SourceReader, SourceSurvey
+from stream_app.cdc.message_format import Format, FormatSetup, SourceFacts, SourceSurvey
 from stream_app.cdc.wire.cloud_events import EventFormat, EventSource, unwrapped
 
 _NAME = "debezium-cloudevents"
@@ -72,7 +72,7 @@ class _ChangeData:
         op, data = event.get(_OP), event["data"]
         if not isinstance(op, str):
             raise UnreadableRecordError(
-                f"has no {_OP}, which tells the operation: set extension.attributes.enable = true "
+                f"has no {_OP}, which names the operation: set extension.attributes.enable = true "
                 "in Debezium's converter"
             )
         if not isinstance(data, dict):
@@ -114,8 +114,8 @@ def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Sourc
     return DEBEZIUM_JSON.survey(setup, inner)
 
 
-def _reader(options: Mapping[str, str]) -> SourceReader:
-    return EventSource(DEBEZIUM_JSON.reader(options), _DATA).reader()
+def _facts(options: Mapping[str, str]) -> SourceFacts:
+    return EventSource(DEBEZIUM_JSON.facts(options), _DATA).facts()
 
 
 DEBEZIUM_CLOUD_EVENTS: Format = replace(
@@ -126,6 +126,6 @@ DEBEZIUM_CLOUD_EVENTS: Format = replace(
     check=partial(parse_options, name=_NAME, declared=JSON_OPTIONS),
     make=_made,
     survey=_survey,
-    reader=_reader,
+    facts=_facts,
     signs=(frozenset({"specversion", "data", _OP}),),
 )

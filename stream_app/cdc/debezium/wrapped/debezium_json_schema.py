@@ -33,7 +33,7 @@ from stream_app.cdc.message_format import (
     Format,
     FormatSetup,
     MessageFormat,
-    SourceReader,
+    SourceFacts,
     SourceSurvey,
     TableVersionSeen,
 )
@@ -90,15 +90,15 @@ class _JsonSource:
     keeps_nulls: bool
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
-        """See `message_format.SourceReader`; each message names its table."""
+        """See `message_format.SourceFacts`; each message names its table."""
         return debezium_origins(without_heads(messages))
 
     def change_times(self, messages: pa.RecordBatch) -> pa.Array:
-        """See `message_format.SourceReader`."""
+        """See `message_format.SourceFacts`."""
         return change_times(without_heads(messages))
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
-        """See `message_format.SourceReader`.
+        """See `message_format.SourceFacts`.
 
         Raises:
             SourceError: the schema registry does not answer.
@@ -118,7 +118,7 @@ class _JsonSource:
     def versions(
         self, messages: pa.RecordBatch, options: MappingOptions
     ) -> Sequence[TableVersionSeen]:
-        """See `message_format.SourceReader`. One message shows the columns of its schema.
+        """See `message_format.SourceFacts`. One message shows the columns of its schema.
 
         Raises:
             SourceError: the schema registry does not answer.
@@ -141,10 +141,10 @@ class _JsonSource:
             yield orjson.dumps(struct), index[rows].astype(np.int64)
 
 
-def _reader(registries: Registries, options: Mapping[str, str]) -> SourceReader:
+def _facts(registries: Registries, options: Mapping[str, str]) -> SourceFacts:
     schemas = schemas_of(_NAME, SECTION, registries, options)
     source = _JsonSource(schemas, keeps_nulls(options))
-    return SourceReader(
+    return SourceFacts(
         origins=source.origins,
         describe=source.describe,
         versions=source.versions,
@@ -174,6 +174,6 @@ def debezium_json_schema(registries: Registries) -> Format:
         check=partial(_checked, registries),
         make=partial(_made, registries),
         survey=partial(_survey, registries),
-        reader=partial(_reader, registries),
+        facts=partial(_facts, registries),
         has_whole_before=has_whole_before,
     )

@@ -35,7 +35,7 @@ from stream_app.cdc.wire.wire_format import HEAD
 _STEPS_MAX = 400
 _NANOS = 10**9
 _SECONDS_MAX = 9_000_000_000
-"""Moments beyond have no nanoseconds in 64 bits; single messages tell what is wrong with them."""
+"""Moments beyond have no nanoseconds in 64 bits; single messages are refused with the reason."""
 PATH_MAX = 8
 """The deepest type within a type that is read."""
 _UINT32 = np.uint64(2**32 - 1)

@@ -216,7 +216,7 @@ def _decimal_sum(column: pa.Array, changes: SegmentChanges, counts: Mask, minus:
     kind = column.type
     if kind.precision <= COMPACT_PRECISION:
         values = np.where(counts, compact_integers(column)[changes.rows], 0)
-        # A sum of 18 digits that nobody checks; below this bound no partial sum leaves 64 bits.
+        # A sum of 18 digits, which is not checked; below this bound no partial sum leaves 64 bits.
         if np.abs(values.astype(np.float64)).sum() < 9e18:
             total = changes.sums(np.where(minus, -values, values))
             if kind.precision <= STORED_AS_INT32:

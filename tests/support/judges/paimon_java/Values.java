@@ -16,6 +16,8 @@ import org.apache.paimon.data.InternalArray;
 import org.apache.paimon.data.InternalMap;
 import org.apache.paimon.data.InternalRow;
 import org.apache.paimon.data.Timestamp;
+import org.apache.paimon.data.variant.GenericVariant;
+import org.apache.paimon.data.variant.Variant;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.ArrayNode;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.JsonNodeFactory;
@@ -133,6 +135,8 @@ final class Values {
                 return pairs((InternalMap) value, element, DataTypes.INT());
             case ROW:
                 return encodeNamed((InternalRow) value, (RowType) type);
+            case VARIANT:
+                return JSON.textNode(((Variant) value).toJson(ZoneOffset.UTC));
             default:
                 return JSON.textNode(value.toString());
         }
@@ -217,6 +221,8 @@ final class Values {
                 return decodeMap(node, ((MultisetType) type).getElementType(), DataTypes.INT());
             case ROW:
                 return decodeRow(node, (RowType) type);
+            case VARIANT:
+                return GenericVariant.fromJson(node.textValue());
             default:
                 throw new IllegalArgumentException("no JSON form for values of type " + type);
         }

@@ -50,5 +50,5 @@ def test_without_the_checkpoint_a_shards_source_table_is_not_guessed(tmp_path: P
     job.run(*creates("shop.orders", [1]))
     assert splitter_of(job.database, job.table("shop_orders")) is not None
     elsewhere = replace(job.database, checkpoint=str(tmp_path / "other"))
-    with pytest.raises(UsageError, match="does not tell which source tables"):
+    with pytest.raises(UsageError, match="does not record which source tables"):
         splitter_of(elsewhere, job.table("shop_orders"))

@@ -298,7 +298,7 @@ def test_memory_has_to_be_left_for_the_write_buffers(
     [
         ('openjdk version "17.0.9" 2023-10-17', Severity.OK, "17.0.9"),
         ('openjdk version "11.0.2" 2019-01-15', Severity.PROBLEM, "is Java 11"),
-        ("nothing", Severity.PROBLEM, "does not tell its version"),
+        ("nothing", Severity.PROBLEM, "does not print its version"),
     ],
 )
 def test_java_must_be_new_enough(

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.app.tables.first_message_checks import read_alone, seen_tables
-from stream_app.message_format_registry import source_reader
+from stream_app.message_format_registry import source_facts
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.source.mapping_options import (
     NO_MAPPING_OPTIONS,
@@ -44,7 +44,7 @@ def message(op: str = "c", *, names: list[str] | None = None, **fields: Any) -> 
 def described(
     *values: str, options: dict[str, str] | None = None, inexact: InexactTimes = InexactTimes.NUMBER
 ) -> SourceTable:
-    reader = source_reader("debezium-json", options or {})
+    reader = source_facts("debezium-json", options or {})
     description = reader.describe(messages(*values), parse_mapping_options([], inexact=inexact))
     assert description is not None
     return description
@@ -137,7 +137,7 @@ def test_a_time_of_an_older_table_is_said_to_be_cut() -> None:
 
 
 def test_a_column_that_only_the_snapshot_has() -> None:
-    reader = source_reader("debezium-json", {})
+    reader = source_facts("debezium-json", {})
 
     def alone(*values: str) -> list[str]:
         remarks = read_alone(reader, messages(*values), NO_MAPPING_OPTIONS)

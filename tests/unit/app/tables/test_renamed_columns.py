@@ -95,7 +95,7 @@ def test_no_statement_comes_and_the_column_is_one_of_its_own(
     assert job.held() == {}
     assert names(job) == ["id", "v", "n", "note"]
     assert notes(job) == {1: None, 2: "v2"}
-    assert "no statement of the source tells why" in caplog.text
+    assert "no statement of the source says why" in caplog.text
     assert [warning.is_lasting for warning in state_of(job.checkpoint).warnings] == [True]
 
 

@@ -239,7 +239,7 @@ def test_the_list_says_that_the_broker_does_not_answer(tmp_path: Path) -> None:
         job.clock.sleep(300)
         assert "orders ready – 6 min ago" in page.words("/"), "nobody knows"
         assert "commits nothing" not in page.words("/")
-        assert "source unknown the broker does not tell" in page.words("/tables/ods.orders")
+        assert "source unknown the broker does not answer" in page.words("/tables/ods.orders")
 
 
 def test_a_job_that_is_away_is_seen_in_the_list(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.cdc.message_format import FormatSetup, SourceReader
+from stream_app.cdc.message_format import FormatSetup, SourceFacts
 from stream_app.cdc.source_tables import NO_TABLE
 from stream_app.cdc.wire.wire_format import json_of
-from stream_app.message_format_registry import FORMATS, message_format, source_reader
+from stream_app.message_format_registry import FORMATS, message_format, source_facts
 from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS, parse_mapping_options
 from tests.support.brokers.schema_registry import Registry, encoded, schema_registry
 from tests.support.messages.avro_events import (
@@ -57,9 +57,9 @@ def registry() -> Iterator[Registry]:
         yield running
 
 
-def reader(registry: Registry) -> SourceReader:
-    made = source_reader("debezium-avro", {"schema.registry.url": registry.url})
-    reader: SourceReader = pickle.loads(pickle.dumps(made))  # as tasks get it
+def reader(registry: Registry) -> SourceFacts:
+    made = source_facts("debezium-avro", {"schema.registry.url": registry.url})
+    reader: SourceFacts = pickle.loads(pickle.dumps(made))  # as tasks get it
     return reader
 
 
@@ -104,7 +104,7 @@ def test_tables_are_those_of_the_same_messages_as_json(registry: Registry, seed:
         each.origins(messages)
         for each, messages in (
             (reader(registry), avro),
-            (source_reader("debezium-json", {}), plain),
+            (source_facts("debezium-json", {}), plain),
         )
     )
     assert origins.unreadable == wanted.unreadable
@@ -116,7 +116,7 @@ def test_tables_are_those_of_the_same_messages_as_json(registry: Registry, seed:
 
 def test_times_are_those_of_the_same_messages_as_json(registry: Registry, seed: int) -> None:
     avro, plain = both(registry, seed, 200)
-    of_avro, of_json = reader(registry), source_reader("debezium-json", {})
+    of_avro, of_json = reader(registry), source_facts("debezium-json", {})
     assert of_avro.change_times is not None
     assert of_json.change_times is not None
     times = of_avro.change_times(avro)
@@ -277,7 +277,7 @@ def test_a_table_follows_a_new_schema(registry: Registry) -> None:
 
 def test_every_format_makes_its_reader_of_its_options() -> None:
     for name, each in FORMATS.items():
-        made = source_reader(name, {"schema.registry.url": "http://127.0.0.1:9"})
+        made = source_facts(name, {"schema.registry.url": "http://127.0.0.1:9"})
         assert (made.change_times is not None) == each.has_times
 
 

@@ -17,7 +17,7 @@ from stream_app.cdc.debezium.bson.extended_json import java_double
 from stream_app.cdc.debezium.bson.plain_documents import plain_document, plain_documents
 from stream_app.cdc.debezium.bson.plain_messages import plain_messages
 from stream_app.cdc.debezium.bson.typed_values import TypedColumn, unusual_documents
-from stream_app.message_format_registry import source_reader
+from stream_app.message_format_registry import source_facts
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS
 from tests.support.messages.debezium_messages import a_format, reasons_of, rows_of
@@ -225,7 +225,7 @@ def test_a_field_that_is_no_column_may_stand_twice() -> None:
 
 
 def test_messages_describe_their_source() -> None:
-    reader = source_reader("debezium-bson", {})
+    reader = source_facts("debezium-bson", {})
     heartbeat = '{"ts_ms":1}'
     marker = '{"status":"END","id":"1","event_count":1,"data_collections":[],"ts_ms":1}'
     wrapped = f'{{"schema":{{"type":"struct"}},"payload":{message("d", None)}}}'

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stream_app.cdc.source_tables import NO_TABLE
-from stream_app.message_format_registry import source_reader
+from stream_app.message_format_registry import source_facts
 from tests.support.messages.debezium_messages import a_format, messages
 
 MAXWELL = {"database": "d", "table": "t", "ts": 1, "data": {"id": 1}}
@@ -42,7 +42,7 @@ BAD: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("name", "document"), SKIPPED)
 def test_it_is_skipped_with_one_table_and_with_many(name: str, document: Any) -> None:
     batch = messages(json.dumps(document))
-    origins = source_reader(name, {}).origins(batch)
+    origins = source_facts(name, {}).origins(batch)
     assert (origins.codes.tolist(), origins.unreadable) == ([NO_TABLE], {})
     assert a_format("id INT", name=name).decode(batch).skipped == 1
 
@@ -50,7 +50,7 @@ def test_it_is_skipped_with_one_table_and_with_many(name: str, document: Any) ->
 @pytest.mark.parametrize(("name", "document"), BAD)
 def test_it_is_bad_with_one_table_and_goes_to_its_own_among_many(name: str, document: Any) -> None:
     batch = messages(json.dumps(document))
-    origins = source_reader(name, {}).origins(batch)
+    origins = source_facts(name, {}).origins(batch)
     assert [str(table) for table in origins.tables] == ["d.t"]
     assert origins.codes.tolist() == [0]
     assert a_format("id INT", name=name).decode(batch).bad.num_rows == 1
@@ -58,6 +58,6 @@ def test_it_is_bad_with_one_table_and_goes_to_its_own_among_many(name: str, docu
 
 @pytest.mark.parametrize("name", ["maxwell-json", "canal-json", "ogg-json", "aws-dms-json"])
 def test_what_names_no_table_is_unreadable(name: str) -> None:
-    origins = source_reader(name, {}).origins(messages('{"a":1}', None))
+    origins = source_facts(name, {}).origins(messages('{"a":1}', None))
     assert origins.codes.tolist() == [NO_TABLE] * 2
     assert origins.unreadable == {0: "does not name its table"}

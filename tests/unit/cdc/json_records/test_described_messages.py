@@ -42,7 +42,7 @@ at = datetime.datetime.fromisoformat
 
 def described(name: str, topic: str) -> tuple[dict[str, str], tuple[str, ...]]:
     """The columns and the key that the messages describe."""
-    table = FORMATS[name].reader({}).describe(captured(FILE, topic), NO_MAPPING_OPTIONS)
+    table = FORMATS[name].facts({}).describe(captured(FILE, topic), NO_MAPPING_OPTIONS)
     assert table is not None
     return {each.name: str(each.data_type) for each in table.columns}, table.primary_keys
 
@@ -194,7 +194,7 @@ def test_a_table_that_follows_canal_sees_each_version_of_the_types() -> None:
 def test_each_version_of_a_table_has_the_messages_with_its_types(
     name: str, file: str, topic: str, least: int
 ) -> None:
-    batch, reader = captured(file, topic), FORMATS[name].reader({})
+    batch, reader = captured(file, topic), FORMATS[name].facts({})
     assert reader.versions is not None
     versions_read = reader.versions(batch, NO_MAPPING_OPTIONS)
     assert len(versions_read) >= least

@@ -322,7 +322,7 @@ def test_plain_rows_with_their_key_in_the_messages_key() -> None:
     ],
 )
 def test_the_tables_of_messages(name: str, file: str, topic: str, expected: Origin) -> None:
-    origins = FORMATS[name].reader({}).origins(captured(file, topic))
+    origins = FORMATS[name].facts({}).origins(captured(file, topic))
     assert origins.tables[0] == expected
     assert not origins.unreadable
 
@@ -336,7 +336,7 @@ def test_messages_of_no_table() -> None:
         json.dumps({**maxwell("insert", {"id": 1}), "table": 5}),
         None,
     )
-    origins = FORMATS["maxwell-json"].reader({}).origins(batch)
+    origins = FORMATS["maxwell-json"].facts({}).origins(batch)
     assert origins.codes.tolist() == [0, -1, -1, -1, -1, -1]
     assert set(origins.unreadable) == {2, 3, 4}
 

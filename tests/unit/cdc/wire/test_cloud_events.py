@@ -11,7 +11,7 @@ import pytest
 
 from stream_app.app.source.likely_format import likely_format
 from stream_app.cdc.wire.cloud_events import EventFormat
-from stream_app.message_format_registry import source_reader
+from stream_app.message_format_registry import source_facts
 from stream_app.model.source.mapping_options import MappingOptions
 from tests.support.messages.debezium_messages import (
     a_format,
@@ -42,7 +42,7 @@ def test_debeziums_own_converter(kind: str) -> None:
     assert reasons_of(decoded) == {}
     assert [" ".join(map(str, row[1:])) for row in rows_of(decoded)] == ROWS
     assert decoded.skipped == 2
-    reader = source_reader("debezium-cloudevents", {})
+    reader = source_facts("debezium-cloudevents", {})
     origins = reader.origins(batch)
     assert [str(table).split(".")[1:] for table in origins.tables] == [["shop", "story"]]
     assert origins.unreadable == {}
@@ -67,7 +67,7 @@ def test_without_extension_attributes_nobody_knows_the_operation() -> None:
     assert decoded.changes.rows.num_rows == 0
     reasons = set(reasons_of(decoded).values())
     assert reasons == {
-        "has no iodebeziumop, which tells the operation: set extension.attributes.enable = true in "
+        "has no iodebeziumop, which names the operation: set extension.attributes.enable = true in "
         "Debezium's converter"
     }
 

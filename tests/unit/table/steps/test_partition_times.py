@@ -40,7 +40,7 @@ def test_values_must_be_written_as_the_formatter_says() -> None:
     decoded = decode.decode(messages("rubbish", *(created(k=1, dt=day) for day in days)))
     reasons = reasons_of(decoded)
     assert list(reasons) == [0, 2, 4, 5]
-    assert "a partition that tells no time" in reasons[2]
+    assert "a partition without a time" in reasons[2]
     assert reasons[2].endswith(": dt=2026-01-31")
     assert reasons[4].endswith(": dt=20261301")
     assert [row[3] for row in rows_of(decoded)] == ["20260131", "20260131", "20260201"]

@@ -90,7 +90,7 @@ def wanted_buckets(text: str | None, table: FileStoreTable) -> int | None:
     """
     if text is None and table.kind.postpones:
         raise UsageError(
-            "with bucket = -2 no option tells the number of buckets that a partition gets",
+            "with bucket = -2 no option gives the number of buckets that a partition gets",
             where=table.location,
             fix="give --buckets N, or --buckets auto",
         )

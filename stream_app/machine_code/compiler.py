@@ -1,8 +1,9 @@
-"""Compiles functions of this package to machine code, and gives them access to memory.
+"""Compiles functions to machine code, and gives them access to memory.
 
 Numba keeps the code of a processor in a cache; compiling takes seconds, loading a part of one. The
-cache is a folder named by a digest of the sources, since Numba looks at one source file only. It
-lies in ``NUMBA_CACHE_DIR``, else in ``__pycache__`` of this room, else in the user's cache folder.
+cache is a folder named by a digest of the sources, since Numba looks at one source file only. They
+are those of the function's room and of this one. It lies in ``NUMBA_CACHE_DIR``, else in
+``__pycache__`` of the room, else in the user's cache folder.
 
 Functions pass addresses, not arrays. An array costs Numba a count of its users at each call, which
 is more than the work of most functions here. Nothing checks an address. So the modules explain why
@@ -11,6 +12,7 @@ their functions stay inside of the data, and the caller of machine code keeps it
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import shutil
@@ -28,14 +30,15 @@ from numba.extending import intrinsic
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def _cache_folder() -> Path:
-    """The folder that keeps compiled code for later processes.
+@functools.cache
+def _cache_folder(room: Path) -> str:
+    """The folder that keeps a room's compiled code for later processes.
 
     Raises:
         ImportError: no folder can be written to.
     """
-    room = Path(__file__).parent
-    sources = b"".join(path.read_bytes() for path in sorted(room.glob("*.py")))
+    paths = {path for folder in (room, Path(__file__).parent) for path in folder.glob("*.py")}
+    sources = b"".join(path.read_bytes() for path in sorted(paths))
     name = f"numba-{hashlib.sha256(sources).hexdigest()[:16]}"
     beside = room / "__pycache__"
     user = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "stream_app"
@@ -50,19 +53,17 @@ def _cache_folder() -> Path:
                 shutil.copytree(beside / name, folder / name, dirs_exist_ok=True)
         except OSError:
             continue
-        return folder / name
+        return str(folder / name)
     raise ImportError(
         "Numba has no folder for its code: set NUMBA_CACHE_DIR to one that can be written to"
     )
 
 
-_CACHE = str(_cache_folder())
-
-
 def compiled(function: Function) -> Function:
     """Compile a function at its first call, and keep the result for later processes."""
     config: Any = numba.config
-    usual, config.CACHE_DIR = config.CACHE_DIR, _CACHE
+    room = Path(function.__code__.co_filename).parent
+    usual, config.CACHE_DIR = config.CACHE_DIR, _cache_folder(room)
     try:
         compiles = numba.njit(
             cache=True, nogil=True, boundscheck=False, error_model="numpy", forceinline=True

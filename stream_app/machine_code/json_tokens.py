@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from stream_app.cdc.compiled.json_bytes import (
+from stream_app.machine_code.compiler import byte_at, compiled, low_zero_bytes, word_at, word_of
+from stream_app.machine_code.json_bytes import (
     ARRAY_BEGIN,
     ARRAY_END,
     ASCII_END,
@@ -50,7 +51,6 @@ from stream_app.cdc.compiled.json_bytes import (
     TAB,
     ZERO,
 )
-from stream_app.cdc.compiled.machine_code import byte_at, compiled, low_zero_bytes, word_at, word_of
 
 DECLINED = -1
 DEPTH_MAX = 60

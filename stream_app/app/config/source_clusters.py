@@ -1,0 +1,122 @@
+"""The Kafka clusters of ``[source]``: its own, and those of ``[source.clusters.NAME]``.
+
+Read by `app_config`; `app.source` connects to them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from stream_app.app.config import values
+from stream_app.app.config.values import Setting, WrongValueError
+from stream_app.model.near_names import unknown_name
+
+_CLIENT = "kafka."
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_OF_ONE_CLUSTER: Mapping[str, Callable[[Setting], str | tuple[str, ...]]] = {
+    "bootstrap-servers": values.text,
+    "topics": values.some_names,
+    "topic-pattern": values.regular_expression,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """A cluster of Kafka and the topics that the job reads there.
+
+    Attributes:
+        name: empty for the cluster of ``[source]`` itself.
+        topics: names; empty when `topic_pattern` chooses them.
+        kafka_options: options of Kafka's Java client, without the prefix ``kafka.``.
+    """
+
+    name: str = ""
+    bootstrap_servers: str
+    topics: tuple[str, ...] = ()
+    topic_pattern: str | None = None
+    kafka_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def section(self) -> str:
+        """The section of the configuration."""
+        return f"source.clusters.{self.name}" if self.name else "source"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSetting:
+    """One setting under ``source.clusters.NAME.``."""
+
+    value: str | tuple[str, ...] = field(repr=False)
+
+
+def of_one_cluster(setting: Setting, key: str) -> ClusterSetting:
+    """Convert a value of a key under ``source.clusters.``.
+
+    Raises:
+        WrongValueError: there is no such key, or the value does not fit it.
+    """
+    name, dot, rest = key.partition(".")
+    if not dot:
+        raise WrongValueError("must be a table, such as [source.clusters.eu]")
+    if not _NAME.fullmatch(name):
+        raise WrongValueError(f"{name!r} must be letters, digits, hyphens and underscores")
+    if rest.startswith(_CLIENT):
+        return ClusterSetting(values.free_text(setting))
+    if (converter := _OF_ONE_CLUSTER.get(rest)) is None:
+        raise WrongValueError(unknown_name("key", rest, [*_OF_ONE_CLUSTER, f"{_CLIENT}…"]))
+    return ClusterSetting(converter(setting))
+
+
+def further_clusters(settings: Mapping[str, ClusterSetting], first: Cluster) -> list[Cluster]:
+    """The clusters of some settings.
+
+    Args:
+        settings: ``NAME.KEY`` → its value.
+        first: the cluster of ``[source]``, whose topics the others have unless they name theirs.
+    """
+    by_name: dict[str, dict[str, str | tuple[str, ...]]] = {}
+    for key, setting in settings.items():
+        name, _, rest = key.partition(".")
+        by_name.setdefault(name, {})[rest] = setting.value
+    return [_cluster(name, given, first) for name, given in sorted(by_name.items())]
+
+
+def _cluster(name: str, given: Mapping[str, str | tuple[str, ...]], first: Cluster) -> Cluster:
+    topics, pattern = given.get("topics", ()), given.get("topic-pattern")
+    if not topics and pattern is None:
+        topics, pattern = first.topics, first.topic_pattern
+    return Cluster(
+        name=name,
+        bootstrap_servers=str(given.get("bootstrap-servers", "")),
+        topics=tuple(topics),
+        topic_pattern=None if pattern is None else str(pattern),
+        kafka_options={
+            key.removeprefix(_CLIENT): str(value)
+            for key, value in given.items()
+            if key.startswith(_CLIENT)
+        },
+    )
+
+
+def cluster_problems(clusters: list[Cluster]) -> Iterator[tuple[str, str]]:
+    """Problems of clusters beside that of ``[source]``: (key, problem)."""
+    for cluster in clusters:
+        if not cluster.bootstrap_servers:
+            yield (
+                f"{cluster.section}.bootstrap-servers",
+                "is missing: HOST:PORT of a broker of this cluster",
+            )
+        if cluster.topics and cluster.topic_pattern is not None:
+            yield f"{cluster.section}.topics", "give either topics or topic-pattern, not both"
+
+
+def client_problems(clusters: list[Cluster]) -> Iterator[tuple[str, str]]:
+    """Problems of options of Kafka's client: (key, problem)."""
+    for cluster in clusters:
+        for key in sorted(values.SET_BY_SPARK.keys() & cluster.kafka_options.keys()):
+            instead = values.SET_BY_SPARK[key].replace(
+                "source.bootstrap", f"{cluster.section}.bootstrap"
+            )
+            yield f"{cluster.section}.kafka.{key}", f"cannot be set: {instead}"

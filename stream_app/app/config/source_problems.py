@@ -1,0 +1,127 @@
+"""Finds problems of ``[source]`` before a message is read, each with its key.
+
+Called by `app_config`, which reports them with those of the other sections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.config.source_clusters import client_problems, cluster_problems
+from stream_app.app.config.source_config import SourceConfig, SourceKind, TopicReader
+from stream_app.cdc.json_records.options import TRUNCATE, OnTruncate
+from stream_app.cdc.message_format import Format
+from stream_app.message_format_registry import FORMATS
+
+_CLUSTERS = "source.clusters"
+_LOAD = "source.snapshot-from"
+_STARTS = (
+    "source.starting-offsets",
+    "source.starting-timestamp",
+    "source.starting-offsets-by-timestamp",
+)
+"""Keys that say where a new job begins; at most one of them is given."""
+
+
+def source_problems(tables: TablesOfJob, given: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Problems of the section beside the other sections: (key, problem).
+
+    Args:
+        given: the keys of the whole configuration.
+    """
+    source = tables.source
+    for key in [key for key in _STARTS if key in given][1:]:
+        yield key, f"give only one of {', '.join(_STARTS)}"
+    if source.kind is SourceKind.FILES and "source.path" not in given:
+        yield "source.path", "is missing: the folder of *.jsonl files"
+    if source.kind is SourceKind.KAFKA:
+        if "source.bootstrap-servers" not in given:
+            yield "source.bootstrap-servers", "is missing: HOST:PORT of a Kafka broker"
+        chosen = {"source.topics", "source.topic-pattern"} & set(given)
+        if len(chosen) != 1:
+            not_both = ", not both" if chosen else ""
+            yield "source.topics", f"give either topics or topic-pattern{not_both}"
+    yield from _load_problems(source, given)
+    yield from _cluster_problems(tables, given)
+    yield from client_problems(source.kafka_clusters)
+    applies_truncate = source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value
+    if source.merge_shards and applies_truncate:
+        key = FORMATS[source.format].full_key(TRUNCATE)
+        yield key, "'apply' deletes the rows of all shards: it needs merge-shards = false"
+    yield from _format_problems(source, given)
+    yield from tables.format_problems()
+
+
+def _cluster_problems(tables: TablesOfJob, given: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Problems of further clusters beside the other settings: (key, problem)."""
+    source = tables.source
+    if not source.clusters:
+        return
+    if source.kind is not SourceKind.KAFKA:
+        yield _CLUSTERS, "are for topics of Kafka"
+    if source.reader is TopicReader.SPARK:
+        yield "source.reader", "must be 'native': Spark's source reads one cluster"
+    if source.snapshot_from is not None:
+        yield _LOAD, "reads one database, whose topics are in one cluster: give it a job of its own"
+    if tables.keeps_transactions:
+        yield "sync.transactions", "'whole' follows the transactions of one cluster's topics"
+    if tables.is_of_many and "sync.merge-shards" not in given:
+        yield (
+            "sync.merge-shards",
+            "must be given beside source.clusters: true joins tables of one name of all clusters, "
+            "false names those of a further cluster CLUSTER_DATABASE_TABLE",
+        )
+    elif not (tables.is_of_many or source.merge_shards):
+        yield (
+            "source.merge-shards",
+            "must be true beside source.clusters: the table takes the rows of all clusters, and "
+            "its primary key must tell them apart",
+        )
+    yield from cluster_problems(source.kafka_clusters[1:])
+
+
+def _says_more(source: SourceConfig, key: str) -> bool:
+    """Whether a key has another value than its default, which a printed configuration repeats."""
+    name = key.removeprefix("source.").replace("-", "_")
+    return bool(getattr(source, name) != getattr(SourceConfig(), name))
+
+
+def _load_problems(source: SourceConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Problems of a first load from a database: (key, problem)."""
+    if source.snapshot_from is None:
+        for key in sorted(given):
+            if key.startswith("source.snapshot-") and _says_more(source, key):
+                yield key, "needs source.snapshot-from, the URL of the database"
+        return
+    if source.kind is not SourceKind.KAFKA:
+        yield _LOAD, "is for topics: they bring the changes behind the database's rows"
+    if source.reader is TopicReader.SPARK:
+        yield _LOAD, "needs source.reader = native"
+    for key in _STARTS:
+        if key in given:
+            why = "the topics are read from where they ended before the load"
+            yield key, f"is of no use beside {_LOAD}: {why}"
+
+
+_SOURCE = "source."
+
+
+def _format_problems(source: SourceConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
+    chosen = FORMATS[source.format]
+    yield from _foreign_option_problems(chosen, given)
+    for option in chosen.options:
+        if option.example and option.key not in source.format_options:
+            yield chosen.full_key(option.key), f"is missing: such as {option.example!r}"
+
+
+def _foreign_option_problems(chosen: Format, given: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Problems of options that belong to another format than the chosen one: (key, problem)."""
+    names: dict[str, list[str]] = {}
+    for known in FORMATS.values():
+        names.setdefault(known.section, []).append(known.name)
+    del names[chosen.section]
+    for key in sorted(given):
+        section, _, rest = key.removeprefix(_SOURCE).partition(".")
+        if rest and key.startswith(_SOURCE) and section in names:
+            yield key, f"is of source.format = {' or '.join(names[section])}, not {chosen.name}"

@@ -1,0 +1,170 @@
+"""Asks the clusters of a job's source for topics and offsets, by the job's names of topics.
+
+A job has mostly one cluster. All that asks for more than one topic's facts goes through here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import ExitStack
+from typing import Self, TypeVar
+
+from stream_app.app.config.source_clusters import Cluster
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.source.broker_connection import (
+    TIMEOUT_S,
+    BrokerConnection,
+    TopicInfo,
+    reachable_servers,
+    uncheckable_settings,
+)
+from stream_app.kafka.offset_ranges import KafkaPartition
+from stream_app.model.job_epoch import Offsets
+from stream_app.model.source.topic_name import cluster_and_name, in_cluster
+
+_Asked = TypeVar("_Asked")
+_Value = TypeVar("_Value")
+_Answers = dict[KafkaPartition, int]
+
+
+def unaskable_settings(source: SourceConfig) -> list[str]:
+    """Settings of Kafka's client because of which the clusters cannot be asked; see
+    `uncheckable_settings`.
+    """
+    reasons = (uncheckable_settings(cluster.kafka_options) for cluster in source.kafka_clusters)
+    return [reason for of_cluster in reasons for reason in of_cluster]
+
+
+def check_reachable(source: SourceConfig) -> None:
+    """Check that a broker of each cluster accepts connections.
+
+    Raises:
+        SourceError: none of a cluster's does.
+    """
+    for cluster in source.kafka_clusters:
+        reachable_servers(cluster.bootstrap_servers, section=cluster.section)
+
+
+class SourceConnection:
+    """A connection to each cluster of a source; close it after use.
+
+    Args:
+        timeout_s: for connecting to a cluster, and for each request.
+
+    Raises:
+        SourceError: no broker of a cluster answers.
+    """
+
+    def __init__(self, source: SourceConfig, *, timeout_s: float = TIMEOUT_S) -> None:
+        self._clusters: dict[str, tuple[Cluster, BrokerConnection]] = {}
+        with ExitStack() as opened:
+            for cluster in source.kafka_clusters:
+                connection = opened.enter_context(
+                    BrokerConnection(
+                        cluster.bootstrap_servers,
+                        cluster.kafka_options,
+                        timeout_s=timeout_s,
+                        section=cluster.section,
+                    )
+                )
+                self._clusters[cluster.name] = cluster, connection
+            self._opened = opened.pop_all()
+
+    def topics(self) -> dict[str, TopicInfo]:
+        """The topics of the source; see `BrokerConnection.topics`."""
+        return {
+            in_cluster(name, topic): info
+            for name, (cluster, connection) in self._clusters.items()
+            for topic, info in connection.topics(
+                cluster.topics, pattern=cluster.topic_pattern
+            ).items()
+        }
+
+    def begin_offsets(self, topics: Mapping[str, TopicInfo]) -> _Answers:
+        """See `BrokerConnection.begin_offsets`."""
+        return self._of_topics(topics, BrokerConnection.begin_offsets)
+
+    def end_offsets(self, topics: Mapping[str, TopicInfo]) -> _Answers:
+        """See `BrokerConnection.end_offsets`."""
+        return self._of_topics(topics, BrokerConnection.end_offsets)
+
+    def newest_times(self, topics: Mapping[str, TopicInfo]) -> _Answers:
+        """See `BrokerConnection.newest_times`."""
+        return self._of_topics(topics, BrokerConnection.newest_times)
+
+    def offsets_since(self, times: Mapping[KafkaPartition, int]) -> _Answers:
+        """See `BrokerConnection.offsets_since`."""
+        places = _by_cluster(times, lambda place: place[0])
+        return self._asked(
+            {
+                cluster: {_there(place): times[place] for place in of_cluster}
+                for cluster, of_cluster in places.items()
+            },
+            BrokerConnection.offsets_since,
+        )
+
+    def group_offsets(self, group: str, places: Collection[KafkaPartition]) -> _Answers:
+        """See `BrokerConnection.group_offsets`; the group has one name in all clusters."""
+        by_cluster = _by_cluster(places, lambda place: place[0])
+        return self._asked(
+            {cluster: list(map(_there, of_cluster)) for cluster, of_cluster in by_cluster.items()},
+            lambda connection, asked: connection.group_offsets(group, asked),
+        )
+
+    def commit_group(self, group: str, offsets: Offsets) -> None:
+        """See `BrokerConnection.commit_group`."""
+        for cluster, topics in _by_cluster(offsets, str).items():
+            own = {cluster_and_name(topic)[1]: offsets[topic] for topic in topics}
+            self._clusters[cluster][1].commit_group(group, own)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._opened.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _of_topics(
+        self,
+        topics: Mapping[str, TopicInfo],
+        question: Callable[[BrokerConnection, Mapping[str, TopicInfo]], _Answers],
+    ) -> _Answers:
+        by_cluster = _by_cluster(topics, str)
+        return self._asked(
+            {
+                cluster: {cluster_and_name(topic)[1]: topics[topic] for topic in of_cluster}
+                for cluster, of_cluster in by_cluster.items()
+            },
+            question,
+        )
+
+    def _asked(
+        self,
+        asked: Mapping[str, _Asked],
+        question: Callable[[BrokerConnection, _Asked], _Answers],
+    ) -> _Answers:
+        """The answers of all clusters, by the job's names of topics."""
+        return {
+            (in_cluster(cluster, topic), partition): answer
+            for cluster, of_cluster in asked.items()
+            for (topic, partition), answer in question(
+                self._clusters[cluster][1], of_cluster
+            ).items()
+        }
+
+
+def _by_cluster(
+    values: Iterable[_Value], topic_of: Callable[[_Value], str]
+) -> dict[str, list[_Value]]:
+    by_cluster: dict[str, list[_Value]] = {}
+    for value in values:
+        by_cluster.setdefault(cluster_and_name(topic_of(value))[0], []).append(value)
+    return by_cluster
+
+
+def _there(place: KafkaPartition) -> KafkaPartition:
+    """A partition by its cluster's own name of the topic."""
+    return cluster_and_name(place[0])[1], place[1]

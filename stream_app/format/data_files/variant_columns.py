@@ -1,0 +1,42 @@
+"""Gives the VARIANT columns of a Parquet file one form, whichever of Paimon's forms they have.
+
+A file may have the two members in another order, or typed columns beside them (shredded).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from stream_app.format.data_files.file_batches import damaged_file_error
+from stream_app.variants.binary import MalformedVariantError
+from stream_app.variants.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYPE, is_variant
+from stream_app.variants.shredded import whole_variants
+
+
+def with_whole_variants(batch: pa.RecordBatch, wanted: Sequence[pa.Field]) -> pa.RecordBatch:
+    """The batch, in which columns wanted as VARIANT have its two members alone.
+
+    Raises:
+        CorruptFileError: the parts of a value contradict each other.
+    """
+    for place, field in enumerate(wanted):
+        column = batch.column(place)
+        if is_variant(field.type) and not is_variant(column.type):
+            batch = batch.set_column(place, field.name, _as_variant(column, field.name))
+    return batch
+
+
+def _as_variant(column: pa.Array, name: str) -> pa.Array:
+    kind = column.type
+    if not pa.types.is_struct(kind) or kind.get_field_index(METADATA) < 0:
+        return column  # another type, which the caller refuses
+    try:
+        if kind.get_field_index(TYPED_VALUE) >= 0:
+            return whole_variants(column)
+    except MalformedVariantError as error:
+        raise damaged_file_error(f"column {name!r}: {error}") from error
+    members = [column.field(part) for part in (VALUE, METADATA)]
+    fields = [pa.field(member.name, pa.binary()) for member in VARIANT_TYPE]
+    return pa.StructArray.from_arrays(members, fields=fields, mask=column.is_null())

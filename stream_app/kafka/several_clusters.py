@@ -1,0 +1,136 @@
+"""Asks several clusters as if they were one, whose topics are called ``CLUSTER/TOPIC``.
+
+`range_reader` reads by `opened_client`, and the stream plans epochs by `JoinedOffsets`. A job of
+one cluster has the client and the offsets of that cluster alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from stream_app.arrow_buffers import Int64s
+from stream_app.errors import WrongSourceError
+from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
+from stream_app.kafka.librdkafka import KafkaClient
+from stream_app.model.job_epoch import Offsets
+from stream_app.model.source.topic_name import cluster_and_name, in_cluster
+
+ClientSettings = tuple[tuple[str, str], ...]
+"""librdkafka's options and their values; they may hold passwords."""
+
+
+def unknown_cluster(topic: str) -> WrongSourceError:
+    """The error of a topic of a cluster that the configuration does not name."""
+    cluster, _ = cluster_and_name(topic)
+    return WrongSourceError(
+        f"the configuration names no cluster {cluster!r}",
+        where=f"topic {topic}",
+        fix=f"give [source.clusters.{cluster}] as when the topic was read",
+    )
+
+
+@dataclass(slots=True)
+class ClusterClients:
+    """Has the methods of `KafkaClient` that read, and a client for each cluster that is read.
+
+    Attributes:
+        settings: those of each cluster; the first one's name is empty.
+    """
+
+    settings: Mapping[str, ClientSettings] = field(repr=False)
+    _clients: dict[str, KafkaClient] = field(init=False, default_factory=dict)
+
+    def start(self, topic: str, partition: int, offset: int) -> None:
+        """See `KafkaClient.start`."""
+        client, name = self._of(topic)
+        client.start(name, partition, offset)
+
+    def stop(self, topic: str, partition: int) -> None:
+        """See `KafkaClient.stop`."""
+        client, name = self._of(topic)
+        client.stop(name, partition)
+
+    def consume(self, topic: str, partition: int, pointers: Int64s, *, wait_ms: int) -> int:
+        """See `KafkaClient.consume`."""
+        client, name = self._of(topic)
+        return client.consume(name, partition, pointers, wait_ms=wait_ms)
+
+    def release(self, pointers: list[int]) -> None:
+        """See `KafkaClient.release`; a message knows its client."""
+        next(iter(self._clients.values())).release(pointers)
+
+    def known_begin(self, topic: str, partition: int) -> int:
+        """See `KafkaClient.known_begin`."""
+        client, name = self._of(topic)
+        return client.known_begin(name, partition)
+
+    def watermarks(self, topic: str, partition: int, *, timeout_ms: int) -> tuple[int, int] | int:
+        """See `KafkaClient.watermarks`."""
+        client, name = self._of(topic)
+        return client.watermarks(name, partition, timeout_ms=timeout_ms)
+
+    def errors(self) -> Iterator[tuple[int, str]]:
+        """See `KafkaClient.errors`."""
+        for client in self._clients.values():
+            yield from client.errors()
+
+    def text(self, code: int) -> str:
+        """See `KafkaClient.text`."""
+        return next(iter(self._clients.values())).text(code)
+
+    def close(self) -> None:
+        """See `KafkaClient.close`."""
+        for client in self._clients.values():
+            client.close()
+        self._clients.clear()
+
+    def _of(self, topic: str) -> tuple[KafkaClient, str]:
+        """The client of a topic's cluster, made at the first call, and the topic's name there."""
+        cluster, name = cluster_and_name(topic)
+        if cluster not in self._clients:
+            if cluster not in self.settings:
+                raise unknown_cluster(topic)
+            self._clients[cluster] = KafkaClient(dict(self.settings[cluster]))
+        return self._clients[cluster], name
+
+
+def opened_client(
+    client: ClientSettings, others: Iterable[tuple[str, ClientSettings]]
+) -> KafkaClient | ClusterClients:
+    """A client of one cluster, or of several.
+
+    Args:
+        others: names of further clusters, and their settings.
+    """
+    further = dict(others)
+    return ClusterClients({"": client, **further}) if further else KafkaClient(dict(client))
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedOffsets:
+    """Has the methods of `ClusterOffsets`; it waits while one of the clusters cannot answer.
+
+    Attributes:
+        clusters: those of the job by their names; the first one's is empty.
+    """
+
+    clusters: Mapping[str, ClusterOffsets]
+
+    def offsets_at(self, end: OffsetEnd) -> Offsets:
+        """See `ClusterOffsets.offsets_at`."""
+        return {
+            in_cluster(cluster, topic): partitions
+            for cluster, offsets in self.clusters.items()
+            for topic, partitions in offsets.offsets_at(end).items()
+        }
+
+    def give_up(self) -> None:
+        """See `ClusterOffsets.give_up`."""
+        for offsets in self.clusters.values():
+            offsets.give_up()
+
+    def close(self) -> None:
+        """See `ClusterOffsets.close`."""
+        for offsets in self.clusters.values():
+            offsets.close()

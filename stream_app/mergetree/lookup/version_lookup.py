@@ -1,0 +1,81 @@
+"""Finds all versions that a bucket has of some keys, where the start of a version ends its key.
+
+Called by the writer of a table with a history (`mergetree.history_versions`). A version may be in
+any file, so it reads all files that may have one of the keys; `key_lookup` stops at the newest row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.mergetree.key_value_batch import (
+    Indices,
+    KeyValueLayout,
+    is_retract,
+    key_order,
+    rows_at,
+)
+from stream_app.mergetree.lookup.key_lookup import (
+    KeyAt,
+    LookupFileReader,
+    RowsOfKeys,
+    WantedKeys,
+    rows_with_keys,
+)
+from stream_app.mergetree.lookup.lookup_plan import keys_in
+from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionLookup:
+    """Looks versions up in the files of one bucket.
+
+    Attributes:
+        layout: the layout of the rows; has the key and both system columns.
+        key_of, key_at: how keys without the start of a version compare, and their bytes.
+        file_key_of: how the bounds of a file compare with these.
+        read: reads files.
+    """
+
+    layout: KeyValueLayout
+    key_of: KeyOrder
+    key_at: KeyAt
+    file_key_of: KeyOrder
+    read: LookupFileReader
+
+    def rows(self, keys: pa.RecordBatch, files: Iterable[DataFileMeta]) -> RowsOfKeys:
+        """All versions of each key, by key and start; a key has as many places as versions.
+
+        Args:
+            keys: distinct, in key order; the columns of the key without the start of a version.
+            files: those that may have them.
+
+        Raises:
+            CorruptFileError: a file is missing, or cannot be read.
+        """
+        names = self.layout.key_names[:-1]
+        wanted = WantedKeys(keys, self.key_at, self.key_of)
+        places: list[Indices] = [np.empty(0, np.int64)]
+        parts = [_empty(self.layout.schema)]
+        for file in files:
+            share = keys_in(file, wanted, self.file_key_of)
+            if not share:
+                continue
+            near = wanted[share.start : share.stop]
+            for batch in filter(len, self.read(file, near)):
+                at, rows = rows_with_keys(near.batch, batch, names)
+                places.append(at + share.start)
+                parts.append(rows_at(batch, rows))
+        at, rows = np.concatenate(places), pa.concat_batches(parts)
+        order, last = key_order(rows, self.layout)
+        newest = order[last]
+        alive = newest[~is_retract(rows_at(rows, newest))]
+        return RowsOfKeys(at[alive], rows_at(rows, alive))
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], kind) for kind in schema.types], schema=schema)

@@ -1,0 +1,84 @@
+"""Cuts a condition into words and signs, and points at a place in it.
+
+`parser` gives them a meaning.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from stream_app.errors import UsageError
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+)
+      | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
+      | (?P<bytes>[xX]'(?:[0-9a-fA-F]{2})*')
+      | (?P<text>'(?:[^']|'')*')
+      | (?P<quoted>`[^`]+`|"[^"]+")
+      | (?P<word>[^\W\d]\w*)
+      | (?P<sign><>|!=|<=|>=|[][=<>(),.+-])
+    """,
+    re.VERBOSE,
+)
+TYPED_LITERALS = ("DATE", "TIME", "TIMESTAMP")
+_KEYWORDS = frozenset(
+    ("AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "IS", "NULL", "TRUE", "FALSE", *TYPED_LITERALS)
+)
+_INDENT = len("  where: ")
+_HELP = "write such as: amount >= 9.99 AND (status IN ('paid', 'sent') OR day >= DATE '2024-02-29')"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word of the condition; `kind` is a group of `_TOKEN`, or ``end``."""
+
+    kind: str
+    text: str
+    position: int
+
+    @property
+    def key(self) -> str:
+        """The upper-case key word or sign; empty for other tokens."""
+        if self.kind == "sign":
+            return self.text
+        upper = self.text.upper()
+        return upper if self.kind == "word" and upper in _KEYWORDS else ""
+
+    def __str__(self) -> str:
+        return "the end" if self.kind == "end" else self.text
+
+
+def tokens_of(text: str) -> list[Token]:
+    """The tokens of a condition, and one for its end.
+
+    Raises:
+        UsageError: it has a sign that no condition has.
+    """
+    tokens, position = [], 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise misread(text, position, _unreadable(text[position:]))
+        kind = match.lastgroup
+        assert kind is not None
+        if kind != "space":
+            tokens.append(Token(kind, match[0], position))
+        position = match.end()
+    return [*tokens, Token("end", "", len(text.rstrip()))]
+
+
+def _unreadable(rest: str) -> str:
+    if rest[0] in "'\"`":
+        return f"the quote {rest[0]} is not closed"
+    return f"{rest[0]!r} has no meaning here"
+
+
+def misread(text: str, position: int, what: str, fix: str = _HELP) -> UsageError:
+    """The error at a place of a condition."""
+    line = re.sub(r"\s", " ", text)
+    return UsageError(
+        f"cannot read the condition: {what}",
+        where=f"{line}\n{' ' * (_INDENT + position)}^",
+        fix=fix,
+    )

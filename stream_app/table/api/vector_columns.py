@@ -1,0 +1,54 @@
+"""Shows VECTOR columns as Arrow's lists of a fixed size, as libraries of vectors take them.
+
+Files, merges and changes have them as lists, in which a null takes no room. Vectors inside of other
+columns stay lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.model.schema.data_type import RowType, TypeRoot
+
+
+def shown_schema(columns: RowType, schema: pa.Schema) -> pa.Schema:
+    """The schema in which rows of these columns are shown."""
+    lengths = {
+        column.name: column.data_type.length
+        for column in columns
+        if column.data_type.root is TypeRoot.VECTOR
+    }
+    for at, field in enumerate(schema):
+        if length := lengths.get(field.name):
+            kind = pa.list_(field.type.value_field, length)
+            schema = schema.set(at, field.with_type(kind))
+    return schema
+
+
+def shown_batches(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows in the schema of `shown_schema`."""
+    if not any(pa.types.is_fixed_size_list(field.type) for field in schema):
+        return batches
+    return (
+        pa.RecordBatch.from_arrays(
+            [
+                _vectors(values, field.type) if pa.types.is_fixed_size_list(field.type) else values
+                for field, values in zip(schema, batch.columns, strict=True)
+            ],
+            schema=schema,
+        )
+        for batch in batches
+    )
+
+
+def _vectors(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Lists of one length, or null, as lists of a fixed size."""
+    nulls = values.is_null()
+    starts = values.offsets.to_numpy()[:-1].astype(np.int64)
+    places = starts[:, None] + np.arange(kind.list_size)
+    is_hidden = np.repeat(nulls.to_numpy(zero_copy_only=False), kind.list_size)
+    elements = values.values.take(pa.array(places.ravel(), mask=is_hidden))
+    return pa.FixedSizeListArray.from_arrays(elements, type=kind, mask=nulls)

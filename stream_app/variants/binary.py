@@ -1,0 +1,165 @@
+"""Reads a VARIANT's bytes: the kind of a value, what is inside, and a scalar as Python's value.
+
+For reading one by one: texts for people, shredded files, paths.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from stream_app.variants import layout
+
+
+class MalformedVariantError(ValueError):
+    """Bytes are no VARIANT."""
+
+    def __init__(self) -> None:
+        super().__init__("bytes of a VARIANT are damaged")
+
+
+Scalar = None | bool | int | float | Decimal | str | bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A value inside of a VARIANT.
+
+    Attributes:
+        value: the bytes of the whole tree.
+        metadata: the dictionary of names.
+        place: where the value begins.
+    """
+
+    value: bytes
+    metadata: bytes
+    place: int = 0
+
+    @property
+    def basic_kind(self) -> int:
+        """One of `layout.PRIMITIVE`, `SHORT_TEXT`, `OBJECT` and `ARRAY`."""
+        return self._byte(self.place) & 3
+
+    @property
+    def kind(self) -> int:
+        """Of a primitive its kind, of a short text its length."""
+        return self._byte(self.place) >> 2
+
+    @property
+    def size(self) -> int:
+        """The bytes of the value."""
+        match self.basic_kind:
+            case layout.SHORT_TEXT:
+                return 1 + self.kind
+            case layout.PRIMITIVE if self.kind in (layout.BINARY, layout.LONG_TEXT):
+                return 5 + self._number(self.place + 1, 4)
+            case layout.PRIMITIVE if self.kind in layout.SCALAR_SIZES:
+                return 1 + layout.SCALAR_SIZES[self.kind]
+            case layout.PRIMITIVE:
+                raise MalformedVariantError
+            case _:
+                _, offsets, size, values = self._shape()
+                count = (values - offsets) // size - 1
+                return values - self.place + self._number(offsets + count * size, size)
+
+    @property
+    def content(self) -> bytes:
+        """The bytes of this value alone."""
+        if self.place + self.size > len(self.value):
+            raise MalformedVariantError
+        return self.value[self.place : self.place + self.size]
+
+    def members(self) -> Iterator[tuple[str, Variant]]:
+        """The members of an object, by name."""
+        ids, offsets, size, values = self._shape()
+        count = (values - offsets) // size - 1
+        id_size = (offsets - ids) // count if count else 1
+        for index in range(count):
+            name = self.name(self._number(ids + index * id_size, id_size))
+            yield name, self._at(values + self._number(offsets + index * size, size))
+
+    def elements(self) -> Iterator[Variant]:
+        """The elements of an array."""
+        _, offsets, size, values = self._shape()
+        for place in range(offsets, values - size, size):
+            yield self._at(values + self._number(place, size))
+
+    def name(self, number: int) -> str:
+        """A name of the dictionary."""
+        size = (self.metadata[0] >> 6) + 1 if self.metadata else 1
+        count = _unsigned(self.metadata, 1, size)
+        if number >= count:
+            raise MalformedVariantError
+        begin, end = (_unsigned(self.metadata, 1 + (number + at) * size, size) for at in (1, 2))
+        names = 1 + (count + 2) * size
+        if not begin <= end <= len(self.metadata) - names:
+            raise MalformedVariantError
+        return _text(self.metadata[names + begin : names + end])
+
+    def scalar(self) -> Scalar:
+        """The value of a scalar; dates, times and UUIDs are their numbers and bytes."""
+        content, kind = self.content[1:], self.kind
+        if self.basic_kind == layout.SHORT_TEXT:
+            return _text(content)
+        match kind:
+            case layout.NULL:
+                return None
+            case layout.TRUE | layout.FALSE:
+                return kind == layout.TRUE
+            case layout.DOUBLE | layout.FLOAT:
+                number: float = struct.unpack("<d" if kind == layout.DOUBLE else "<f", content)[0]
+                return number
+            case layout.LONG_TEXT:
+                return _text(content[4:])
+            case layout.BINARY | layout.UUID:
+                return content[4:] if kind == layout.BINARY else content
+            case _:
+                return _whole(kind, content)
+
+    def _shape(self) -> tuple[int, int, int, int]:
+        """The places of a container's ids, of its offsets, their size, and the values' place."""
+        sizes = self.kind
+        is_object = self.basic_kind == layout.OBJECT
+        is_large = sizes >> (4 if is_object else 2) & 1
+        ids = self.place + (5 if is_large else 2)
+        count = self._number(self.place + 1, ids - self.place - 1)
+        offset_size = (sizes & 3) + 1
+        offsets = ids + (count * ((sizes >> 2 & 3) + 1) if is_object else 0)
+        values = offsets + (count + 1) * offset_size
+        if values > len(self.value):
+            raise MalformedVariantError
+        return ids, offsets, offset_size, values
+
+    def _at(self, place: int) -> Variant:
+        if place <= self.place:
+            raise MalformedVariantError
+        return Variant(self.value, self.metadata, place)
+
+    def _byte(self, place: int) -> int:
+        return _unsigned(self.value, place, 1)
+
+    def _number(self, place: int, size: int) -> int:
+        return _unsigned(self.value, place, size)
+
+
+def _whole(kind: int, content: bytes) -> int | Decimal:
+    if kind in layout.DECIMALS:
+        unscaled = int.from_bytes(content[1:], "little", signed=True)
+        digits = tuple(map(int, str(abs(unscaled))))
+        return Decimal((int(unscaled < 0), digits, -content[0]))
+    return int.from_bytes(content, "little", signed=True)
+
+
+def _unsigned(data: bytes, place: int, size: int) -> int:
+    if place + size > len(data):
+        raise MalformedVariantError
+    return int.from_bytes(data[place : place + size], "little")
+
+
+def _text(content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise MalformedVariantError from None

@@ -1,0 +1,90 @@
+"""Writes objects and arrays of VARIANTs, and the dictionary of names.
+
+Source: Paimon `data/variant/GenericVariantBuilder.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
+
+from stream_app.variants import layout
+from stream_app.variants.layout import number_size
+
+
+class DuplicateNameError(ValueError):
+    """An object has a name twice."""
+
+
+class NameNumbers:
+    """The dictionary of one VARIANT: names in the order of their first use."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def number(self, name: str) -> int:
+        """The number of a name, which is added if it is new."""
+        return self._numbers.setdefault(name, len(self._numbers))
+
+    def metadata(self) -> bytes:
+        """The dictionary as bytes."""
+        names = [name.encode() for name in self._numbers]
+        ends = list(accumulate(map(len, names), initial=0))
+        size = number_size(max(ends[-1], len(names)))
+        head = bytes((layout.VERSION | size - 1 << 6,)) + _packed([len(names)], size)
+        return head + _packed(ends, size) + b"".join(names)
+
+
+def object_of(members: Sequence[tuple[str, bytes]], names: NameNumbers) -> bytes:
+    """Write an object; its members lie as they come, and are listed by name.
+
+    Args:
+        members: each name, which `names` has, with its value.
+
+    Raises:
+        DuplicateNameError: a name comes twice.
+    """
+    starts = list(accumulate((len(value) for _, value in members), initial=0))
+    order = sorted(range(len(members)), key=lambda place: _java_order(members[place][0]))
+    in_order = [members[place][0] for place in order]
+    if any(one == other for one, other in pairwise(in_order)):
+        raise DuplicateNameError("an object has a name twice")
+    numbers = [names.number(name) for name in in_order]
+    id_size, offset_size = number_size(max(numbers, default=0)), number_size(starts[-1])
+    return b"".join(
+        (
+            _head(layout.OBJECT, len(members), id_size - 1 << 2 | offset_size - 1, 4),
+            _packed(numbers, id_size),
+            _packed((starts[place] for place in order), offset_size),
+            _packed(starts[-1:], offset_size),
+            *(value for _, value in members),
+        )
+    )
+
+
+def array_of(elements: Sequence[bytes]) -> bytes:
+    """Write an array."""
+    starts = list(accumulate(map(len, elements), initial=0))
+    size = number_size(starts[-1])
+    head = _head(layout.ARRAY, len(elements), size - 1, 2)
+    return head + _packed(starts, size) + b"".join(elements)
+
+
+def _java_order(name: str) -> bytes:
+    """NameNumbers in Java's order: by UTF-16, in which readers search for them."""
+    return name.encode("utf-16-be")
+
+
+def _head(kind: int, count: int, sizes: int, large_bit: int) -> bytes:
+    """The first byte of a container, and its count.
+
+    Args:
+        large_bit: the place, behind the basic kind, of the bit that says that the count is large.
+    """
+    is_large = count > layout.SMALL_COUNT_MAX
+    first = (is_large << large_bit | sizes) << 2 | kind
+    return bytes((first,)) + _packed([count], 4 if is_large else 1)
+
+
+def _packed(numbers: Iterable[int], size: int) -> bytes:
+    return b"".join(number.to_bytes(size, "little") for number in numbers)

@@ -1,0 +1,58 @@
+"""The form of a VARIANT: two byte strings, of which one is a dictionary of names.
+
+``value`` has a tree of values. The two lowest bits of a value's first byte are its basic kind. The
+others are a kind of scalar, a text's length, or the sizes of a container's numbers. Numbers are
+little-endian. ``metadata`` has the names of members; objects refer to them by number.
+
+Source: Parquet's `VariantEncoding.md`; Paimon `data/variant/GenericVariantUtil.java`.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+VALUE, METADATA, TYPED_VALUE = "value", "metadata", "typed_value"
+VARIANT_TYPE = pa.struct(
+    [
+        pa.field(VALUE, pa.binary(), nullable=False),
+        pa.field(METADATA, pa.binary(), nullable=False),
+    ]
+)
+"""A column of VARIANT in Arrow, and without the third member in files."""
+
+PRIMITIVE, SHORT_TEXT, OBJECT, ARRAY = range(4)
+"""The basic kinds."""
+NULL, TRUE, FALSE, INT1, INT2, INT4, INT8, DOUBLE, DECIMAL4, DECIMAL8, DECIMAL16 = range(11)
+DATE, TIMESTAMP, TIMESTAMP_NTZ, FLOAT, BINARY, LONG_TEXT = range(11, 17)
+UUID = 20
+"""The kinds of scalars."""
+
+INTEGER_SIZES = {INT1: 1, INT2: 2, INT4: 4, INT8: 8}
+DECIMALS = {DECIMAL4: (4, 9), DECIMAL8: (8, 18), DECIMAL16: (16, 38)}
+"""The bytes of each kind of decimal, and the most digits."""
+SCALAR_SIZES = {
+    **dict.fromkeys((NULL, TRUE, FALSE), 0),
+    **INTEGER_SIZES,
+    **{kind: 1 + size for kind, (size, _) in DECIMALS.items()},
+    **{DOUBLE: 8, DATE: 4, TIMESTAMP: 8, TIMESTAMP_NTZ: 8, FLOAT: 4, UUID: 16},
+}
+"""The bytes behind the first one; texts and bytes say their length themselves."""
+
+SHORT_TEXT_MAX = 63
+SMALL_COUNT_MAX = 255
+"""Containers of more members have a count of four bytes."""
+VERSION = 1
+SIZE_MAX = 128 << 20
+"""Bytes of a value and of its metadata; readers refuse more."""
+NESTING_MAX = 500
+"""Levels of a value. Functions here call themselves at each level."""
+
+
+def is_variant(data_type: pa.DataType) -> bool:
+    """Whether a type in Arrow is that of VARIANT columns; a ROW of the same two members is too."""
+    return bool(data_type == VARIANT_TYPE)
+
+
+def number_size(number: int) -> int:
+    """The bytes that an unsigned number takes."""
+    return max(1, (number.bit_length() + 7) // 8)

@@ -1,0 +1,75 @@
+"""Writes scalars of VARIANTs, each as bytes that stand anywhere in a value."""
+
+from __future__ import annotations
+
+import struct
+from decimal import Decimal
+
+from stream_app.variants import layout
+
+
+def _of_kind(kind: int, content: bytes = b"") -> bytes:
+    return bytes((kind << 2,)) + content
+
+
+NULL = _of_kind(layout.NULL)
+
+
+def boolean(value: bool) -> bytes:
+    """Write a truth."""
+    return _of_kind(layout.TRUE if value else layout.FALSE)
+
+
+def integer(value: int) -> bytes:
+    """Write an integer of 64 bits at most, in as few bytes as possible."""
+    for kind, size in layout.INTEGER_SIZES.items():
+        if -(1 << 8 * size - 1) <= value < 1 << 8 * size - 1:
+            return _of_kind(kind, value.to_bytes(size, "little", signed=True))
+    raise OverflowError(f"{value} has more than 64 bits")
+
+
+def decimal(value: Decimal) -> bytes | None:
+    """Write a decimal with its scale; None: it has too many digits."""
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int), "the caller has seen that it is a number"
+    unscaled, scale = int("".join(map(str, digits))), -exponent
+    precision = len(str(unscaled))
+    for kind, (size, most) in layout.DECIMALS.items():
+        if scale <= most and precision <= most:
+            number = -unscaled if sign else unscaled
+            return _of_kind(kind, bytes((scale,)) + number.to_bytes(size, "little", signed=True))
+    return None
+
+
+def double(value: float) -> bytes:
+    """Write a float of 64 bits."""
+    return _of_kind(layout.DOUBLE, struct.pack("<d", value))
+
+
+def single(value: float) -> bytes:
+    """Write a float of 32 bits."""
+    return _of_kind(layout.FLOAT, struct.pack("<f", value))
+
+
+def text(value: str) -> bytes:
+    """Write a text."""
+    content = value.encode()
+    if len(content) <= layout.SHORT_TEXT_MAX:
+        return bytes((len(content) << 2 | layout.SHORT_TEXT,)) + content
+    return _of_kind(layout.LONG_TEXT, len(content).to_bytes(4, "little") + content)
+
+
+def data(value: bytes) -> bytes:
+    """Write bytes."""
+    return _of_kind(layout.BINARY, len(value).to_bytes(4, "little") + value)
+
+
+def date(days: int) -> bytes:
+    """Write a date: days since 1970."""
+    return _of_kind(layout.DATE, days.to_bytes(4, "little", signed=True))
+
+
+def timestamp(micros: int, *, has_zone: bool) -> bytes:
+    """Write a point in time: microseconds since 1970, in UTC or without a zone."""
+    kind = layout.TIMESTAMP if has_zone else layout.TIMESTAMP_NTZ
+    return _of_kind(kind, micros.to_bytes(8, "little", signed=True))

@@ -1,0 +1,142 @@
+"""Puts VARIANTs together whose members lie in typed columns of a file.
+
+A value is in ``typed_value`` if it has that column's type, else in ``value``; an object may be in
+both, with other members in ``value``. A member without both is missing. Paimon's writers make such
+files by ``variant.shreddingSchema`` or ``variant.inferShreddingSchema``.
+
+Source: Parquet's `VariantShredding.md`; Paimon `data/variant/ShreddingUtils.java`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from stream_app.variants import layout, scalars
+from stream_app.variants.binary import MalformedVariantError, Variant
+from stream_app.variants.containers import DuplicateNameError, NameNumbers, array_of, object_of
+
+
+def whole_variants(column: pa.Array) -> pa.Array:
+    """The values of a file's column as `VARIANT_TYPE`.
+
+    Raises:
+        MalformedVariantError: the parts of a value contradict each other.
+        pa.ArrowNotImplementedError: a typed column has a type that no VARIANT has.
+    """
+    kind = column.type
+    rows = _with_numbers(column).to_pylist()
+    values: list[bytes | None] = []
+    metadata: list[bytes | None] = []
+    for row in rows:
+        if row is None:
+            values.append(None)
+            metadata.append(None)
+            continue
+        names = NameNumbers()
+        try:
+            values.append(_whole(row, kind, row[layout.METADATA] or b"", names))
+        except (DuplicateNameError, RecursionError):
+            raise MalformedVariantError from None
+        metadata.append(names.metadata())
+    members = [
+        pa.array([b"" if part is None else part for part in parts], pa.binary())
+        for parts in (values, metadata)
+    ]
+    return pa.StructArray.from_arrays(
+        members, fields=list(layout.VARIANT_TYPE), mask=column.is_null()
+    )
+
+
+def _with_numbers(column: pa.Array) -> pa.Array:
+    """The column with dates and times as their numbers, which Python holds exactly."""
+    return column.cast(_numbers_type(column.type))
+
+
+def _numbers_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _numbers_type(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(_numbers_type(kind.value_type))
+    if pa.types.is_date32(kind):
+        return pa.int32()
+    return pa.int64() if pa.types.is_timestamp(kind) else kind
+
+
+def _whole(row: dict[str, Any], kind: pa.DataType, metadata: bytes, names: NameNumbers) -> bytes:
+    """One value, of a column of this type, with numbers of `names` for its members' names."""
+    typed, rest = row.get(layout.TYPED_VALUE), row.get(layout.VALUE)
+    if typed is None:
+        if rest is None:
+            raise MalformedVariantError
+        return _renamed(Variant(rest, metadata), names)
+    typed_kind = kind.field(layout.TYPED_VALUE).type
+    if pa.types.is_struct(typed_kind):
+        members = _typed_members(typed, typed_kind, metadata, names)
+        if rest is not None:
+            members += _renamed_members(Variant(rest, metadata), names)
+        return object_of(members, names)
+    if rest is not None:
+        raise MalformedVariantError
+    if pa.types.is_list(typed_kind):
+        inner = typed_kind.value_type
+        return array_of([_whole(element, inner, metadata, names) for element in typed])
+    return _scalar(typed, typed_kind)
+
+
+def _typed_members(
+    typed: dict[str, Any], kind: pa.DataType, metadata: bytes, names: NameNumbers
+) -> list[tuple[str, bytes]]:
+    members = []
+    for field in kind:
+        parts = typed[field.name]
+        if parts is None:
+            raise MalformedVariantError
+        if any(parts.get(part) is not None for part in (layout.VALUE, layout.TYPED_VALUE)):
+            names.number(field.name)
+            members.append((field.name, _whole(parts, field.type, metadata, names)))
+    return members
+
+
+def _renamed(variant: Variant, names: NameNumbers) -> bytes:
+    """A value whose members' names have the numbers of another dictionary."""
+    match variant.basic_kind:
+        case layout.OBJECT:
+            return object_of(_renamed_members(variant, names), names)
+        case layout.ARRAY:
+            return array_of([_renamed(element, names) for element in variant.elements()])
+        case _:
+            return variant.content
+
+
+def _renamed_members(variant: Variant, names: NameNumbers) -> list[tuple[str, bytes]]:
+    if variant.basic_kind != layout.OBJECT:
+        raise MalformedVariantError
+    members = []
+    for name, value in variant.members():
+        names.number(name)
+        members.append((name, _renamed(value, names)))
+    return members
+
+
+def _scalar(value: Any, kind: pa.DataType) -> bytes:  # noqa: C901, PLR0911 - a line for each type
+    if pa.types.is_boolean(kind):
+        return scalars.boolean(value)
+    if pa.types.is_integer(kind):
+        return scalars.integer(value)
+    if pa.types.is_decimal(kind):
+        return scalars.decimal(value) or b""
+    if pa.types.is_float64(kind):
+        return scalars.double(value)
+    if pa.types.is_float32(kind):
+        return scalars.single(value)
+    if pa.types.is_string(kind):
+        return scalars.text(value)
+    if pa.types.is_binary(kind):
+        return scalars.data(value)
+    if pa.types.is_date32(kind):
+        return scalars.date(value)
+    if pa.types.is_timestamp(kind) and kind.unit == "us":
+        return scalars.timestamp(value, has_zone=kind.tz is not None)
+    raise pa.ArrowNotImplementedError(f"no VARIANT has a value of the type {kind}")

@@ -1,0 +1,96 @@
+"""Every version of a row, through the whole job and a kill; read by Paimon's Java."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.support.histories.auto_cdc import Event, Version, versions_of
+from tests.support.jobs.ingest_process import IngestProcess
+from tests.support.jobs.job_bench import JobBench, Message
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
+
+BEGIN_MS = 1_704_067_200_000
+TABLE = {
+    "columns": "id BIGINT NOT NULL, v STRING",
+    "primary-keys": ["id"],
+    "options.bucket": "2",
+    "options.history": "true",
+    "options.changelog-producer": "input",
+    "options.num-sorted-run.compaction-trigger": "3",
+}
+LATE_KEY = 100
+
+
+def message(event: Event) -> Message:
+    """The event as Debezium's message from MySQL."""
+    row = {"id": event.key, "v": event.value}
+    source = {"connector": "mysql", "db": "shop", "table": "t", "ts_ms": BEGIN_MS + event.sequence}
+    op, before, after = ("d", row, None) if event.value is None else ("u", row, row)
+    value = {"before": before, "after": after, "op": op, "source": source}
+    return json.dumps({"id": event.key}).encode(), json.dumps(value).encode()
+
+
+def random_events(random: Random, count: int, begin: int) -> list[Event]:
+    """Changes in the order of their moments, some of them at one moment, or with equal values."""
+    moment, events = begin, []
+    for _ in range(count):
+        moment += random.choice([0, 1, 7])
+        value = random.choice([None, "x", "y", "z"])
+        events.append(Event(random.randrange(12), moment, value))
+    return events
+
+
+def millis(text: str) -> int:
+    """Milliseconds since the beginning of the history."""
+    return round(datetime.fromisoformat(text).timestamp() * 1000) - BEGIN_MS
+
+
+def shown(rows: Sequence[dict[str, Any]]) -> list[Version]:
+    """The table's rows as the judge has them."""
+    versions = []
+    for row in rows:
+        assert row["is_current"] is (row["valid_to"] is None)
+        start, end = (
+            None if row[name] is None else millis(row[name]) for name in ("valid_from", "valid_to")
+        )
+        assert start is not None
+        versions.append(Version(row["id"], start, end, row["v"]))
+    return sorted(versions)
+
+
+def test_a_killed_job_leaves_the_versions_of_auto_cdc(bench: JobBench, seed: int) -> None:
+    random = Random(seed)
+    events = random_events(random, 400, 0)
+    events += [Event(LATE_KEY, 1000 * at, f"late {at}") for at in (1, 3, 9, 2, 7)]
+    topic = bench.topic(map(message, events))
+    bench.configure(topic, source={"max-offsets-per-trigger": 60}, table=TABLE)
+    job = IngestProcess(bench.conf, bench.folder)
+    job.start("--set", "stream.trigger=0 seconds")
+    job.wait_for(lambda seen: [one for one in seen if one["event"] == "epoch"][1:])
+    job.kill()
+    more = random_events(random, 200, events[399].sequence + 1)
+    more.append(Event(LATE_KEY, 4000, "late 4"))
+    bench.send(topic, map(message, more))
+    bench.run("stream.trigger=availableNow")
+    events += more
+
+    rows = bench.java.read(bench.table)
+    assert shown(rows) == versions_of(events)
+    # The changelog is exact: each row before is the one that was there.
+    followed: dict[tuple[int, Any], dict[str, Any]] = {}
+    for plan in bench.java.changelog(bench.table):
+        for kind, row in plan.changes:
+            key = row["id"], row["valid_from"]
+            if kind in ("-U", "-D"):
+                assert followed.pop(key) == row
+            else:
+                assert key not in followed
+                followed[key] = row
+    assert sorted(map(str, followed.values())) == sorted(map(str, rows))

@@ -1,0 +1,225 @@
+"""Columns of type VARIANT: Paimon reads ours, and we continue with what it wrote, shredded too."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from stream_app.app.text.value_text import plain_texts
+from stream_app.errors import UsageError
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import TableSchema, new_table_schema
+from stream_app.table.opening import create_or_open, open_table
+from stream_app.variants.json_documents import parse_json
+from stream_app.variants.texts import json_of
+from tests.support.interop.compacted_tables import compact_whole
+from tests.support.jobs.table_writer import TableWriter, read_rows
+from tests.support.judges.normal_rows import Row, normal_rows
+from tests.support.judges.paimon_java import PaimonJava
+from tests.support.judges.pypaimon_reader import PyPaimonReader
+from tests.support.tables.small_table import TIME_MS, SteppingClock
+
+pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
+COLUMNS = "k INT NOT NULL, doc VARIANT, n STRING"
+DOCUMENTS = [
+    '{"customer":{"city":"Bonn","name":"Ä \\"B\\""},"id":17,"rate":12.50,"tags":["a","b",null]}',
+    '{"customer":{"city":"Köln"},"id":3000000000,"rate":1,"other":{"z":1,"a":[{"b":true}]}}',
+    '{"customer":"none","id":"x","rate":12.345678901234567890123456789012345678}',
+    "[1,-129,40000,9223372036854775807,9223372036854775808,0.1,1e30,false]",
+    '"' + "long " * 30 + '"',
+    "null",
+    "{}",
+    "[]",
+    json.dumps({f"name {number}": number for number in range(300)}),
+    '{"": 1, "\U0001f600": 2, "\uffee": 3}',
+]
+SHREDDING = json.dumps(
+    {
+        "type": "ROW",
+        "fields": [
+            {
+                "id": 0,
+                "name": "doc",
+                "type": {
+                    "type": "ROW",
+                    "fields": [
+                        {
+                            "id": 0,
+                            "name": "customer",
+                            "type": {
+                                "type": "ROW",
+                                "fields": [{"id": 0, "name": "city", "type": "STRING"}],
+                            },
+                        },
+                        {"id": 1, "name": "id", "type": "BIGINT"},
+                        {"id": 2, "name": "rate", "type": "DECIMAL(10, 2)"},
+                        {"id": 3, "name": "tags", "type": {"type": "ARRAY", "element": "STRING"}},
+                    ],
+                },
+            }
+        ],
+    }
+)
+
+
+def schema(**options: str) -> TableSchema:
+    return new_table_schema(
+        columns=parse_columns(COLUMNS),
+        primary_keys=("k",),
+        partition_keys=(),
+        options={"bucket": "1", **options},
+        time_millis=TIME_MS,
+    )
+
+
+def epoch_of(documents: list[str | None], first: int = 0) -> list[tuple[str, Row]]:
+    return [("+I", {"k": first + at, "doc": doc, "n": "x"}) for at, doc in enumerate(documents)]
+
+
+def encoded(epoch: list[tuple[str, Row]]) -> list[tuple[str, Row]]:
+    return [(kind, {**row, "doc": as_struct(row["doc"])}) for kind, row in epoch]
+
+
+def as_struct(document: str | None) -> dict[str, bytes] | None:
+    if document is None:
+        return None
+    value, metadata = parse_json(document)
+    return {"value": value, "metadata": metadata}
+
+
+def value_of(text: str | None) -> Any:
+    """A document by its JSON, with every digit of each number."""
+    return None if text is None else json.loads(text, parse_float=Decimal)
+
+
+def by_key(rows: list[Row]) -> dict[int, Any]:
+    return {row["k"]: value_of(row["doc"]) for row in rows}
+
+
+def ours(location: str | Path) -> dict[int, Any]:
+    """The documents of a table by our reader, as its texts."""
+    rows = read_rows(open_table(str(location)))
+    column = pa.array([row["doc"] for row in rows], pa.struct([
+        pa.field("value", pa.binary(), nullable=False),
+        pa.field("metadata", pa.binary(), nullable=False),
+    ]))  # fmt: skip
+    texts = plain_texts(column).to_pylist()
+    return {row["k"]: value_of(text) for row, text in zip(rows, texts, strict=True)}
+
+
+def wanted(documents: list[str | None]) -> dict[int, Any]:
+    return {at: value_of(document) for at, document in enumerate(documents)}
+
+
+ALL: list[str | None] = [*DOCUMENTS, None]
+OBJECTS: list[str | None] = [one for one in DOCUMENTS if one[0] == "{" and '"":' not in one]
+"""Paimon infers no schema of values of several kinds, and none with an empty name."""
+
+
+def test_documents_are_encoded_as_paimon_encodes_them(
+    paimon_java: PaimonJava, tmp_path: Path
+) -> None:
+    """Byte for byte, numbers and the order of names included."""
+    table = create_or_open(str(tmp_path / "db.db" / "t"), schema(), SteppingClock())
+    paimon_java.write(table.location, epoch_of(ALL), identifier=1)
+    assert [row["doc"] for row in read_rows(table)] == [as_struct(document) for document in ALL]
+
+
+@pytest.mark.parametrize("shredding", [None, SHREDDING, "inferred"])
+def test_writers_and_compactions_take_turns(
+    paimon_java: PaimonJava, tmp_path: Path, shredding: str | None
+) -> None:
+    table = create_or_open(
+        str(tmp_path / "db.db" / "t"), schema(**{"write-only": "true"}), SteppingClock()
+    )
+    options: dict[str, Any] = {"write-only": "true"}
+    if shredding == "inferred":
+        options["variant.inferShreddingSchema"] = "true"
+    elif shredding:
+        options["parquet.variant.shreddingSchema"] = shredding  # 1.4.2 ignores the shorter name
+    documents = OBJECTS if shredding == "inferred" else ALL
+    writer = TableWriter(table)
+    half = len(documents) // 2
+    paimon_java.write(table.location, epoch_of(documents), identifier=1, options=options)
+    file = next(Path(table.location).glob("bucket-0/data-*.parquet"))
+    assert ("typed_value" in str(pq.read_schema(file))) == (shredding is not None)
+    assert ours(table.location) == wanted(documents)
+    writer.write(encoded(epoch_of(documents[:half])))
+    assert by_key(paimon_java.read(table.location)) == wanted(documents)
+    compact_whole(replace(table, schema=schema()))
+    assert by_key(paimon_java.read(table.location)) == ours(table.location) == wanted(documents)
+    paimon_java.write(table.location, epoch_of(documents), identifier=2, options=options)
+    paimon_java.compact(table.location, options={**options, "write-only": False})
+    assert ours(table.location) == by_key(paimon_java.read(table.location)) == wanted(documents)
+
+
+def test_files_are_described_alike(paimon_java: PaimonJava, tmp_path: Path) -> None:
+    """The schema of the table, that of its files, and their statistics."""
+    mine, theirs, javas = (tmp_path / "db.db" / name for name in ("mine", "theirs", "javas"))
+    for path in (mine, theirs):
+        create_or_open(str(path), schema(), SteppingClock())
+    paimon_java.create(
+        javas,
+        [("k", "INT NOT NULL"), ("doc", "VARIANT"), ("n", "STRING")],
+        primary_keys=["k"],
+        options={"bucket": "1"},
+    )
+    types = [
+        [field["type"] for field in json.loads((path / "schema/schema-0").read_bytes())["fields"]]
+        for path in (mine, javas)
+    ]
+    assert types[0] == types[1]
+    TableWriter(open_table(str(mine))).write(encoded(epoch_of(ALL)))
+    paimon_java.write(theirs, epoch_of(ALL), identifier=1)
+    stored = [
+        str(pq.read_metadata(next(path.glob("bucket-0/data-*.parquet"))).schema).splitlines()[2:]
+        for path in (mine, theirs)
+    ]
+    assert stored[0] == stored[1]
+    files = [paimon_java.read(f"{path}$files")[0] for path in (mine, theirs)]
+    for what in ("null_value_counts", "min_value_stats", "max_value_stats"):
+        assert files[0][what] == files[1][what]
+
+
+def test_pypaimon_reads_the_column(pypaimon: PyPaimonReader, tmp_path: Path) -> None:
+    table = create_or_open(str(tmp_path / "db.db" / "t"), schema(), SteppingClock())
+    TableWriter(table).write(encoded(epoch_of(ALL)))
+    rows = normal_rows(pypaimon.read(table.location))
+    assert [row["doc"] for row in rows] == [as_struct(document) for document in ALL]
+    rust = normal_rows(pypaimon.read_by_rust(table.location))
+    assert [row["doc"] for row in rust] == [as_struct(document) for document in ALL]
+
+
+@pytest.mark.parametrize(
+    ("columns", "keys", "options", "why"),
+    [
+        ("doc VARIANT NOT NULL, n INT", "doc", {}, "primary-keys names 'doc'"),
+        ("k INT, doc VARIANT", "k", {"sequence.field": "doc"}, "sequence.field names 'doc'"),
+        ("k INT, doc VARIANT", "k", {"file.format": "orc"}, "files of orc"),
+        ("k INT, doc ARRAY<VARIANT>", "k", {}, "stands in no other type"),
+        ("k INT, doc VARIANT", "k", {"metadata.iceberg.storage": "table-location"}, "do not mark"),
+    ],
+)
+def test_what_a_variant_cannot_be_is_refused(
+    columns: str, keys: str, options: dict[str, str], why: str
+) -> None:
+    with pytest.raises(UsageError, match=why):
+        new_table_schema(
+            columns=parse_columns(columns),
+            primary_keys=(keys,),
+            partition_keys=(),
+            options={"bucket": "1", **options},
+            time_millis=TIME_MS,
+        )
+
+
+def test_texts_have_members_by_name() -> None:
+    column = pa.array([as_struct('{"b": 1.50, "a": [true, null, "x"]}')])
+    assert json_of(column).to_pylist() == ['{"a":[true,null,"x"],"b":1.50}']

@@ -1,0 +1,96 @@
+"""Tables of a database that keep every version of a row."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app.app.config.sync_config import OneSetting
+from stream_app.errors import UsageError
+from stream_app.planning.schema.schema_changes import DropColumn
+from stream_app.table.schema.alter import alter_table
+from tests.support.jobs.database_job import DatabaseJob
+from tests.support.jobs.table_writer import read_rows
+from tests.support.messages.database_topic import change
+
+HISTORY = {
+    "orders.options.history": OneSetting("true"),
+    "orders.options.bucket": OneSetting("2"),
+    "orders.options.history.untracked-columns": OneSetting("n"),
+}
+UNSENT = "__debezium_unavailable_value"
+
+
+def millis(text: str | None) -> int | None:
+    return None if text is None else round(datetime.fromisoformat(text).timestamp() * 1000)
+
+
+def versions(job: DatabaseJob, name: str) -> list[tuple[Any, ...]]:
+    """Key, start and end in ms, whether it holds, and the values."""
+    rows = read_rows(job.table(name))
+    shown = [
+        (row["id"], millis(row["valid_from"]), millis(row["valid_to"]), row["is_current"])
+        for row in rows
+    ]
+    values = [(row["v"], row["n"]) for row in rows]
+    return sorted((*one, *both) for one, both in zip(shown, values, strict=True))
+
+
+def test_one_table_of_a_database_keeps_versions(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path, restores=True, tables=HISTORY)
+    one = {"id": 1, "v": "a", "n": 1}
+    job.run(
+        change("shop.orders", one, at_ms=1000),
+        change("shop.customers", one, at_ms=1000),
+        change("shop.orders", {**one, "n": 2}, one, at_ms=2000),
+    )
+    table = job.table("orders")
+    assert table.schema.primary_keys == ("id", "valid_from")
+    assert table.schema.bucket_keys == ("id",)
+    assert versions(job, "orders") == [(1, 1000, None, True, "a", 2)]
+    job.run(
+        change("shop.orders", {**one, "v": "b"}, one, at_ms=3000),
+        change("shop.orders", {**one, "v": UNSENT, "n": 5}, op="u", at_ms=4000),
+        change("shop.customers", {**one, "v": "b"}, one, at_ms=3000),
+    )
+    assert versions(job, "orders") == [
+        (1, 1000, 3000, False, "a", 2),
+        (1, 3000, None, True, "b", 5),
+    ]
+    job.start()
+    job.run(change("shop.orders", one, op="d", at_ms=5000))
+    assert versions(job, "orders") == [
+        (1, 1000, 3000, False, "a", 2),
+        (1, 3000, 5000, False, "b", 5),
+    ]
+    assert job.rows("customers") == {1: "b"}
+    assert not job.held()
+
+
+def test_a_history_follows_new_columns(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path, tables=HISTORY)
+    one = {"id": 1, "v": "a", "n": 1}
+    job.run(change("shop.orders", one, at_ms=1000))
+    job.run(change("shop.orders", {**one, "note": "new"}, one, at_ms=2000))
+    rows = sorted(read_rows(job.table("orders")), key=lambda row: row["valid_from"])
+    assert [(row["note"], row["is_current"]) for row in rows] == [(None, False), ("new", True)]
+
+
+def test_a_table_that_keeps_the_newest_rows_stays_as_it_is(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    one = {"id": 1, "v": "a", "n": 1}
+    job.run(change("shop.orders", one, at_ms=1000))
+    job.start(options={"history": "true"})
+    job.run(change("shop.orders", {**one, "v": "b"}, one, at_ms=2000))
+    assert job.table("orders").schema.fields.names == ("id", "v", "n")
+    assert job.rows("orders") == {1: "b"}
+
+
+def test_a_column_of_the_history_cannot_be_dropped(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path, tables=HISTORY)
+    job.run(change("shop.orders", {"id": 1, "v": "a", "n": 1}, at_ms=1000))
+    with pytest.raises(UsageError, match=r"history\.valid-to names 'valid_to', which is no column"):
+        alter_table(job.table("orders"), [DropColumn(name="valid_to")])

@@ -1,0 +1,139 @@
+"""Versions of random histories, in random batches, beside the rules of Spark's AUTO CDC."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_app.mergetree.history_versions import HistoryRule, history_windows
+from stream_app.mergetree.key_value_batch import KeyValueLayout, key_order, rows_at
+from stream_app.mergetree.lookup.key_lookup import RowsOfKeys, rows_with_keys
+from stream_app.mergetree.merge_window import sorted_window
+from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.history_columns import HistoryColumns
+from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
+from tests.support.histories.auto_cdc import Event, Version, versions_of
+
+COLUMNS = HistoryColumns(
+    sequence="offset",
+    valid_from="since",
+    valid_to="until",
+    is_current="current",
+    untracked=frozenset(),
+)
+SCHEMA = pa.schema(
+    [
+        pa.field(SEQUENCE_NUMBER, pa.int64(), nullable=False),
+        pa.field(VALUE_KIND, pa.int8(), nullable=False),
+        pa.field("a", pa.int64(), nullable=False),
+        pa.field("b", pa.string(), nullable=False),
+        pa.field("since", pa.timestamp("ms", "UTC"), nullable=False),
+        pa.field("until", pa.timestamp("ms", "UTC")),
+        pa.field("current", pa.bool_(), nullable=False),
+        pa.field("v", pa.string()),
+    ]
+)
+LAYOUT = KeyValueLayout(SCHEMA, ("a", "b", "since"))
+RULE = HistoryRule(COLUMNS, LAYOUT, with_before=False)
+KEYS = st.integers(0, 3)
+
+
+class TableOfVersions:
+    """The rows of one bucket, in memory."""
+
+    def __init__(self) -> None:
+        self.rows = pa.RecordBatch.from_pylist([], schema=SCHEMA)
+        self.number = 0
+
+    def find(self, keys: pa.RecordBatch, _names: Sequence[str]) -> RowsOfKeys:
+        at, places = rows_with_keys(keys, self.rows, ["a", "b"])
+        order = np.argsort(at, kind="stable")
+        return RowsOfKeys(at[order], rows_at(self.rows, places[order]))
+
+    def write(self, events: Sequence[Event]) -> int:
+        """Write a batch; returns the number of written rows."""
+        changes = pa.RecordBatch.from_pylist([self._row(event) for event in events], schema=SCHEMA)
+        windows = history_windows(iter([sorted_window(changes, LAYOUT)]), RULE, self.find)
+        written = pa.concat_batches([window.window.batch for window in windows])
+        both = pa.concat_batches([self.rows, written])
+        order, last = key_order(both, LAYOUT)
+        kept = order[last]
+        deleted = both.column(VALUE_KIND).to_numpy()[kept] == int(RowKind.DELETE)
+        self.rows = rows_at(both, kept[~deleted])
+        return int(written.num_rows)
+
+    def versions(self) -> list[Version]:
+        shown = []
+        for row in self.rows.to_pylist():
+            ends = row["until"]
+            assert row["current"] is (ends is None)
+            end = None if ends is None else _millis(ends)
+            shown.append(
+                Version(10 * row["a"] + int(row["b"]), _millis(row["since"]), end, row["v"])
+            )
+        return sorted(shown)
+
+    def _row(self, event: Event) -> dict[str, Any]:
+        self.number += 1
+        kind = RowKind.DELETE if event.value is None else RowKind.UPDATE_AFTER
+        return {
+            SEQUENCE_NUMBER: self.number,
+            VALUE_KIND: int(kind),
+            "a": event.key // 10,
+            "b": str(event.key % 10),
+            "since": event.sequence,
+            "current": False,
+            "v": event.value,
+        }
+
+
+def _millis(moment: Any) -> int:
+    return round(moment.timestamp() * 1000)
+
+
+def batches_of(events: Sequence[Event], cuts: Sequence[int]) -> list[Sequence[Event]]:
+    ends = sorted({0, len(events), *(cut % (len(events) + 1) for cut in cuts)})
+    return [events[begin:end] for begin, end in itertools.pairwise(ends)]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0, 1, 10, 21]), KEYS, st.sampled_from([None, "x", "y"]))),
+    st.lists(st.integers(0, 50), max_size=5),
+)
+def test_changes_in_order_give_the_versions_of_auto_cdc(
+    steps: list[tuple[int, int, str | None]], cuts: list[int]
+) -> None:
+    moment, events = 0, []
+    for key, step, value in steps:
+        moment += step  # 0: at the same moment as the change before
+        events.append(Event(key, moment, value))
+    table = TableOfVersions()
+    for batch in batches_of(events, cuts):
+        table.write(batch)
+    assert table.versions() == versions_of(events)
+
+
+@given(st.lists(st.tuples(KEYS, st.integers(0, 30))), st.lists(st.integers(0, 50), max_size=5))
+def test_late_changes_give_the_versions_of_auto_cdc(
+    places: list[tuple[int, int]], cuts: list[int]
+) -> None:
+    events = [Event(key, moment, f"v{at}") for at, (key, moment) in enumerate(places)]
+    table = TableOfVersions()
+    for batch in batches_of(events, cuts):
+        table.write(batch)
+    assert table.versions() == versions_of(events)
+
+
+@given(st.lists(st.tuples(KEYS, st.sampled_from([None, "x", "y"])), min_size=1))
+def test_changes_that_come_again_leave_what_there_is(steps: list[tuple[int, str | None]]) -> None:
+    events = [Event(key, moment, value) for moment, (key, value) in enumerate(steps)]
+    table = TableOfVersions()
+    table.write(events)
+    assert table.write(events) == 0
+    assert table.versions() == versions_of(events)
