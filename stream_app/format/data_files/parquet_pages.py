@@ -68,8 +68,8 @@ _GAP_ROWS = 1_024
 _WORTHWHILE = 2
 """Rows for each wanted row, from which on leaving out the others is worthwhile."""
 _SMALL = 8
-"""Bytes of all columns for each byte of the condition's. From so many on the condition's come first,
-so that fewer of the others are decoded."""
+"""Bytes of all columns for each byte of the condition's. From so many on the condition's come
+first, so that fewer of the others are decoded."""
 
 
 PagedColumns: TypeAlias = Mapping[str, tuple[ColumnChunk, ChunkPages]]
