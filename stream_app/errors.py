@@ -113,7 +113,7 @@ class StorageError(StreamAppError):
 
 
 class NoAccessError(StorageError, exit_code=PERSON_NEEDED):
-    """No right to a path, or a path that cannot be: a file as a folder, a name too long."""
+    """The job may not use a path, or it cannot exist: a file as a folder, a name too long."""
 
 
 class SourceError(StreamAppError):

@@ -122,7 +122,7 @@ class DecodedBatch:
         tables: name of a source table → the position of its first message with a row. The name is
             empty for messages without one.
         decoder_errors: how many of the bad ones the decoder did not judge but fail at.
-        columns: unknown and missing columns of records that were decoded.
+        drift: unknown and missing columns of records that were decoded.
         violations: records that break expectations, whatever became of them.
         schemas: fingerprint of each schema that messages bring → the position of its first message.
         description: the source's table as messages describe it, if it differs from the table.
@@ -139,7 +139,7 @@ class DecodedBatch:
     skipped: int
     decoder_errors: int = 0
     tables: Mapping[str, int] = field(default_factory=dict)
-    columns: Mapping[DriftedColumn, Sighting] = field(default_factory=dict)
+    drift: Mapping[DriftedColumn, Sighting] = field(default_factory=dict)
     violations: Mapping[Violation, Sighting] = field(default_factory=dict)
     schemas: Mapping[str, int] = field(default_factory=dict)
     description: SourceTable | None = None
@@ -173,7 +173,7 @@ def moved_results(decoded: DecodedBatch, at: Int32s) -> DecodedBatch:
         decoded,
         changes=ChangeBatch(rows=changes.rows, message_index=at[changes.message_index]),
         tables={name: int(at[first]) for name, first in decoded.tables.items()},
-        columns=_moved_sightings(decoded.columns, at),
+        drift=_moved_sightings(decoded.drift, at),
         violations=_moved_sightings(decoded.violations, at),
         schemas={key: int(at[first]) for key, first in decoded.schemas.items()},
         truncated=None if decoded.truncated is None else int(at[decoded.truncated]),
@@ -198,7 +198,7 @@ def joined_results(left: DecodedBatch, right: DecodedBatch) -> DecodedBatch:
         skipped=left.skipped + right.skipped,
         decoder_errors=left.decoder_errors + right.decoder_errors,
         tables=_earliest(left.tables, right.tables),
-        columns=sightings_together(left.columns, right.columns),
+        drift=sightings_together(left.drift, right.drift),
         violations=sightings_together(left.violations, right.violations),
         schemas=_earliest(left.schemas, right.schemas),
         description=functools.reduce(merged_source_table, tables) if tables else None,

@@ -21,6 +21,8 @@ NARROWED_COLUMNS = "narrowed-columns"
 """The option that says what becomes of a type in the source that a column cannot follow."""
 INEXACT = "inexact"
 """The option with a value of `InexactTimes`."""
+JSON_AS = "json-as"
+"""The option with a value of `JsonColumns`."""
 TYPE_MAPPING = "type-mapping"
 """The option with the names of `MappingMode`, for tables that follow their source."""
 

@@ -157,7 +157,7 @@ class LoweredDecode:
         """
         first: dict[str, int] = {
             name: sighting.first
-            for (kind, name), sighting in decoded.columns.items()
+            for (kind, name), sighting in decoded.drift.items()
             if kind is DriftKind.UNKNOWN and name.lower() in self.setup.columns.names
         }
         bad = decoded.bad.column("offset").slice(0, BAD_DESCRIBED_MAX)
@@ -193,9 +193,9 @@ class LoweredDecode:
         rows = pa.RecordBatch.from_arrays(decoded.changes.rows.columns, schema=schema)
         missing = {
             (kind, name if kind is DriftKind.UNKNOWN else name.lower()): sighting
-            for (kind, name), sighting in decoded.columns.items()
+            for (kind, name), sighting in decoded.drift.items()
         }
-        return replace(decoded.with_rows(rows), columns=missing)
+        return replace(decoded.with_rows(rows), drift=missing)
 
     def _format(self, spelled: Mapping[str, str]) -> MessageFormat:
         names = tuple(spelled.get(name, name) for name in self.setup.columns.names)

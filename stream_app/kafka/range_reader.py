@@ -293,7 +293,7 @@ class RangeReader:
         return watermarks
 
     def _check_patience(self, progress: _Progress) -> None:
-        """No message has arrived: decide whether to give up."""
+        """Decide whether to give up, because no message has arrived."""
         for code, text in self._client.errors():
             progress.last_error = text
             if code in LOGIN_CODES and not self._has_answered:

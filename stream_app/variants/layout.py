@@ -44,7 +44,7 @@ SMALL_COUNT_MAX = 255
 VERSION = 1
 SIZE_MAX = 128 << 20
 """Bytes of a value and of its metadata; readers refuse more."""
-NESTING_MAX = 500
+NESTING_MAX = 200
 """Levels of a value. Functions here call themselves at each level."""
 
 

@@ -123,8 +123,8 @@ class ClusterJob:
 
     def working(self) -> WorkerMachine:
         """One whose executor runs tasks."""
-        wait_until(lambda: any(each.works() for each in self.cluster.workers), self.job.log)
-        return next(each for each in self.cluster.workers if each.works())
+        wait_until(lambda: any(worker.works() for worker in self.cluster.workers), self.job.log)
+        return next(worker for worker in self.cluster.workers if worker.works())
 
     def compact(self, name: str) -> None:
         """Run the verb to its end."""
@@ -218,7 +218,7 @@ class Strike:
             return
         with self._lock:
             heads = self.cluster_job.s3.heads or []
-            ports = [int(each["REMOTE_PORT"]) for each in heads if each["PATH_INFO"] == path]
+            ports = [int(head["REMOTE_PORT"]) for head in heads if head["PATH_INFO"] == path]
             holder = self.cluster_job.cluster.holder(ports[-1])
             if holder is not None and not self.done.is_set():
                 self.kill(holder)

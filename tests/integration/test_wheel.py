@@ -52,7 +52,7 @@ class Installed:
         names = ("JAVA_HOME", "LANG", "TMPDIR")
         bare = {name: os.environ[name] for name in names if name in os.environ}
         places = os.environ["PATH"].split(":")
-        places = [each for each in places if Path(each) != Path(sys.executable).parent]
+        places = [place for place in places if Path(place) != Path(sys.executable).parent]
         bare |= {"PATH": ":".join(places), "HOME": str(self.folder)}
         bare |= {"STREAM_APP_JARS": str(jar_folder())}
         return subprocess.run(

@@ -71,7 +71,7 @@ def column_differences(
     A column that came with an ALTER may be null: older rows have no value there.
     """
     schema = max(java.read(f"{location}$schemas"), key=lambda row: int(row["schema_id"]))
-    comments = {each["name"]: each.get("description") for each in json.loads(schema["fields"])}
+    comments = {load["name"]: load.get("description") for load in json.loads(schema["fields"])}
     types = dict(java.types(location))
     wanted: dict[str, tuple[str, str | None]] = {
         name: (sql.upper(), None) for name, sql in table.key

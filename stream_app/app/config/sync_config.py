@@ -14,12 +14,13 @@ from dataclasses import dataclass, fields
 
 from stream_app.app.config import values
 from stream_app.app.config.values import Setting, WrongValueError
-from stream_app.cdc.column_drift import INEXACT, TYPE_MAPPING
+from stream_app.cdc.column_drift import INEXACT, JSON_AS, TYPE_MAPPING
 from stream_app.cdc.json_records.options import COLUMN_OPTIONS, TRUNCATE_OPTION
 from stream_app.model.near_names import unknown_name
 from stream_app.model.renames.source_renames import RenameReaction
 from stream_app.model.source.mapping_options import (
     InexactTimes,
+    JsonColumns,
     MappingOptions,
     parse_mapping_options,
 )
@@ -30,7 +31,7 @@ from stream_app.planning.sync.target_tables import SyncRules
 OF_FORMAT = {
     option.key: values.one_of(*option.only) if option.only else values.text
     for option in (*COLUMN_OPTIONS, TRUNCATE_OPTION)
-    if option.key not in (TYPE_MAPPING, INEXACT)
+    if option.key not in (TYPE_MAPPING, INEXACT, JSON_AS)
 }
 """Options of the format that can be set for one table."""
 OF_ONE_TABLE: Mapping[str, Callable[[Setting], Names | str]] = {
@@ -118,6 +119,7 @@ class SyncConfig:
     sync_primary_keys_from_source_schema: bool = values.key(values.boolean, True)
     type_mapping: Names = values.key(values.some_names, ())
     inexact: InexactTimes = values.key(values.member(InexactTimes), InexactTimes.NUMBER)
+    json_as: JsonColumns = values.key(values.member(JsonColumns), JsonColumns.STRING)
     computed_column: Names = values.key(values.definitions, ())
     metadata_column: Names = values.key(values.some_names, ())
     metadata_column_prefix: str = values.key(values.text, "")
@@ -154,7 +156,10 @@ class SyncConfig:
     def mapping_options(self) -> MappingOptions:
         """The mapping of the source's types to types of columns."""
         return parse_mapping_options(
-            self.type_mapping, inexact=self.inexact, where="sync.type-mapping"
+            self.type_mapping,
+            inexact=self.inexact,
+            documents=self.json_as,
+            where="sync.type-mapping",
         )
 
     def path(self, name: str) -> str:

@@ -14,6 +14,7 @@ from stream_app.app.config.sync_config import SyncConfig
 from stream_app.cdc.column_drift import (
     COLUMN_ALIASES,
     INEXACT,
+    JSON_AS,
     NARROWED_COLUMNS,
     TYPE_MAPPING,
     DriftKind,
@@ -100,7 +101,7 @@ def drift_problems(sync: SyncConfig, source: Format, options: Mapping[str, str])
         options: the options of the format, for all tables.
     """
     unknown = DriftKind.UNKNOWN.option
-    for key in {TYPE_MAPPING, INEXACT} & options.keys():
+    for key in {TYPE_MAPPING, INEXACT, JSON_AS} & options.keys():
         yield source.full_key(key), f"is sync.{key} in a job of a whole database"
     for key, problem in excluding_options({unknown: "evolve", **options}):
         yield source.full_key(key), problem

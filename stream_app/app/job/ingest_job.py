@@ -112,6 +112,7 @@ class _IngestJob:
         feeds = self._feeds(compactions)
         try:
             self.watched.metrics.jvm.attach(self.spark)
+            self.watched.metrics.decoded_by(self.checked.state_file.state.decoder)
             folder = self.checked.state_file.folder
             loaded = loaded_tables(self.checked, feeds, self.clock)
             load = load_of(self.tables, loaded, self.checked, self.clock, self._tasks)
@@ -192,7 +193,7 @@ class _IngestJob:
             on_check=events.looked,
             stop_requested=self.stop_requested,
         )
-        job_stream = StreamSettings(
+        settings = StreamSettings(
             tables=tables, stream=stream, checkpoint=checkpoint, clock=self.clock
         )
         stop_on_signals(self.spark, self.stop_requested)
@@ -202,7 +203,7 @@ class _IngestJob:
         with ExitStack() as stack:
             stack.callback(reading.runner.close)
             stack.enter_context(warming_up(self.spark, lambda: reading.runner.warm_up(plan)))
-            running.run(reading.stream(job_stream, running))
+            running.run(reading.stream(settings, running))
         events.ended()
 
     def _note_problems(self) -> None:

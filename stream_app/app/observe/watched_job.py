@@ -18,7 +18,9 @@ from stream_app.app.launch.optional_packages import openlineage_module
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.observe.metrics.health import POLL_S, JobHealth
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
-from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch, watching
+from stream_app.app.observe.metrics.looks import looking
+from stream_app.app.observe.metrics.proof_watch import ProofWatch
+from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch
 from stream_app.app.observe.monitoring.group_offsets import group_listeners
 from stream_app.app.observe.monitoring.listener import JobListener
 from stream_app.app.observe.monitoring.watchers import watchers
@@ -110,13 +112,16 @@ def watched_job(
                 ),
             )
         )  # fmt: skip
+        proofs = ProofWatch(clock)
         events = EventLog(
             clock, metrics=metrics, message_format=format_named(tables.source.format),
-            health=health, listeners=listeners,
+            health=health, listeners=listeners, proofs=proofs,
         )  # fmt: skip
         if stream.metrics_port is not None:
+            stack.enter_context(looking(proofs.look, "proof-watch"))
             watch = _quarantine(stream.quarantine, tables.file_system, clock, metrics)
-            stack.enter_context(watching(watch))
+            if watch is not None:
+                stack.enter_context(looking(watch.count_records, "quarantine-watch"))
         yield WatchedJob(events, metrics, events_file, secrets)
 
 

@@ -91,6 +91,7 @@ class DatabaseTables:
     _feeds: dict[str, TableFeed] = field(init=False, default_factory=dict)
     _compared: set[str] = field(init=False, default_factory=set)
     _hidden: set[Origin] = field(init=False, default_factory=set)
+    # Tables that `splitter` has left in the topic; they count towards `sync.max-tables`.
     _waiting: frozenset[str] = field(init=False, default=frozenset())
     _full: str = field(init=False, default="")
 

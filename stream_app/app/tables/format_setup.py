@@ -11,6 +11,7 @@ from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.column_drift import (
     COLUMN_ALIASES,
     INEXACT,
+    JSON_AS,
     NARROWED_COLUMNS,
     TYPE_MAPPING,
     DriftKind,
@@ -29,7 +30,7 @@ from stream_app.model.options.merge_options import (
 )
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import TableSchema
-from stream_app.model.source.mapping_options import InexactTimes, parse_mapping_options
+from stream_app.model.source.mapping_options import InexactTimes, JsonColumns, parse_mapping_options
 from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.planning.schema.column_renames import renamed_columns
 from stream_app.predicate.parser import parse_predicate
@@ -152,6 +153,7 @@ def evolution_rules(source: SourceConfig, made: MadeColumns) -> EvolutionRules |
         options=parse_mapping_options(
             given.get(TYPE_MAPPING, "").split(","),
             inexact=InexactTimes(given.get(INEXACT, InexactTimes.NUMBER.value)),
+            documents=JsonColumns(given.get(JSON_AS, JsonColumns.STRING.value)),
         ),
         stops=narrowed == DriftReaction.STOP.value,
         quarantines=narrowed == DriftReaction.QUARANTINE.value,

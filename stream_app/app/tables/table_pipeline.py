@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.source_config import SourceConfig
@@ -30,7 +30,7 @@ from stream_app.cdc.pipeline import Pipeline, Step, StepPlace
 from stream_app.cdc.steps.expectations import Expectation, ExpectationStep
 from stream_app.cdc.steps.insert_only import InsertOnly
 from stream_app.cdc.steps.own_table import OwnTable, SourceChoice
-from stream_app.clock import SystemClock
+from stream_app.clock import Clock, SystemClock
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.message_format_registry import (
@@ -76,6 +76,7 @@ class RowSettings:
         keeps_update_before: whether the rows' writer has a use for -U rows.
         quarantines_non_inserts: in a table without a key; else they stop the job.
         column_times: the time from which each column has its type, in ms.
+        clock: gives the tasks that decode the time for made columns.
     """
 
     source: SourceConfig
@@ -88,6 +89,7 @@ class RowSettings:
     keeps_update_before: bool = True
     quarantines_non_inserts: bool = False
     column_times: Callable[[], Mapping[str, int]] = dict
+    clock: Clock = field(default_factory=SystemClock)
 
     def pipeline(self) -> Pipeline:
         """The format, with the steps that the table needs.
@@ -183,7 +185,7 @@ class RowSettings:
         whole = whole_setup(self.source, self.schema)
         try:
             made.columns(self.schema.fields, arrow_type)
-            return made_columns_step(made, whole, facts, arrow_type, SystemClock().now_ms)
+            return made_columns_step(made, whole, facts, arrow_type, self.clock.now_ms)
         except DefinitionError as error:
             raise UsageError(
                 str(error),

@@ -40,12 +40,15 @@ class _Number(str):
     __slots__ = ()
 
 
+CastAlone = Callable[[ColumnReading, JsonKind, Sequence[object]], Casted]
+
+
 @dataclass(frozen=True, slots=True)
 class Casts:
     """The casts of scalars: `column_cast.cast_column` and `cast_alone`."""
 
     column: Callable[[ColumnReading, JsonKind, pa.Array], Casted]
-    alone: Callable[[ColumnReading, JsonKind, Sequence[object]], Casted]
+    alone: CastAlone
 
 
 def cast_nested(reading: ColumnReading, wire: pa.Array, casts: Casts) -> Casted:
@@ -176,13 +179,22 @@ def _lengths(parts: Iterable[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 def _scalars(reading: ColumnReading, documents: Sequence[Any], casts: Casts) -> Casted:
     cells = [_cell(document) for document in documents]
-    wires_of, problems = by_kind(reading, cells)
     given = zip(documents, cells, strict=True)
-    failed: Bools = np.array([one is not None and cell is None for one, cell in given], np.bool_)
+    broken: Bools = np.array([one is not None and cell is None for one, cell in given], np.bool_)
+    values, failed = cast_cells(reading, cells, casts.alone)
+    return values, any_of(failed, broken)
+
+
+def cast_cells(
+    reading: ColumnReading, cells: Sequence[tuple[JsonKind, str] | None], cast_alone: CastAlone
+) -> Casted:
+    """Cast values that were read one by one; None is null."""
+    wires_of, problems = by_kind(reading, cells)
+    failed: Bools = np.zeros(len(cells), np.bool_)
     failed[list(problems)] = True
-    values = pa.nulls(len(documents), reading.arrow_type)
+    values = pa.nulls(len(cells), reading.arrow_type)
     for kind, wires in wires_of.items():
-        part, unfit = casts.alone(reading, kind, wires)
+        part, unfit = cast_alone(reading, kind, wires)
         values = pc.coalesce(values, part)
         if unfit is not None:
             failed |= unfit

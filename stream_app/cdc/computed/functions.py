@@ -32,6 +32,7 @@ from stream_app.cdc.computed import text_functions
 from stream_app.cdc.computed.date_pattern import parse_pattern
 from stream_app.cdc.computed.definition import Definition, DefinitionError
 from stream_app.cdc.computed.time_functions import PRECISIONS, date_format, time_field
+from stream_app.cdc.computed.variant_functions import variant_get
 from stream_app.errors import UsageError
 from stream_app.model.near_names import known_names
 from stream_app.model.schema.data_type import (
@@ -43,6 +44,7 @@ from stream_app.model.schema.data_type import (
     TypeRoot,
     parse_data_type,
 )
+from stream_app.variants.paths import parse_path
 
 Compute = Callable[[pa.Array], Casted]
 """The column that a function takes [n] → its values, and where it fails (None: nowhere).
@@ -203,27 +205,14 @@ def _cast(_: DataType, literals: tuple[str, ...], arrow_type_of: ArrowTypeOf) ->
     if not literals:
         raise DefinitionError("names no value")
     value, written = literals[0], ", ".join(literals[1:])
-    try:
-        result = parse_data_type(written) if written else STRING
-    except UsageError as error:
-        raise DefinitionError(error.what) from None
+    result = _written_type(written)
     constant = _constant(value, result, arrow_type_of(result))
     return AppliedFunction(result, partial(_repeated, constant=constant))
 
 
 def _constant(value: str, data_type: DataType, arrow_type: pa.DataType) -> pa.Array:
-    family = family_of(data_type)
-    is_time = family in (Family.DATE, Family.TIME, Family.TIMESTAMP)
-    reading = ColumnReading(
-        name="",
-        data_type=data_type,
-        arrow_type=arrow_type,
-        encoding=Encoding.ISO if is_time else Encoding.TEXT,
-        scale=data_type.scale,
-        required=False,
-        is_key=False,
-    )
-    text = value.lower() if family is Family.BOOLEAN else value
+    reading = _reading(data_type, arrow_type)
+    text = value.lower() if reading.family is Family.BOOLEAN else value
     try:
         kind, wire = wire_value(reading, JsonKind.STRING, text)
         constant, failed = cast_alone(reading, kind, [wire])
@@ -232,6 +221,20 @@ def _constant(value: str, data_type: DataType, arrow_type: pa.DataType) -> pa.Ar
     except ValueError:
         pass
     raise DefinitionError(f"{value!r} is no value of the type {data_type}")
+
+
+def _reading(data_type: DataType, arrow_type: pa.DataType) -> ColumnReading:
+    """The way to read texts of values of a type."""
+    is_time = family_of(data_type) in (Family.DATE, Family.TIME, Family.TIMESTAMP)
+    return ColumnReading(
+        name="",
+        data_type=data_type,
+        arrow_type=arrow_type,
+        encoding=Encoding.ISO if is_time else Encoding.TEXT,
+        scale=data_type.scale,
+        required=False,
+        is_key=False,
+    )
 
 
 def _repeated(moments: pa.Array, constant: pa.Array) -> Casted:
@@ -254,6 +257,30 @@ def _case(
     if argument.root not in STRING_ROOTS:
         raise DefinitionError(f"takes a text, not a column of type {argument}")
     return AppliedFunction(STRING, change)
+
+
+def _variant_get(
+    argument: DataType, literals: tuple[str, ...], arrow_type_of: ArrowTypeOf
+) -> AppliedFunction:
+    # The type may have a comma of its own: DECIMAL(10, 2).
+    if argument.root is not TypeRoot.VARIANT or not literals:
+        raise DefinitionError(f"takes a VARIANT and a path, not a column of type {argument}")
+    result = _written_type(", ".join(literals[1:]))
+    if result.is_nested:
+        raise DefinitionError(f"gives no {result}")
+    try:
+        path = parse_path(literals[0])
+    except ValueError as error:
+        raise DefinitionError(str(error)) from None
+    compute = partial(variant_get, path=path, reading=_reading(result, arrow_type_of(result)))
+    return AppliedFunction(result, compute, f"has at {literals[0]} no value of the type {result}")
+
+
+def _written_type(text: str) -> DataType:
+    try:
+        return parse_data_type(text) if text else STRING
+    except UsageError as error:
+        raise DefinitionError(error.what) from None
 
 
 def _count(literals: tuple[str, ...], least: int, most: int) -> None:
@@ -289,6 +316,9 @@ FUNCTIONS: Mapping[str, Function] = {
     "upper": Function("upper(COLUMN)", partial(_case, text_functions.upper)),
     "lower": Function("lower(COLUMN)", partial(_case, text_functions.lower)),
     "trim": Function("trim(COLUMN)", partial(_case, text_functions.trim)),
+    "variant_get": Function(
+        "variant_get(COLUMN, PATH) or variant_get(COLUMN, PATH, TYPE)", _variant_get
+    ),
 }
 
 

@@ -68,16 +68,16 @@ class LaidOutShape(NamedTuple):
     layout: ImageLayout
 
 
-class DriftOfRows(NamedTuple):
-    """Parsed records, and how their columns differ from the table's.
+class MarkedRecords(NamedTuple):
+    """Parsed records, with marks of how their columns differ from the table's.
 
     Attributes:
         rows: int64 [m]; the positions of the records among the values.
-        numbers: int64 [m]; see `image_columns.ParsedHeads.drift`.
+        marks: int64 [m]; see `image_columns.ParsedHeads.drift`.
     """
 
     rows: Int64s
-    numbers: Int64s
+    marks: Int64s
 
 
 def decode_by_images(
@@ -195,7 +195,7 @@ def _decoded(
     whole = np.array([frame.source["connector"] in WHOLE_IMAGES for frame in tails.frames])
     parsed = ParsedImages(images, whole[codes])
     return DecodedPart(
-        rows, _records(values, DriftOfRows(rows, heads.drift[kept]), parsed, shape, settings)
+        rows, _records(values, MarkedRecords(rows, heads.drift[kept]), parsed, shape, settings)
     )
 
 
@@ -217,13 +217,13 @@ def _decoded_rows(
     extra = dict(zip(flat_fields(settings), parsed.columns[count:], strict=True))
     images = flat_images(part, parsed.columns[:count], extra, shape, settings)
     # A delete's image is that before the change, which may lack columns.
-    numbers = np.where(images.images.has_before, parsed.drift[rows] * 3, parsed.drift[rows])
-    return DecodedPart(rows, _records(values, DriftOfRows(rows, numbers), images, shape, settings))
+    marks = np.where(images.images.has_before, parsed.drift[rows] * 3, parsed.drift[rows])
+    return DecodedPart(rows, _records(values, MarkedRecords(rows, marks), images, shape, settings))
 
 
 def _records(
     values: pa.Array,
-    drift_of_rows: DriftOfRows,
+    marked: MarkedRecords,
     parsed: ParsedImages,
     shape: RecordShape,
     settings: DecodeSettings,
@@ -232,19 +232,19 @@ def _records(
     _, decoded, questions = decode_images(parsed, shape.readings, settings, is_flat=shape.is_flat)
     drift: Mapping[DriftedColumn, Sighting] = {}
     if settings.policy.reports_drift:
-        numbers = np.where(decoded.suspects, 0, drift_of_rows.numbers)
-        drift = _drift(values, DriftOfRows(drift_of_rows.rows, numbers), settings.policy)
+        marks = np.where(decoded.suspects, 0, marked.marks)
+        drift = _drift_of(values, MarkedRecords(marked.rows, marks), settings.policy)
     return DecodedRecords(decoded, questions, drift)
 
 
-def _drift(
-    values: pa.Array, drift_of_rows: DriftOfRows, policy: ColumnPolicy
+def _drift_of(
+    values: pa.Array, marked: MarkedRecords, policy: ColumnPolicy
 ) -> Mapping[DriftedColumn, Sighting]:
     """The unknown and missing columns; one record stands for all with the same sum of marks."""
-    rows, numbers = drift_of_rows
+    rows, marks = marked
     sightings: dict[DriftedColumn, Sighting] = {}
-    odd = np.flatnonzero(numbers)
-    _, firsts, counts = np.unique(numbers[odd], return_index=True, return_counts=True)
+    odd = np.flatnonzero(marks)
+    _, firsts, counts = np.unique(marks[odd], return_index=True, return_counts=True)
     for first, count in zip(odd[firsts].tolist(), counts.tolist(), strict=True):
         for images in _images_in([values[int(rows[first])].as_py()]):
             add_sighting(sightings, images.drift(policy.columns), Sighting(count, first))

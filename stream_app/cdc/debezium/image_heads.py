@@ -95,7 +95,7 @@ def _middles(word: ByteWords, firsts: Int64s, lasts: Int64s) -> Int64s:
 
 
 def _middles_by_search(data: Bytes, firsts: Int64s, lasts: Int64s) -> Int64s:
-    """As `_middles`, for images of any lengths: every ``},`` is a candidate.
+    """Find the middles between images of any lengths: every ``},`` is a candidate.
 
     Four values, from the first image's brace to the tail, and the middle counted from there::
 

@@ -130,7 +130,7 @@ class ShapeDecoder:
             quick = self.reads.quick_part(values, index, group, outcome)  # step 2
         if quick is not None:
             outcome.add_columnar(quick.records, index[quick.rows])
-            odd[quick.rows[quick.records.rows.suspects]] = True
+            odd[quick.rows[quick.records.from_images.suspects]] = True
             left[quick.rows] = False
         if left.any():
             part = values if left.all() else values.filter(pa.array(left))
@@ -168,7 +168,7 @@ class ShapeDecoder:
             decoded = self.reads.in_columns(part, index[rows], group, outcome)
             if decoded is None:
                 return False
-            odd[rows[decoded.rows.suspects]] = True
+            odd[rows[decoded.from_images.suspects]] = True
             outcome.add_columnar(decoded, index[rows])
             return True
 

@@ -14,8 +14,11 @@ import sys
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from stream_app.errors import UsageError
 from stream_app.model.options.option import TEXT, Option
+from stream_app.variants.json_column import variants_of
 
 if TYPE_CHECKING:
     from stream_app.cdc.compiled.compiled_forms import CompiledForms
@@ -84,4 +87,5 @@ def _imported() -> tuple[type[CompiledForms] | None, str]:
 
 if __name__ == "__main__":
     compile_ahead()
+    variants_of(pa.array(["{}"]))
     sys.stdout.write(f"messages are decoded by {decoder_in_use(AUTO)}\n")

@@ -1,8 +1,8 @@
 """A format of JSON that its dialect makes: its declaration, and messages → row changes.
 
-`decoder` numbers the steps. In step 2 the dialect parses records that look alike in columns, and
-they become rows (`images`). In step 3 it reads other records one by one, and `record_images` makes
-the rows. A message is stored whole or not at all: one bad record makes it bad.
+The dialect parses records that look alike in columns, and `images` makes their rows. It reads other
+records one by one, and `record_images` makes theirs. `decoder` numbers these steps. A message is
+stored whole or not at all: one bad record makes it bad.
 """
 
 from __future__ import annotations

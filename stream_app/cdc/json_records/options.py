@@ -15,6 +15,7 @@ from stream_app.cdc.column_drift import (
     CUT_REACTIONS,
     CUT_VALUES,
     INEXACT,
+    JSON_AS,
     NARROWED_COLUMNS,
     NARROWED_REACTIONS,
     TYPE_MAPPING,
@@ -35,7 +36,7 @@ from stream_app.errors import UsageError
 from stream_app.model.near_names import did_you_mean
 from stream_app.model.options.option import TEXT, Option, OptionKind, choice
 from stream_app.model.schema.data_type import DataType, RowType
-from stream_app.model.source.mapping_options import InexactTimes, parse_mapping_options
+from stream_app.model.source.mapping_options import InexactTimes, JsonColumns, parse_mapping_options
 
 TRUNCATE = "truncate"
 UNKNOWN_COLUMNS = "unknown-columns"
@@ -113,6 +114,12 @@ COLUMN_OPTIONS = (
         "hold: BIGINT, as the source counts; STRING; or TIME, which cuts digits off "
         "([schemas.md](schemas.md#types-that-paimon-cannot-hold)).",
         tuple(kind.value for kind in InexactTimes),
+    ),
+    choice(
+        JSON_AS,
+        "Type of columns for documents, such as PostgreSQL's jsonb: STRING, or VARIANT "
+        "([schemas.md](schemas.md#variant)).",
+        tuple(kind.value for kind in JsonColumns),
     ),
 )
 ENCODING_OPTION = choice(

@@ -45,14 +45,14 @@ class DecodedRecords:
     """The results of n records that were parsed in columns.
 
     Attributes:
-        rows: their rows.
+        from_images: their rows.
         questions: uint8 [n]; None: nothing is asked.
-        columns: unknown and missing columns of the records that are no suspects.
+        drift: unknown and missing columns of the records that are no suspects.
     """
 
-    rows: ImageRows
+    from_images: ImageRows
     questions: Questions | None
-    columns: Mapping[DriftedColumn, Sighting]
+    drift: Mapping[DriftedColumn, Sighting]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class RecordsResult:
         questions: what must be proven from the records' Kafka keys, also for those with a reason.
         tables: name of a source table → its first record.
         stops: reasons of records that stop the job.
-        columns: unknown, missing and cut columns of records that are stored.
+        drift: unknown, missing and cut columns of records that are stored.
     """
 
     rows: pa.RecordBatch = field(init=False)
@@ -91,7 +91,7 @@ class RecordsResult:
     questions: Mapping[int, int] = field(default_factory=dict)
     tables: dict[str, int] = field(default_factory=dict)
     stops: dict[int, str] = field(default_factory=dict)
-    columns: dict[DriftedColumn, Sighting] = field(default_factory=dict)
+    drift: dict[DriftedColumn, Sighting] = field(default_factory=dict)
 
     def read(
         self,
@@ -149,7 +149,7 @@ class RecordsResult:
         for position, change in changes:
             if position not in self.reasons:
                 drift = replace(change.drift, cut=cut.get(position, frozenset()))
-                add_sighting(self.columns, drift, Sighting(1, position))
+                add_sighting(self.drift, drift, Sighting(1, position))
                 if reads_tables:
                     self.tables.setdefault(change.table, position)
 
@@ -174,7 +174,7 @@ class BatchOutcome:
     asked: list[tuple[Int32s, Questions]] = field(default_factory=list)
     tables: dict[str, int] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
-    columns: dict[DriftedColumn, Sighting] = field(default_factory=dict)
+    drift: dict[DriftedColumn, Sighting] = field(default_factory=dict)
     schemas: dict[str, int] = field(default_factory=dict)
 
     def refuse(self, reasons: Mapping[int, str]) -> None:
@@ -193,18 +193,20 @@ class BatchOutcome:
         """
         if decoded.questions is not None:
             self._ask(index, decoded.questions)
-        self._see_tables(decoded.rows.tables, index)
-        self._see(decoded.columns, index)
+        self._see_tables(decoded.from_images.tables, index)
+        self._see(decoded.drift, index)
         self._see(
             {
                 (DriftKind.CUT, name): Sighting(int(cut.sum()), int(cut.argmax()))
-                for name, cut in decoded.rows.cut.items()
+                for name, cut in decoded.from_images.cut.items()
                 if cut.any()
             },
             index,
         )
         self.parts.append(
-            ChangeBatch(rows=decoded.rows.rows, message_index=index[decoded.rows.record])
+            ChangeBatch(
+                rows=decoded.from_images.rows, message_index=index[decoded.from_images.record]
+            )
         )
 
     def take_result(self, result: RecordsResult, index: Int32s) -> None:
@@ -218,7 +220,7 @@ class BatchOutcome:
             index[list(result.questions)], np.array(list(result.questions.values()), np.uint8)
         )
         self._see_tables(result.tables, index)
-        self._see(self.policy.reported(result.columns), index)
+        self._see(self.policy.reported(result.drift), index)
         self.skipped += result.no_row + len(result.truncates)
         for position, reason in result.reasons.items():
             self.reasons[int(index[position])] = reason
@@ -240,7 +242,7 @@ class BatchOutcome:
             bad=bad_records(self.messages, reasons),
             skipped=self.skipped,
             tables=self.tables,
-            columns=self.columns,
+            drift=self.drift,
             schemas=self.schemas,
             truncated=self.truncated,
         )
@@ -251,7 +253,7 @@ class BatchOutcome:
     ) -> None:
         for column, sighting in columns.items():
             moved = Sighting(sighting.records, int(index[sighting.first]))
-            self.columns[column] = moved.plus(self.columns.get(column, Sighting(0, moved.first)))
+            self.drift[column] = moved.plus(self.drift.get(column, Sighting(0, moved.first)))
 
     def _ask(self, index: Int32s, questions: Questions) -> None:
         if questions.any():

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from stream_app.cdc.source_types.document_type import document_type
 from stream_app.cdc.source_types.mysql import decimal_type, mysql_type_of
 from stream_app.cdc.source_types.postgresql import postgresql_type_of
 from stream_app.cdc.source_types.stored_times import StoredType, stored_type
@@ -34,6 +35,7 @@ TIME = "io.debezium.time."
 DECIMAL = CONNECT + "Decimal"
 VARIABLE_SCALE = "io.debezium.data.VariableScaleDecimal"
 BITS = "io.debezium.data.Bits"
+JSON = "io.debezium.data.Json"
 
 LITERALS: dict[str, DataType] = {
     "int8": DataType(root=TypeRoot.TINYINT),
@@ -125,6 +127,8 @@ def _nearest(
         return DataType(root=TypeRoot.BINARY, length=(length + 7) // 8) if length else BYTES
     if semantic == DECIMAL:
         return _decimal(parameters)
+    if semantic == JSON:
+        return document_type(options)
     return SEMANTICS.get(semantic) or LITERALS.get(literal, STRING)
 
 

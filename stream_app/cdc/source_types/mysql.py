@@ -6,6 +6,7 @@ tables have scalar columns; BIT without a length is BIT(1), as in MySQL; TIME ke
 
 from __future__ import annotations
 
+from stream_app.cdc.source_types.document_type import document_type
 from stream_app.cdc.source_types.type_text import TypeText, parse_type_text
 from stream_app.model.schema.data_type import (
     BYTES,
@@ -41,7 +42,7 @@ _FLOATS = {
 _DECIMALS = frozenset({"DECIMAL", "DEC", "NUMERIC", "FIXED"})
 _TEXTS = frozenset(
     {
-        *("TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT", "JSON", "ENUM", "SET", "STRING"),
+        *("TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT", "ENUM", "SET", "STRING"),
         *("GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING"),
         *("MULTIPOLYGON", "GEOMETRYCOLLECTION"),
     }
@@ -75,6 +76,8 @@ def mysql_type_of(source_type: TypeText, options: MappingOptions) -> DataType | 
             if length is None
             else decimal_type(length, max(source_type.scale or 0, 0))
         )
+    if name == "JSON":
+        return document_type(options)
     if name in _TEXTS:
         is_bytes = name == "LONGTEXT" and MappingMode.LONGTEXT_TO_BYTES in options
         return BYTES if is_bytes else STRING

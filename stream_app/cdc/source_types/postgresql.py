@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stream_app.cdc.source_types.document_type import document_type
 from stream_app.cdc.source_types.mysql import bits_type, decimal_type, text_type
 from stream_app.cdc.source_types.type_text import TypeText, parse_type_text
 from stream_app.model.schema.data_type import (
@@ -38,15 +39,16 @@ _SIMPLE = {
         )
     },
     "BYTEA": BYTES,
-    **dict.fromkeys(("TEXT", "JSON", "JSONB", "ENUM", "UUID"), STRING),
+    **dict.fromkeys(("TEXT", "ENUM", "UUID"), STRING),
 }
 _TIMES = {
     "TIME": TypeRoot.TIME,
     "TIMESTAMP": TypeRoot.TIMESTAMP,
     "TIMESTAMPTZ": TypeRoot.TIMESTAMP_LTZ,
 }
+_DOCUMENTS = frozenset({"JSON", "JSONB"})
 _ELEMENTS = frozenset(
-    {"NUMERIC", "BPCHAR", "CHARACTER", "VARCHAR"} | _SIMPLE.keys() | _TIMES.keys()
+    {"NUMERIC", "BPCHAR", "CHARACTER", "VARCHAR"} | _DOCUMENTS | _SIMPLE.keys() | _TIMES.keys()
 )
 """Types of which Paimon knows arrays."""
 _SPOKEN = {
@@ -101,7 +103,7 @@ def postgresql_type_of(source_type: TypeText, options: MappingOptions) -> DataTy
         case "BIT" | "VARBIT":
             return _bits(name, length)
         case _:
-            return _SIMPLE.get(name)
+            return document_type(options) if name in _DOCUMENTS else _SIMPLE.get(name)
 
 
 def _numeric(precision: int, scale: int) -> DataType:

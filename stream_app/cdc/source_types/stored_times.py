@@ -42,6 +42,8 @@ def stored_type(
             precision.
         sends_text: whether the messages write such a time as text, and not as a count.
     """
+    if data_type.root is TypeRoot.VARIANT:
+        return StoredType(data_type, (STRING,))
     if data_type.root is not TypeRoot.TIME or (digits or data_type.precision) <= _HELD_DIGITS:
         return StoredType(data_type)
     exact = STRING if sends_text or options.inexact is InexactTimes.STRING else _BIGINT

@@ -95,7 +95,7 @@ class ColumnAliases:
         nulls = {**self._nulls(arrays, decoded.changes), **self._doubles(decoded.changes)}
         renamed = replace(
             decoded.with_rows(rebuilt_rows(rows, arrays, self.schema)),
-            columns={key: seen for key, seen in decoded.columns.items() if key[1] not in names},
+            drift={key: seen for key, seen in decoded.drift.items() if key[1] not in names},
         )
         return renamed.quarantining(messages, nulls)
 

@@ -60,7 +60,7 @@ class DescribedColumns:
         """The positions of messages whose columns the table will get."""
         first = {
             sighting.first
-            for (kind, _), sighting in decoded.columns.items()
+            for (kind, _), sighting in decoded.drift.items()
             if kind is DriftKind.UNKNOWN
         }
         news = decoded.schemas.keys() - self.followed

@@ -22,6 +22,20 @@ def cast_with_members(values: pa.Array, data_type: pa.DataType) -> pa.Array:
     return _without_hidden_nulls(nullable, pa.field("", data_type), _falses(nullable))
 
 
+def without_hidden_nulls(rows: pa.Table) -> pa.Table:
+    """The rows, of whose null ROWs and VARIANTs no NOT NULL member is null.
+
+    Raises:
+        pa.ArrowInvalid: another NOT NULL member is null.
+    """
+    for place, column in enumerate(rows.columns):
+        if pa.types.is_nested(column.type) and column.null_count:
+            chunks = [cast_with_members(chunk, column.type) for chunk in column.chunks]
+            changed = pa.chunked_array(chunks, column.type)
+            rows = rows.set_column(place, rows.schema.field(place), changed)
+    return rows
+
+
 def with_hidden_nulls(values: pa.Array) -> pa.Array:
     """The values without an offset, whose null ROWs have null fields."""
     data_type, nulls = values.type, values.is_null()

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from stream_app.format.casting.nested_arrays import without_hidden_nulls
 from stream_app.format.column_stats import FooterStats
 from stream_app.format.data_files.data_file_format import DataFileRead, Source
 from stream_app.format.data_files.parquet_reader import check_footer, placed_batches
@@ -26,7 +27,7 @@ class ParquetSink:
 
     def write(self, rows: pa.Table) -> None:
         """See `DataFileSink.write`."""
-        self._writer.write_table(rows, row_group_size=rows.num_rows)
+        self._writer.write_table(without_hidden_nulls(rows), row_group_size=rows.num_rows)
 
     def close(self) -> None:
         """See `DataFileSink.close`."""

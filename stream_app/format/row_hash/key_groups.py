@@ -78,3 +78,18 @@ def hashed_rows(
         names = (text[begin:end] for begin, end in itertools.pairwise(ends))
         counted.update(zip(names, high, low, strict=True))
     return counted
+
+
+def hashed_by_key(rows: HashedRows) -> dict[bytes, HashedRows]:
+    """The rows of each key."""
+    of_keys: dict[bytes, HashedRows] = {}
+    for row, count in rows.items():
+        of_keys.setdefault(row[0], Counter())[row] = count
+    return of_keys
+
+
+def key_texts(rows: pa.RecordBatch, keys: Sequence[PlacedColumn]) -> pa.Array:
+    """The text of the key of each row: large_binary [n]."""
+    data, offsets = row_texts(rows, keys)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.large_binary(), rows.num_rows, buffers)

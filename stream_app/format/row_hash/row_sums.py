@@ -1,6 +1,6 @@
 """Computes the checksum of rows in columns. docs/FORMAT.md defines it for other programs.
 
-The writers of files sum up changes as they write them, and `table.check.summed_rows` whole tables.
+The writers of files sum up changes as they write them, and `table.read.summed_rows` whole tables.
 """
 
 from __future__ import annotations

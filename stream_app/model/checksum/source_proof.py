@@ -23,6 +23,12 @@ class SourceProof:
     rows: str
     time_millis: int
 
+    @property
+    def position(self) -> str:
+        """The position of the source alone: of a database's log, or the snapshot of a table."""
+        _, sign, of_log = self.source.rpartition(", at ")
+        return of_log if sign else self.source.rpartition(", ")[2]
+
     def text(self, now_ms: int) -> str:
         """The proof in words."""
         age = max(0, now_ms - self.time_millis) // 1000

@@ -23,8 +23,10 @@ from stream_app.model.options.merge_options import (
     HISTORY_VALID_TO,
     IGNORE_DELETE,
     IGNORE_UPDATE_BEFORE,
+    PRIMARY_KEY_NULLABLE,
     ROWKIND_FIELD,
     SEQUENCE_FIELD,
+    SEQUENCE_SNAPSHOT_ORDERING,
 )
 
 NAMES = (HISTORY_VALID_FROM, HISTORY_VALID_TO, HISTORY_IS_CURRENT)
@@ -154,6 +156,9 @@ def _option_problems(core: CoreOptions) -> Iterator[str]:
     for option in (SEQUENCE_FIELD, ROWKIND_FIELD):
         if core[option]:
             yield f"history orders changes by {HISTORY_SEQUENCE.key}: leave {option.key} out"
-    for switch in (IGNORE_DELETE, IGNORE_UPDATE_BEFORE, PARTITION_LOOKUP):
+    for switch in (
+        *(IGNORE_DELETE, IGNORE_UPDATE_BEFORE, PARTITION_LOOKUP),
+        *(PRIMARY_KEY_NULLABLE, SEQUENCE_SNAPSHOT_ORDERING),
+    ):
         if core[switch]:
             yield f"history does not go with {switch.key}: leave it out"

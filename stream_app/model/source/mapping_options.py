@@ -37,6 +37,13 @@ class InexactTimes(enum.Enum):
     TRUNCATE = "truncate"
 
 
+class JsonColumns(enum.Enum):
+    """The type of columns for documents: a source's types ``json`` and ``jsonb``."""
+
+    STRING = "string"
+    VARIANT = "variant"
+
+
 MEANINGS: dict[MappingMode, str] = {
     MappingMode.TINYINT1_NOT_BOOL: "MySQL's TINYINT(1) becomes TINYINT, else BOOLEAN.",
     MappingMode.TO_NULLABLE: "Only key columns are NOT NULL.",
@@ -58,10 +65,12 @@ class MappingOptions:
 
     Attributes:
         inexact: the treatment by the option ``inexact``, which Paimon does not have.
+        documents: the type by the option ``json-as``, which Paimon does not have.
     """
 
     modes: frozenset[MappingMode] = frozenset()
     inexact: InexactTimes = InexactTimes.NUMBER
+    documents: JsonColumns = JsonColumns.STRING
 
     def __contains__(self, mode: MappingMode) -> bool:
         return mode in self.modes
@@ -74,6 +83,7 @@ def parse_mapping_options(
     names: Iterable[str],
     *,
     inexact: InexactTimes = InexactTimes.NUMBER,
+    documents: JsonColumns = JsonColumns.STRING,
     where: str = "type-mapping",
 ) -> MappingOptions:
     """Read the names of options, in any case.
@@ -90,4 +100,5 @@ def parse_mapping_options(
             where=where,
             fix=known_names(unknown[0], known),
         )
-    return MappingOptions(frozenset(known[name] for name in given if name), inexact)
+    modes = frozenset(known[name] for name in given if name)
+    return MappingOptions(modes, inexact, documents)

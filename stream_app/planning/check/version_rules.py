@@ -92,7 +92,7 @@ def chain_findings(
 
 
 def number_gaps(numbers: Sequence[int]) -> Iterator[tuple[int, int, str, str]]:
-    """For each gap: its neighbours, ``s`` for a plural, and the missing numbers with their verb."""
+    """The gaps: two neighbours, ``s`` for a plural, and the missing numbers with their verb."""
     for left, right in pairwise(numbers):
         if right > left + 2:
             yield left, right, "s", f"{left + 1} to {right - 1} are"

@@ -71,7 +71,7 @@ def column_renames(
 def renames_in_new_table(
     names: Collection[str], keys: Collection[str], known: Sequence[TableRenames]
 ) -> dict[str, str]:
-    """Of columns of which a table is made: earlier name → the name of the same column now.
+    """Earlier name → the name of the same column now, for the columns of a table to be made.
 
     The messages may be from before and after a rename.
     """

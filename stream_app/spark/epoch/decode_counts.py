@@ -75,7 +75,7 @@ class DecodeCounts:
         slowest: the longest task before the shuffle, over all of its tables.
         requests: requests of the writing tasks to the store; see `fileio.counted_file_io`.
         decoder_errors: number of bad messages at which the decoder itself failed.
-        columns: unknown and missing ones; see `cdc.column_drift`.
+        drift: unknown and missing columns; see `cdc.column_drift`.
         violations: broken expectations; see `cdc.steps.expectations`.
         description: facts in the messages about the source's table that our table lacks.
         tables: source tables by name; records without a name have the empty one.
@@ -98,7 +98,7 @@ class DecodeCounts:
     requests: Mapping[str, int] = field(default_factory=dict, compare=False)
     ends: Mapping[KafkaPartition, PartitionEnd] = field(default_factory=dict)
     tables: TablesSeen = field(default_factory=dict)
-    columns: Mapping[DriftedColumn, RecordSighting] = field(default_factory=dict)
+    drift: Mapping[DriftedColumn, RecordSighting] = field(default_factory=dict)
     violations: Mapping[Violation, RecordSighting] = field(default_factory=dict)
     description: SourceTable | None = None
     truncated: Mapping[KafkaPartition, int] = field(default_factory=dict)
@@ -127,7 +127,7 @@ class DecodeCounts:
                     for table, place in other.tables.items()
                 },
             },
-            columns=_together(self.columns, other.columns),
+            drift=_together(self.drift, other.drift),
             violations=_summed(self.violations, other.violations),
             description=merged_source_table(self.description, other.description)
             if self.description and other.description
@@ -215,7 +215,7 @@ def counts_of_batch(
         kinds=tuple(_kinds(decoded.changes.rows.column(ROW_KIND)).tolist()),
         ends={where: end},
         tables={(topic, name): (partition, offsets[at].as_py()) for name, at in tables.items()},
-        columns={column: placed(seen) for column, seen in decoded.columns.items()},
+        drift={column: placed(seen) for column, seen in decoded.drift.items()},
         violations={violation: placed(seen) for violation, seen in decoded.violations.items()},
         description=decoded.description,
         truncated={} if decoded.truncated is None else {where: offsets[decoded.truncated].as_py()},

@@ -175,10 +175,10 @@ class TableFeed:
         new, self._new_columns = self._new_columns, set()
         kept = {
             (kind, name): sighting
-            for (kind, name), sighting in counts.columns.items()
+            for (kind, name), sighting in counts.drift.items()
             if kind is not DriftKind.MISSING or name not in new
         }
-        return replace(counts, columns=kept)
+        return replace(counts, drift=kept)
 
 
 class ArrivedTables(NamedTuple):

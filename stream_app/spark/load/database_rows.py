@@ -35,19 +35,21 @@ class RowQuery:
 
     Attributes:
         message: the expression of a row's message.
-        relation: the table's name.
+        relation: the table's name, or a query in its place.
+        parameters: the values of placeholders in it.
         keys: expressions of the key's columns.
         literals: the form of a value of each, with a placeholder.
     """
 
     message: str
     relation: str
+    parameters: Sequence[str] = ()
     keys: Sequence[str] = ()
     literals: Sequence[str] = ()
 
     def of_part(self, part: LoadPart) -> tuple[str, Sequence[int | str]]:
         """The query of a part's messages, and its parameters."""
-        conditions, values = [], list[int | str]()
+        conditions, values = [], list[int | str](self.parameters)
         if part.after is not None:
             condition, of_after = self._beyond(part.after)
             conditions.append(condition)

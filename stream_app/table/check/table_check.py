@@ -29,6 +29,7 @@ from stream_app.table.check.doubled_keys import (
     cross_partition_findings,
     hash_index_findings,
 )
+from stream_app.table.check.file_index_check import file_index_findings
 from stream_app.table.check.iceberg_check import iceberg_findings
 from stream_app.table.check.metadata_check import FileInUse, MetadataCheck, Progress
 from stream_app.table.check.row_sum_check import row_sum_findings
@@ -190,6 +191,7 @@ class TableCheck:
         # The checks above have found such files.
         with contextlib.suppress(CorruptFileError, FileNotFoundError):
             if (latest := table.snapshots.latest()) is not None:
+                yield from file_index_findings(table, latest, self.report.left_out)
                 yield from DoubledKeySearch(table, latest).findings()
                 across = cross_partition_findings(table, latest)
                 yield from rows.unless_unsupported("keys in several partitions", across)

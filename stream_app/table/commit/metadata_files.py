@@ -184,23 +184,57 @@ class NewestManifests:
         return FileStoreScan(table).manifests(snapshot)
 
 
-@dataclass(slots=True)
+class _FirstMerge:
+    """The merge of a commit's first attempt. A retry reuses its result, or goes without one.
+
+    Merging takes time, in which the committer would lose the next race.
+    """
+
+    def __init__(self, table: FileStoreTable) -> None:
+        self._table = table
+        self._merged: list[ManifestFileMeta] | None = None
+        self._result: list[ManifestFileMeta] = []
+        self._written: list[str] = []
+
+    def manifests(self, metas: list[ManifestFileMeta]) -> list[ManifestFileMeta]:
+        """The manifests that an attempt lists: `metas`, as far as they are merged."""
+        if self._merged is None:
+            self._result = ManifestMerger(self._table).merge(metas)
+            inherited = {meta.file_name for meta in metas}
+            self._written = [
+                meta.file_name for meta in self._result if meta.file_name not in inherited
+            ]
+            self._merged = metas
+            return self._result
+        count = len(self._merged)
+        if metas[:count] == self._merged:
+            return self._result + metas[count:]
+        self.take_back()
+        self._merged, self._result = [], []
+        return metas
+
+    def take_back(self) -> None:
+        """Delete the manifests that the merge has written."""
+        _delete(self._table, self._written)
+
+
 class CommitFiles:
     """Files of one commit. An attempt begins with `write` and, when lost, ends with `take_back`."""
 
-    table: FileStoreTable
-    newest: NewestManifests
-    _changes: CommitChanges | None = field(init=False, default=None)
-    _computed: tuple[IndexManifestEntry, ...] = field(init=False, default=())
-    _delta: ManifestList = field(init=False, default=("", 0))
-    _base_metas: list[ManifestFileMeta] = field(init=False, default_factory=list)
-    _delta_metas: list[ManifestFileMeta] = field(init=False, default_factory=list)
-    _changelog: ManifestList | None = field(init=False, default=None)
-    _of_changes: list[str] = field(init=False, default_factory=list)
-    _of_attempt: list[str] = field(init=False, default_factory=list)
-    _of_merge: list[str] = field(init=False, default_factory=list)
-    _before: list[ManifestFileMeta] | None = field(init=False, default=None)
-    _after: list[ManifestFileMeta] = field(init=False, default_factory=list)
+    def __init__(self, table: FileStoreTable, newest: NewestManifests) -> None:
+        self.table = table
+        self.newest = newest
+        self._merge = _FirstMerge(table)
+        # Written once, for all attempts with the same changes.
+        self._changes: CommitChanges | None = None
+        self._delta: ManifestList = ("", 0)
+        self._delta_metas: list[ManifestFileMeta] = []
+        self._changelog: ManifestList | None = None
+        self._of_changes: list[str] = []
+        # Of the last attempt.
+        self._base_metas: list[ManifestFileMeta] = []
+        self._computed: tuple[IndexManifestEntry, ...] = ()
+        self._of_attempt: list[str] = []
 
     @property
     def name(self) -> str:
@@ -247,16 +281,16 @@ class CommitFiles:
         for entry in self._computed:
             if entry.kind is FileKind.ADD:
                 self.table.deletion_vector_files.delete(entry)
-        self._delete(self._of_attempt)
+        _delete(self.table, self._of_attempt)
 
     def take_back_all(self) -> None:
         """Delete all files: no snapshot names them, nor will."""
-        self._delete(self._of_attempt)
-        self._delete(self._of_merge)
-        self._delete(self._of_changes)
+        _delete(self.table, self._of_attempt)
+        self._merge.take_back()
+        _delete(self.table, self._of_changes)
 
     def _write_changes(self, changes: CommitChanges) -> None:
-        self._delete(self._of_changes)
+        _delete(self.table, self._of_changes)
         files = self.table.manifests
         delta = files.write_manifests(changes.entries)
         changelog = files.write_manifests(changes.changelog)
@@ -267,33 +301,17 @@ class CommitFiles:
 
     def _write_base_list(self, latest: Snapshot | None) -> ManifestList:
         metas = self.newest.manifests(self.table, latest) if latest else []
-        self._base_metas = self._merged(metas)
+        self._base_metas = self._merge.manifests(metas)
         base = self.table.manifests.write_list(self._base_metas)
         self._of_attempt.append(base[0])
         return base
 
-    def _merged(self, metas: list[ManifestFileMeta]) -> list[ManifestFileMeta]:
-        """Merge in the first attempt only. A retry reuses the result, or goes without one.
 
-        Merging takes time, in which the committer would lose the next race.
-        """
-        if self._before is None:
-            merged = ManifestMerger(self.table).merge(metas)
-            inherited = {meta.file_name for meta in metas}
-            self._of_merge = [m.file_name for m in merged if m.file_name not in inherited]
-            self._before, self._after = metas, merged
-            return merged
-        count = len(self._before)
-        if metas[:count] == self._before:
-            return self._after + metas[count:]
-        self._delete(self._of_merge)
-        self._before, self._after = [], []
-        return metas
-
-    def _delete(self, names: list[str]) -> None:
-        for name in names:
-            self.table.manifests.delete(name)
-        names.clear()
+def _delete(table: FileStoreTable, names: list[str]) -> None:
+    """Delete metadata files, and forget their names."""
+    for name in names:
+        table.manifests.delete(name)
+    names.clear()
 
 
 def compacted_index(

@@ -66,7 +66,7 @@ class TableKeys:
         return pa.schema([*_PLACE_FIELDS, *arrow_schema(self.key_type)])
 
     def no_keys(self) -> pa.RecordBatch:
-        """No rows of `keys_schema`."""
+        """An empty batch of `keys_schema`."""
         columns = [pa.array([], kind) for kind in self.keys_schema.types]
         return pa.RecordBatch.from_arrays(columns, schema=self.keys_schema)
 

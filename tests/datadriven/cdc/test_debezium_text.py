@@ -130,7 +130,7 @@ def _lines(decoder: MessageFormat, values: list[Value], key: str | None) -> list
     lines += [
         f"{kind.value} column {name}: {sighting.records}, first {sighting.first}"
         for (kind, name), sighting in sorted(
-            decoded.columns.items(), key=lambda item: (item[0][0].value, item[0][1])
+            decoded.drift.items(), key=lambda item: (item[0][0].value, item[0][1])
         )
     ]
     return [*lines, f"skipped {decoded.skipped}"]

@@ -1,7 +1,7 @@
 """Types of databases and of Kafka Connect in, types of columns out, as text.
 
 Commands: ``mysql`` and ``postgresql`` take a type a line, with ``options=a,b`` of ``type-mapping``
-and ``inexact=``.
+``inexact=`` and ``json-as=``.
 ``connect`` takes a line ``literal semantic name=value …`` of a column's schema (``-``: no semantic
 type; the names are those of its parameters), with ``connector=NAME``.
 """
@@ -20,6 +20,7 @@ from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import DataType
 from stream_app.model.source.mapping_options import (
     InexactTimes,
+    JsonColumns,
     MappingOptions,
     parse_mapping_options,
 )
@@ -33,6 +34,7 @@ def _handle(case: Case) -> str:
         options = parse_mapping_options(
             case.args.get("options", "").split(","),
             inexact=InexactTimes(case.args.get("inexact", "number")),
+            documents=JsonColumns(case.args.get("json-as", "string")),
         )
     except UsageError as error:
         return str(error)

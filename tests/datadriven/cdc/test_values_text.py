@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 
 from stream_app.cdc.change_batch import DecodedBatch
+from stream_app.variants.layout import is_variant
+from stream_app.variants.texts import json_of
 from tests.support.messages.debezium_messages import a_format, messages, reasons_of
 from tests.support.suite.datadriven import Case, files, run_file
 
@@ -73,7 +75,7 @@ def _message(name: str, row: str, schema: str) -> str:
     field: dict[str, Any] = {"field": "v", "type": literal, "optional": True}
     if semantic:
         field["name"] = semantic
-    field["parameters"] = dict(each.split("=") for each in parameters)
+    field["parameters"] = dict(parameter.split("=") for parameter in parameters)
     fields = [{"field": "id", "type": "int32", "optional": False}, field]
     after = {"field": "after", "type": "struct", "fields": fields}
     envelope = json.dumps({"type": "struct", "fields": [after]})
@@ -84,7 +86,11 @@ def _shown(decoded: DecodedBatch, at: int) -> str | None:
     if at in reasons_of(decoded):
         return None
     (place,) = [n for n, of in enumerate(decoded.changes.message_index.tolist()) if of == at]
-    value = decoded.changes.rows.column("v")[place].as_py()
+    column = decoded.changes.rows.column("v")
+    if is_variant(column.type):
+        text: str | None = json_of(column.slice(place, 1))[0].as_py()
+        return f"a VARIANT of {text}"
+    value = column[place].as_py()
     return repr(str(value)) if hasattr(value, "isoformat") else repr(value)
 
 

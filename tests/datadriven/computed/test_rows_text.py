@@ -70,7 +70,7 @@ class _Tables:
         )  # fmt: skip
         self._format = rows.pipeline()
         keys = f" key {', '.join(schema.primary_keys)}" if schema.primary_keys else ""
-        return ", ".join(f"{each.name} {each.data_type}" for each in schema.fields) + keys
+        return ", ".join(f"{field.name} {field.data_type}" for field in schema.fields) + keys
 
     def _decode(self, case: Case) -> str:
         assert self._format is not None

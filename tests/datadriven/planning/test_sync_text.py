@@ -128,8 +128,8 @@ def _shards(case: Case) -> str:
         columns, _, keys = described.partition("; ")
         shards[name] = SourceTable(
             columns=tuple(
-                SourceColumn(name=each.name, data_type=each.data_type)
-                for each in parse_columns(columns)
+                SourceColumn(name=column.name, data_type=column.data_type)
+                for column in parse_columns(columns)
             ),
             primary_keys=tuple(keys.split()),
         )
@@ -142,7 +142,7 @@ def _shown(table: NewTable) -> list[str]:
         f"primary keys: {', '.join(table.primary_keys) or 'none'}",
         f"partition keys: {', '.join(table.partition_keys) or 'none'}",
         f"options: {', '.join(f'{key} = {value}' for key, value in options.items()) or 'none'}",
-        *(f"told: {each}" for each in table.remarks),
+        *(f"told: {remark}" for remark in table.remarks),
     ]
 
 

@@ -150,7 +150,7 @@ def _rollback(case: Case) -> str:
         ("snapshots", numbers.snapshots),
         ("changelogs", numbers.changelogs),
         ("tags", numbers.tags),
-        ("cut consumers", [each.consumer_id for each in numbers.consumers]),
+        ("cut consumers", [consumer.consumer_id for consumer in numbers.consumers]),
     ]
     return "\n".join(f"{what}: {' '.join(map(str, going))}" for what, going in lines if going)
 

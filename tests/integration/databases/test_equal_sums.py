@@ -168,10 +168,10 @@ def test_all_tables_of_a_job_are_compared_with_both_databases(
         assert "sums_my.later has rows, and the job has met no message of it" in text
 
 
-def proven_of(conf: str, table: str, capsys: pytest.CaptureFixture[str]) -> int | None:
-    """The seconds since a table was proven, as `status` has them."""
+def proven_of(conf: str, table: str, capsys: pytest.CaptureFixture[str]) -> str | None:
+    """The position of the source at which a table was proven, as `status` has it."""
     capsys.readouterr()
     main(["status", "--conf", conf, "--json"])
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    proven: int | None = next(row for row in rows if row.get("table") == table)["proven_s"]
+    proven: str | None = next(row for row in rows if row.get("table") == table)["proven_at"]
     return proven

@@ -28,6 +28,8 @@ ODD_POSTGRES = {
     "bits": ("bit(12)", "BINARY(2)"),
     "flag": ("bit(1)", "BOOLEAN"),
     "tags": ("jsonb", "ARRAY<STRING>"),
+    "doc": ("jsonb", "VARIANT"),
+    "raw": ("json", "VARIANT"),
 }
 ODD_MARIADB = {"bits": ("bit(12)", "BINARY(2)"), "flag": ("bit(1)", "BOOLEAN")}
 ODD_VALUES = {
@@ -42,6 +44,8 @@ ODD_VALUES = {
     "bits": ("b'000000000101'", "b'100000000001'"),
     "flag": ("b'1'", "b'0'"),
     "tags": ("""'["x", null, "y\\u00e9"]'""", "'[]'"),
+    "doc": ("""'{"b": [1, 2.50, "ü\\n"], "a": {"c": null}}'""", "'17'"),
+    "raw": ("""'{"b" : 1e2}'""", "'[]'"),
 }
 
 

@@ -110,9 +110,9 @@ def wait_until_completed(testbed: Testbed, table: str, signals: str | None = Non
             json.loads(record.value)["payload"] for records in batches for record in records
         ]
         return any(
-            each["type"] == "TABLE_SCAN_COMPLETED"
-            and each["additional_data"]["scanned_collection"] == f"shop.{table}"
-            for each in payloads
+            payload["type"] == "TABLE_SCAN_COMPLETED"
+            and payload["additional_data"]["scanned_collection"] == f"shop.{table}"
+            for payload in payloads
         )
 
     testbed.connect.wait_until(is_complete, f"the snapshot of {table}", NAME)

@@ -32,7 +32,7 @@ COMMON = ["--topic", "shop.orders", "--bootstrap-servers", "127.0.0.1:9092"]
 
 
 def columns(config: AppConfig) -> list[str]:
-    return [f"{each.name} {each.data_type}" for each in table_section(config).columns]
+    return [f"{column.name} {column.data_type}" for column in table_section(config).columns]
 
 
 def test_types_keys_and_comments_are_those_of_the_database(
@@ -90,4 +90,4 @@ def test_types_keys_and_comments_are_those_of_the_database(
         "doc STRING", "s STRING", "y INT", "where_at STRING",
     ]  # fmt: skip
     changed = {"v": "v VARCHAR(20)", "tiny": "tiny TINYINT", "doc": "doc BYTES"}
-    assert columns(mapped) == [changed.get(each.split()[0], each) for each in columns(plain)]
+    assert columns(mapped) == [changed.get(column.split()[0], column) for column in columns(plain)]

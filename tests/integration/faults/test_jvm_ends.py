@@ -86,7 +86,7 @@ def test_the_driver_ends_with_its_jvm_and_says_so(
     try:
         is_idle = moment == "while idle"
         wanted = rows if is_idle else 4 * PER_EPOCH
-        job.wait_for(lambda events: sum(each.get("changes", 0) for each in events) >= wanted)
+        job.wait_for(lambda events: sum(event.get("changes", 0) for event in events) >= wanted)
         if is_idle:
             time.sleep(1)
         python = python_of(job.process.pid)

@@ -102,9 +102,11 @@ def test_a_job_follows_its_source_and_is_killed_behind_a_new_schema(
     assert by_content(paimon_java.read(table)) == expected
     assert by_content(normal_rows(pypaimon.read(table))) == expected
     snapshots = paimon_java.snapshots(table)
-    appends = [each["commitIdentifier"] for each in snapshots if each["commitKind"] == "APPEND"]
+    appends = [
+        snapshot["commitIdentifier"] for snapshot in snapshots if snapshot["commitKind"] == "APPEND"
+    ]
     assert appends == list(range(len(appends))), "each epoch once, in order"
-    assert sorted({each["schemaId"] for each in snapshots})[-1] == 2
+    assert sorted({snapshot["schemaId"] for snapshot in snapshots})[-1] == 2
     changes = [change for plan in paimon_java.changelog(table) for change in plan.changes]
     assert len(changes) == len(rows()), "no row twice"
     assert open_table(str(table)).schemas.ids() == [0, 1, 2]

@@ -50,7 +50,10 @@ def test_a_job_writes_a_kind_of_table(bench: JobBench, kind: str) -> None:
     rows = {row["id"]: row["v"] for row in bench.java.read(bench.table)}
     assert rows == {1: 2, 2: 6, 4: 1}
     # Compactions of two buckets may come in two snapshots of an epoch.
-    epoch_of = {each["id"]: each["commitIdentifier"] for each in bench.java.snapshots(bench.table)}
+    epoch_of = {
+        snapshot["id"]: snapshot["commitIdentifier"]
+        for snapshot in bench.java.snapshots(bench.table)
+    }
     epochs: dict[int, list[tuple[str, int, int]]] = {}
     for plan in bench.java.changelog(bench.table):
         changes = epochs.setdefault(epoch_of[plan.snapshot], [])

@@ -128,7 +128,7 @@ def _check_sent(receiver: HttpReceiver) -> None:
     assert table["outputFacets"]["outputStatistics"]["rowCount"] > 0
     assert lineage[-1]["inputs"][0]["facets"]["kafkaOffsets"]["offsets"]
     notices = [json.loads(one.body) for one in receiver.posted if one.path == "/hook"]
-    assert [(each["event"], each["is_error"], each["job"]) for each in notices] == [
+    assert [(notice["event"], notice["is_error"], notice["job"]) for notice in notices] == [
         ("stopped", False, "db.t")
     ] * 2
     traces = [
@@ -152,8 +152,8 @@ def _check_log(job: IngestProcess) -> None:
     lines = job.log_file.read_text(encoding="utf-8").splitlines()
     events = [json.loads(line) for line in lines if line.startswith("{")]
     epochs = [each for each in events if each["message"].startswith("epoch ") and "offsets" in each]
-    assert {each["table"] for each in epochs} == {"db.t"}
-    assert all(each["message"].startswith(f"epoch {each['epoch']}: ") for each in epochs)
+    assert {epoch["table"] for epoch in epochs} == {"db.t"}
+    assert all(epoch["message"].startswith(f"epoch {epoch['epoch']}: ") for epoch in epochs)
     assert events[-1]["message"] == "ended"
 
 
@@ -179,7 +179,7 @@ def _check_page(bench: JobBench, port: int) -> None:
     assert times == sorted(times)
     parts = [recorded_parts(one[SECONDS_PROPERTY]) for one in written if SECONDS_PROPERTY in one]
     assert len(parts) == len(times)
-    assert all(sum(each.values()) > each["read"] + each["decode"] > 0 for each in parts)
+    assert all(sum(part.values()) > part["read"] + part["decode"] > 0 for part in parts)
 
 
 def _check_metrics(bench: JobBench, port: int) -> None:

@@ -71,7 +71,7 @@ def offsets_read(conf: Path, job: DatabaseJob, folder: Path) -> list[int]:
     """What one comparison of all tables reads, with little memory; nothing differs."""
     config, tables = load_config(conf, [], {}), [job.table(name) for name in "abc"]
     comparison = Comparison(str(folder), lambda *_: None, chunk_rows=7)
-    compared = [comparison.add(each, config.source, TableConfig()) for each in tables]
+    compared = [comparison.add(table, config.source, TableConfig()) for table in tables]
     splitter = Recorded(splitter_of(config.tables, *tables))
     comparison.read(splitter)
     assert [finding for each in compared for finding in each.findings(CheckReport())] == []

@@ -137,7 +137,7 @@ def test_as_a_service_beside_a_job(
             os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 0, errors
     events = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
-    said = [each["message"] for each in events if each.get("table") == "db.t"]
+    said = [event["message"] for event in events if event.get("table") == "db.t"]
     assert "sorted runs of 4 buckets" in said[-1]
     assert any("levels 0 0 0 → " in message for message in said)
     [notice] = [one for one in receiver.posted if one.path == "/hook"]

@@ -38,7 +38,7 @@ def test_a_configuration_is_written_from_a_topic(
     config = load_config(conf, (), {})
     assert (table_section(config).database, table_section(config).name) == ("shop", "orders")
     assert table_section(config).primary_keys == ("order_id", "line")
-    assert [f"{each.name} {each.data_type}" for each in table_section(config).columns] == [
+    assert [f"{column.name} {column.data_type}" for column in table_section(config).columns] == [
         "order_id BIGINT NOT NULL",
         "line INT NOT NULL",
         "sku STRING",

@@ -62,7 +62,7 @@ STORED: dict[str, list[Any]] = {
     "DOUBLE": DOUBLES,
     "DECIMAL(9,2)": DECIMALS,
     "DECIMAL(38,10)": [
-        *(each.quantize(Decimal("1.0000000000")) for each in DECIMALS),
+        *(decimal.quantize(Decimal("1.0000000000")) for decimal in DECIMALS),
         Decimal("9223372036854775808.5000000000"),
         Decimal("9" * 28 + ".9999999999"),
         Decimal("-0.0000000001"),
@@ -222,7 +222,7 @@ CASES: dict[str, tuple[str, list[Any], Callable[[str], bool]]] = {
                          and parse_data_type(wanted).precision <= 6),
     "near TIMESTAMP(9)": ("TIMESTAMP(9)", [each for each in FINEST if each > "1970"], every_one),
     "finite FLOAT": ("FLOAT", [each for each in FLOATS if is_finite(each)], every_one),
-    "finite DOUBLE": ("DOUBLE", [each for each in DOUBLES if is_finite(each)], every_one),
+    "finite DOUBLE": ("DOUBLE", [double for double in DOUBLES if is_finite(double)], every_one),
 }  # fmt: skip
 
 

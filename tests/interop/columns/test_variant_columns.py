@@ -17,7 +17,7 @@ from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.table.opening import create_or_open, open_table
-from stream_app.variants.json_documents import parse_json
+from stream_app.variants.json_column import variants_of
 from stream_app.variants.texts import json_of
 from tests.support.interop.compacted_tables import compact_whole
 from tests.support.jobs.table_writer import TableWriter, read_rows
@@ -90,8 +90,9 @@ def encoded(epoch: list[tuple[str, Row]]) -> list[tuple[str, Row]]:
 def as_struct(document: str | None) -> dict[str, bytes] | None:
     if document is None:
         return None
-    value, metadata = parse_json(document)
-    return {"value": value, "metadata": metadata}
+    values, _ = variants_of(pa.array([document]))
+    struct: dict[str, bytes] = values[0].as_py()
+    return struct
 
 
 def value_of(text: str | None) -> Any:

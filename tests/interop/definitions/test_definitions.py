@@ -109,7 +109,7 @@ def generated() -> Iterator[Definition]:
 def definition(
     keys: tuple[str, ...], parts: tuple[str, ...], *options: dict[str, str]
 ) -> Definition:
-    merged = {key: value for each in options for key, value in each.items()}
+    merged = {key: value for option in options for key, value in option.items()}
     return {"primary_keys": keys, "partition_keys": parts, "options": merged}
 
 

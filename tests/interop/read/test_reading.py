@@ -133,7 +133,7 @@ def test_java_skips_new_files_between_versions_where_reads_do(
             ),
             by_content(paimon_java.read(f"{made.table.location}$audit_log", options=wanted)),
         )
-    assert [len(each) for each in answers["delta"]] == [2, 0]
+    assert [len(answer) for answer in answers["delta"]] == [2, 0]
     assert answers["changelog"][0] == answers["changelog"][1] != []
 
 

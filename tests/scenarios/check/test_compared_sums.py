@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from stream_app.app.cli.main import main
+from stream_app.app.observe.metrics.job_metrics import JobMetrics
+from stream_app.app.observe.metrics.proof_watch import ProofWatch
 from stream_app.app.ops.check.compared_sums import compare_sums
 from stream_app.app.ops.inspect.table_facts import table_facts
 from stream_app.format.row_hash.key_groups import HashedRows
@@ -142,7 +144,16 @@ def test_a_recorded_comparison_stays_visible_in_later_snapshots(
     assert f"equal to {other.path}, snapshot 1, " in proven
     assert "s ago: 4 rows with checksum" in proven
     facts = table_facts(table.table, of_job=False)
-    assert facts.proven_ms is not None
+    assert (facts.proven_ms is not None, facts.proven_at) == (True, "snapshot 1")
+    metrics = JobMetrics("db.t")
+    watch = ProofWatch(StandingClock())
+    watch.add(metrics, table.table)
+    assert watch.look() >= 60
+    sample = metrics.registry.get_sample_value(
+        "stream_app_proven_timestamp_seconds", {"table": "db.t"}
+    )
+    assert sample is not None, "the job has committed nothing since the proof"
+    assert round(1000 * sample) == facts.proven_ms
 
 
 @dataclass

@@ -81,4 +81,4 @@ def test_a_table_that_lost_its_index(tmp_path: Path) -> None:
     without = replace(latest, snapshot_id=latest.snapshot_id + 1, index_manifest=None)
     assert table.snapshots.publish(without)
     findings = [each for each in found_in(table) if each.kind is FindingKind.HASH_INDEX]
-    assert [each.what[:6] for each in findings] == ["4 rows", "4 rows"]
+    assert [finding.what[:6] for finding in findings] == ["4 rows", "4 rows"]

@@ -128,7 +128,9 @@ def test_of_a_database_the_tables_that_count_twice_are_held(
     assert tables.state().held.keys() == {"b"}
 
     tables.takes_repeats = True
-    runner.topics = [each for epoch in (0, 1) for each in tables.messages(epoch).to_batches()]
+    runner.topics = [
+        to_batch for epoch in (0, 1) for to_batch in tables.messages(epoch).to_batches()
+    ]
     again = tables.started(runner, each_for_itself=True)
     again.while_idle()
     tables.tables[0].clock.sleep(3600)

@@ -17,6 +17,7 @@ from stream_app.errors import UsageError
 from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.format.file_index.container import decode_file_index, encode_file_index
 from stream_app.model.schema.data_type import DataField, RowType, parse_columns
+from stream_app.table.check.table_check import TableCheck
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.split_scan import SplitScan
 from stream_app.table.versions.pruning.row_filter import row_filter
@@ -321,6 +322,13 @@ def test_a_read_warns_once_of_indexes_of_an_unknown_kind(
     assert warning.startswith(f"{small.table.location} has indexes of column 'k' of the kind ")
     assert "'later', which stream_app does not know" in warning
     assert "bloom-filter or" in warning
+    check = TableCheck(small.table, quick=False, progress=lambda *_: None)
+    assert list(check.findings()) == []
+    assert "2 file indexes of column 'k', of the kind 'later', which" in check.report.left_out[0]
+    damaged = next(tmp_path.rglob("*.index"))
+    damaged.write_bytes(damaged.read_bytes()[:20])
+    [finding] = TableCheck(small.table, quick=False, progress=lambda *_: None).findings()
+    assert finding.where == str(damaged)
 
 
 def test_a_condition_that_does_not_fit_is_refused(tmp_path: Path) -> None:

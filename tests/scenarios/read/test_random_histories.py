@@ -53,11 +53,11 @@ def test_what_snapshots_say_is_what_is_there(tmp_path: Path, seed: int, number: 
     snapshots = check_chain(table)
     named = {
         name
-        for each in snapshots
+        for snapshot in snapshots
         for name in (
-            each.base_manifest_list,
-            each.delta_manifest_list,
-            each.changelog_manifest_list,
+            snapshot.base_manifest_list,
+            snapshot.delta_manifest_list,
+            snapshot.changelog_manifest_list,
         )
         if name
     }

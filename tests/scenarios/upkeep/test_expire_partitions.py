@@ -46,7 +46,7 @@ def drop(table: FileStoreTable, **options: str) -> list[str]:
     expire = ExpirePartitions(table, retention)
     expiry = expire.plan()
     list(expire.execute(expiry))
-    return [table.paths.partition(each.partition) for each in expiry.partitions]
+    return [table.paths.partition(partition.partition) for partition in expiry.partitions]
 
 
 def test_a_null_beside_the_time_keeps_no_partition(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def an_expiry_by_update_time(
     assert retention is not None
     expire = ExpirePartitions(table, retention)
     expiry = expire.plan()
-    assert [table.paths.partition(each.partition) for each in expiry.partitions] == [
+    assert [table.paths.partition(partition.partition) for partition in expiry.partitions] == [
         "dt=2025-12-01",
         "dt=2025-12-02",
     ]
@@ -159,7 +159,7 @@ def test_by_update_time_what_was_written_to_since_the_plan_stays(
     writer, expire, expiry = an_expiry_by_update_time(tmp_path)
     if written:
         writer.write([row for number in written for row in day(number, 2)])
-    dropped = [each for done in expire.execute(expiry) for each in done.partitions]
+    dropped = [partition for done in expire.execute(expiry) for partition in done.partitions]
     assert len(dropped) == 2 - len(written)
     kept = {(row["dt"], row["k"]) for row in read_rows(writer.table)}
     assert kept == {(f"2025-12-{number:02}", key) for number in written for key in (1, 2)}
@@ -170,7 +170,7 @@ def test_by_update_time_a_commit_that_wins_the_race_keeps_its_partition(tmp_path
     writer, expire, expiry = an_expiry_by_update_time(tmp_path)
     racing = RacedFileIO([lambda: writer.write(day(2, 2))])
     expire = replace(expire, table=replace(expire.table, file_io=racing))
-    dropped = [each for done in expire.execute(expiry) for each in done.partitions]
+    dropped = [partition for done in expire.execute(expiry) for partition in done.partitions]
     assert [each.values for each in dropped] == [("2025-12-01",)]
     assert [(row["dt"], row["k"]) for row in read_rows(writer.table)] == [
         ("2025-12-02", 1),

@@ -113,7 +113,7 @@ def test_a_table_that_cannot_be_written_is_held_back_and_catches_up(tmp_path: Pa
     tables.send([{"k": 4, "v": "last"}], [])
     run(batch, tables, runner, 2)
     assert_right(tables)
-    assert [each.counts.messages for each in reports(batch, 0)] == [21, 1]
+    assert [report.counts.messages for report in reports(batch, 0)] == [21, 1]
 
 
 def test_requests_of_a_table_that_fails_alone_count(tmp_path: Path) -> None:

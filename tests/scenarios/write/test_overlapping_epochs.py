@@ -27,7 +27,9 @@ def two_tables(folder: Path) -> tuple[TwoTables, EpochHere]:
             [{"k": epoch, "v": f"{epoch}"}, {"k": 9, "v": f"{epoch}"}],
             [{"day": "one", "n": epoch}] * (epoch % 2),
         )
-    topics = [each for epoch in range(EPOCHS) for each in tables.messages(epoch).to_batches()]
+    topics = [
+        to_batch for epoch in range(EPOCHS) for to_batch in tables.messages(epoch).to_batches()
+    ]
     return tables, EpochHere(topics=topics, overlaps=True)
 
 

@@ -193,7 +193,7 @@ def test_a_column_in_the_messages_is_added_in_the_middle_of_an_epoch(tmp_path: P
     sound_report(open_table(job.table.location))
     # Rows before the new columns do not lack them; later ones do.
     job.run(batch, plain({"k": 5, "v": "e", "note": "x"}))
-    assert [sorted(each.counts.columns) for each in reports(batch, 0)[1:]] == [
+    assert [sorted(report.counts.drift) for report in reports(batch, 0)[1:]] == [
         [],
         [(DriftKind.MISSING, "other")],
     ]
@@ -247,7 +247,9 @@ def test_columns_that_are_narrowed_or_dropped_stay(
         job.run(batch, enveloped({"k": number, "qty": 5}, **key, qty=INT32))
     assert job.columns() == ["k INT NOT NULL", "qty BIGINT", "v STRING"]
     assert job.rows() == by_content([{"k": k, "qty": 5, "v": None} for k in range(3)])
-    warnings = [each.message for each in caplog.records if "stays BIGINT" in each.getMessage()]
+    warnings = [
+        record.message for record in caplog.records if "stays BIGINT" in record.getMessage()
+    ]
     assert len(warnings) == 1, "each is told once"
 
 
@@ -298,7 +300,7 @@ def test_a_column_that_no_table_can_have_is_refused(
     for number in range(2):
         job.run(batch, plain({"k": number, "v": "a", "_KEY_k": 1}))
     assert job.columns() == ["k INT NOT NULL", "v STRING"]
-    assert sum("Paimon reserves the name" in each.getMessage() for each in caplog.records) == 1
+    assert sum("Paimon reserves the name" in record.getMessage() for record in caplog.records) == 1
 
 
 def test_a_bad_record_adds_no_column(tmp_path: Path) -> None:

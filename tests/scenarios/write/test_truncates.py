@@ -76,7 +76,7 @@ def test_rows_before_it_go_and_rows_behind_it_stay(tmp_path: Path, isolated: boo
     for table in (0, 1):
         assert CommitKind.OVERWRITE in kinds(tables, table)
         assert reports(batch, table)[-1].counts.changes == 1
-    assert [each.counts.messages for each in reports(batch, 0)] == [20, 32]
+    assert [report.counts.messages for report in reports(batch, 0)] == [20, 32]
     for epoch in range(2, 7):
         tables.send([{"k": k, "v": f"{epoch}"} for k in range(4)], [{"day": "day 2", "n": epoch}])
         run(batch, tables, epoch)

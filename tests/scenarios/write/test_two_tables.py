@@ -79,7 +79,7 @@ def test_each_table_gets_its_own_rows_in_an_epoch_of_its_own(tmp_path: Path) -> 
             if OFFSETS_PROPERTY in (snapshot.properties or {})
         ]
         assert offsets[-1] == ends
-        assert [each.commit_user for each in table.snapshots.backwards()][-1] == "the job"
+        assert [snapshot.commit_user for snapshot in table.snapshots.backwards()][-1] == "the job"
 
 
 def test_an_epoch_under_way_is_behind_until_it_is_committed(tmp_path: Path) -> None:

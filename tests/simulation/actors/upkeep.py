@@ -119,7 +119,7 @@ class Upkeep:
 
     def _since_ms(self) -> int:
         drivers = [each for job in self.jobs.values() for each in (job.process, job.zombie)]
-        return self.world.unfinished_since_ms(each for each in drivers if each is not None)
+        return self.world.unfinished_since_ms(driver for driver in drivers if driver is not None)
 
     def _delete_some(self, rng: random.Random) -> None:
         for _ in range(rng.choice([1, 1, 2])):

@@ -122,6 +122,6 @@ def consume(
         partitions = sorted(consumer.partitions_for_topic(topic) or ())
         consumer.assign([TopicPartition(topic, number) for number in partitions])
         records = itertools.islice(consumer, count)
-        return [(each.partition, each.offset, each.key, each.value) for each in records]
+        return [(record.partition, record.offset, record.key, record.value) for record in records]
     finally:
         consumer.close()

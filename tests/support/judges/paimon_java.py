@@ -208,8 +208,8 @@ class PaimonJava:
     def hashes(self, path: TablePath) -> dict[tuple[str, int], list[int]]:
         """Partition's folder and bucket → hashes of its keys, ascending, by Paimon's index."""
         buckets = self._call("hashes", path, options={})["buckets"]
-        assert all(each["row_count"] == len(each["hashes"]) for each in buckets)
-        return {(each["partition"], each["bucket"]): each["hashes"] for each in buckets}
+        assert all(bucket["row_count"] == len(bucket["hashes"]) for bucket in buckets)
+        return {(bucket["partition"], bucket["bucket"]): bucket["hashes"] for bucket in buckets}
 
     def compact(
         self,

@@ -110,9 +110,9 @@ MEANINGS = {
     "`tinyint1-not-bool`, `to-nullable`, `to-string`.",
     "sync.inexact": "Type of columns for times of day with more than milliseconds, which Paimon's "
     "TIME cannot hold ([schemas.md](schemas.md#types-that-paimon-cannot-hold)).",
-    "sync.computed-column": "Columns computed from others, such as "
-    "`dt=date_format(created, yyyy-MM-dd)`, of each table with these "
-    "([functions](computed-columns.md)).",
+    "sync.json-as": "Type of columns for documents ([schemas.md](schemas.md#variant)).",
+    "sync.computed-column": "Columns computed from others, of each table with these, such as "
+    "`dt=date_format(created, yyyy-MM-dd)` ([functions](computed-columns.md)).",
     "sync.metadata-column": "Columns that a message tells beside its row, of each table, such as "
     "`op_ts` and `offset` ([metadata](computed-columns.md#metadata-columns)).",
     "sync.metadata-column-prefix": "Before the name of each metadata column.",

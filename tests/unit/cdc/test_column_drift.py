@@ -112,7 +112,7 @@ def test_all_that_single_records_have(name: str, shape: str) -> None:
             seen = Sighting(1, at)
             expected[column] = expected[column].plus(seen) if column in expected else seen
     assert bool(expected) == (name != "nothing")
-    assert a_format(COLUMNS).decode(messages(*values)).columns == expected
+    assert a_format(COLUMNS).decode(messages(*values)).drift == expected
 
 
 def test_records_that_the_parser_refuses_are_counted_once() -> None:
@@ -125,7 +125,7 @@ def test_records_that_the_parser_refuses_are_counted_once() -> None:
     random.Random(1).shuffle(values)
     decoded = a_format(COLUMNS).decode(messages(*values))
     assert decoded.bad.num_rows == 5
-    counts = {name: sighting.records for (_, name), sighting in decoded.columns.items()}
+    counts = {name: sighting.records for (_, name), sighting in decoded.drift.items()}
     assert counts == {"phone": 61, "w": 1}
 
 
@@ -138,7 +138,7 @@ def test_a_last_record_without_images_hides_no_column(decoder: str) -> None:
     values = [plain] * 9 + [more] * 3 + [event("u")]
     decoded = a_format(COLUMNS, options={DECODER: decoder}).decoder.decode(messages(*values))
     assert decoded.bad.num_rows == 1
-    assert decoded.columns == {(DriftKind.UNKNOWN, "phone"): Sighting(3, 9)}
+    assert decoded.drift == {(DriftKind.UNKNOWN, "phone"): Sighting(3, 9)}
 
 
 @pytest.mark.parametrize("decoder", [ARRAYS, COMPILED])
@@ -151,5 +151,5 @@ def test_a_number_that_no_double_holds_hides_no_column(name: str, decoder: str) 
     value = maxwell if name == "maxwell-json" else event(after=row)
     decode = a_format(name=name, options={DECODER: decoder}).decoder.decode
     few, many = (value.replace("1e400", "1"), *[value] * 5), [value] * 20
-    assert decode(messages(*few)).columns == {(DriftKind.UNKNOWN, "phone"): Sighting(6, 0)}
-    assert decode(messages(*many)).columns == {(DriftKind.UNKNOWN, "phone"): Sighting(20, 0)}
+    assert decode(messages(*few)).drift == {(DriftKind.UNKNOWN, "phone"): Sighting(6, 0)}
+    assert decode(messages(*many)).drift == {(DriftKind.UNKNOWN, "phone"): Sighting(20, 0)}

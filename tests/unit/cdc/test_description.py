@@ -10,8 +10,10 @@ import pyarrow as pa
 import pytest
 
 from stream_app.message_format_registry import format_named
-from stream_app.model.source.mapping_options import parse_mapping_options
+from stream_app.model.schema.data_type import TypeRoot
+from stream_app.model.source.mapping_options import JsonColumns, parse_mapping_options
 from stream_app.model.source.source_table import SourceTable
+from stream_app.variants.texts import json_of
 from tests.support.messages.debezium_messages import (
     a_format,
     captured,
@@ -67,6 +69,22 @@ def test_a_key_of_two_columns_has_the_keys_order() -> None:
     assert table is not None
     assert table.primary_keys == ("order_id", "line")
     assert columns_of(table)["line"] == "INT NOT NULL"
+
+
+def test_documents_are_variants_where_that_is_asked_for() -> None:
+    """And all of their values are read, as those of other types."""
+    messages = captured("debezium_pg_schema", "pgs.shop.all_types")
+    mapping = parse_mapping_options([], documents=JsonColumns.VARIANT)
+    table = format_named("debezium-json").facts({}).describe(messages, mapping)
+    assert table is not None
+    names = [column.name for column in table.columns if column.data_type.root is TypeRoot.VARIANT]
+    assert names
+    columns = ", ".join(f"`{column.name}` {column.data_type}" for column in table.columns)
+    settings = {"replica-identity": "default", "truncate": "ignore"}
+    decoded = a_format(columns, table.primary_keys, options=settings).decode(messages)
+    assert list(reasons_of(decoded)) == [0]
+    texts = [json_of(decoded.changes.rows.column(name)).drop_null() for name in names]
+    assert any(len(one) for one in texts)
 
 
 def test_every_column_of_an_envelope_is_read_as_the_described_type() -> None:

@@ -127,7 +127,7 @@ def sums(decoded: list[DecodedBatch]) -> tuple[int, set[str], dict[Any, int]]:
     """Of several batches: the skipped messages, the tables, and the records by column."""
     columns: dict[Any, int] = {}
     for one in decoded:
-        for column, sighting in one.columns.items():
+        for column, sighting in one.drift.items():
             columns[column] = columns.get(column, 0) + sighting.records
     tables = {name for one in decoded for name in one.tables}
     return sum(one.skipped for one in decoded), tables, columns

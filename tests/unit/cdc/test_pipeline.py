@@ -155,7 +155,7 @@ def test_columns_are_counted_across_the_halves() -> None:
     decoded = Pipeline(FailingDecoder(refused_by_arrow)).decode(
         messages(plain, insert(9, POISON.decode()), plain, odd, plain, odd)
     )
-    assert decoded.columns == {
+    assert decoded.drift == {
         (DriftKind.UNKNOWN, "w"): Sighting(2, 3),
         (DriftKind.MISSING, "v"): Sighting(2, 3),
     }

@@ -59,7 +59,7 @@ def test_inside_a_value_comments_do_not_count_and_null_may_become_possible() -> 
     old = parse_data_type("ARRAY<ROW<a INT NOT NULL, m MAP<STRING, INT NOT NULL>>>")
     new = parse_data_type("ARRAY<ROW<a INT, m MAP<STRING, INT>>>")
     assert new.element is not None
-    fields = tuple(replace(each, description="x") for each in new.element.fields)
+    fields = tuple(replace(field, description="x") for field in new.element.fields)
     new = replace(new, element=replace(new.element, fields=fields))
     values = [[{"a": 1, "m": [("k", 2)]}, None], None, []]
     cells = read_as(pa.array([None, *values], arrow_type(old)).slice(1), old, new)

@@ -88,7 +88,7 @@ def test_structs_become_a_batch() -> None:
     batch = message_batch("t", 4, fields, np.array([1, -1, 1_700_000_000_000], np.int64))
     batch.validate(full=True)
     rows = [tuple(row.values()) for row in batch.drop_columns(["timestamp"]).to_pylist()]
-    assert rows == [("t", 4, *each) for each in messages]
+    assert rows == [("t", 4, *message) for message in messages]
     assert batch.column("timestamp").cast("int64").to_pylist() == [
         1000,
         -1000,

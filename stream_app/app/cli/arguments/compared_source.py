@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import argparse
 
+from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
+from stream_app.app.ops.load.first_load import LOAD_KEY, database_of
+from stream_app.errors import UsageError
+from stream_app.jdbc import SERVERS, JdbcUrl, parse_jdbc_url
+
 
 def add_compared_source(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `check --source`."""
@@ -18,6 +23,11 @@ def add_compared_source(parser: argparse.ArgumentParser) -> None:
     )
     help_of_record = "if nothing differs, publish that in a snapshot, for status, pages and metrics"
     parser.add_argument("--record", action="store_true", help=help_of_record)
+    add_database_table(parser)
+
+
+def add_database_table(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that a database as ``--source`` has besides."""
     help_of_name = "the table's name in the database of --source; default: its name here"
     parser.add_argument("--source-table", metavar="NAME", help=help_of_name)
     parser.add_argument(
@@ -26,3 +36,19 @@ def add_compared_source(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="how long the table may lag behind the database of --source; default: 30s",
     )
+
+
+def named_database(args: argparse.Namespace, tables: TablesOfJob) -> JdbcUrl:
+    """The database of ``--source``, or without a value the one of the configuration.
+
+    Raises:
+        UsageError: none is named, or it is of a kind that cannot be read.
+    """
+    if args.source:
+        return parse_jdbc_url(args.source, "--source", SERVERS)
+    if tables.source.snapshot_from is None:
+        raise UsageError(
+            f"--source has no value, and {args.conf} no {LOAD_KEY}",
+            fix="name the database: --source jdbc:postgresql://127.0.0.1/shop?user=me",
+        )
+    return database_of(tables.source)

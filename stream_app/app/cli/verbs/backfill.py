@@ -1,28 +1,37 @@
-"""``stream-app backfill``: reads a table's topics again, and writes the differences."""
+"""``stream-app backfill``: reads a table's source again, and writes the differences."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from stream_app.app.cli.arguments.compared_source import add_database_table, named_database
 from stream_app.app.cli.arguments.compared_topics import compared_topics
 from stream_app.app.cli.arguments.configuration import configuration_of
-from stream_app.app.cli.arguments.parsed_texts import timestamp_argument
+from stream_app.app.cli.arguments.parsed_texts import duration_argument, timestamp_argument
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
 from stream_app.app.cli.arguments.table_of_job import table_of_job
+from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
-from stream_app.app.ops.backfill import Backfill, BackfillOutcome
-from stream_app.app.ops.check.checked_tables import choice_of, splitter_of
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.ops.backfill.database_backfill import DatabaseBackfill
+from stream_app.app.ops.backfill.table_changes import Scope, WrittenRows, scope_of
+from stream_app.app.ops.backfill.topic_backfill import Backfill
+from stream_app.app.ops.backfill.waiting_messages import WaitingMessages
+from stream_app.app.ops.check.checked_tables import choice_of, splitter_of, state_of_job
+from stream_app.app.ops.check.database_sums import summed_database
+from stream_app.app.ops.check.job_sums import JobSums
 from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, open_quarantine
 from stream_app.app.text.listing import DRY_RUN, NOTHING, counted
 from stream_app.app.text.progress import ProgressLine
 from stream_app.errors import UsageError
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.time_travel import millis_of
 
 _EARLIEST = "earliest"
-DESCRIPTION = "Bring a table to the state that its topics show."
+DESCRIPTION = "Bring a table to the state that its topics show, or its database."
 EPILOG = """\
 The topics are read again, up to where the table's job has read them, and decoded as the job does.
 The table's rows that differ from theirs become one snapshot: rows are added, changed and deleted,
@@ -31,12 +40,18 @@ with a changelog where the table has one. A second run finds nothing to do.
 With --from TIME, or when a topic has lost its oldest messages, only keys that the messages name
 are compared: no other row is changed or deleted.
 
+With --source the table is compared with its database, and rows that differ become those of the
+database. A row that changes meanwhile, or whose message waits in a topic, is left to the job.
+With --keys only rows whose key meets a condition are written.
+
 Stop the job before. A backfill fails, and changes nothing, if another writer commits meanwhile.
 
 examples:
   stream-app backfill orders --conf conf/orders.toml --dry-run
   stream-app backfill orders --conf conf/orders.toml
   stream-app backfill orders --conf conf/orders.toml --from 2026-01-31
+  stream-app backfill orders --conf conf/orders.toml --keys "id IN (1, 2, 3)"
+  stream-app backfill orders --conf conf/orders.toml --source jdbc:postgresql://127.0.0.1/shop?user=me
   stream-app backfill warehouse/shop.db/orders --from-topic 127.0.0.1:9092/shop.public.orders"""
 
 
@@ -59,6 +74,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="earliest|TIME",
         help="the time of the oldest messages that are read (default: earliest, all of them)",
     )
+    parser.add_argument(
+        "--keys", metavar="CONDITION", help='only rows whose key meets it, such as "id IN (1, 2)"'
+    )
+    parser.add_argument(
+        "--source",
+        metavar="URL",
+        nargs="?",
+        const="",
+        help="compare with the database (jdbc:…; without a value that of source.snapshot-from), "
+        "in place of the topics",
+    )
+    add_database_table(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -84,6 +111,14 @@ def run(args: argparse.Namespace) -> int:
             "no topic is named",
             fix="give --conf with the configuration of the table's job, or --from-topic",
         )
+    scope = scope_of(args.keys, table)
+    if args.source is not None:
+        if tables is None or since is not None or args.source_kafka is not None:
+            raise UsageError(
+                "--source reads the database in place of the topics",
+                fix="give --conf, and leave out --from and --from-topic",
+            )
+        return _from_database(args, table, tables, source, scope)
     progress = ProgressLine.of_terminal()
     backfill = Backfill(
         table=table,
@@ -93,12 +128,58 @@ def run(args: argparse.Namespace) -> int:
         since_ms=since,
         splitter=splitter_of(tables, table),
         choice=choice_of(tables),
-        quarantines=_quarantines(tables, folder, table.location),
+        # A part of the keys does not finish a record.
+        quarantines=[] if args.keys else _quarantines(tables, folder, table.location),
+        scope=scope,
     )
     done = backfill.run(dry_run=args.dry_run)
     progress.clear()
-    for line in _lines(done):
-        print(line)
+    print(f"read {counted(done.read, 'change')}")
+    if not done.is_whole:
+        print("keys that no message tells were left alone")
+    if done.covered:
+        records = counted(done.covered, "quarantined record")
+        print(f"{records} among them; they do not wait any more, once this is written")
+    _print_written(done.written)
+    return 0
+
+
+def _from_database(
+    args: argparse.Namespace,
+    table: FileStoreTable,
+    tables: SingleTableOrDatabase,
+    topics: SourceConfig,
+    scope: Scope,
+) -> int:
+    state = state_of_job(tables)
+    with summed_database(named_database(args, tables)) as database:
+        job = JobSums(tables=tables, state=state, database=database)
+        backfill = DatabaseBackfill(
+            table=table,
+            tables=tables,
+            database=database,
+            source=job.own_source_of(table, args.source_table),
+            messages=WaitingMessages(
+                table=table,
+                source=topics,
+                rules=tables.table_config(table.name, table.schema.fields),
+                topics=state.source_tables_of(tables.part(table.name)),
+                splitter=splitter_of(tables, table),
+                choice=choice_of(tables),
+            ),
+            wait_s=duration_argument("--wait", args.wait) / 1000,
+            scope=scope,
+        )
+        done = backfill.run(dry_run=args.dry_run)
+    keys = counted(done.differing, "key")
+    print(f"compared with {done.source}: {keys} {'differs' if done.differing == 1 else 'differ'}")
+    if done.left:
+        print(f"left alone: {counted(done.left, 'row')} that changed, or whose message waits")
+    if done.bad:
+        print(f"left alone: a row that cannot be stored: {done.bad}")
+    if not done.is_whole:
+        print("more rows differ than one run compares: run it again")
+    _print_written(done.written)
     return 0
 
 
@@ -114,21 +195,16 @@ def _quarantines(
     return []
 
 
-def _lines(done: BackfillOutcome) -> Iterator[str]:
-    yield f"read {counted(done.read, 'change')}"
-    if not done.is_whole:
-        yield "keys that no message tells were left alone"
-    if done.covered:
-        records = counted(done.covered, "quarantined record")
-        yield f"{records} among them; they do not wait any more, once this is written"
-    if done.is_empty:
-        yield NOTHING
+def _print_written(written: WrittenRows) -> None:
+    if written.is_empty:
+        print(NOTHING)
         return
-    rows = f"{counted(done.added, 'row')} added, {done.changed} changed, {done.deleted} deleted"
-    if done.snapshot is None:
-        yield f"would write: {rows}"
-        yield DRY_RUN
-    else:
-        yield f"wrote in snapshot {done.snapshot.snapshot_id}: {rows}"
-        if done.waiting:
-            yield done.waiting
+    rows = f"{counted(written.added, 'row')} added, {written.changed} changed, "
+    rows += f"{written.deleted} deleted"
+    if written.snapshot is None:
+        print(f"would write: {rows}")
+        print(DRY_RUN)
+        return
+    print(f"wrote in snapshot {written.snapshot.snapshot_id}: {rows}")
+    if written.waiting:
+        print(written.waiting)

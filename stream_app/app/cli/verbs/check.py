@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 
-from stream_app.app.cli.arguments.compared_source import add_compared_source
+from stream_app.app.cli.arguments.compared_source import add_compared_source, named_database
 from stream_app.app.cli.arguments.compared_topics import check_is_kafka, compared_topics
 from stream_app.app.cli.arguments.configuration import configuration_of
 from stream_app.app.cli.arguments.parsed_texts import duration_argument
@@ -37,7 +37,6 @@ from stream_app.app.ops.check.comparison import ComparedTable, Comparison
 from stream_app.app.ops.check.database_sums import SummedDatabase, SummedSource, summed_database
 from stream_app.app.ops.check.job_sums import JobSums
 from stream_app.app.ops.check.sum_sides import JDBC, SumSides, database_sides, table_sides
-from stream_app.app.ops.load.first_load import LOAD_KEY, database_of
 from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.app.text.progress import ProgressLine
 from stream_app.errors import CorruptFileError, StreamAppError, UsageError
@@ -178,14 +177,7 @@ def _database_of(args: argparse.Namespace, tables: TablesOfJob) -> JdbcUrl:
         raise UsageError(
             "--source-table is of one table, and all are compared", fix="name the table"
         )
-    if args.source:
-        return parse_jdbc_url(args.source, "--source", SERVERS)
-    if tables.source.snapshot_from is None:
-        raise UsageError(
-            f"--source has no value, and {args.conf} no {LOAD_KEY}",
-            fix="name the database: --source jdbc:postgresql://127.0.0.1/shop?user=me",
-        )
-    return database_of(tables.source)
+    return named_database(args, tables)
 
 
 def _compare(
@@ -218,15 +210,9 @@ def _compare_job(
     job = JobSums(tables=tables, state=state_of_job(tables), database=database)
     if args.table is not None:
         table = table_of_job(args.table, tables, str(args.conf))
-        source = job.source_of(table, args.source_table)
-        if source is None:
-            raise UsageError(
-                "the rows of the table come from another database",
-                where=str(database.url),
-                fix="name the database (--source), or also the table there (--source-table)",
-            )
+        own = job.own_source_of(table, args.source_table)
         check_readable(table, merges=True)
-        sides = database_sides(table, database, source, wait_s)
+        sides = database_sides(table, database, own, wait_s)
         return set(_compare(args, table, sides, progress))
     seen: dict[str, set[FindingKind]] = {}
     elsewhere: list[str] = []

@@ -17,13 +17,14 @@ from stream_app.app.ops.written_configuration import JobDraft, configuration_tex
 from stream_app.app.source.first_messages import messages_at_both_ends, other_format
 from stream_app.app.source.jdbc_table import jdbc_table
 from stream_app.app.source.preflight import check_topics
-from stream_app.cdc.column_drift import INEXACT
+from stream_app.cdc.column_drift import INEXACT, JSON_AS
 from stream_app.cdc.message_format import SourceFacts
 from stream_app.errors import UsageError, WrongSourceError
 from stream_app.jdbc import SERVERS, parse_jdbc_url
 from stream_app.message_format_registry import DEFAULT_FORMAT, format_named, source_facts
 from stream_app.model.source.mapping_options import (
     InexactTimes,
+    JsonColumns,
     MappingOptions,
     parse_mapping_options,
 )
@@ -75,6 +76,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=InexactTimes.NUMBER.value,
         choices=[way.value for way in InexactTimes],
         help="columns for times of day that Paimon's TIME cannot hold (default: number)",
+    )
+    parser.add_argument(
+        "--json-as",
+        default=JsonColumns.STRING.value,
+        choices=[kind.value for kind in JsonColumns],
+        help="columns for documents, such as PostgreSQL's jsonb (default: string)",
     )
     parser.add_argument("--warehouse", default="./warehouse", metavar="FOLDER")
     parser.add_argument("--database", metavar="NAME", help="of the table (default: the source's)")
@@ -128,7 +135,12 @@ def _draft_of_table(args: argparse.Namespace) -> JobDraft:
 
 def _mapping(args: argparse.Namespace) -> MappingOptions:
     names = args.type_mapping.split(",")
-    return parse_mapping_options(names, inexact=InexactTimes(args.inexact), where="--type-mapping")
+    return parse_mapping_options(
+        names,
+        inexact=InexactTimes(args.inexact),
+        documents=JsonColumns(args.json_as),
+        where="--type-mapping",
+    )
 
 
 def _draft(args: argparse.Namespace) -> JobDraft:
@@ -174,6 +186,8 @@ def _job_draft(
     options = dict(source.format_options)
     if args.inexact != InexactTimes.NUMBER.value:
         options[INEXACT] = args.inexact
+    if args.json_as != JsonColumns.STRING.value:
+        options[JSON_AS] = args.json_as
     given = {f"{message_format.section}.{key}": value for key, value in options.items()}
     return JobDraft(
         origin=origin,

@@ -17,7 +17,7 @@ from stream_app.app.config.sync_problems import (
 )
 from stream_app.app.config.table_config import TableConfig
 from stream_app.catalog.catalog_options import names_folder
-from stream_app.cdc.column_drift import INEXACT, TYPE_MAPPING, DriftKind, DriftReaction
+from stream_app.cdc.column_drift import INEXACT, JSON_AS, TYPE_MAPPING, DriftKind, DriftReaction
 from stream_app.cdc.json_records.options import TRUNCATE
 from stream_app.cdc.steps.expectations import Expectation
 from stream_app.message_format_registry import format_named
@@ -121,6 +121,7 @@ class WholeDatabase(TablesOfJob):
         of_database = {
             DriftKind.UNKNOWN.option: DriftReaction.EVOLVE.value,
             INEXACT: self.sync.inexact.value,
+            JSON_AS: self.sync.json_as.value,
         }
         if self.sync.type_mapping:
             of_database[TYPE_MAPPING] = ",".join(self.sync.type_mapping)

@@ -30,6 +30,7 @@ from stream_app.app.observe.events.event_texts import (
 )
 from stream_app.app.observe.metrics.health import JobHealth
 from stream_app.app.observe.metrics.job_metrics import OTHER_TABLES, JobMetrics
+from stream_app.app.observe.metrics.proof_watch import ProofWatch
 from stream_app.app.observe.monitoring.listener import Listeners
 from stream_app.app.ops.inspect.table_facts import newest_snapshots
 from stream_app.cdc.column_drift import DriftedColumn, DriftKind
@@ -60,6 +61,7 @@ class EventLog:
         history: the newest epochs.
         health: the job's health, with the held tables.
         listeners: get the events too.
+        proofs: looks at proofs that others record; None: nobody asks for them.
         epochs: those that the job has written; the logs of its tables add to the same set.
     """
 
@@ -71,6 +73,7 @@ class EventLog:
     history: EpochHistory = field(default_factory=EpochHistory)
     health: JobHealth | None = None
     listeners: Listeners = field(default_factory=Listeners)
+    proofs: ProofWatch | None = None
     epochs: set[int] = field(default_factory=set, kw_only=True)
     _warned_of: set[DriftedColumn] = field(init=False, default_factory=set)
 
@@ -100,6 +103,8 @@ class EventLog:
             self.metrics.compactions.add(self.metrics.table, job.compaction_metrics)
             self.metrics.maintenance.add(self.metrics.table, job.upkeep.metrics)
             self.metrics.callbacks.add(self.metrics.table, job.callback_problems)
+            if self.proofs is not None:
+                self.proofs.add(self.metrics, job.table)
 
     def opened(self, table: FileStoreTable, topics: Collection[str]) -> None:
         """Report that the table is opened, with the topics that have brought it messages so far."""
@@ -152,7 +157,7 @@ class EventLog:
             compaction_text(report.metrics, report.parts.wait_s),
         )
         _warn_of_quarantined(report.epoch, report.quarantined, self._prefix)
-        columns = self._columns(counts.columns)
+        columns = self._columns(counts.drift)
         _log_compactions(report.compactions, self._prefix)
         self._write(
             "epoch",

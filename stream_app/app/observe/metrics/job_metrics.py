@@ -108,11 +108,7 @@ class JobMetrics:
         for collector in (*of_tables, self.store, self.jvm, self.disks, self.loads):
             self.registry.register(collector)
         ProcessCollector(registry=self.registry)
-        build = Gauge(
-            PREFIX + "build_info", "1, with the versions.", ["version", "python"],
-            registry=self.registry,
-        )  # fmt: skip
-        build.labels(__version__, platform.python_version()).set(1)
+        _note_versions(self.registry)
         self._labels: set[str] = set()
         self._newest_work: list[tuple[int, int]] = []
         self._held_tables: dict[str, set[str]] = defaultdict(set)
@@ -284,10 +280,20 @@ class JobMetrics:
 
     def _newest(self, snapshot: Snapshot) -> None:
         self._committed.labels(self.table).set(snapshot.time_millis / 1000)
-        if (proof := proof_of(snapshot)) is not None:
-            self._proven.labels(self.table).set(proof.time_millis / 1000)
+        self.proven(snapshot)
         if snapshot.total_record_count is not None:
             self._records.labels(self.table).set(snapshot.total_record_count)
+
+    def proven(self, newest: Snapshot | None) -> None:
+        """Note when the table was equal to its source, as its newest snapshot says."""
+        if (proof := proof_of(newest)) is not None:
+            self._proven.labels(self.table).set(proof.time_millis / 1000)
+
+    def decoded_by(self, decoder: str) -> None:
+        """Note what decodes the job's messages, once; empty: the format leaves no choice."""
+        if decoder:
+            meaning = "1, with the decoder of the job's messages."
+            self._gauge("decoder_info", meaning, "decoder").labels(self.table, decoder).set(1)
 
     def column(self, kind: DriftKind, name: str, records: int) -> None:
         """Count records with an unknown column, or without one of the table; names must be few."""
@@ -312,3 +318,9 @@ class JobMetrics:
         counter = Counter(PREFIX + name, meaning, ["table"], registry=self.registry)
         counter.labels(self.table)  # creates the sample with value 0
         return counter
+
+
+def _note_versions(registry: CollectorRegistry) -> None:
+    names = ["version", "python"]
+    build = Gauge(PREFIX + "build_info", "1, with the versions.", names, registry=registry)
+    build.labels(__version__, platform.python_version()).set(1)

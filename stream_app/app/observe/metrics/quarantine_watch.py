@@ -1,15 +1,13 @@
-"""Counts the records that wait in a job's quarantine, in a thread beside the job.
+"""Counts the records that wait in a job's quarantine.
 
-Counting reads all files of the folder. So a thread counts again only when the folder has changed,
-and rests twenty times as long as counting took.
+Counting reads all files of the folder. So it counts again only when the folder has changed, and
+asks for a rest of twenty times as long as counting took. `looks.looking` calls it.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from stream_app.app.ops.quarantine.quarantine_folder import COUNTED_MAX, Quarantine
@@ -19,7 +17,7 @@ from stream_app.fileio.file_io import FileStatus
 
 _LOG = logging.getLogger(__name__)
 PAUSE_S = 60.0
-_REST = 20
+REST = 20
 """Counting takes at most a twentieth of the time."""
 
 
@@ -51,7 +49,7 @@ class QuarantineWatch:
             _LOG.warning("the quarantine cannot be counted: %s", error)
         else:
             self.counted(dict(self._counts))
-        return max(PAUSE_S, _REST * (self.clock.steady_seconds() - began))
+        return max(PAUSE_S, REST * (self.clock.steady_seconds() - began))
 
     def _count(self, name: str, folder: Quarantine) -> None:
         statuses = folder.files.list_status(folder.location)
@@ -59,23 +57,3 @@ class QuarantineWatch:
         if self._seen.get(name) != files:
             self._counts[name] = folder.waiting_count(self.most)
             self._seen[name] = files
-
-
-@contextmanager
-def watching(watch: QuarantineWatch | None) -> Iterator[None]:
-    """Count records while the block runs; None if there is no quarantine to count."""
-    if watch is None:
-        yield
-        return
-    ended = threading.Event()
-
-    def count() -> None:
-        while not ended.wait(watch.count_records()):
-            pass
-
-    thread = threading.Thread(target=count, name="quarantine-watch", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()

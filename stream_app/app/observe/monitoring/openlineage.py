@@ -97,6 +97,59 @@ class WrittenTable:
             self.snapshot_id = report.snapshots[-1].snapshot_id
 
 
+class _EventSender:
+    """Sends events in a thread of its own, one after the other.
+
+    Attributes:
+        problem: why the last event was not sent; None: it was.
+
+    Raises:
+        UsageError: on construction; the client refuses its settings.
+    """
+
+    def __init__(self, url: str | None) -> None:
+        transport = {} if url is None else {"transport": {"type": "http", "url": url}}
+        # Its default is the repository of the folder in which the job was started.
+        no_repository = {"facets": {"source_code_location": {"disabled": True}}}
+        try:
+            self._client = OpenLineageClient(config={**transport, **no_repository})
+        except Exception as error:  # its transports raise errors of many kinds
+            raise UsageError(
+                f"OpenLineage's client cannot be made: {error}",
+                where="stream.openlineage-url",
+                fix="name the address of a service, or correct the client's variables and file",
+            ) from error
+        self.problem: str | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="openlineage")
+        self._sending: Future[None] | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an event is being sent."""
+        return self._sending is not None and not self._sending.done()
+
+    def submit(self, event: RunEvent) -> Future[None]:
+        """Send an event after those that were submitted before."""
+        self._sending = self._thread.submit(self._send, event)
+        return self._sending
+
+    def close(self, last: RunEvent) -> None:
+        """Send the last event, and wait for it for a while."""
+        try:
+            self.submit(last).result(LAST_WAIT_S)
+            self._client.close(LAST_WAIT_S)
+        except Exception as unsent:
+            self.problem = str(unsent) or type(unsent).__name__
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _send(self, event: RunEvent) -> None:
+        try:
+            self._client.emit(event)
+            self.problem = None
+        except Exception as error:  # its transports raise errors of many kinds
+            self.problem = str(error) or type(error).__name__
+
+
 @dataclass(slots=True, kw_only=True)
 class LineageEvents(JobListener):
     """Makes the events of one run, and sends them.
@@ -119,12 +172,9 @@ class LineageEvents(JobListener):
     tables: TablesOfJob
     clock: Clock
     hide: Callable[[str], str] = str
-    _client: OpenLineageClient = field(init=False)
-    _thread: ThreadPoolExecutor = field(init=False)
-    _sending: Future[None] | None = field(init=False, default=None)
+    _sender: _EventSender = field(init=False)
     _sent_at: float | None = field(init=False, default=None)
     _has_news: bool = field(init=False, default=False)
-    _problem: str | None = field(init=False, default=None)
     _run: Run = field(init=False)
     _offsets: Offsets = field(init=False, default_factory=dict)
     _written: dict[str, WrittenTable] = field(init=False, default_factory=dict)
@@ -132,18 +182,7 @@ class LineageEvents(JobListener):
 
     def __post_init__(self) -> None:
         set_producer(_PRODUCER)
-        transport = {} if self.url is None else {"transport": {"type": "http", "url": self.url}}
-        # Its default is the repository of the folder in which the job was started.
-        no_repository = {"facets": {"source_code_location": {"disabled": True}}}
-        try:
-            self._client = OpenLineageClient(config={**transport, **no_repository})
-        except Exception as error:  # its transports raise errors of many kinds
-            raise UsageError(
-                f"OpenLineage's client cannot be made: {error}",
-                where="stream.openlineage-url",
-                fix="name the address of a service, or correct the client's variables and file",
-            ) from error
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="openlineage")
+        self._sender = _EventSender(self.url)
         engine = processing_engine_run.ProcessingEngineRunFacet(
             version=__version__, name="stream_app"
         )
@@ -152,7 +191,7 @@ class LineageEvents(JobListener):
 
     def begin(self) -> None:
         """Send START."""
-        self._submit(self._event(RunState.START, self._run))
+        self._sender.submit(self._event(RunState.START, self._run))
 
     def end(self, problem: str | None) -> None:
         """Send how the job ends, and wait for it for a while.
@@ -161,12 +200,7 @@ class LineageEvents(JobListener):
             problem: the error that ends the job, without secrets; None: it ends on request, or its
                 source is drained.
         """
-        try:
-            self._submit(self._last_event(problem)).result(LAST_WAIT_S)
-            self._client.close(LAST_WAIT_S)
-        except Exception as unsent:
-            self._problem = str(unsent) or type(unsent).__name__
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._sender.close(self._last_event(problem))
         self.log_problem()
 
     def _last_event(self, problem: str | None) -> RunEvent:
@@ -201,9 +235,7 @@ class LineageEvents(JobListener):
         """Send RUNNING, if it is due."""
         now = self.clock.steady_seconds()
         is_due = self._sent_at is None or now - self._sent_at >= PAUSE_S
-        if not (self._has_news and is_due):
-            return
-        if self._sending is not None and not self._sending.done():
+        if not (self._has_news and is_due) or self._sender.is_busy:
             return
         with self._lock:
             event, self._has_news, self._sent_at = (
@@ -211,28 +243,17 @@ class LineageEvents(JobListener):
                 False,
                 now,
             )
-        self._submit(event)
+        self._sender.submit(event)
 
     def problem(self) -> JobWarning | None:
         """Why the service did not take the last event."""
-        if self._problem is None:
+        if self._sender.problem is None:
             return None
         return JobWarning(
             what="OpenLineage's service did not take an event, and the job continues: "
-            f"{self.hide(self._problem)}",
+            f"{self.hide(self._sender.problem)}",
             fix="correct stream.openlineage-url, or leave it out; the next event has what is lost",
         )
-
-    def _submit(self, event: RunEvent) -> Future[None]:
-        self._sending = self._thread.submit(self._send, event)
-        return self._sending
-
-    def _send(self, event: RunEvent) -> None:
-        try:
-            self._client.emit(event)
-            self._problem = None
-        except Exception as error:  # its transports raise errors of many kinds
-            self._problem = str(error) or type(error).__name__
 
     def _event(self, state: RunState, run: Run) -> RunEvent:
         kind = "BATCH" if self.is_batch else "STREAMING"

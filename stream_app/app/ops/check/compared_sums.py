@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from stream_app.clock import Clock
-from stream_app.format.row_hash.key_groups import HashedRows
+from stream_app.format.row_hash.key_groups import HashedRows, hashed_by_key
 from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
 
 ROWS_MAX = 200_000
@@ -56,6 +56,8 @@ class SumComparison:
             a row that the source lacks.
         moving: how many keys the source changed during the comparison.
         groups: those that differ, and those of them whose rows were looked at.
+        rows_there: each key that differs → the source's rows of it, which are those of the first
+            look.
     """
 
     total: RowSum
@@ -64,6 +66,7 @@ class SumComparison:
     unexpected: tuple[bytes, ...] = ()
     moving: int = 0
     groups: tuple[int, int] = (0, 0)
+    rows_there: Versions = field(default_factory=dict)
 
     @property
     def is_equal(self) -> bool:
@@ -92,12 +95,12 @@ def compare_sums(
     chosen = _bounded(differing, lambda one: _rows_of(ours, one) + _rows_of(theirs, one))
     if not chosen:
         return SumComparison(total=total, groups=(len(differing), 0))
-    first, here = _by_key(source.rows(chosen)), _by_key(table.rows(chosen))
+    first, here = hashed_by_key(source.rows(chosen)), hashed_by_key(table.rows(chosen))
     open_keys, moving = _differing(here, first), set[bytes]()
     deadline = clock.steady_seconds() + wait_s
     while open_keys and clock.steady_seconds() < deadline:
         clock.sleep(_LOOK_S)
-        here, there = _by_key(table.rows(chosen)), _by_key(source.rows(chosen))
+        here, there = hashed_by_key(table.rows(chosen)), hashed_by_key(source.rows(chosen))
         moving |= {key for key in open_keys if there.get(key) != first.get(key)}
         open_keys &= _differing(here, first) - moving
     return SumComparison(
@@ -107,6 +110,7 @@ def compare_sums(
         unexpected=tuple(sorted(key for key in open_keys if key not in first)),
         moving=len(moving),
         groups=(len(differing), len(chosen)),
+        rows_there={key: first.get(key, Counter()) for key in open_keys},
     )
 
 
@@ -123,13 +127,6 @@ def _bounded(groups: Sequence[int], size: Callable[[int], int]) -> list[int]:
             break
         chosen.append(group)
     return chosen
-
-
-def _by_key(rows: HashedRows) -> Versions:
-    versions: dict[bytes, HashedRows] = {}
-    for row, count in rows.items():
-        versions.setdefault(row[0], Counter())[row] = count
-    return versions
 
 
 def _differing(here: Versions, there: Versions) -> set[bytes]:

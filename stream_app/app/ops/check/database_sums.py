@@ -64,6 +64,16 @@ class SummedDatabase:
         with database_errors(self.url):
             return answers(self.connection, query)
 
+    @property
+    def is_replica(self) -> bool:
+        """Whether it may lag behind another database, because it takes no changes of its own.
+
+        Raises:
+            SourceError: as `answers`.
+        """
+        [(answer,)] = self.answers(dialect_of(self.url.driver).replica)
+        return str(answer) not in ("0", "OFF", "False")
+
     def definitions(self, relations: Sequence[str]) -> list[JdbcTable]:
         """The definitions of tables; those that are gone are left out while one is there.
 
@@ -108,21 +118,24 @@ class DatabaseSums:
     """Implements `SummedSide`.
 
     Attributes:
-        relations: the tables, for people.
+        relations: the tables.
         columns: the names of the table's columns that are hashed.
         hashes: the query of the hashes of all rows.
+        key_digests: the digest of a row's key in each of the tables.
     """
 
     database: SummedDatabase
-    relations: str
+    relations: Sequence[JdbcTable]
     columns: tuple[str, ...]
     hashes: str
+    key_digests: Sequence[str]
 
     @property
     def label(self) -> str:
         """The table, and the position of the database's log."""
         url = self.database.url
-        return f"{url} {self.relations}, at {log_position(self.database.connection, url)}"
+        position = log_position(self.database.connection, url)
+        return f"{url} {_names(self.relations)}, at {position}"
 
     def total(self) -> RowSum | None:
         """Returns None, because only a statement could compute it."""
@@ -175,24 +188,29 @@ def database_sums(
         elif field.name not in source.made:
             kind = next(kind for kind, text in pairs if text is None)
             left_out.append(f"{field.name} ({kind or 'not there'})")
-    names = ", ".join(f"{one.schema}.{one.name}" for one in relations)
     if missing := [name for name in schema.primary_keys if name not in texts[0]]:
         raise UsageError(
             f"the database cannot hash column {missing[0]!r} of the key",
-            where=f"{database.url} {names}",
+            where=f"{database.url} {_names(relations)}",
             fix="compare with the topics instead (--conf)",
         )
-    queries = []
+    queries, digests = [], []
     for one, columns in zip(relations, texts, strict=True):
         keys = [columns[name] for name in columns if name in schema.primary_keys]
         summed = list(columns.values())
         queries.append(dialect.hashes(dialect.name(one.schema, one.name), summed, keys or summed))
+        digests.append(dialect.digest.format(dialect.row(keys or summed)))
     return DatabaseSums(
         database=database,
-        relations=names,
+        relations=relations,
         columns=tuple(texts[0]),
         hashes=" union all ".join(queries),
+        key_digests=digests,
     )
+
+
+def _names(relations: Sequence[JdbcTable]) -> str:
+    return ", ".join(f"{one.schema}.{one.name}" for one in relations)
 
 
 def _column_text(

@@ -15,7 +15,7 @@ from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.ops.check.database_sums import SummedDatabase, SummedSource
 from stream_app.app.ops.check.sql_texts import dialect_of
 from stream_app.app.ops.load.relations import origin_of, relations_of
-from stream_app.errors import SourceError, UnsupportedTableError
+from stream_app.errors import SourceError, UnsupportedTableError, UsageError
 from stream_app.jdbc import POSTGRESQL, JdbcUrl
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.source.origin import Origin
@@ -60,6 +60,22 @@ class JobSums:
             column_of=self.tables.source_of(table.name).column_of,
             made=rules.made_columns.names,
         )
+
+    def own_source_of(self, table: FileStoreTable, relation: str | None) -> SummedSource:
+        """As `source_of`, for a table that the command line names.
+
+        Raises:
+            UsageError: its rows come from other databases.
+            UnsupportedTableError: as `source_of`.
+        """
+        source = self.source_of(table, relation)
+        if source is None:
+            raise UsageError(
+                "the rows of the table come from another database",
+                where=str(self.database.url),
+                fix="name the database (--source), or also the table there (--source-table)",
+            )
+        return source
 
     def unmet(self) -> Iterator[Finding]:
         """Findings about source tables with rows that the job should have, and has no table for.

@@ -78,7 +78,7 @@ class Omissions:
         self._see_key(messages)
         if decoded.bad.num_rows:
             self.add_bad(decoded.bad)
-        for column, sighting in decoded.columns.items():
+        for column, sighting in decoded.drift.items():
             place = _place(messages, sighting.first)
             seen = RecordSighting(sighting.records, *place)
             known = self._columns.get(column)

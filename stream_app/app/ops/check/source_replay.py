@@ -18,6 +18,7 @@ from stream_app.app.ops.check.omissions import Omissions
 from stream_app.app.source.topic_messages import Ends
 from stream_app.app.tables.table_pipeline import LEFT_OUT_BY_CHECK, RowSettings
 from stream_app.cdc.change_batch import concat_rows
+from stream_app.cdc.pipeline import Pipeline
 from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import UsageError
 from stream_app.model.merge_engine import traits_of
@@ -57,16 +58,7 @@ class SourceReplay:
             left: receives the bad records.
             choice: the records that the table takes; other records are bad.
         """
-        self._pipeline = RowSettings(
-            source=source,
-            rules=rules,
-            schema=check.table.schema,
-            leaves_out=LEFT_OUT_BY_CHECK,
-            choice=None if choice == EVERY_SOURCE else choice,
-            restores=True,
-            keeps_update_before=False,
-            column_times=functools.partial(column_times, check.table),
-        ).pipeline()
+        self._pipeline = replay_pipeline(check.table, source, rules, choice)
         self._assigner = check.assigner
         self._check, self._left = check, left
         self._waiting: list[pa.RecordBatch] = []
@@ -97,6 +89,22 @@ class SourceReplay:
         self.flush()
         if refused := self._check.source.refused:
             self._left.add_bad(bad_records_of_refused(refused))
+
+
+def replay_pipeline(
+    table: FileStoreTable, source: SourceConfig, rules: TableConfig, choice: SourceChoice
+) -> Pipeline:
+    """The pipeline that decodes a table's messages again, as its job does."""
+    return RowSettings(
+        source=source,
+        rules=rules,
+        schema=table.schema,
+        leaves_out=LEFT_OUT_BY_CHECK,
+        choice=None if choice == EVERY_SOURCE else choice,
+        restores=True,
+        keeps_update_before=False,
+        column_times=functools.partial(column_times, table),
+    ).pipeline()
 
 
 def replay_source(

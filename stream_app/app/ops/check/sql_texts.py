@@ -51,6 +51,7 @@ class SumDialect:
         half: sums up one of the two numbers of the digests; ``{}`` is its first digit.
         enums: the names of types that are enums.
         settings: statements before the others.
+        replica: the query whether it may lag behind another database.
     """
 
     quote: str
@@ -58,6 +59,7 @@ class SumDialect:
     row: Callable[[Sequence[SummedColumn]], str]
     digest: str
     half: str
+    replica: str
     enums: str = ""
     settings: tuple[str, ...] = ()
 
@@ -179,6 +181,7 @@ _POSTGRES = SumDialect(
     },
     row=_postgres_row,
     digest="md5(convert_to({}, 'UTF8'))",
+    replica="select pg_is_in_recovery()",
     half="sum(('x' || substr(r, {}, 16))::bit(64)::bigint)",
     enums="select format_type(oid, null) from pg_type where typtype = 'e'",
 )
@@ -226,6 +229,7 @@ _MYSQL = SumDialect(
     },
     row=_mysql_row,
     digest="md5({})",
+    replica="select @@global.read_only",
     half="sum(cast(conv(substr(r, {}, 16), 16, 10) as unsigned))",
     settings=("set time_zone = '+00:00'",),
 )

@@ -19,8 +19,8 @@ from stream_app.table.versions.time_travel import Version
 JDBC, TAG = "jdbc:", "tag:"
 _SHOWN = 20
 _FIX = (
-    "stream-app backfill TABLE --conf FILE reads the topics again, and writes what differs; a row "
-    "that another writer changed shows in `stream-app changelog`"
+    "stream-app backfill TABLE --conf FILE reads the topics again, or with --source the database, "
+    "and writes what differs; a row that another writer changed shows in `stream-app changelog`"
 )
 
 

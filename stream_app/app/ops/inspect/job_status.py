@@ -54,6 +54,7 @@ class TableStatus:
         sorted_runs: those of the bucket with most.
         waiting_rows: committed rows that readers get only after a compaction.
         proven_s: seconds since a comparison has found the table equal to its source.
+        proven_at: the position of the source then, such as an LSN or a GTID.
     """
 
     table: str
@@ -66,6 +67,7 @@ class TableStatus:
     sorted_runs: int | None = None
     waiting_rows: int = 0
     proven_s: int | None = None
+    proven_at: str | None = None
     reason: str | None = None
 
     @property
@@ -264,6 +266,7 @@ class JobStatus:
             changed_s=_seconds_since(newest.time_millis if newest else None, self.now_ms),
             sorted_runs=facts.sorted_runs,
             proven_s=_seconds_since(facts.proven_ms, self.now_ms),
+            proven_at=facts.proven_at,
             reason=None if waiting is None else waiting.reason,
         )
         return with_waiting_rows(status, facts.waiting_rows)

@@ -41,6 +41,7 @@ class TableFacts:
             counted.
         waiting_rows: rows that wait for a compaction; 0 unless they are counted.
         proven_ms: when the table was last equal to its source, in ms since 1970; None: never.
+        proven_at: the position of the source then.
     """
 
     snapshot: int | None = None
@@ -51,6 +52,7 @@ class TableFacts:
     sorted_runs: int | None = None
     waiting_rows: int = 0
     proven_ms: int | None = None
+    proven_at: str | None = None
 
 
 def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True) -> TableFacts:
@@ -78,6 +80,7 @@ def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True
         sorted_runs=None if live is None else sorted_runs_max(live),
         waiting_rows=rows_that_wait(table, latest, live) if counts_runs else 0,
         proven_ms=None if proof is None else proof.time_millis,
+        proven_at=None if proof is None else proof.position,
     )
 
 

@@ -62,7 +62,7 @@ _POSTGRES: Expressions = {
     },
     **{
         (root, kind): "{c}::text"
-        for root in (TypeRoot.ARRAY, TypeRoot.MAP, TypeRoot.ROW)
+        for root in (TypeRoot.ARRAY, TypeRoot.MAP, TypeRoot.ROW, TypeRoot.VARIANT)
         for kind in ("json", "jsonb")
     },
     **of_kinds(TEXT, ("inet", "cidr", "macaddr", "macaddr8"), "{c}"),
@@ -95,6 +95,7 @@ _MYSQL: Expressions = {
     (TypeRoot.DOUBLE, "double"): "{c}",
     **of_kinds(TEXT, ("char", "varchar", "tinytext", "text", "mediumtext", "longtext"), _QUOTED),
     **of_kinds(TEXT, ("enum", "set"), _QUOTED),
+    **of_kinds(TypeRoot.VARIANT, ("text", "mediumtext", "longtext"), _QUOTED),
     **of_kinds(
         BYTES,
         ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"),
@@ -114,6 +115,18 @@ _TABLE, _ROW = "stream_app_table", "stream_app_row"
 _ORDERED_NUMBERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
 _ORDERED_TEXTS = ("decimal", "char", "varchar", "date", "datetime", "timestamp")
 """Types of MySQL that a literal is compared with in the order of the index; no enum is."""
+
+
+_MARK = "stream_app_values"
+"""Stands in a query for the placeholders of values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Rows for which an expression has one of some values, of which there is one at least."""
+
+    expression: str
+    values: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,21 +165,31 @@ class LoadedRelation:
             if expression_of(self._expressions, self.kinds[name], data_type) is None
         ]
 
-    def row_query(self, now_ms: int) -> RowQuery:
+    def row_query(self, now_ms: int, among: Chosen | None = None) -> RowQuery:
         """The query of its rows as messages.
 
         Args:
             now_ms: the time that the messages name.
+            among: the rows that are read; None: all.
         """
         message = self._postgres_message if self.driver is POSTGRESQL else self._mysql_message
         relation = f"{self._sql_name} {_TABLE}"
+        if among is not None:
+            names = ", ".join(
+                self._quoted(name) for name in {**self.columns, **dict.fromkeys(self.keys)}
+            )
+            condition = f"{among.expression} in ({_MARK})"
+            relation = f"(select {names} from {self._sql_name} where {condition}) {_TABLE}"
         if self.driver is POSTGRESQL:
             values = self._values().items()
             row = ", ".join(f"{value} as {self._quoted(name)}" for name, value in values)
             relation += f" cross join lateral (select {row}) {_ROW}"
         return RowQuery(
             message=_doubled(message(self._tail(now_ms))),
-            relation=_doubled(relation),
+            relation=_doubled(relation).replace(
+                _MARK, ", ".join(["%s"] * len(among.values if among else ()))
+            ),
+            parameters=among.values if among else (),
             keys=[_doubled(self._column(name)) for name in self._cut_keys],
             literals=[self._literal(name) for name in self._cut_keys],
         )

@@ -20,6 +20,7 @@ from stream_app.arrow_buffers import bools_of, children_of, valid_of
 from stream_app.cdc.change_batch import DecodedBatch, present_values
 from stream_app.cdc.columns.column_reading import Encoding, Family, family_of
 from stream_app.cdc.debezium.bson.compiled_documents import CompiledDocuments
+from stream_app.cdc.debezium.bson.nested_fields import with_variants
 from stream_app.cdc.debezium.bson.plain_messages import CHANGES, plain_messages
 from stream_app.cdc.debezium.bson.typed_values import TypedColumn
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
@@ -40,7 +41,7 @@ from stream_app.cdc.message_format import Format, FormatSetup, SourceFacts, Sour
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.cdc.source_types.remarks import REPLACES_NULLS
 from stream_app.model.schema.data_type import RowType
-from stream_app.model.source.mapping_options import MappingOptions
+from stream_app.model.source.mapping_options import JsonColumns, MappingOptions
 from stream_app.model.source.source_table import SourceTable
 
 _NAME = "debezium-bson"
@@ -162,7 +163,10 @@ _ORIGINS = OriginFields(
 
 def _describe(messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
     plain = plain_messages(messages).put_into(messages)
-    return DEBEZIUM_JSON.facts({}).describe(plain, options)
+    described = DEBEZIUM_JSON.facts({}).describe(plain, options)
+    if described is None or options.documents is not JsonColumns.VARIANT:
+        return described
+    return with_variants(described, messages.column("value"))
 
 
 def _facts(_options: Mapping[str, str]) -> SourceFacts:

@@ -40,7 +40,8 @@ ColumnAndKind = tuple[str, str]
 MayPass = BitMap | None
 """The rows of a file that may pass, by their places; None: any may."""
 
-_WITHOUT = "set 'file-index.read.enabled' = 'false', and compact the table fully"
+WITHOUT = "set 'file-index.read.enabled' = 'false', and compact the table fully"
+"""The remedy for an index that cannot be read."""
 _COMPARISONS = {
     "=": IndexComparison.ONE_OF,
     "<>": IndexComparison.NONE_OF,
@@ -95,7 +96,7 @@ class IndexPruning:
                 raise CorruptFileError(
                     "the index of a data file is missing",
                     where=path,
-                    fix=_WITHOUT,
+                    fix=WITHOUT,
                 ) from None
             if not self._may_match(file, data, path):
                 return False
@@ -111,7 +112,7 @@ class IndexPruning:
             raise CorruptFileError(
                 f"the index of a data file cannot be read: {error}",
                 where=path or file.file_name,
-                fix=_WITHOUT,
+                fix=WITHOUT,
             ) from error
         return rows is None or bool(rows)
 

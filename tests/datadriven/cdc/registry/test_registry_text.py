@@ -136,7 +136,7 @@ def _lines(decoder: MessageFormat, messages: pa.RecordBatch) -> Iterator[str]:
     for at, reason in reasons_of(decoded).items():
         yield f"{offsets.index(at) if at in offsets else at} bad: {reason}"
     for (kind, name), sighting in sorted(
-        decoded.columns.items(), key=lambda item: (item[0][0].value, item[0][1])
+        decoded.drift.items(), key=lambda item: (item[0][0].value, item[0][1])
     ):
         yield f"{kind.value} column {name}: {sighting.records}, first {sighting.first}"
     yield f"skipped {decoded.skipped}"

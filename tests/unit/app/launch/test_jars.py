@@ -176,7 +176,7 @@ def test_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_s3a_comes_with_the_sdk_of_its_hadoop_and_without_the_bundle() -> None:
     coordinates = s3a_set("3.4.1").coordinates
-    assert [str(each) for each in coordinates] == [
+    assert [str(coordinate) for coordinate in coordinates] == [
         "org.apache.hadoop:hadoop-aws:3.4.1",
         "software.amazon.awssdk:s3:2.24.6",
         "software.amazon.awssdk:s3-transfer-manager:2.24.6",

@@ -126,7 +126,7 @@ def test_a_column_is_warned_of_once_a_run(
     events.metrics = JobMetrics("db.t")
     columns = {(DriftKind.MISSING, "v"): sighting(2, 9), (DriftKind.UNKNOWN, "x"): sighting(1, 7)}
     for epoch in range(2):
-        events.epoch(EpochReport(epoch=epoch, counts=DecodeCounts(columns=columns)))
+        events.epoch(EpochReport(epoch=epoch, counts=DecodeCounts(drift=columns)))
     unknown, missing = (one.message for one in caplog.records if one.levelname == "WARNING")
     assert unknown.startswith("column 'x' is not in the table")
     assert unknown.endswith("the first is topic t, partition 3, offset 7")
@@ -139,7 +139,7 @@ def test_a_column_is_warned_of_once_a_run(
 def test_a_column_that_cuts_times_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
     sink, metrics = io.StringIO(), JobMetrics("db.t")
     log = EventLog(metrics=metrics, clock=SteppingClock(), sink=sink)
-    counts = DecodeCounts(columns={(DriftKind.CUT, "t"): RecordSighting(3, "t", 0, 7)})
+    counts = DecodeCounts(drift={(DriftKind.CUT, "t"): RecordSighting(3, "t", 0, 7)})
     with caplog.at_level(logging.WARNING, "stream_app"):
         for _ in range(2):
             log.epoch(EpochReport(epoch=1, counts=counts, snapshots=(), parts=EpochSeconds()))
@@ -159,12 +159,12 @@ def test_names_of_columns_are_bounded(
     counts = DecodeCounts()
     for number in range(200):
         column = (DriftKind.UNKNOWN, f"{number} " * 99)
-        counts = counts.plus(DecodeCounts(columns={column: sighting(1, number)}))
-    assert len(counts.columns) == COLUMN_NAMES_MAX + 1
-    assert counts.columns[DriftKind.UNKNOWN, OTHER_COLUMNS] == sighting(200 - COLUMN_NAMES_MAX, 64)
+        counts = counts.plus(DecodeCounts(drift={column: sighting(1, number)}))
+    assert len(counts.drift) == COLUMN_NAMES_MAX + 1
+    assert counts.drift[DriftKind.UNKNOWN, OTHER_COLUMNS] == sighting(200 - COLUMN_NAMES_MAX, 64)
     events.epoch(EpochReport(epoch=0, counts=counts))
     more = {(DriftKind.MISSING, f"m{number}"): sighting(1, number) for number in range(9)}
-    events.epoch(EpochReport(epoch=1, counts=DecodeCounts(columns=more)))
+    events.epoch(EpochReport(epoch=1, counts=DecodeCounts(drift=more)))
     warnings = [one.message for one in caplog.records if one.levelname == "WARNING"]
     assert len(warnings) == COLUMN_NAMES_MAX + 2
     assert max(map(len, warnings)) < 400
@@ -221,5 +221,5 @@ def test_numbers_that_fail_do_not_end_the_job(
     for epoch in range(2):
         events.epoch(EpochReport(epoch=epoch, counts=DecodeCounts(messages=-1)))
     assert [each["epoch"] for each in map(json.loads, log[1].getvalue().splitlines())] == [0, 1]
-    assert [each.exc_info is not None for each in caplog.records] == [True, False, False]
+    assert [record.exc_info is not None for record in caplog.records] == [True, False, False]
     assert "the job continues" in caplog.records[0].message

@@ -122,7 +122,7 @@ def times_of(spans: list[Span]) -> list[tuple[str, float, float]]:
 
 
 def facts_of(span: Span) -> dict[str, int]:
-    return {each.key: each.value.int_value for each in span.attributes}
+    return {attribute.key: attribute.value.int_value for attribute in span.attributes}
 
 
 def test_the_endpoint_may_come_from_opentelemetrys_variables(
@@ -137,7 +137,9 @@ def test_the_endpoint_may_come_from_opentelemetrys_variables(
     [one] = receiver.posted
     assert (one.path, one.headers["authorization"]) == ("/v1/traces", "Bearer abc")
     [spans] = ExportTraceServiceRequest.FromString(body_of(receiver, "/v1/traces")).resource_spans
-    resource = {each.key: each.value.string_value for each in spans.resource.attributes}
+    resource = {
+        attribute.key: attribute.value.string_value for attribute in spans.resource.attributes
+    }
     assert (resource["service.name"], resource["deployment.environment"]) == ("mine", "test")
 
 

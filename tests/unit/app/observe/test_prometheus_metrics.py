@@ -239,7 +239,7 @@ def test_records_that_wait_in_quarantine(tmp_path: Path) -> None:
     metrics = JobMetrics("db")
 
     def aside(folder: Path, epoch: int, *offsets: int) -> None:
-        rows = [{"topic": "t", "partition": 0, "offset": each, "reason": "?"} for each in offsets]
+        rows = [{"topic": "t", "partition": 0, "offset": at, "reason": "?"} for at in offsets]
         bad = pa.Table.from_pylist(rows, BAD_RECORD_SCHEMA)
         QuarantineWriter(Folder(*file_io_of(str(folder))), None).write(epoch, bad)
 

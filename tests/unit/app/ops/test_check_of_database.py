@@ -72,6 +72,6 @@ def test_a_damaged_newest_snapshot_of_a_table_with_dynamic_buckets_stops_no_othe
     assert checked(conf) == FAILED
     findings = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert ("snapshots", "snapshot/snapshot-1") in [
-        (each["kind"], each["where"]) for each in findings
+        (finding["kind"], finding["where"]) for finding in findings
     ]
     assert findings[-1]["where"].endswith("w/d.db/b")

@@ -253,7 +253,7 @@ def test_a_broker_that_is_away_stops_no_other_part(
     job: Job, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = ["source.kind=kafka", "source.bootstrap-servers=127.0.0.1:1", "source.topics=t"]
-    flags = [word for each in settings for word in ("--set", each)]
+    flags = [word for setting in settings for word in ("--set", setting)]
     conf = job.conf
     conf.write_text(conf.read_text().replace('kind = "files"\n', "").replace("path =", "#"))
     assert main(["doctor", "--conf", str(conf), *flags]) == FAILED

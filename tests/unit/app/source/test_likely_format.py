@@ -18,7 +18,7 @@ CAPTURED = Path(__file__).parents[3] / "fixtures" / "cdc"
 
 def values_of(file: str, topic: str = "") -> list[bytes]:
     records = map(json.loads, (CAPTURED / file).read_text(encoding="utf-8").splitlines())
-    chosen = (each["value"] for each in records if each["topic"].startswith(topic))
+    chosen = (record["value"] for record in records if record["topic"].startswith(topic))
     return [value.encode() for value in chosen if value is not None]
 
 

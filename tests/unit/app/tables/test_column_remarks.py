@@ -122,7 +122,7 @@ def test_an_added_default_is_said_of_the_column_that_came_with_it() -> None:
     assert "rows from before have it there, and null here" in remark.text()
     # The doctor knows by the first schema of the table which columns came later.
     columns = parse_columns("id INT, a INT")
-    [field, late] = [each.field_id for each in columns]
+    [field, late] = [column.field_id for column in columns]
     assert remarks_of_existing(table, columns, {field, late}, inexact="inexact") == []
     [again] = remarks_of_existing(table, columns, {field}, inexact="inexact")
     assert again == remark

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,9 +13,11 @@ from stream_app.app.config.sync_config import OneSetting
 from stream_app.errors import UsageError
 from stream_app.planning.schema.schema_changes import DropColumn
 from stream_app.table.schema.alter import alter_table
+from tests.support.histories.auto_cdc import Event, Version, versions_of
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.jobs.table_writer import read_rows
 from tests.support.messages.database_topic import change
+from tests.support.tables.snapshot_chain import check_chain
 
 HISTORY = {
     "orders.options.history": OneSetting("true"),
@@ -68,6 +71,47 @@ def test_one_table_of_a_database_keeps_versions(tmp_path: Path) -> None:
     ]
     assert job.rows("customers") == {1: "b"}
     assert not job.held()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"deletion-vectors.enabled": "true"},
+        {"changelog-producer": "lookup", "file.format": "orc"},
+        {
+            "changelog-producer": "input",
+            "write-buffer-size": "800 b",
+            "write-buffer-spillable": "false",
+        },
+        {"changelog-producer": "full-compaction", "write-buffer-size": "800 b"},
+    ],
+    ids=["vectors", "lookup", "flushes", "spills"],
+)
+def test_versions_are_those_of_auto_cdc_whatever_files_hold_them(
+    tmp_path: Path, options: dict[str, str], seed: int
+) -> None:
+    random = Random(seed)
+    own = {**{key.removeprefix("orders.options."): one for key, one in HISTORY.items()}}
+    del own["history.untracked-columns"]
+    own |= {key: OneSetting(text) for key, text in options.items()}
+    job = DatabaseJob(tmp_path, tables={f"orders.options.{key}": one for key, one in own.items()})
+    events: list[Event] = []
+    moment = 1000
+    for _ in range(4):
+        messages = []
+        for _ in range(60):
+            moment += random.choice([0, 1, 5])
+            event = Event(random.randrange(9), moment, random.choice([None, "x", "y", "z"]))
+            row = {"id": event.key, "v": event.value, "n": 0}
+            op = "d" if event.value is None else "u"
+            messages.append(change("shop.orders", row, op=op, at_ms=moment))
+            events.append(event)
+        job.run(*messages)
+    job.wait()
+    assert [
+        Version(key, start, end, value) for key, start, end, _, value, _ in versions(job, "orders")
+    ] == versions_of(events)
+    check_chain(job.table("orders"))
 
 
 def test_a_history_follows_new_columns(tmp_path: Path) -> None:

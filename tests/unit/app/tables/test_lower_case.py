@@ -33,7 +33,7 @@ def plain(message: Message) -> Message:
 
 
 def columns(job: DatabaseJob, name: str) -> list[str]:
-    return [f"{each.name} {each.data_type}" for each in job.table(name).schema.fields]
+    return [f"{field.name} {field.data_type}" for field in job.table(name).schema.fields]
 
 
 @pytest.mark.parametrize("has_schema", [True, False])
@@ -104,7 +104,7 @@ def test_what_reads_the_topic_again_leaves_the_refused_table_out(tmp_path: Path)
     first, second = spelled("shop.Orders", 2), spelled("shop.orders", 1)
     job.sent[:] = [first, second]
     parts = list(splitter.split(job.messages(0, 2)))
-    assert [each.messages["offset"].to_pylist() for each in parts if each.table == 0] == [[1]]
+    assert [part.messages["offset"].to_pylist() for part in parts if part.table == 0] == [[1]]
 
 
 def test_columns_that_differ_in_their_case_alone_keep_their_table_back(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_names_keep_their_case_otherwise(tmp_path: Path) -> None:
 def test_each_format_takes_names_in_lower_case_to_its_tasks(tmp_path: Path, name: str) -> None:
     job = DatabaseJob(tmp_path, case_sensitive=False)
     job.run(spelled("shop.orders", 1))
-    needed = {each.key: each.example for each in FORMATS[name].options if each.example}
+    needed = {option.key: option.example for option in FORMATS[name].options if option.example}
     source = replace(job.config.source, format=name, format_options=needed)
     made = pickle.dumps(job_pipeline(replace(job.database, source=source), job.table("orders")))
     decoded = pickle.loads(made).decode(job.messages(0, 0))

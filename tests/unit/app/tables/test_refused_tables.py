@@ -47,7 +47,7 @@ def test_a_refused_source_table_is_shown_until_it_has_its_table(
 
     seen = examination_of(job.config, SystemClock()).observations()
     texts = [each.what for each in seen if each.part == "table"]
-    assert [each.partition(" is stored")[0] for each in texts if "nothing of" in each] == [
+    assert [text.partition(" is stored")[0] for text in texts if "nothing of" in text] == [
         "nothing of shop.odd name",
         "nothing of shop.orders",
     ]

@@ -106,7 +106,7 @@ def everything(decoded: DecodedBatch) -> tuple[Any, ...]:
         decoded.skipped,
         sorted(decoded.tables.items()),
         decoded.schemas,
-        {column: one.records for column, one in decoded.columns.items()},
+        {column: one.records for column, one in decoded.drift.items()},
         decoded.changes.rows.schema,
     )
 

@@ -114,10 +114,10 @@ def test_each_unknown_and_missing_column_is_counted(seed: int) -> None:
     alone = a_format(COLUMNS, ("dt", "id"), options=SAFE | {DECODER: ARRAYS})
     expected: dict[Any, Sighting] = {}
     for at, value in enumerate(values):
-        for column, sighting in alone.decode(messages(value)).columns.items():
+        for column, sighting in alone.decode(messages(value)).drift.items():
             one_more = Sighting(sighting.records, at)
             expected[column] = one_more.plus(expected.get(column, Sighting(0, at)))
-    assert together.decode(messages(*values)).columns == expected
+    assert together.decode(messages(*values)).drift == expected
     assert expected
 
 

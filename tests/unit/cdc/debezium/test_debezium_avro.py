@@ -84,8 +84,8 @@ def test_avro_means_what_its_json_means(registry: Registry, decoder: str, seed: 
     assert outcome(decoded) == outcome(plain)
     assert decoded.skipped == plain.skipped
     assert decoded.tables == plain.tables
-    assert {name: one.records for name, one in decoded.columns.items()} == {
-        name: one.records for name, one in plain.columns.items()
+    assert {name: one.records for name, one in decoded.drift.items()} == {
+        name: one.records for name, one in plain.drift.items()
     }
 
 
@@ -146,7 +146,7 @@ def test_columns_of_the_schema_that_the_table_does_not_have(registry: Registry) 
     value = encoded(number, schema, {**event(rng), "op": "c", "before": None, "after": row})
     decoded = avro(registry, "id BIGINT, name STRING, phone STRING").decode(batch([value] * 3))
     assert len(rows_of(decoded)) == 3
-    assert {name: one.records for (_, name), one in decoded.columns.items()} == dict.fromkeys(
+    assert {name: one.records for (_, name), one in decoded.drift.items()} == dict.fromkeys(
         ["phone", "amount", "at", "day", "raw", "flag", "score", "ratio", "mood"], 3
     )
     with pytest.raises(WrongSourceError, match="'amount' is not in the table"):

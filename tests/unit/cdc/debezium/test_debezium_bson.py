@@ -19,7 +19,11 @@ from stream_app.cdc.debezium.bson.plain_messages import plain_messages
 from stream_app.cdc.debezium.bson.typed_values import TypedColumn, unusual_documents
 from stream_app.message_format_registry import source_facts
 from stream_app.model.schema.data_type import parse_columns
-from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS
+from stream_app.model.source.mapping_options import (
+    NO_MAPPING_OPTIONS,
+    JsonColumns,
+    parse_mapping_options,
+)
 from tests.support.messages.debezium_messages import a_format, reasons_of, rows_of
 
 ID = '{"$oid": "67ab25755c0d5ac87eb8c632"}'
@@ -243,6 +247,13 @@ def test_messages_describe_their_source() -> None:
         "_id STRING NOT NULL", "name STRING", "n STRING"
     ]  # fmt: skip
     assert table.primary_keys == ("_id",)
+    mapping = parse_mapping_options([], documents=JsonColumns.VARIANT)
+    nested = batch([message("c", document(name="{}", n="[1]", t='"[]"'))], [KEY])
+    table = reader.describe(nested, mapping)
+    assert table is not None
+    assert [f"{each.name} {each.data_type}" for each in table.columns[1:]] == [
+        "name VARIANT", "n VARIANT", "t STRING"
+    ]  # fmt: skip
     assert reader.change_times is not None
     times = reader.change_times(messages).cast(pa.int64()).to_pylist()
     assert times[0] == times[4] == 17

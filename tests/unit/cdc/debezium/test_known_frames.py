@@ -54,14 +54,18 @@ def test_real_messages_have_frames(topic: tuple[str, str]) -> None:
     assert framed is not None
     assert framed.rows.tolist() == list(range(len(rows)))
     documents = [json.loads(value) for value in rows]
-    images = [each[side] for each in documents for side in ("before", "after") if each[side]]
+    images = [
+        document[side] for document in documents for side in ("before", "after") if document[side]
+    ]
     assert [json.loads(image) for image in framed.images.to_pylist()] == images
-    assert bytes(framed.ops).decode() == "".join(each["op"] for each in documents)
+    assert bytes(framed.ops).decode() == "".join(document["op"] for document in documents)
     for name in ("connector", "db", "schema", "table"):
-        assert framed.texts(name).to_pylist() == [each["source"].get(name) for each in documents]
+        assert framed.texts(name).to_pylist() == [
+            document["source"].get(name) for document in documents
+        ]
     assert [json.loads(f"[{both.decode().replace('}{', '},{')}]") for both in
             framed.joined_images().to_pylist()] == [
-        [each[side] for side in ("before", "after") if each[side]] for each in documents
+        [document[side] for side in ("before", "after") if document[side]] for document in documents
     ]  # fmt: skip
 
 

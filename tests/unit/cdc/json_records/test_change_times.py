@@ -31,12 +31,12 @@ def documents(batch: pa.RecordBatch) -> list[Any]:
 
 def test_maxwell_gives_seconds() -> None:
     batch = captured("maxwell", "maxwell")
-    assert times("maxwell-json", batch) == [each["ts"] * 1000 for each in documents(batch)]
+    assert times("maxwell-json", batch) == [document["ts"] * 1000 for document in documents(batch)]
 
 
 def test_canal_gives_the_time_of_the_database_and_not_its_own() -> None:
     batch = captured("canal", "shop")
-    expected = [each.get("es") for each in documents(batch)]
+    expected = [document.get("es") for document in documents(batch)]
     assert times("canal-json", batch) == expected
     assert 1709251200000 in expected
 

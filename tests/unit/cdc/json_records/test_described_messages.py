@@ -177,7 +177,7 @@ def test_a_table_that_follows_canal_sees_each_version_of_the_types() -> None:
     firsts = [
         json.loads(batch["value"][at].as_py())["mysqlType"] for at in decoded.schemas.values()
     ]
-    assert {json.dumps(each) for each in firsts} == versions
+    assert {json.dumps(first) for first in firsts} == versions
     assert decode(batch.slice(0, 0)).schemas == {}
 
 

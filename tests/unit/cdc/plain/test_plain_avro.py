@@ -53,9 +53,9 @@ def test_avro_means_what_its_json_means(registry: Registry, seed: int) -> None:
     decoded = of_avro.decode(batch(values))
     assert repr(rows_of(decoded)) == repr(rows_of(plain))
     assert reasons_of(decoded) == reasons_of(plain)
-    assert decoded.columns.keys() == plain.columns.keys()
-    assert [one.records for _, one in sorted(decoded.columns.items(), key=str)] == [
-        one.records for _, one in sorted(plain.columns.items(), key=str)
+    assert decoded.drift.keys() == plain.drift.keys()
+    assert [one.records for _, one in sorted(decoded.drift.items(), key=str)] == [
+        one.records for _, one in sorted(plain.drift.items(), key=str)
     ]
 
 

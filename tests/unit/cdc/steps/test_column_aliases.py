@@ -43,12 +43,12 @@ def test_values_of_either_name_stand_in_the_column() -> None:
         (2, "+I", 3, 3, "c"),
         (3, "+I", 4, None, "d"),
     ]
-    assert outcome.columns == {}, "neither name is unknown or missing"
+    assert outcome.drift == {}, "neither name is unknown or missing"
 
 
 def test_other_columns_are_unknown_and_missing_all_the_same() -> None:
     outcome = decoded(created(id=1, level=1, name="a", more=1), aliases="level=tier")
-    assert set(outcome.columns) == {(DriftKind.UNKNOWN, "more")}
+    assert set(outcome.drift) == {(DriftKind.UNKNOWN, "more")}
 
 
 def test_a_column_without_a_value_under_either_name_makes_a_bad_record() -> None:

@@ -54,9 +54,9 @@ def test_every_epoch_is_reported_once_however_fast_they_end() -> None:
     query.finishes(9, 2)
     running.report(stream.reports())
     running.report(stream.reports())
-    assert [(each.epoch, each.messages) for each in reports] == [(7, 4), (8, 4), (9, 2)]
+    assert [(report.epoch, report.messages) for report in reports] == [(7, 4), (8, 4), (9, 2)]
     query.finishes(10, 1)
     query.finishes(11, 0)
     running.report(stream.reports())
-    assert [each.epoch for each in reports] == [7, 8, 9, 10]
+    assert [report.epoch for report in reports] == [7, 8, 9, 10]
     assert [each.epoch for each in idle] == [11]

@@ -124,7 +124,10 @@ def test_epochs_up_to_the_end_that_there_was_at_the_start(checkpoint: Folder) ->
     sink = Sink(then=lambda _: topics.newest.update({"0": 99}))
     reports = drain(checkpoint, topics, sink, EpochRules(limit=4))
     assert sink.epochs == [(0, [(0, 1, 3), (1, 0, 1)]), (1, [(0, 3, 5), (1, 1, 2)])]
-    assert [(each.epoch, each.messages, each.lag) for each in reports] == [(0, 3, 3), (1, 3, 0)]
+    assert [(report.epoch, report.messages, report.lag) for report in reports] == [
+        (0, 3, 3),
+        (1, 3, 0),
+    ]
     assert reports[-1].end_offsets == {"t": {"0": 5, "1": 2}}
     again = Sink()
     drain(checkpoint, topics, again)

@@ -1,0 +1,42 @@
+"""Looks for proofs that other processes record in tables, which no commit of the job reports.
+
+`check --source --record` publishes a snapshot. A table without changes has no later commit of the
+job. So `looks.looking` asks for the newest snapshots, and rests twenty times as long as that took.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+
+from stream_app.app.observe.metrics.job_metrics import JobMetrics
+from stream_app.app.observe.metrics.quarantine_watch import PAUSE_S, REST
+from stream_app.clock import Clock
+from stream_app.errors import StreamAppError
+from stream_app.table.file_store_table import FileStoreTable
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class ProofWatch:
+    """Sets the time of the newest proof of each table."""
+
+    clock: Clock
+    _tables: dict[str, tuple[JobMetrics, FileStoreTable]] = field(init=False, default_factory=dict)
+
+    def add(self, metrics: JobMetrics, table: FileStoreTable) -> None:
+        """Look at a table from now on; any thread may call it."""
+        self._tables[table.location] = metrics, table
+
+    def look(self) -> float:
+        """Look at all tables; return the seconds to rest."""
+        began = self.clock.steady_seconds()
+        for location, (metrics, table) in list(self._tables.items()):
+            try:
+                latest = table.snapshots.latest()
+            except (OSError, StreamAppError) as error:
+                _LOG.debug("no look at the proof of %s: %s", location, error)
+            else:
+                metrics.proven(latest)
+        return max(PAUSE_S, REST * (self.clock.steady_seconds() - began))

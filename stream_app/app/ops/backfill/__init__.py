@@ -1,0 +1,1 @@
+"""Writes what a table lacks, from its topics or its database. Start with `topic_backfill`."""

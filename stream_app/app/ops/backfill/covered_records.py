@@ -1,0 +1,94 @@
+"""Finds the quarantined records that a backfill reads again, and marks them as finished.
+
+Messages are seen only once, while they are read. So a record is covered only if the topic has the
+same message. Its mark is written before the commit and counts with it, as a replay's does.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.app.ops.quarantine.quarantine_folder import (
+    Identity,
+    Quarantine,
+    QuarantinedRecord,
+    RecordMark,
+    RecordOutcome,
+)
+from stream_app.cdc.change_batch import whole_messages
+from stream_app.kafka.offset_ranges import KafkaPartition
+
+
+@dataclass(slots=True)
+class CoveredRecords:
+    """The quarantined records that a backfill also reads from the topics.
+
+    Attributes:
+        folders: the quarantine folders in which records of the table may wait.
+    """
+
+    folders: Sequence[Quarantine]
+    _waiting: list[frozenset[Identity]] = field(init=False, default_factory=list)
+    _read_again: set[Identity] = field(init=False, default_factory=set)
+
+    def watched(
+        self, batches: Iterable[pa.RecordBatch], committed: Collection[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the messages, and note those that wait in a folder.
+
+        Args:
+            batches: messages in columns of `MESSAGE_SCHEMA`.
+            committed: commit users that have a commit in the table.
+        """
+        self._waiting = [
+            frozenset(record.identity for record in folder.waiting(committed))
+            for folder in self.folders
+        ]
+        wanted = frozenset[Identity]().union(*self._waiting)
+        offsets: dict[KafkaPartition, list[int]] = defaultdict(list)
+        for topic, partition, offset, _ in wanted:
+            offsets[topic, partition].append(offset)
+        for batch in batches:
+            if offsets:
+                self._read_again |= wanted.intersection(_identities(batch, offsets))
+            yield batch
+
+    @property
+    def count(self) -> int:
+        """The number of covered records."""
+        return len(self._read_again)
+
+    def mark(self, name: str, user: str, snapshot: int | None = None) -> None:
+        """Mark the records as finished.
+
+        Args:
+            name, user, snapshot: as in `RecordMark`.
+        """
+        for folder, waiting in zip(self.folders, self._waiting, strict=True):
+            if covered := sorted(waiting & self._read_again):
+                outcomes = (RecordOutcome.BACKFILLED,) * len(covered)
+                records = tuple(covered)
+                folder.write_mark(
+                    RecordMark(
+                        name=name, records=records, outcomes=outcomes, user=user, snapshot=snapshot
+                    )
+                )
+
+
+def _identities(
+    batch: pa.RecordBatch, offsets: dict[KafkaPartition, list[int]]
+) -> Iterator[Identity]:
+    """The identities of the messages at these places; there are few of them."""
+    batch = whole_messages(batch)
+    is_there = np.isin(
+        batch.column("offset").to_numpy(), np.unique(np.concatenate([*offsets.values()]))
+    )
+    for row in batch.filter(pa.array(is_there)).to_pylist():
+        if row["offset"] in offsets.get((row["topic"], row["partition"]), ()):
+            of_message = {key: row[key] for key in ("topic", "partition", "offset", "key", "value")}
+            yield QuarantinedRecord(file="", timestamp=None, reason="", **of_message).identity

@@ -1,0 +1,226 @@
+"""Compares a table with its database, and writes the rows that differ as one snapshot.
+
+1. Read the table's newest snapshot.
+2. Compare it with the database (`compared_sums`), which names the keys whose rows differ and stay
+   different while the comparison waits.
+3. Read the rows of these keys from the database, as messages, and decode them as a first load does.
+   A row that is not the one of step 2 any more has just changed, and is left to the job.
+4. Read the messages that the table's job has yet to read. The job writes the rows that they name.
+5. Write the differences in the other keys on the snapshot of step 1, or on compactions above it.
+
+A change precedes its message, and a message its row in the table. So no row of step 3 is older than
+the table's, unless the database is a replica, which step 1 refuses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.ops.backfill.table_changes import (
+    Scope,
+    TableChanges,
+    WrittenRows,
+    all_rows,
+    check_determined,
+)
+from stream_app.app.ops.backfill.waiting_messages import WaitingMessages
+from stream_app.app.ops.check.compared_sums import compare_sums
+from stream_app.app.ops.check.database_sums import (
+    DatabaseSums,
+    SummedDatabase,
+    SummedSource,
+    database_sums,
+)
+from stream_app.app.ops.check.table_sums import TableSums, own_sums
+from stream_app.app.ops.load.first_load import DatabaseReading, load_format
+from stream_app.app.ops.load.row_queries import Chosen
+from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.format.row_hash.key_groups import HashedRows, hashed_by_key, key_texts
+from stream_app.format.row_hash.row_sums import row_hashes
+from stream_app.local_disk import scratch_folder
+from stream_app.spark.checkpoint.load_plan import LoadPart
+from stream_app.spark.load.database_rows import DatabaseRows
+from stream_app.table.check.source_check import SourceCheck
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.single_append import SingleAppend
+from stream_app.table.versions.waiting_row_count import waiting_line
+
+_USER = "backfill-"
+_KEYS_MAX = 5_000
+"""Keys of a statement."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseOutcome:
+    """The outcome of a backfill from a database.
+
+    Attributes:
+        source: the database, and its position before the comparison.
+        differing: keys whose rows differ.
+        left: those of them that the job will write, or that a change has just reached.
+        is_whole: whether all rows were compared; otherwise there are too many differences for one
+            run.
+        bad: why a row of the database cannot be stored; empty: all can be.
+    """
+
+    source: str
+    differing: int
+    left: int
+    is_whole: bool
+    bad: str
+    written: WrittenRows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseBackfill:
+    """A backfill of one table from its database.
+
+    Attributes:
+        tables: those of the table's job.
+        source: the tables of the database that have the rows.
+        messages: those that the table's job has yet to read.
+        wait_s: how long the table may take for changes that the database has already.
+        scope: the keys that may be written.
+    """
+
+    table: FileStoreTable
+    tables: SingleTableOrDatabase
+    database: SummedDatabase
+    source: SummedSource
+    messages: WaitingMessages
+    wait_s: float
+    scope: Scope = all_rows
+
+    def run(self, *, dry_run: bool) -> DatabaseOutcome:
+        """Bring the differing rows to the state of the database.
+
+        Raises:
+            UnsupportedTableError: the table's rows do not follow from those of the database.
+            UsageError: the database may lag, or has no such table.
+            SourceError: the database or the broker does not answer.
+            CommitConflictError: rows of others came meanwhile.
+        """
+        rules = self.tables.table_config(self.table.name, self.table.schema.fields)
+        check_determined(self.table, rules)
+        self._check_newest()
+        append = SingleAppend.begin(self.table, f"{_USER}{uuid.uuid4().hex}")  # step 1
+        theirs = database_sums(self.database, self.source, self.table.schema, [])
+        mine, label = own_sums(self.table, theirs.columns), theirs.label
+        compared = compare_sums(mine, theirs, wait_s=self.wait_s, clock=self.table.clock)  # step 2
+        with scratch_folder("backfill") as folder:
+            state = SourceCheck(self.table, folder, append.basis)
+            self._check_buckets(state)
+            reading = _DifferingRows(self, mine, theirs, compared.rows_there)
+            unchanged = reading.add_to(state)  # step 3
+            keys = unchanged - self.messages.key_texts(mine.keys) if unchanged else set()
+            changes = TableChanges(
+                table=self.table,
+                state=state,
+                snapshot=append.known,
+                is_whole=True,
+                scope=_of_keys(keys, mine, self.scope),
+            )
+            snapshot = None
+            if dry_run or not keys:
+                for _ in changes.parts() if keys else ():
+                    pass
+            elif files := append.write_buckets(changes.parts()):  # step 5
+                snapshot = append.commit(files, {})
+        differing, looked_at = compared.groups
+        return DatabaseOutcome(
+            source=label,
+            differing=len(compared.rows_there) + compared.moving,
+            left=len(compared.rows_there) - len(keys) + compared.moving,
+            is_whole=differing == looked_at,
+            bad=reading.bad,
+            written=changes.written(snapshot, waiting_line(self.table, snapshot)),
+        )
+
+    def _check_newest(self) -> None:
+        if self.database.is_replica:
+            raise UsageError(
+                "the database is a replica or read-only: its rows may be older than the table's",
+                where=str(self.database.url),
+                fix="name the primary database",
+            )
+
+    def _check_buckets(self, state: SourceCheck) -> None:
+        if state.view is not self.table:
+            raise UnsupportedTableError(
+                "the rows of a key may be in any partition, or wait for a bucket",
+                where=self.table.location,
+                fix="read the topics again instead, without --source",
+            )
+
+
+@dataclass(slots=True)
+class _DifferingRows:
+    """Reads the rows of differing keys from the database.
+
+    Attributes:
+        mine, theirs: the sides of the comparison.
+        wanted: key → the rows that the comparison has seen in the database.
+        bad: why a row cannot be stored; empty: all can be.
+    """
+
+    backfill: DatabaseBackfill
+    mine: TableSums
+    theirs: DatabaseSums
+    wanted: Mapping[bytes, HashedRows]
+    bad: str = ""
+
+    def add_to(self, state: SourceCheck) -> set[bytes]:
+        """Add the rows; returns the keys whose rows are those that the comparison has seen."""
+        if not self.wanted:
+            return set()
+        seen: HashedRows = Counter()
+        pipeline = load_format(self.backfill.tables, self.backfill.table)
+        for messages in self._messages():
+            decoded = pipeline.decode(messages)
+            if decoded.bad.num_rows:
+                self.bad = self.bad or decoded.bad.column("reason")[0].as_py()
+            rows = decoded.changes.rows
+            texts = key_texts(rows, self.mine.keys).to_pylist()
+            high, low = (lane.tolist() for lane in row_hashes(rows, self.mine.columns))
+            seen.update(zip(texts, high, low, strict=True))
+            state.source.add(state.assigner.assign(rows))
+        here = hashed_by_key(seen)
+        return {
+            key
+            for key, rows in self.wanted.items()
+            # A key of several rows is one of several source tables: no row is the right one.
+            if here.get(key, Counter()) == rows and rows.total() <= 1
+        }
+
+    def _messages(self) -> Iterator[pa.RecordBatch]:
+        table, database = self.backfill.table, self.backfill.database
+        reading = DatabaseReading(database.connection, database.url, self.backfill.tables)
+        digests = [hashlib.md5(key, usedforsecurity=False).hexdigest() for key in self.wanted]
+        for source, digest in zip(self.theirs.relations, self.theirs.key_digests, strict=True):
+            relation = reading.relation(table.name, table.schema, source)
+            name, now_ms = str(relation), table.clock.now_ms()
+            whole = LoadPart(
+                name=table.name, table=table.location, relation=name, after=None, until=None
+            )
+            for at in range(0, len(digests), _KEYS_MAX):
+                query = relation.row_query(now_ms, Chosen(digest, digests[at : at + _KEYS_MAX]))
+                rows = DatabaseRows(url=database.url, queries={name: query})
+                yield from rows.read([(0, whole)])
+
+
+def _of_keys(keys: Collection[bytes], side: TableSums, scope: Scope) -> Scope:
+    chosen = pa.array(list(keys), pa.large_binary())
+
+    def within(rows: pa.RecordBatch) -> pa.RecordBatch:
+        asked = scope(rows)
+        return asked.filter(pc.is_in(key_texts(asked, side.keys), value_set=chosen))
+
+    return within

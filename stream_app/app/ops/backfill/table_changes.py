@@ -1,0 +1,188 @@
+"""Turns the differences between a table and its source into changes, bucket by bucket.
+
+Both backfills write what it yields. A scope restricts them to some keys: all other rows stay.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.app.config.table_config import TableConfig
+from stream_app.app.ops.check.source_replay import why_incomparable
+from stream_app.errors import UnsupportedTableError
+from stream_app.mergetree.key_differences import Differences, differences
+from stream_app.mergetree.key_value_batch import is_retract
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
+from stream_app.model.snapshot import Snapshot
+from stream_app.predicate.parser import parse_predicate
+from stream_app.predicate.predicate import to_expression
+from stream_app.table.check.compared_rows import RowsOfTable, as_compared, deletes_of
+from stream_app.table.check.doubled_keys import doubled_keys
+from stream_app.table.check.source_check import SourceCheck
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.write.bucket_assigner import BucketRows
+
+Scope = Callable[[pa.RecordBatch], pa.RecordBatch]
+"""Gives those of some rows whose keys take part."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenRows:
+    """The changes of a backfill.
+
+    Attributes:
+        added, changed, deleted: rows of the table.
+        snapshot: None if there was no difference, or for a dry run.
+        waiting: a note that rows wait for a compaction; empty: none does.
+    """
+
+    added: int
+    changed: int
+    deleted: int
+    snapshot: Snapshot | None
+    waiting: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the table agrees with its source."""
+        return not (self.added or self.changed or self.deleted)
+
+
+def all_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The scope of all keys."""
+    return rows
+
+
+def scope_of(condition: str | None, table: FileStoreTable) -> Scope:
+    """The scope of the keys that meet a condition; None: of all.
+
+    Raises:
+        UsageError: it is none on columns of the key.
+    """
+    if condition is None:
+        return all_rows
+    keys = as_compared(table).schema
+    fields = [field for field in keys.fields if field.name in keys.primary_keys]
+    expression = to_expression(parse_predicate(condition, RowType(tuple(fields))))
+    return lambda rows: rows.filter(expression)
+
+
+def check_determined(table: FileStoreTable, rules: TableConfig) -> None:
+    """Refuse a table whose rows do not follow from the newest row of each key.
+
+    Raises:
+        UnsupportedTableError: it is one.
+    """
+    if why := why_incomparable(table.schema, rules) or _unordered(table):
+        raise UnsupportedTableError(
+            f"the source does not determine the rows of the table: {why}",
+            where=table.location,
+            fix="let a job with a new checkpoint make the table anew",
+        )
+
+
+def _unordered(table: FileStoreTable) -> str:
+    """The reason why the last written row of a key need not win; empty if it always wins."""
+    fields = table.schema.sequence_fields
+    return f"sequence.field = {','.join(fields)} may keep an older row" if fields else ""
+
+
+@dataclass(slots=True, kw_only=True)
+class TableChanges:
+    """The differences between the table and its source's state.
+
+    Attributes:
+        snapshot: of the table; None: it is empty.
+        is_whole: whether the state has all rows of the scope; else keys that it lacks stay.
+        scope: the keys that take part.
+    """
+
+    table: FileStoreTable
+    state: SourceCheck
+    snapshot: Snapshot | None
+    is_whole: bool
+    scope: Scope = all_rows
+    _counts: Counter[int] = field(init=False, default_factory=Counter)
+    _doubled: pa.RecordBatch | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        # Keys without a message must not change.
+        if self.is_whole and self.snapshot is not None:
+            doubled = doubled_keys(self.table, self.snapshot)
+            self._doubled = None if doubled is None else self.scope(doubled)
+
+    def doubled(self) -> Iterator[BucketRows]:
+        """Yield deletes for the extra rows of keys in several partitions, and count them."""
+        if self._doubled is not None:
+            rows = RowsOfTable.of_snapshot(self.table, self.snapshot)
+            for partition, bucket, part in deletes_of(rows, self.state.view, self._doubled):
+                yield from self._counted((partition, bucket), part)
+
+    def parts(self) -> Iterator[BucketRows]:
+        """Yield the changes bucket by bucket, and count them."""
+        present = self.state.stored(self.snapshot, self._doubled)
+        buckets = {*self.state.source.buckets, *(present.buckets if self.is_whole else ())}
+        for bucket in sorted(buckets):
+            expected = self._within(self.state.source.rows(bucket, keep_deletes=True))
+            stored = self._within(present.rows(bucket))
+            for differing in differences(self.state.view.layout(), stored, expected):
+                yield from self._counted(bucket, self._as_changes(differing))
+
+    def written(self, snapshot: Snapshot | None, waiting: str) -> WrittenRows:
+        """The changes that `doubled` and `parts` have yielded."""
+        return WrittenRows(
+            added=self._counts[RowKind.INSERT],
+            changed=self._counts[RowKind.UPDATE_AFTER],
+            deleted=self._counts[RowKind.DELETE],
+            snapshot=snapshot,
+            waiting=waiting,
+        )
+
+    def _within(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return (rows for rows in map(self.scope, batches) if rows.num_rows)
+
+    def _as_changes(self, differing: Differences) -> pa.RecordBatch:
+        """The differences in key order: +I, -D, and -U before its +U."""
+        is_end = is_retract(differing.batch)[differing.order]
+        ends = is_end[differing.newer]
+        differ = ~differing.same_values() & ~ends
+        old, new = differing.older[differ], differing.newer[differ]
+        first = np.minimum(old, new)
+        added = differing.added[~is_end[differing.added]]
+        gone = differing.gone if self.is_whole else differing.gone[:0]
+        gone = np.concatenate((gone, differing.older[ends]))
+        before_count = len(old) if self.table.options.writes_changelog else 0
+        kinds = [
+            (old[:before_count], RowKind.UPDATE_BEFORE, first[:before_count]),
+            (new, RowKind.UPDATE_AFTER, first),
+            (added, RowKind.INSERT, added),
+            (gone, RowKind.DELETE, gone),
+        ]
+        rows, of_key = (np.concatenate([kind[at] for kind in kinds]) for at in (0, 2))
+        kind_of = np.concatenate([np.full(len(kind[0]), kind[1], np.int8) for kind in kinds])
+        by_key = np.argsort(of_key, kind="stable")  # a -U stands before its +U
+        batch = differing.batch.take(pa.array(differing.order[rows[by_key]]))
+        return self._of_kind(batch, kind_of[by_key])
+
+    def _of_kind(
+        self, batch: pa.RecordBatch, kinds: np.ndarray[tuple[int], np.dtype[np.int8]]
+    ) -> pa.RecordBatch:
+        names = [VALUE_KIND, *self.table.schema.fields.names]
+        assert SEQUENCE_NUMBER not in names, "the writer gives it"
+        columns = [pa.array(kinds), *(batch.column(name) for name in names[1:])]
+        fields = [self.table.layout().schema.field(name) for name in names]
+        return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+    def _counted(self, bucket: BucketId, batch: pa.RecordBatch) -> Iterator[BucketRows]:
+        if batch.num_rows:
+            kinds, counts = np.unique(batch.column(VALUE_KIND).to_numpy(), return_counts=True)
+            self._counts.update(dict(zip(kinds.tolist(), counts.tolist(), strict=True)))
+            yield (*bucket, batch)

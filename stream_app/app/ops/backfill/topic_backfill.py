@@ -1,0 +1,155 @@
+"""Reads the topics of a table's job again, and commits the differences from the table.
+
+1. Read the table's newest snapshot, and the offsets up to which its job has read.
+2. Read the topics up to there. Decode them as the job does, into separate files.
+3. Compare both states, bucket by bucket: the differences are the changes. Where a key may be in any
+   partition, the rows of a key that is in several are deleted, and its row is written anew.
+4. Write them as one snapshot on that of step 1, or on compactions above it.
+
+A run that is interrupted has changed nothing. A second run finds no difference.
+
+Quarantined records among the messages are done with: the backfill replaces their replay
+(`covered_records`). `scope` restricts step 3 to some keys.
+"""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.table_config import TableConfig
+from stream_app.app.ops.backfill.covered_records import CoveredRecords
+from stream_app.app.ops.backfill.table_changes import (
+    Scope,
+    TableChanges,
+    WrittenRows,
+    all_rows,
+    check_determined,
+)
+from stream_app.app.ops.check.omissions import Omissions
+from stream_app.app.ops.check.source_replay import own_messages, replay_source, table_end
+from stream_app.app.ops.quarantine.quarantine_folder import Quarantine
+from stream_app.app.source.topic_messages import topic_messages
+from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice
+from stream_app.errors import SourceError, UsageError
+from stream_app.local_disk import scratch_folder
+from stream_app.message_format_registry import format_named
+from stream_app.spark.epoch.epoch_plan import AllToOneTable, MessageSplitter
+from stream_app.table.check.metadata_check import Progress
+from stream_app.table.check.source_check import SourceCheck
+from stream_app.table.commit.recorded_epochs import newest_epochs
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.single_append import SingleAppend
+from stream_app.table.versions.waiting_row_count import waiting_line
+
+_USER = "backfill-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackfillOutcome:
+    """The outcome of a backfill.
+
+    Attributes:
+        read: number of changes in the topics.
+        is_whole: whether the topics have all rows; otherwise keys that they lack were left alone.
+        covered: number of quarantined records whose changes the table has by now.
+    """
+
+    read: int
+    is_whole: bool
+    covered: int
+    written: WrittenRows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backfill:
+    """A backfill of one table.
+
+    Attributes:
+        source: the topics of the table's job, and the reader of their messages.
+        rules: the made columns and the filter of the job.
+        since_ms: the time of the first message, since 1970; None: all messages.
+        splitter: gives the table its messages, as index 0.
+        choice: the records that the table takes.
+        quarantines: folders in which records of the table may wait; none for a part of the keys.
+        scope: the keys that may be written.
+    """
+
+    table: FileStoreTable
+    source: SourceConfig
+    rules: TableConfig
+    progress: Progress
+    since_ms: int | None = None
+    splitter: MessageSplitter = field(default_factory=AllToOneTable)
+    choice: SourceChoice = EVERY_SOURCE
+    quarantines: Sequence[Quarantine] = ()
+    scope: Scope = all_rows
+
+    def run(self, *, dry_run: bool) -> BackfillOutcome:
+        """Bring the table to the state of its topics.
+
+        Raises:
+            UnsupportedTableError: the topics do not determine the table's rows.
+            UsageError: no job has read the topics into the table, or a record of them is bad.
+            SourceError: a topic was recreated, or the broker does not answer.
+            CommitConflictError: rows of others came meanwhile.
+        """
+        check_determined(self.table, self.rules)
+        name = uuid.uuid4().hex
+        append = SingleAppend.begin(self.table, _USER + name)  # step 1
+        covered = CoveredRecords(self.quarantines)
+        users = newest_epochs(self.table.snapshots).keys()
+        _, ends = table_end(self.table, self.source)
+        left = Omissions(self.table.location, format_named(self.source.format))
+        with scratch_folder("backfill") as folder:
+            state = SourceCheck(self.table, folder, append.basis)
+            read = topic_messages(self.source, [(ends, left)], self.progress, self.since_ms)
+            messages = covered.watched(own_messages(read, self.splitter), users)
+            count = replay_source(state, messages, self.source, self.rules, left, self.choice)  # 2
+            self._check_messages(left)
+            is_whole = self.since_ms is None and not left.has_gaps
+            difference = TableChanges(
+                table=self.table,
+                state=state,
+                snapshot=append.known,
+                is_whole=is_whole,
+                scope=self.scope,
+            )  # step 3
+            snapshot = None
+            if dry_run:
+                for _ in itertools.chain(difference.doubled(), difference.parts()):
+                    pass
+            elif changes := append.write_buckets(
+                difference.parts(), difference.doubled()
+            ):  # step 4
+                covered.mark(name, append.commit_user)
+                snapshot = append.commit(changes, {})
+                covered.mark(name, append.commit_user, snapshot.snapshot_id)
+            else:
+                covered.mark(name, "")
+        return BackfillOutcome(
+            read=count,
+            is_whole=is_whole,
+            covered=covered.count,
+            written=difference.written(snapshot, waiting_line(self.table, snapshot)),
+        )
+
+    def _check_messages(self, left: Omissions) -> None:
+        if left.is_other_topic:
+            raise SourceError(
+                "a topic ends before the place up to which the table's job has read: it was "
+                "recreated, and lacks rows of the table",
+                where=", ".join(self.source.topic_names),
+                fix="let a job with a new checkpoint read the topic",
+            )
+        count, first = left.bad
+        if count:
+            raise UsageError(
+                f"{count} records cannot be decoded, so the rows of their keys are not known",
+                where=first,
+                fix="give the job's configuration (--conf) with which it has read them, correct "
+                "the configuration, or begin behind them (--from)",
+            )

@@ -1,0 +1,75 @@
+"""Finds the keys of the messages that a table's job has yet to read from its topics."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+import pyarrow as pa
+
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.table_config import TableConfig
+from stream_app.app.ops.check.source_replay import own_messages, replay_pipeline, table_end
+from stream_app.app.source.preflight import source_ends
+from stream_app.app.source.topic_messages import reader_of
+from stream_app.cdc.steps.own_table import SourceChoice
+from stream_app.errors import SourceError
+from stream_app.format.row_hash.key_groups import key_texts
+from stream_app.format.row_hash.row_texts import PlacedColumn
+from stream_app.kafka.offset_ranges import OffsetRange
+from stream_app.spark.epoch.epoch_plan import MessageSplitter
+from stream_app.table.file_store_table import FileStoreTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingMessages:
+    """The messages behind the newest epoch of a table.
+
+    Attributes:
+        source, rules: of the table's job.
+        topics: those that have brought the table rows; empty: all of the job.
+        splitter: gives the table its messages, as index 0.
+        choice: the records that the table takes.
+    """
+
+    table: FileStoreTable
+    source: SourceConfig
+    rules: TableConfig
+    topics: Collection[str]
+    splitter: MessageSplitter
+    choice: SourceChoice
+
+    def key_texts(self, keys: Sequence[PlacedColumn]) -> set[bytes]:
+        """The texts of their keys, before and after each change.
+
+        Raises:
+            SourceError: the broker does not answer.
+            UsageError: only Spark can read the topics, or no job has read them into the table.
+        """
+        pipeline = replay_pipeline(self.table, self.source, self.rules, self.choice)
+        texts: set[bytes] = set()
+        for messages in own_messages(self._messages(), self.splitter):
+            texts.update(key_texts(pipeline.decode(messages).changes.rows, keys).to_pylist())
+        return texts
+
+    def _messages(self) -> Iterator[pa.RecordBatch]:
+        _, begins = table_end(self.table, self.source)
+        newest = source_ends(self.source, _fail)
+        if newest is None:
+            _fail("only Spark can read them")
+        ranges = [
+            OffsetRange(topic, int(partition), begins.get((topic, int(partition)), 0), end)
+            for topic, partitions in newest.items()
+            if not self.topics or topic in self.topics
+            for partition, end in partitions.items()
+        ]
+        with reader_of(self.source) as reader:
+            yield from reader.read([part for part in ranges if part.size > 0])
+
+
+def _fail(why: str) -> NoReturn:
+    raise SourceError(
+        f"the topics' ends are not known: {why}",
+        fix="see that the broker runs: rows whose messages wait there are left to the job",
+    )

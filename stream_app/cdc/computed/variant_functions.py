@@ -1,0 +1,50 @@
+"""Takes values out of VARIANTs, by a path and as a type; each is read by itself.
+
+A text counts as what it says: "5" is an INT 5. Objects and arrays are their JSON, which only a text
+takes. A missing value and JSON's null are null.
+
+Source: Spark's `variant_get`; a value that does not fit fails here too.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from stream_app.cdc.columns.column_cast import cast_alone
+from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
+from stream_app.cdc.columns.nested_columns import cast_cells
+from stream_app.cdc.columns.time_columns import Casted
+from stream_app.variants import layout
+from stream_app.variants.binary import Variant
+from stream_app.variants.paths import VariantPath, at_path
+from stream_app.variants.texts import json_text
+
+
+def variant_get(values: pa.Array, path: VariantPath, reading: ColumnReading) -> Casted:
+    """The values at a path [n], and where they do not fit.
+
+    Args:
+        values: `layout.VARIANT_TYPE` [n].
+        reading: of the wanted type.
+    """
+    documents, names = (values.field(part).to_pylist() for part in (layout.VALUE, layout.METADATA))
+    valid = values.is_valid().to_pylist()
+    cells = [
+        _cell(at_path(Variant(document, metadata), path)) if is_valid else None
+        for document, metadata, is_valid in zip(documents, names, valid, strict=True)
+    ]
+    return cast_cells(reading, cells, cast_alone)
+
+
+def _cell(variant: Variant | None) -> tuple[JsonKind, str] | None:
+    if variant is None:
+        return None
+    is_container = variant.basic_kind in (layout.OBJECT, layout.ARRAY)
+    value = None if is_container else variant.scalar()
+    match value:
+        case str():
+            return JsonKind.STRING, value
+        case None if not is_container:
+            return None
+        case _:
+            return JsonKind.STRING, json_text(variant)

@@ -1,0 +1,54 @@
+"""Describes the fields of MongoDB's documents that hold documents or arrays as VARIANT.
+
+Called where ``json-as = variant`` asks for it: no message of MongoDB has types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from stream_app.cdc.bad_reasons import UnreadableRecordError
+from stream_app.cdc.debezium.bson.extended_json import MongoKind, kind_of
+from stream_app.cdc.json_documents import load_document, text_of
+from stream_app.model.schema.data_type import VARIANT
+from stream_app.model.source.source_table import SourceTable
+
+
+def with_variants(table: SourceTable, messages: pa.Array) -> SourceTable:
+    """The table, in which columns are VARIANT that have a document or an array in a message."""
+    # A loop over the few messages by which a table is described.
+    nested = {
+        name
+        for value in messages.drop_null().to_pylist()
+        for document in _documents(value)
+        for name, field in document.items()
+        if kind_of(field) is MongoKind.NESTED
+    }
+    columns = (
+        replace(column, data_type=VARIANT)
+        if column.name in nested and column.name not in table.primary_keys
+        else column
+        for column in table.columns
+    )
+    return replace(table, columns=tuple(columns))
+
+
+def _documents(value: bytes) -> Iterator[dict[str, Any]]:
+    """The images of a message that are documents; none of one that nobody can read."""
+    try:
+        message = load_document(value)
+        if isinstance(message, dict) and message.keys() == {"schema", "payload"}:
+            message = message["payload"]
+        if not isinstance(message, dict):
+            return
+        for name in ("before", "after"):
+            text = text_of(message, name)
+            image = None if text is None else load_document(text.encode())
+            if isinstance(image, dict):
+                yield image
+    except UnreadableRecordError:
+        return

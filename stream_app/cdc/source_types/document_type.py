@@ -1,0 +1,11 @@
+"""Gives the type of columns for documents: a source's ``json`` and ``jsonb``."""
+
+from __future__ import annotations
+
+from stream_app.model.schema.data_type import STRING, VARIANT, DataType
+from stream_app.model.source.mapping_options import JsonColumns, MappingOptions
+
+
+def document_type(options: MappingOptions) -> DataType:
+    """STRING, or VARIANT where ``json-as`` asks for it."""
+    return VARIANT if options.documents is JsonColumns.VARIANT else STRING

@@ -1,0 +1,64 @@
+"""Checks that the file indexes of a table's newest version can be read, and names unknown kinds.
+
+A read does without an index of a kind that stream_app does not know, and opens more files. A
+damaged index ends the reads that ask it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Iterator
+
+from stream_app.filestore.data.file_index_writer import INDEX_SUFFIX
+from stream_app.format.file_index.container import decode_file_index
+from stream_app.format.file_index.file_index_registry import FILE_INDEX_KINDS
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.finding import Finding, FindingKind
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.versions.pruning.index_pruning import WITHOUT
+
+
+def file_index_findings(
+    table: FileStoreTable, snapshot: Snapshot, left_out: list[str]
+) -> Iterator[Finding]:
+    """A finding for each index that cannot be read.
+
+    Args:
+        left_out: gets a text for each column with indexes of an unknown kind.
+    """
+    unknown: Counter[tuple[str, str]] = Counter()
+    for entry in FileStoreScan(table).live(snapshot):
+        for path, data in _indexes(table, (entry.partition, entry.bucket), entry.file):
+            try:
+                bodies = decode_file_index(data)
+            except (struct.error, ValueError, IndexError) as error:
+                yield Finding(
+                    kind=FindingKind.FILE_UNREADABLE,
+                    what=f"the index of the data file {entry.file.file_name} is damaged: {error}",
+                    where=path,
+                    fix=WITHOUT,
+                )
+                continue
+            for column, by_kind in bodies.items():
+                unknown.update((column, kind) for kind in by_kind.keys() - FILE_INDEX_KINDS.keys())
+    for (column, kind), count in sorted(unknown.items()):
+        left_out.append(
+            f"{count} file indexes of column {column!r}, of the kind {kind!r}, which stream_app "
+            f"does not know: reads do without them. Index the column by "
+            f"{' or '.join(FILE_INDEX_KINDS)}"
+        )
+
+
+def _indexes(
+    table: FileStoreTable, bucket: BucketId, file: DataFileMeta
+) -> Iterator[tuple[str, bytes]]:
+    """The indexes of a data file, with the path for people; a missing one is another check's."""
+    if file.embedded_index is not None:
+        yield f"{table.paths.bucket(*bucket)}/{file.file_name}", file.embedded_index
+    for path in table.paths.extra_files(*bucket, file):
+        if path.endswith(INDEX_SUFFIX) and table.file_io.exists(path):
+            yield path, table.file_io.read_bytes(path)

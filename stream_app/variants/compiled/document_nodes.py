@@ -1,0 +1,224 @@
+"""Step 1: lists the values of a document in the order in which they begin.
+
+A value is a node: a row of tables. Behind a container stand the nodes inside of it. Every byte is
+read once. A text has a quote and a comma behind its end, at which each loop ends at the latest.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from stream_app.machine_code.compiler import byte_at, compiled, number_at, put_byte, put_number
+from stream_app.machine_code.json_bytes import (
+    ARRAY_BEGIN,
+    ARRAY_END,
+    BACKSLASH,
+    COLON,
+    COMMA,
+    MINUS,
+    NINE,
+    NULL_BEGIN,
+    OBJECT_BEGIN,
+    OBJECT_END,
+    QUOTE,
+    TRUE_BEGIN,
+    ZERO,
+)
+from stream_app.machine_code.json_tokens import (
+    DECLINED,
+    blank_end,
+    character_at,
+    number_end,
+    size_of,
+    string_end,
+    word_end,
+)
+from stream_app.variants.layout import NESTING_MAX
+
+OBJECTS, ARRAYS, TEXTS, ESCAPED_TEXTS, NUMBERS, NULLS, TRUTHS, LIES = range(8)
+"""The kinds of nodes."""
+NO_NAME = -1
+
+
+class NodeTables(NamedTuple):
+    """The addresses of tables of int64, a row for each node, and of what names need.
+
+    Attributes:
+        kinds: of the nodes.
+        begins: where the text of a scalar begins, behind its quote.
+        sizes: bytes of a text without its escapes, or of a number; members of a container.
+        nexts: the node behind this one and what is in it.
+        parents: the container; -1: none.
+        depths: containers around the node.
+        name_begins, name_sizes: the name of a member; `NO_NAME`: an element, or the whole.
+        starts: where the node's bytes begin in the output, set by `value_bytes`.
+        scratch: memory for names without their escapes.
+        scratch_end: a table of one: where it is free.
+    """
+
+    kinds: int
+    begins: int
+    sizes: int
+    nexts: int
+    parents: int
+    depths: int
+    name_begins: int
+    name_sizes: int
+    starts: int
+    scratch: int
+    scratch_end: int
+
+
+@compiled
+def list_nodes(place: int, end: int, nodes: NodeTables) -> int:
+    """The number of nodes of a text, or `DECLINED` if it is no document."""
+    count, container = 0, -1
+    put_number(nodes.scratch_end, 0, nodes.scratch)
+    while place >= 0:
+        place = blank_end(place, end)
+        if place >= end:
+            return DECLINED
+        node, count = count, count + 1
+        _begin(node, container, nodes)
+        place = _value(place, end, node, nodes)
+        if place > end or place < 0:
+            return DECLINED
+        kind = number_at(nodes.kinds + 8 * node)
+        if kind <= ARRAYS and number_at(nodes.nexts + 8 * node) == 0:
+            container = node
+            if kind == OBJECTS:
+                place = _name(place, end, count, nodes)
+            continue
+        place, container = _behind(place, end, container, count, nodes)
+        if container < 0:
+            return count if place == end else DECLINED
+    return DECLINED
+
+
+@compiled
+def _begin(node: int, container: int, nodes: NodeTables) -> None:
+    """Put a node into its container."""
+    put_number(nodes.parents, node, container)
+    if container < 0:
+        put_number(nodes.depths, node, 0)
+        put_number(nodes.name_sizes, node, NO_NAME)
+        return
+    put_number(nodes.depths, node, number_at(nodes.depths + 8 * container) + 1)
+    put_number(nodes.sizes, container, number_at(nodes.sizes + 8 * container) + 1)
+    if number_at(nodes.kinds + 8 * container) == ARRAYS:
+        put_number(nodes.name_sizes, node, NO_NAME)
+
+
+@compiled
+def _value(place: int, end: int, node: int, nodes: NodeTables) -> int:
+    """The place behind a scalar, an empty container, or the bracket of another one.
+
+    The latter has the next node 0, until it ends.
+    """
+    byte = byte_at(place)
+    put_number(nodes.nexts, node, node + 1)
+    if byte in (OBJECT_BEGIN, ARRAY_BEGIN):
+        put_number(nodes.kinds, node, OBJECTS if byte == OBJECT_BEGIN else ARRAYS)
+        put_number(nodes.sizes, node, 0)
+        if number_at(nodes.depths + 8 * node) > NESTING_MAX:
+            return DECLINED
+        place = blank_end(place + 1, end)
+        if byte_at(place) == (OBJECT_END if byte == OBJECT_BEGIN else ARRAY_END):
+            return place + 1
+        put_number(nodes.nexts, node, 0)
+        return place
+    if byte == QUOTE:
+        stop, escaped = string_end(place + 1)
+        put_number(nodes.kinds, node, ESCAPED_TEXTS if escaped else TEXTS)
+        put_number(nodes.begins, node, place + 1)
+        put_number(nodes.sizes, node, stop - place - 1 - escaped)
+        return stop + 1 if stop > 0 else DECLINED
+    return _bare(place, byte, node, nodes)
+
+
+@compiled
+def _bare(place: int, byte: int, node: int, nodes: NodeTables) -> int:
+    """The place behind a number or a word."""
+    if byte == MINUS or ZERO <= byte <= NINE:
+        stop = number_end(place)
+        put_number(nodes.kinds, node, NUMBERS)
+        put_number(nodes.begins, node, place)
+        put_number(nodes.sizes, node, stop - place)
+        return stop
+    kind = NULLS if byte == NULL_BEGIN else TRUTHS if byte == TRUE_BEGIN else LIES
+    put_number(nodes.kinds, node, kind)
+    return word_end(place)
+
+
+@compiled
+def _behind(place: int, end: int, container: int, count: int, nodes: NodeTables) -> tuple[int, int]:
+    """The place of the next value and its container, or the end of the text and -1.
+
+    The place is `DECLINED` where neither a comma nor the right bracket stands.
+    """
+    while container >= 0:
+        place = blank_end(place, end)
+        is_object = number_at(nodes.kinds + 8 * container) == OBJECTS
+        if place >= end:
+            return DECLINED, container
+        byte = byte_at(place)
+        if byte == COMMA:
+            place = place + 1
+            return (_name(place, end, count, nodes) if is_object else place), container
+        if byte != (OBJECT_END if is_object else ARRAY_END):
+            return DECLINED, container
+        put_number(nodes.nexts, container, count)
+        container = number_at(nodes.parents + 8 * container)
+        place += 1
+    return blank_end(place, end), -1
+
+
+@compiled
+def _name(place: int, end: int, node: int, nodes: NodeTables) -> int:
+    """Give the next node its name; the place behind the colon, or `DECLINED`."""
+    place = blank_end(place, end)
+    if place >= end or byte_at(place) != QUOTE:
+        return DECLINED
+    begin = place + 1
+    stop, escaped = string_end(begin)
+    if stop < 0 or stop >= end:
+        return DECLINED
+    size = stop - begin - escaped
+    if escaped:
+        target = number_at(nodes.scratch_end)
+        unescaped(begin, target, size)
+        begin = target
+        put_number(nodes.scratch_end, 0, target + size)
+    put_number(nodes.name_begins, node, begin)
+    put_number(nodes.name_sizes, node, size)
+    place = blank_end(stop + 1, end)
+    return place + 1 if byte_at(place) == COLON else DECLINED
+
+
+@compiled
+def unescaped(place: int, target: int, size: int) -> None:
+    """Copy a string without its escapes, of which it has that many bytes."""
+    stop = target + size
+    while target < stop:
+        byte = byte_at(place)
+        if byte != BACKSLASH:
+            put_byte(target, 0, byte)
+            place, target = place + 1, target + 1
+            continue
+        code, place = character_at(place)
+        size = size_of(code)
+        _put_character(code, size, target)
+        target += size
+
+
+@compiled
+def _put_character(code: int, size: int, target: int) -> None:
+    """Write a character as UTF-8."""
+    if size == 1:
+        put_byte(target, 0, code)
+        return
+    for at in range(size - 1, 0, -1):
+        put_byte(target, at, 0x80 | code & 0x3F)
+        code >>= 6
+    lead = 0xC0 if size == 2 else 0xE0 if size == 3 else 0xF0
+    put_byte(target, 0, lead | code)

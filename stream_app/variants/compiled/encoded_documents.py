@@ -1,0 +1,124 @@
+"""Texts of JSON → values and dictionaries of VARIANTs, in bounded parts of a column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.arrow_buffers import Bools, Bytes, Int64s, offsets_of, own_bytes
+from stream_app.machine_code.compiler import compiled
+from stream_app.variants.compiled.document_nodes import NodeTables, list_nodes
+from stream_app.variants.compiled.member_numbers import MemberTables, number_members
+from stream_app.variants.compiled.number_bytes import DoubleTables
+from stream_app.variants.compiled.value_bytes import put_metadata, put_value
+from stream_app.variants.layout import NESTING_MAX, SIZE_MAX
+
+EncodedPart = tuple[pa.Array, pa.Array, Bools]
+"""Values and dictionaries, binary [m]; bool [m], which texts are no documents."""
+_PART_BYTES = 1 << 20
+_END = np.frombuffer(b'",' + bytes(30), np.uint8)
+"""Ends every text that has no end."""
+_GROWTH, _HEAD = 4, 16
+"""Bytes of output for each byte of a text, and for each text, at most. The worst is an array of
+empty arrays: ``[],`` becomes three bytes and an offset of four."""
+
+
+def encoded_documents(texts: pa.Array) -> Iterator[EncodedPart]:
+    """Encode texts part by part.
+
+    Args:
+        texts: string [n] without nulls.
+    """
+    row, offsets = 0, offsets_of(texts)
+    while row < len(texts):
+        limit = offsets[row] + _PART_BYTES
+        stop = max(int(np.searchsorted(offsets, limit, side="right")) - 1, row + 1)
+        yield _encoded_part(texts.slice(row, stop - row))
+        row = stop
+
+
+def _encoded_part(column: pa.Array) -> EncodedPart:
+    # Behind a comma, because a text may be a number, which has no end of its own.
+    data, offsets = own_bytes(pc.binary_join_element_wise(column, ",", ""))
+    texts = np.concatenate([data, _END])
+    places = offsets + texts.ctypes.data
+    count, size = len(column), len(data)
+    longest = int(np.diff(offsets).max())
+    rows = longest // 2 + NESTING_MAX + _HEAD  # a value takes two bytes, but for open brackets
+    memory = np.empty((20, rows), np.int64)
+    scratch = np.empty(longest + 8, np.uint8)
+    state = np.zeros(8, np.int64)
+    state[1] = -1  # no document is known
+    doubles = np.empty((4, size // 3 + 1), np.int64)
+    out = [np.empty(_GROWTH * size + _HEAD * (count + NESTING_MAX), np.uint8) for _ in range(2)]
+    sizes = np.zeros((2, count), np.int64)
+    tables = [int(one.ctypes.data) for one in memory]
+    known, scratch_end, doubles_count = (int(state[at:].ctypes.data) for at in (1, 0, 4))
+    begins = _encode(
+        places,
+        sizes,
+        (int(out[0].ctypes.data) + len(out[0]), int(out[1].ctypes.data) + len(out[1])),
+        NodeTables._make([*tables[:9], int(scratch.ctypes.data), scratch_end]),
+        MemberTables._make([*tables[9:20], known]),
+        DoubleTables._make([*(int(one.ctypes.data) for one in doubles), doubles_count]),
+    )
+    failed: Bools = sizes[0] == 0
+    failed |= sizes.max(axis=0) > SIZE_MAX
+    _put_doubles(out[0], texts, doubles[:, : state[4]], failed)
+    values, metadata = (
+        _binary(one[begin - int(one.ctypes.data) :], lengths)
+        for one, begin, lengths in zip(out, begins, sizes, strict=True)
+    )
+    return values, metadata, failed
+
+
+@compiled
+def _encode(
+    places: Int64s,
+    sizes: Int64s,
+    ends: tuple[int, int],
+    nodes: NodeTables,
+    table: MemberTables,
+    doubles: DoubleTables,
+) -> tuple[int, int]:
+    """Encode texts from the last one to the first; returns where both outputs begin.
+
+    Args:
+        places: int64 [n + 1]; where each text begins, a byte behind the end of the one before.
+    """
+    cursor, names = ends
+    for row in range(len(places) - 2, -1, -1):
+        count = list_nodes(places[row], places[row + 1] - 1, nodes)
+        if count < 0:
+            continue
+        members = number_members(count, nodes, table)
+        if members < 0:
+            continue
+        begin = put_value(count, cursor, row, nodes, table, doubles)
+        sizes[0, row] = cursor - begin
+        cursor = begin
+        begin = put_metadata(members, names, nodes, table)
+        sizes[1, row] = names - begin
+        names = begin
+    return cursor, names
+
+
+def _put_doubles(out: Bytes, texts: Bytes, doubles: Int64s, failed: Bools) -> None:
+    # A loop over the few numbers with an exponent, or with more than 38 digits.
+    for place, begin, size, row in doubles.T.tolist():
+        at = begin - int(texts.ctypes.data)
+        value = np.float64(texts[at : at + size].tobytes())
+        failed[row] |= bool(np.isinf(value))
+        into = place - int(out.ctypes.data)
+        out[into : into + 8] = np.frombuffer(value.tobytes(), np.uint8)
+
+
+def _binary(data: Bytes, sizes: Int64s) -> pa.Array:
+    bounds = np.zeros(len(sizes) + 1, np.int32)
+    np.cumsum(sizes, out=bounds[1:])
+    return pa.Array.from_buffers(
+        pa.binary(), len(sizes), [None, pa.py_buffer(bounds), pa.py_buffer(data)]
+    )

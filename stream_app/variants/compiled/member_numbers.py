@@ -1,0 +1,213 @@
+"""Step 2: gives the names of a document their numbers, and each object the order of its members.
+
+All members are sorted together by name. Taken in that order, they come into each object in its own
+order. Documents of a column often have the same names at the same places: then all stays as it is.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from stream_app.machine_code.compiler import byte_at, compiled, number_at, put_number
+from stream_app.machine_code.json_tokens import DECLINED
+from stream_app.variants.compiled.document_nodes import NO_NAME, OBJECTS, NodeTables
+
+COUNT, NAMES, NAME_BYTES = range(3)
+"""The places of `MemberTables.known`: members of the last document, its names, and their bytes."""
+_BEYOND_SURROGATES, _ASTRAL = 0xEE, 0xF0
+
+
+class MemberTables(NamedTuple):
+    """The addresses of tables of int64: a row for each member, or for each node where it says so.
+
+    Attributes:
+        members: their nodes, in the order of nodes.
+        order, other: their nodes, in the order of names; memory for sorting.
+        slots: their nodes, object by object, in the order of names.
+        firsts: for a node; the first slot of an object.
+        filled: for a node; slots that an object has filled.
+        leaders: for a node; the first member of the same name.
+        numbers: for a node; that of its name.
+        last_parents, last_begins, last_sizes: parents and names of the last document's members.
+        known: a table of three numbers of the last document.
+    """
+
+    members: int
+    order: int
+    other: int
+    slots: int
+    firsts: int
+    filled: int
+    leaders: int
+    numbers: int
+    last_parents: int
+    last_begins: int
+    last_sizes: int
+    known: int
+
+
+@compiled
+def number_members(count: int, nodes: NodeTables, table: MemberTables) -> int:
+    """How many members the document has, or `DECLINED` if an object has a name twice."""
+    members, same = 0, 1
+    known = number_at(table.known)
+    for node in range(count):
+        if number_at(nodes.name_sizes + 8 * node) == NO_NAME:
+            continue
+        if same and (members >= known or not _is_known(members, node, nodes, table)):
+            same = 0
+        if not same:
+            put_number(table.members, members, node)
+        members += 1
+    if same and members == known:
+        return members
+    put_number(table.known, COUNT, -1)
+    _sort(members, nodes, table)
+    _lead(members, nodes, table)
+    _number(members, nodes, table)
+    if not _fill(members, count, nodes, table):
+        return DECLINED
+    if number_at(nodes.scratch_end) == nodes.scratch:  # else names lie where others will
+        _keep(members, nodes, table)
+    return members
+
+
+@compiled
+def _is_known(member: int, node: int, nodes: NodeTables, table: MemberTables) -> bool:
+    """Whether the last document had this member at this place."""
+    at = 8 * member
+    size = number_at(nodes.name_sizes + 8 * node)
+    if (
+        number_at(table.members + at) != node
+        or number_at(table.last_parents + at) != number_at(nodes.parents + 8 * node)
+        or number_at(table.last_sizes + at) != size
+    ):
+        return False
+    one, other = number_at(table.last_begins + at), number_at(nodes.name_begins + 8 * node)
+    at = 0
+    while at < size and byte_at(one + at) == byte_at(other + at):
+        at += 1
+    return at == size
+
+
+@compiled
+def _keep(members: int, nodes: NodeTables, table: MemberTables) -> None:
+    for member in range(members):
+        node = number_at(table.members + 8 * member)
+        put_number(table.last_parents, member, number_at(nodes.parents + 8 * node))
+        put_number(table.last_begins, member, number_at(nodes.name_begins + 8 * node))
+        put_number(table.last_sizes, member, number_at(nodes.name_sizes + 8 * node))
+    put_number(table.known, COUNT, members)
+
+
+@compiled
+def _compared(one: int, other: int, nodes: NodeTables) -> int:
+    """Less than 0, 0 or more, as two members' names are in Java's order, that of UTF-16."""
+    size, other_size = (
+        number_at(nodes.name_sizes + 8 * one),
+        number_at(nodes.name_sizes + 8 * other),
+    )
+    place, other_place = (
+        number_at(nodes.name_begins + 8 * one),
+        number_at(nodes.name_begins + 8 * other),
+    )
+    for at in range(min(size, other_size)):
+        byte, other_byte = byte_at(place + at), byte_at(other_place + at)
+        if byte != other_byte:
+            return _rank(byte) - _rank(other_byte)
+    return size - other_size
+
+
+@compiled
+def _rank(byte: int) -> int:
+    """The place of a character's first byte: UTF-16 has those of four bytes before these of three.
+
+    Other bytes that differ have the order of their characters.
+    """
+    return byte + 16 if _BEYOND_SURROGATES <= byte < _ASTRAL else byte
+
+
+@compiled
+def _sort(members: int, nodes: NodeTables, table: MemberTables) -> None:
+    """Merge runs of 1, 2, 4 … members; equal names keep their order."""
+    source, target = table.order, table.other
+    for member in range(members):
+        put_number(source, member, number_at(table.members + 8 * member))
+    run = 1
+    while run < members:
+        for begin in range(0, members, 2 * run):
+            _merge(begin, min(begin + run, members), min(begin + 2 * run, members),
+                   source, target, nodes)  # fmt: skip
+        source, target = target, source
+        run *= 2
+    if source != table.order:
+        for member in range(members):
+            put_number(table.order, member, number_at(source + 8 * member))
+
+
+@compiled
+def _merge(begin: int, middle: int, end: int, source: int, target: int, nodes: NodeTables) -> None:
+    left, right = begin, middle
+    for at in range(begin, end):
+        takes_left = right >= end or (
+            left < middle
+            and _compared(number_at(source + 8 * left), number_at(source + 8 * right), nodes) <= 0
+        )
+        if takes_left:
+            put_number(target, at, number_at(source + 8 * left))
+            left += 1
+        else:
+            put_number(target, at, number_at(source + 8 * right))
+            right += 1
+
+
+@compiled
+def _lead(members: int, nodes: NodeTables, table: MemberTables) -> None:
+    """Find the first member of each name."""
+    for at in range(members):
+        node, leader = number_at(table.order + 8 * at), -1
+        if at:
+            before = number_at(table.order + 8 * (at - 1))
+            if _compared(before, node, nodes) == 0:
+                leader = number_at(table.leaders + 8 * before)
+        put_number(table.leaders, node, node if leader < 0 else leader)
+
+
+@compiled
+def _number(members: int, nodes: NodeTables, table: MemberTables) -> None:
+    """Give names numbers in the order in which they come."""
+    names, size = 0, 0
+    for member in range(members):
+        node = number_at(table.members + 8 * member)
+        leader = number_at(table.leaders + 8 * node)
+        if leader == node:
+            put_number(table.numbers, node, names)
+            names += 1
+            size += number_at(nodes.name_sizes + 8 * node)
+        else:
+            put_number(table.numbers, node, number_at(table.numbers + 8 * leader))
+    put_number(table.known, NAMES, names)
+    put_number(table.known, NAME_BYTES, size)
+
+
+@compiled
+def _fill(members: int, count: int, nodes: NodeTables, table: MemberTables) -> bool:
+    """Put the members into the slots of their objects; whether no object has a name twice."""
+    slot = 0
+    for node in range(count):
+        if number_at(nodes.kinds + 8 * node) == OBJECTS:
+            put_number(table.firsts, node, slot)
+            put_number(table.filled, node, 0)
+            slot += number_at(nodes.sizes + 8 * node)
+    for at in range(members):
+        node = number_at(table.order + 8 * at)
+        parent = number_at(nodes.parents + 8 * node)
+        filled = number_at(table.filled + 8 * parent)
+        slot = number_at(table.firsts + 8 * parent) + filled
+        if filled:
+            before = number_at(table.slots + 8 * (slot - 1))
+            if number_at(table.leaders + 8 * before) == number_at(table.leaders + 8 * node):
+                return False
+        put_number(table.slots, slot, node)
+        put_number(table.filled, parent, filled + 1)
+    return True

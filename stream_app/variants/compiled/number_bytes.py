@@ -1,0 +1,164 @@
+"""Writes numbers of JSON as VARIANTs: integers, decimals, and room for doubles.
+
+Doubles are rare, and their digits need more care than machine code here takes. So the caller puts
+them into the places that `DoubleTables` lists.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from stream_app.machine_code.compiler import (
+    byte_at,
+    compiled,
+    number_at,
+    put_byte,
+    put_length,
+    put_number,
+)
+from stream_app.machine_code.json_bytes import MINUS, POINT, SMALL, SMALL_E, ZERO
+from stream_app.variants.layout import DECIMAL4, DECIMAL8, DECIMAL16, DOUBLE, INT1, INT2, INT4, INT8
+
+_SHORT_DIGITS, _MIDDLE_DIGITS, _LONG_DIGITS = 9, 18, 38
+_LIMB = 0xFFFFFFFF
+_HALF = 1 << 31
+
+
+class DoubleTables(NamedTuple):
+    """The addresses of tables of int64: where each double goes, and where its text is.
+
+    Attributes:
+        filled: a table of one: how many there are.
+    """
+
+    places: int
+    begins: int
+    sizes: int
+    rows: int
+    filled: int
+
+
+@compiled
+def put_number_text(place: int, size: int, cursor: int, row: int, doubles: DoubleTables) -> int:
+    """Write a number before the cursor; returns where its bytes begin."""
+    digits, scale, has_exponent = _measured(place, size)
+    if not has_exponent and scale <= _LONG_DIGITS and digits <= _LONG_DIGITS:
+        if digits <= _MIDDLE_DIGITS:
+            number = _narrow(place, size)
+            if scale < 0:
+                return _put_integer(number, cursor)
+            return _put_decimal(number, digits, scale, cursor)
+        low, high = _wide(place, size)
+        if scale < 0 and high == low >> 63:
+            return _put_integer(low, cursor)
+        put_number(cursor - 16, 0, low)
+        put_number(cursor - 16, 1, high)
+        return _head(DECIMAL16, max(scale, 0), cursor - 16)
+    count = number_at(doubles.filled)
+    put_number(doubles.places, count, cursor - 8)
+    put_number(doubles.begins, count, place)
+    put_number(doubles.sizes, count, size)
+    put_number(doubles.rows, count, row)
+    put_number(doubles.filled, 0, count + 1)
+    put_byte(cursor - 9, 0, DOUBLE << 2)
+    return cursor - 9
+
+
+@compiled
+def _measured(place: int, size: int) -> tuple[int, int, bool]:
+    """The digits behind leading zeros, those of the fraction, and whether there is an exponent.
+
+    Without a point the fraction has -1 digits.
+    """
+    digits, scale = 0, -1
+    for at in range(place, place + size):
+        byte = byte_at(at)
+        if byte == POINT:
+            scale = 0
+        elif byte == MINUS:
+            continue
+        elif byte | SMALL == SMALL_E:
+            return digits, scale, True
+        else:
+            if scale >= 0:
+                scale += 1
+            if digits or byte != ZERO:
+                digits += 1
+    return digits, scale, False
+
+
+@compiled
+def _narrow(place: int, size: int) -> int:
+    """The digits of a number as one that 64 bits hold."""
+    number = 0
+    for at in range(place, place + size):
+        byte = byte_at(at)
+        if byte >= ZERO:
+            number = 10 * number + byte - ZERO
+    return -number if byte_at(place) == MINUS else number
+
+
+@compiled
+def _wide(place: int, size: int) -> tuple[int, int]:
+    """The digits of a number as one of 128 bits: its lower and its upper half."""
+    first, second, third, fourth = 0, 0, 0, 0
+    for at in range(place, place + size):
+        byte = byte_at(at)
+        if byte >= ZERO:
+            first = 10 * first + byte - ZERO
+            second = 10 * second + (first >> 32)
+            third = 10 * third + (second >> 32)
+            fourth = 10 * fourth + (third >> 32)
+            first, second, third = first & _LIMB, second & _LIMB, third & _LIMB
+    low, high = _joined(first, second), _joined(third, fourth)
+    if byte_at(place) == MINUS:
+        low, high = -low, ~high
+        if low == 0:
+            high += 1
+    return low, high
+
+
+@compiled
+def _joined(low: int, high: int) -> int:
+    """A signed number of 64 bits, of its halves without a sign."""
+    return (high - (_HALF << 1) if high >= _HALF else high) * (_LIMB + 1) + low
+
+
+@compiled
+def _put_integer(number: int, cursor: int) -> int:
+    if -0x80 <= number < 0x80:
+        put_byte(cursor - 1, 0, number)
+        put_byte(cursor - 2, 0, INT1 << 2)
+        return cursor - 2
+    if -0x8000 <= number < 0x8000:
+        put_byte(cursor - 2, 0, number)
+        put_byte(cursor - 1, 0, number >> 8)
+        put_byte(cursor - 3, 0, INT2 << 2)
+        return cursor - 3
+    if -_HALF <= number < _HALF:
+        put_length(cursor - 4, 0, number)
+        put_byte(cursor - 5, 0, INT4 << 2)
+        return cursor - 5
+    put_number(cursor - 8, 0, number)
+    put_byte(cursor - 9, 0, INT8 << 2)
+    return cursor - 9
+
+
+@compiled
+def _put_decimal(number: int, digits: int, scale: int, cursor: int) -> int:
+    if scale <= _SHORT_DIGITS and digits <= _SHORT_DIGITS:
+        put_length(cursor - 4, 0, number)
+        return _head(DECIMAL4, scale, cursor - 4)
+    if scale <= _MIDDLE_DIGITS:
+        put_number(cursor - 8, 0, number)
+        return _head(DECIMAL8, scale, cursor - 8)
+    put_number(cursor - 16, 0, number)
+    put_number(cursor - 16, 1, number >> 63)
+    return _head(DECIMAL16, scale, cursor - 16)
+
+
+@compiled
+def _head(kind: int, scale: int, cursor: int) -> int:
+    put_byte(cursor - 1, 0, scale)
+    put_byte(cursor - 2, 0, kind << 2)
+    return cursor - 2

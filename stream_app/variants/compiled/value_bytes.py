@@ -1,0 +1,171 @@
+"""Step 3: writes a document's value and its dictionary, each from its end to its begin.
+
+A container's head has the sizes of what is inside. So the last node is written first, and each
+container before its members: nothing is moved.
+"""
+
+from __future__ import annotations
+
+from stream_app.machine_code.compiler import byte_at, compiled, number_at, put_byte, put_number
+from stream_app.variants.compiled.document_nodes import (
+    ARRAYS,
+    ESCAPED_TEXTS,
+    LIES,
+    NULLS,
+    NUMBERS,
+    OBJECTS,
+    TEXTS,
+    NodeTables,
+    unescaped,
+)
+from stream_app.variants.compiled.member_numbers import NAME_BYTES, NAMES, MemberTables
+from stream_app.variants.compiled.number_bytes import DoubleTables, put_number_text
+from stream_app.variants.layout import (
+    ARRAY,
+    FALSE,
+    LONG_TEXT,
+    NULL,
+    OBJECT,
+    SHORT_TEXT,
+    SHORT_TEXT_MAX,
+    SMALL_COUNT_MAX,
+    TRUE,
+    VERSION,
+)
+
+
+@compiled
+def put_value(
+    count: int,
+    cursor: int,
+    row: int,
+    nodes: NodeTables,
+    table: MemberTables,
+    doubles: DoubleTables,
+) -> int:
+    """Write the nodes before the cursor; returns where the value begins."""
+    end = cursor
+    for node in range(count - 1, -1, -1):
+        kind = number_at(nodes.kinds + 8 * node)
+        if kind <= ARRAYS:
+            behind = number_at(nodes.nexts + 8 * node)
+            stop = number_at(nodes.starts + 8 * behind) if behind < count else end
+            cursor = _put_container(node, cursor, stop, nodes, table)
+        elif kind in (TEXTS, ESCAPED_TEXTS):
+            cursor = _put_text(node, kind, cursor, nodes)
+        elif kind == NUMBERS:
+            place, size = number_at(nodes.begins + 8 * node), number_at(nodes.sizes + 8 * node)
+            cursor = put_number_text(place, size, cursor, row, doubles)
+        else:
+            cursor -= 1
+            word = NULL if kind == NULLS else FALSE if kind == LIES else TRUE
+            put_byte(cursor, 0, word << 2)
+        put_number(nodes.starts, node, cursor)
+    return cursor
+
+
+@compiled
+def put_metadata(members: int, cursor: int, nodes: NodeTables, table: MemberTables) -> int:
+    """Write the dictionary before the cursor; returns where it begins."""
+    names, size = number_at(table.known + 8 * NAMES), number_at(table.known + 8 * NAME_BYTES)
+    width = _width(max(names, size))
+    text = cursor - size
+    offsets = text - (names + 1) * width
+    begin = offsets - width - 1
+    put_byte(begin, 0, VERSION | (width - 1) << 6)
+    _put_little(begin + 1, names, width)
+    at = 0
+    for member in range(members):
+        node = number_at(table.members + 8 * member)
+        if number_at(table.leaders + 8 * node) != node:
+            continue
+        _put_little(offsets, at, width)
+        offsets += width
+        name_size = number_at(nodes.name_sizes + 8 * node)
+        _copy(number_at(nodes.name_begins + 8 * node), text + at, name_size)
+        at += name_size
+    _put_little(offsets, at, width)
+    return begin
+
+
+@compiled
+def _put_container(node: int, data: int, stop: int, nodes: NodeTables, table: MemberTables) -> int:
+    """Write the head of a container whose members lie from `data` to `stop`."""
+    is_object = number_at(nodes.kinds + 8 * node) == OBJECTS
+    size = number_at(nodes.sizes + 8 * node)
+    width = _width(stop - data)
+    first = number_at(table.firsts + 8 * node) if is_object and size else 0
+    id_width = 0
+    if is_object:
+        id_width = _width(_largest_number(first, size, table))
+    count_width = 4 if size > SMALL_COUNT_MAX else 1
+    begin = data - (1 + count_width + size * id_width + (size + 1) * width)
+    ids = begin + 1 + count_width
+    offsets = ids + size * id_width
+    _put_little(begin + 1, size, count_width)
+    large = 1 if count_width > 1 else 0
+    if is_object:
+        put_byte(begin, 0, (large << 4 | (id_width - 1) << 2 | (width - 1)) << 2 | OBJECT)
+        for slot in range(first, first + size):
+            member = number_at(table.slots + 8 * slot)
+            _put_little(ids, number_at(table.numbers + 8 * member), id_width)
+            _put_little(offsets, number_at(nodes.starts + 8 * member) - data, width)
+            ids, offsets = ids + id_width, offsets + width
+    else:
+        put_byte(begin, 0, (large << 2 | (width - 1)) << 2 | ARRAY)
+        element = node + 1
+        for _ in range(size):
+            _put_little(offsets, number_at(nodes.starts + 8 * element) - data, width)
+            element, offsets = number_at(nodes.nexts + 8 * element), offsets + width
+    _put_little(offsets, stop - data, width)
+    return begin
+
+
+@compiled
+def _largest_number(first: int, size: int, table: MemberTables) -> int:
+    largest = 0
+    for slot in range(first, first + size):
+        member = number_at(table.slots + 8 * slot)
+        largest = max(largest, number_at(table.numbers + 8 * member))
+    return largest
+
+
+@compiled
+def _put_text(node: int, kind: int, cursor: int, nodes: NodeTables) -> int:
+    place, size = number_at(nodes.begins + 8 * node), number_at(nodes.sizes + 8 * node)
+    cursor -= size
+    if kind == ESCAPED_TEXTS:
+        unescaped(place, cursor, size)
+    else:
+        _copy(place, cursor, size)
+    if size <= SHORT_TEXT_MAX:
+        put_byte(cursor - 1, 0, size << 2 | SHORT_TEXT)
+        return cursor - 1
+    _put_little(cursor - 4, size, 4)
+    put_byte(cursor - 5, 0, LONG_TEXT << 2)
+    return cursor - 5
+
+
+@compiled
+def _copy(place: int, target: int, size: int) -> None:
+    whole = size >> 3
+    for at in range(whole):
+        put_number(target, at, number_at(place + 8 * at))
+    for at in range(8 * whole, size):
+        put_byte(target, at, byte_at(place + at))
+
+
+@compiled
+def _put_little(place: int, number: int, width: int) -> None:
+    for at in range(width):
+        put_byte(place, at, number >> 8 * at)
+
+
+@compiled
+def _width(number: int) -> int:
+    """The bytes that an unsigned number takes."""
+    if number <= 0xFF:
+        return 1
+    if number <= 0xFFFF:
+        return 2
+    return 3 if number <= 0xFFFFFF else 4

@@ -1,0 +1,61 @@
+"""Finds a value inside of VARIANTs by a path, such as ``$.customer.phones[0]``.
+
+Source: Paimon `data/variant/VariantPathSegment.java`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from stream_app.variants import layout
+from stream_app.variants.binary import Variant
+
+VariantPath = tuple[str | int, ...]
+_STEP = re.compile(
+    r"\.(?P<plain>[^.\[]+)|\[(?P<index>[0-9]+)\]|\['(?P<single>[^']+)'\]|\[\"(?P<double>[^\"]+)\"\]"
+)
+
+
+def parse_path(text: str) -> VariantPath:
+    """The names and places of a path, from the whole value inwards.
+
+    Raises:
+        ValueError: it is no path.
+    """
+    steps: list[str | int] = []
+    place = 1
+    while place < len(text):
+        step = _STEP.match(text, place)
+        if step is None:
+            break
+        name = step["plain"] or step["single"] or step["double"]
+        steps.append(name if name is not None else int(step["index"]))
+        place = step.end()
+    if not text.startswith("$") or place < len(text):
+        raise ValueError(f"{text!r} is no path, such as $.customer.phones[0]")
+    return tuple(steps)
+
+
+def at_path(variant: Variant, path: VariantPath) -> Variant | None:
+    """The value to which a path leads; None: there is none.
+
+    Raises:
+        MalformedVariantError: the value is damaged.
+    """
+    for step in path:
+        wanted = layout.OBJECT if isinstance(step, str) else layout.ARRAY
+        if variant.basic_kind != wanted:
+            return None
+        inner = _member(variant, step) if isinstance(step, str) else _element(variant, step)
+        if inner is None:
+            return None
+        variant = inner
+    return variant
+
+
+def _member(variant: Variant, name: str) -> Variant | None:
+    return next((value for key, value in variant.members() if key == name), None)
+
+
+def _element(variant: Variant, place: int) -> Variant | None:
+    return next((value for at, value in enumerate(variant.elements()) if at == place), None)
