@@ -44,6 +44,7 @@ from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, TablePlan
 from stream_app.spark.session import start_session
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
+from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.coordinator import files_by_bucket
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import EpochCommit, StreamTableCommit
@@ -271,7 +272,7 @@ def amplification(
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
         bucket = simulated_bucket(Path(folder), updates, options)
         if freshness is not None:
-            bucket.coordinator.adapt(freshness)
+            bucket.coordinator.adapt(PolicyBounds(freshness))
         bucket.model.load = replace(updates, flush_bytes=10 * _BUCKET_BYTES)
         bucket.flush()  # the bucket as it is when the simulation begins
         bucket.model.load = updates

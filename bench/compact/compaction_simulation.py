@@ -36,6 +36,7 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.planning.compact.compaction_policy import BucketShape, FixedRules, choose_rules
 from stream_app.planning.compact.policy_simulation import merged_size
+from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.report import FinishedCompaction
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind_registry import kind_of
@@ -248,7 +249,7 @@ def simulate(
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
         bucket = simulated_bucket(Path(folder), load, options, start_hour=start_hour)
         if freshness is not None:
-            bucket.coordinator.adapt(freshness)
+            bucket.coordinator.adapt(PolicyBounds(freshness))
         for _ in range(flushes):
             bucket.flush()
         return bucket.outcome()

@@ -11,7 +11,13 @@ from collections.abc import Iterable
 
 from sortedcontainers import SortedList
 
-from stream_app.mergetree.sorted_run import LevelSortedRun, SortedRun, sorted_run
+from stream_app.mergetree.sorted_run import (
+    LevelSortedRun,
+    RunOfFiles,
+    SortedRun,
+    packed_run,
+    sorted_run,
+)
 from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
 
@@ -34,7 +40,8 @@ class Levels:
     """The LSM tree of one bucket as metadata.
 
     Level 0 may overlap: each of its files is a sorted run of its own. Each higher level is one
-    sorted run. `num_levels` grows when restored files live higher than the options say.
+    sorted run, which is packed: the driver has the levels of all buckets that a job touches.
+    `num_levels` grows when restored files live higher than the options say.
     """
 
     def __init__(self, files: Iterable[DataFileMeta], *, num_levels: int, key_of: KeyOrder) -> None:
@@ -42,9 +49,7 @@ class Levels:
         restored_max = max((file.level for file in files), default=-1)
         self.key_of = key_of
         self._level0: SortedList[DataFileMeta] = SortedList(key=newest_first)
-        self._upper: list[SortedRun] = [
-            SortedRun(()) for _ in range(max(num_levels, restored_max + 1) - 1)
-        ]
+        self._upper: list[RunOfFiles | None] = [None] * (max(num_levels, restored_max + 1) - 1)
         self.update((), files)
 
     @property
@@ -64,24 +69,24 @@ class Levels:
 
     def number_of_sorted_runs(self) -> int:
         """The number of level-0 files and non-empty levels above, which the triggers use."""
-        return len(self._level0) + sum(1 for run in self._upper if run.files)
+        return len(self._level0) + sum(run is not None for run in self._upper)
 
     def non_empty_highest_level(self) -> int:
         """The highest level that has a file; -1 for an empty bucket."""
         for level in range(self.max_level, 0, -1):
-            if self._upper[level - 1].files:
+            if self._upper[level - 1] is not None:
                 return level
         return 0 if self._level0 else -1
 
     def level_sorted_runs(self) -> tuple[LevelSortedRun, ...]:
         """All runs, newest first: level 0 by age, then the levels upwards."""
         level0 = (LevelSortedRun(0, SortedRun((file,))) for file in self._level0)
-        upper = (LevelSortedRun(i + 1, run) for i, run in enumerate(self._upper) if run.files)
+        upper = (LevelSortedRun(i + 1, run) for i, run in enumerate(self._upper) if run)
         return (*level0, *upper)
 
     def all_files(self) -> tuple[DataFileMeta, ...]:
         """Every live file of the bucket."""
-        return (*self._level0, *(file for run in self._upper for file in run.files))
+        return (*self._level0, *(file for run in self._upper if run for file in run.files))
 
     def add_level0_file(self, file: DataFileMeta) -> None:
         """Add a flushed file; nothing changes when the level has it already."""
@@ -99,9 +104,11 @@ class Levels:
         came = tuple(after)
         upper = list(self._upper)
         for level in ({level for level, _ in gone} | {file.level for file in came}) - {0}:
-            kept = [f for f in upper[level - 1].files if (level, f.file_name) not in gone]
+            before_it = upper[level - 1]
+            files = [] if before_it is None else list(before_it.files)
+            kept = [file for file in files if (level, file.file_name) not in gone]
             kept += [file for file in came if file.level == level]
-            upper[level - 1] = sorted_run(kept, self.key_of)
+            upper[level - 1] = packed_run(sorted_run(kept, self.key_of)) if kept else None
         self._upper = upper
         for file in [f for f in self._level0 if (0, f.file_name) in gone]:
             self._level0.remove(file)

@@ -8,16 +8,42 @@ Source: Paimon `mergetree/SortedRun.java`, `mergetree/LevelSortedRun.java`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Protocol
 
 from stream_app.errors import CorruptFileError
+from stream_app.mergetree.packed_files import packed_files, unpacked_files
 from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
+
+
+class RunOfFiles(Protocol):
+    """Files in key order, with at most one row of each key."""
+
+    @property
+    def files(self) -> tuple[DataFileMeta, ...]:
+        """The files, which may have to be unpacked."""
+        ...
+
+    @property
+    def total_size(self) -> int:
+        """Bytes of all files."""
+        ...
+
+    @property
+    def row_count(self) -> int:
+        """Rows of all files."""
+        ...
+
+    @property
+    def newest_ms(self) -> int | None:
+        """The creation time of the newest file; None if no file has one."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class SortedRun:
-    """Files in key order, with at most one row of each key."""
+    """Implements `RunOfFiles` by its files."""
 
     files: tuple[DataFileMeta, ...]
 
@@ -26,13 +52,49 @@ class SortedRun:
         """Bytes of all files."""
         return sum(file.file_size for file in self.files)
 
+    @property
+    def row_count(self) -> int:
+        """Rows of all files."""
+        return sum(file.row_count for file in self.files)
+
+    @property
+    def newest_ms(self) -> int | None:
+        """See `RunOfFiles.newest_ms`."""
+        stamps = (file.creation_time_ms for file in self.files)
+        return max((stamp for stamp in stamps if stamp is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class PackedRun:
+    """Implements `RunOfFiles` in a tenth of the memory: picks mostly need no more than sizes."""
+
+    total_size: int
+    row_count: int
+    newest_ms: int | None
+    packed: bytes = field(repr=False)
+
+    @property
+    def files(self) -> tuple[DataFileMeta, ...]:
+        """The files, unpacked anew each time."""
+        return unpacked_files(self.packed)
+
+
+def packed_run(run: SortedRun) -> PackedRun:
+    """The same run, packed."""
+    return PackedRun(run.total_size, run.row_count, run.newest_ms, packed_files(run.files))
+
 
 @dataclass(frozen=True, slots=True)
 class LevelSortedRun:
     """A sorted run and its level."""
 
     level: int
-    run: SortedRun
+    run: RunOfFiles
+
+    @property
+    def row_count(self) -> int:
+        """Rows of the run."""
+        return self.run.row_count
 
 
 def sorted_run(files: Iterable[DataFileMeta], key_of: KeyOrder) -> SortedRun:

@@ -92,22 +92,25 @@ class _Waiting:
 class SparkCompactions:
     """The job's compaction queue, ordered by urgency, and the threads that serve it.
 
+    Attributes:
+        at_once: Spark jobs at a time.
+
     Args:
-        parallelism: Spark jobs at a time; None: half the number of Spark's cores.
+        parallelism: `at_once`; None: half the number of Spark's cores.
         driver_bytes: see `DRIVER_BYTES`; 0: none are done on the driver.
     """
 
     def __init__(self, spark: SparkSession, parallelism: int | None, driver_bytes: int = 0) -> None:
         self._context = spark.sparkContext
         self._driver_bytes = driver_bytes
-        parallelism = parallelism or max(1, self._context.defaultParallelism // 2)
+        self.at_once = parallelism or max(1, self._context.defaultParallelism // 2)
         self._queue: queue.PriorityQueue[_Waiting] = queue.PriorityQueue()
         self._numbers = itertools.count()
         self._closed = threading.Event()
         self._lock = threading.Lock()
         self._threads = [
             threading.Thread(target=self._work, name=f"compaction-{number}", daemon=True)
-            for number in range(parallelism)
+            for number in range(self.at_once)
         ]
         for thread in self._threads:
             thread.start()

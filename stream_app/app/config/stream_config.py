@@ -70,6 +70,7 @@ class StreamConfig:
         driver_messages: messages of an epoch that the driver itself writes; 0: it writes none.
         compaction_policy: whether compactions of the job choose their rules.
         compaction_freshness: sorted runs that they may leave a reader to merge.
+        compaction_cores: compactions that run at a time; None: half of Spark's cores.
         metrics_port, metrics_address: where Prometheus asks; no port: there is no endpoint.
         max_staleness: milliseconds that a table may be behind for the job to be ready.
         web_port, web_host: port and address of the page in a browser; no port: there is none.
@@ -99,6 +100,7 @@ class StreamConfig:
         values.member(CompactionPolicy), CompactionPolicy.OPTIONS
     )
     compaction_freshness: int = values.key(values.integer(5, 1000), 20)
+    compaction_cores: int | None = values.key(values.integer(1), None)
     metrics_port: int | None = values.key(values.integer(1, 65535), None)
     metrics_address: str = values.key(values.text, "0.0.0.0")
     max_staleness: int = values.key(values.milliseconds, 300_000)
@@ -116,13 +118,6 @@ class StreamConfig:
     def is_available_now(self) -> bool:
         """Whether the job ends when the messages that were there at its start are in the table."""
         return self.trigger == "availableNow"
-
-    @property
-    def policy_freshness(self) -> int | None:
-        """`compaction_freshness`, if the job chooses its rules."""
-        return (
-            self.compaction_freshness if self.compaction_policy is CompactionPolicy.AUTO else None
-        )
 
     @property
     def trigger_ms(self) -> int:

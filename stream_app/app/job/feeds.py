@@ -12,17 +12,24 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
-from stream_app.app.config.stream_config import NonInsertRecords, RepeatedRecords, StreamConfig
+from stream_app.app.config.stream_config import (
+    CompactionPolicy,
+    NonInsertRecords,
+    RepeatedRecords,
+    StreamConfig,
+)
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.tables.source_statements import evolution_of
 from stream_app.app.tables.table_pipeline import job_pipeline
-from stream_app.spark.checkpoint.job_state import ONLY_TABLE, JobStateFile
+from stream_app.spark.checkpoint.job_state import ONLY_TABLE, JobStateFile, JobWarning
 from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
 from stream_app.spark.ingest.broken_expectations import BrokenExpectations
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
+from stream_app.table.compact.auto_policy import PolicyBounds
+from stream_app.table.compact.core_budget import CoreBudget
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
 
@@ -34,6 +41,7 @@ class JobFeeds:
     Attributes:
         state_file: the job's state.
         open_folder: opens a folder, such as the quarantine's.
+        budget: the cores of the compactions.
         of_no_table: number of messages that were quarantined without a table.
         stopping: whether the job shall end.
     """
@@ -43,11 +51,15 @@ class JobFeeds:
     state_file: JobStateFile
     open_folder: Callable[[str], Folder]
     compactions: SparkCompactions
+    budget: CoreBudget = field(init=False)
     stopping: Callable[[], bool]
     events: EventLog
     of_no_table: int = field(init=False, default=0)
     _jobs: list[TableJob] = field(init=False, default_factory=list)
     _unassigned: QuarantineWriter | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self.budget = CoreBudget(self.compactions.at_once)
 
     def only(self, table: FileStoreTable) -> TableFeed:
         """The feed of a job of one table."""
@@ -83,6 +95,13 @@ class JobFeeds:
         }
         return [one.name for one in self.tables.expectations.all if one.name not in judging]
 
+    def core_warnings(self) -> Sequence[JobWarning]:
+        """The warning that compactions need more than their cores, while they do."""
+        advice = self.budget.advice
+        if advice is None or advice.suffices:
+            return ()
+        return (JobWarning(what=advice.need, fix=advice.fix),)
+
     def close(self) -> None:
         """Wait for upkeep that runs beside the job."""
         for job in self._jobs:
@@ -104,7 +123,7 @@ class JobFeeds:
             executor_of,
             self.stopping,
             takes_repeats,
-            freshness=self.stream.policy_freshness,
+            policy=self._policy,
         )
         self._jobs.append(job)
         events.watch(job)
@@ -125,6 +144,14 @@ class JobFeeds:
             expectations=BrokenExpectations(table.label),
             evolution=evolution_of(self.tables, name, table, self.state_file, table.clock.now_ms),
         )
+
+    @property
+    def _policy(self) -> PolicyBounds | None:
+        if self.stream.compaction_policy is not CompactionPolicy.AUTO:
+            return None
+        # A job that drains its source has no pace.
+        budget = None if self.stream.is_available_now else self.budget
+        return PolicyBounds(self.stream.compaction_freshness, budget)
 
     def _quarantine_writer(self, name: str) -> QuarantineWriter:
         quarantine, limit = self.stream.quarantine, self.stream.max_bad_records

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -151,7 +152,7 @@ class _IngestJob:
     def _compactions_at_once(self) -> int | None:
         table = self.checked.table
         options = CoreOptions(self.tables.section.options) if table is None else table.options
-        return options[COMPACTION_MAX_PARALLELISM]
+        return options[COMPACTION_MAX_PARALLELISM] or self.stream.compaction_cores
 
     @property
     def _tasks(self) -> int:
@@ -183,7 +184,7 @@ class _IngestJob:
             idle_expectations=feeds.idle_expectations,
             state_file=self.checked.state_file,
         )
-        between, note_problems = BetweenEpochs(committer.lock), self._note_problems
+        between, note_problems = BetweenEpochs(committer.lock), partial(self._note_problems, feeds)
         running = RunningStream(
             committer=committer,
             drains=stream.is_available_now,
@@ -206,10 +207,11 @@ class _IngestJob:
             running.run(reading.stream(settings, running))
         events.ended()
 
-    def _note_problems(self) -> None:
-        """Remember which services do not get the job's events, until they do."""
+    def _note_problems(self, feeds: JobFeeds) -> None:
+        """Remember the job's problems until they end: deaf services, and busy cores."""
         problems = self.watched.events.listeners.problems()
         self.checked.state_file.note_passing("services", problems)
+        self.checked.state_file.note_passing("cores", feeds.core_warnings())
 
 
 def _at_work(committer: EpochCommitter[Any]) -> Activity | None:

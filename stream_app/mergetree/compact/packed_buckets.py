@@ -1,16 +1,12 @@
-"""Keeps the files of buckets as bytes, in a tenth of the memory of the values.
-
-The coordinator keeps the buckets that no epoch has touched in this form.
-"""
+"""Keeps the files of the buckets that no epoch has touched, packed (`mergetree.packed_files`)."""
 
 from __future__ import annotations
 
-import pickle
-import zlib
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from stream_app.mergetree.packed_files import packed_files, unpacked_files
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
 
@@ -33,7 +29,7 @@ class PackedBuckets:
 
     buckets_max: int = 20_000
     bytes_max: int = 256 << 20
-    _packed: dict[BucketId, bytes] = field(init=False, default_factory=dict)
+    _packed: dict[BucketId, tuple[int | None, bytes]] = field(init=False, default_factory=dict)
 
     @property
     def buckets(self) -> Set[BucketId]:
@@ -43,17 +39,17 @@ class PackedBuckets:
     def keep(self, by_bucket: Mapping[BucketId, FilesOfBucket]) -> None:
         """Keep the files of more buckets."""
         for bucket, live in by_bucket.items():
-            self._packed[bucket] = zlib.compress(pickle.dumps(tuple(live)), level=1)
+            self._packed[bucket] = live.total_buckets, packed_files(live.files)
         size = 0
-        for number, (bucket, data) in enumerate(reversed(list(self._packed.items()))):
+        for number, (bucket, (_, data)) in enumerate(reversed(list(self._packed.items()))):
             size += len(data)
             if size > self.bytes_max or number >= self.buckets_max:
                 del self._packed[bucket]
 
     def take(self, bucket: BucketId) -> FilesOfBucket:
         """The files of a bucket, which are kept no longer."""
-        data = zlib.decompress(self._packed.pop(bucket))
-        return FilesOfBucket(*pickle.loads(data))
+        total_buckets, data = self._packed.pop(bucket)
+        return FilesOfBucket(total_buckets, unpacked_files(data))
 
     def clear(self) -> None:
         """Keep nothing."""

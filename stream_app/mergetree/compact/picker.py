@@ -148,11 +148,9 @@ class MergeTreePicker:
         Files keep their time over restarts, so the next process continues the count.
         """
         stamps = [
-            file.creation_time_ms
+            run.run.newest_ms
             for run in levels.level_sorted_runs()
-            if run.level == levels.max_level
-            for file in run.run.files
-            if file.creation_time_ms is not None
+            if run.level == levels.max_level and run.run.newest_ms is not None
         ]
         if self._full_begun_ms is not None:
             stamps.append(self._full_begun_ms)

@@ -26,7 +26,7 @@ AMPLIFICATIONS = (50, 200)
 SPARE_RUNS = 3
 """Flushes that may come during a compaction: as between the triggers of Paimon's defaults."""
 LEAST_FRESHNESS = 2 + SPARE_RUNS
-FLUSHES_MAX = 1 << 15
+FLUSHES_MIN, FLUSHES_MAX = 1 << 4, 1 << 15
 _NEAR = 1.1
 """If the writes of two choices differ by less than this, the one with fewer runs, or the present
 one, wins."""
@@ -61,7 +61,26 @@ class BucketShape:
     def flushes(self) -> int:
         """The bucket's size in flushes: a power of two, from 16 on."""
         ratio = self.size / max(1, self.flush)
-        return int(min(FLUSHES_MAX, 2 ** max(4, round(math.log2(max(1.0, ratio))))))
+        near: int = 2 ** round(math.log2(max(1.0, ratio)))
+        return max(FLUSHES_MIN, min(FLUSHES_MAX, near))
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenShape:
+    """Buckets that are alike to a simulation: their rules, levels and size in flushes."""
+
+    rules: UniversalCompaction
+    num_levels: int
+    flushes: int
+
+    def rewrites(self, longer: int = 1) -> float:
+        """The bytes that compactions write for each byte of a flush.
+
+        Args:
+            longer: how many times as long epochs are, and as large flushes.
+        """
+        flushes = max(FLUSHES_MIN, self.flushes // longer)
+        return _cost(self.rules, self.num_levels, flushes).writes - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +89,7 @@ class PolicyChoice:
 
     Attributes:
         stop_trigger: sorted runs beyond which writes wait.
+        simulated: the bucket as the simulation saw it.
         writes, writes_before: bytes written for each byte of a flush, with these rules and with the
             table's.
     """
@@ -79,6 +99,7 @@ class PolicyChoice:
     shape: BucketShape
     writes: float
     writes_before: float
+    simulated: RewrittenShape
     fixed: FixedRules = FixedRules()
 
     def text(self) -> str:
@@ -147,6 +168,7 @@ def choose_rules(
         shape=shape,
         writes=writes(rules),
         writes_before=writes(bare),
+        simulated=RewrittenShape(rules, shape.num_levels, shape.flushes),
         fixed=fixed,
     )
 

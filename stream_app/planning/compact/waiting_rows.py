@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
@@ -46,8 +47,22 @@ def visibility_of(options: CoreOptions, *, merges_by_key: bool) -> Visibility:
     )
 
 
-def waiting_rows(files: Iterable[DataFileMeta], rule: Visibility, num_levels: int) -> int:
-    """The number of waiting rows in one bucket's live files; deletes count.
+class RowsOfLevel(Protocol):
+    """Some rows of one level: a file, or a sorted run."""
+
+    @property
+    def level(self) -> int:
+        """The level."""
+        ...
+
+    @property
+    def row_count(self) -> int:
+        """Rows, deletes included."""
+        ...
+
+
+def waiting_rows(files: Iterable[RowsOfLevel], rule: Visibility, num_levels: int) -> int:
+    """The number of waiting rows in one bucket's live files or runs; deletes count.
 
     Args:
         num_levels: as the table's options say; files may lie higher.

@@ -8,7 +8,8 @@ options. Only this job's picks change: no file, schema or option does.
 from __future__ import annotations
 
 import logging
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import median_low
 from typing import Any
@@ -17,6 +18,7 @@ from stream_app.mergetree.compact.compact_manager import CompactManager
 from stream_app.mergetree.compact.picker import MergeTreePicker
 from stream_app.mergetree.compact.universal_compaction import UniversalCompaction
 from stream_app.model.bucket_id import BucketId
+from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.options.compaction_options import (
     COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT,
     COMPACTION_SIZE_RATIO,
@@ -29,31 +31,54 @@ from stream_app.planning.compact.compaction_policy import (
     BucketShape,
     FixedRules,
     PolicyChoice,
+    RewrittenShape,
     choose_rules,
     is_due,
 )
+from stream_app.table.compact.core_budget import CoreBudget
 from stream_app.table.compact.strategy_choice import compact_strategy
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)
 _FLUSHES_KEPT = 16
 """Flushes of a bucket whose median is its usual flush: one of a snapshot of the source is not."""
+_EPOCHS_MIN, _EPOCHS_KEPT = 4, 16
+"""Epochs whose flushes are the table's pace."""
+BYTES_A_SECOND = 61e6
+"""What a compaction writes, until this run of the job has measured it."""
+_MEASURED_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyBounds:
+    """The bounds of all choices.
+
+    Attributes:
+        freshness: sorted runs of a bucket beyond which its writes wait, unless the table's options
+            set them.
+        budget: the cores for compactions; None: nobody asks whether they suffice.
+    """
+
+    freshness: int
+    budget: CoreBudget | None = None
 
 
 @dataclass(slots=True)
 class AutoPolicy:
-    """The choices for one table's buckets.
-
-    Args:
-        freshness: sorted runs of a bucket beyond which its writes wait, unless the table's options
-            set them.
-    """
+    """The choices for one table's buckets."""
 
     table: FileStoreTable
-    freshness: int
+    bounds: PolicyBounds
     _flushes: dict[BucketId, deque[int]] = field(init=False, default_factory=dict)
     _choices: dict[BucketId, PolicyChoice] = field(init=False, default_factory=dict)
     _rules: UniversalCompaction | None = field(init=False)
+    _epoch: Counter[RewrittenShape] = field(init=False, default_factory=Counter)
+    _epochs: deque[tuple[float, Counter[RewrittenShape]]] = field(
+        init=False, default_factory=lambda: deque(maxlen=_EPOCHS_KEPT)
+    )
+    _epoch_at: float | None = field(init=False, default=None)
+    _written: float = field(init=False, default=0.0)
+    _written_s: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
         rules = compact_strategy(self.table.options)
@@ -65,14 +90,37 @@ class AutoPolicy:
                 self.table.location,
             )
 
-    def note_flush(self, bucket: BucketId, size: int) -> None:
-        """Note the bytes of a file that an epoch added."""
-        self._flushes.setdefault(bucket, deque(maxlen=_FLUSHES_KEPT)).append(size)
+    def note_epoch(self, changes: Iterable[BucketChange], now: float) -> None:
+        """Note an epoch's flushes and its end (s, steady clock), and their pace in the budget."""
+        for change in changes:
+            for file in change.added:
+                self._note_flush(change.bucket_id, file.file_size)
+        if self._epoch_at is not None and self._epoch:
+            self._epochs.append((now - self._epoch_at, self._epoch))
+            self._epoch = Counter()
+        self._epoch_at = now
+        budget, seconds = self.bounds.budget, sum(length for length, _ in self._epochs)
+        if budget is None or len(self._epochs) < _EPOCHS_MIN or seconds <= 0:
+            return
+        flushed = sum((shapes for _, shapes in self._epochs), Counter[RewrittenShape]())
+        is_measured = self._written_s >= _MEASURED_S
+        rate = self._written / self._written_s if is_measured else BYTES_A_SECOND
+        work = {shape: size / seconds / rate for shape, size in flushed.items()}
+        interval_s = seconds / len(self._epochs)
+        budget.note(self.table.location, lambda longer: _cores(work, longer), interval_s)
+
+    def note_compacted(self, change: BucketChange) -> None:
+        """Note what a compaction wrote, and its time."""
+        self._written += sum(file.file_size for file in change.written)
+        self._written_s += change.seconds
 
     def text_of(self, bucket: BucketId) -> str | None:
         """The rules chosen for a bucket, with the reason; None if the table's options apply."""
-        choice = self._choices.get(bucket)
-        return None if choice is None else choice.text()
+        choice, budget = self._choices.get(bucket), self.bounds.budget
+        if choice is None:
+            return None
+        advice = None if budget is None else budget.advice
+        return choice.text() if advice is None else f"{choice.text()}; {advice.text()}"
 
     def fit(self, bucket: BucketId, manager: CompactManager) -> None:
         """Apply a bucket's rules, and choose them anew if its sizes have changed."""
@@ -81,7 +129,7 @@ class AutoPolicy:
             return
         levels, present = manager.levels, self._choices.get(bucket)
         shape = BucketShape(
-            size=sum(file.file_size for file in levels.all_files()),
+            size=sum(run.run.total_size for run in levels.level_sorted_runs()),
             flush=int(median_low(flushes)),
             level=levels.non_empty_highest_level(),
             num_levels=levels.num_levels,
@@ -96,6 +144,11 @@ class AutoPolicy:
         manager.picker.follow(choice.rules)
         manager.wait_beyond(choice.stop_trigger)
 
+    def _note_flush(self, bucket: BucketId, size: int) -> None:
+        self._flushes.setdefault(bucket, deque(maxlen=_FLUSHES_KEPT)).append(size)
+        if self.bounds.budget is not None and (choice := self._choices.get(bucket)) is not None:
+            self._epoch[choice.simulated] += size
+
     def _fixed(self) -> FixedRules:
         return FixedRules(
             trigger=self._is_set(NUM_SORTED_RUN_COMPACTION_TRIGGER),
@@ -108,7 +161,11 @@ class AutoPolicy:
         is_set = self._is_set(NUM_SORTED_RUN_STOP_TRIGGER)
         if is_set or self._is_set(NUM_SORTED_RUN_COMPACTION_TRIGGER):
             return options.stop_trigger
-        return max(LEAST_FRESHNESS, self.freshness)
+        return max(LEAST_FRESHNESS, self.bounds.freshness)
 
     def _is_set(self, option: Option[Any]) -> bool:
         return any(key in self.table.options.raw for key in (option.key, *option.older_keys))
+
+
+def _cores(work: Mapping[RewrittenShape, float], longer: int) -> float:
+    return sum(shape.rewrites(longer) * cores for shape, cores in work.items())

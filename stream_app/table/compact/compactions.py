@@ -12,6 +12,7 @@ from typing import Protocol
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.snapshot import Snapshot
+from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.failures import DroppedCompactions
 from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
@@ -102,12 +103,8 @@ class Compactions(Protocol):
         """Compact in these partitions only."""
         ...
 
-    def adapt(self, freshness: int) -> None:
-        """Choose each bucket's rules by its sizes, where the table's options leave them open.
-
-        Args:
-            freshness: sorted runs of a bucket beyond which its writes wait.
-        """
+    def adapt(self, bounds: PolicyBounds) -> None:
+        """Choose each bucket's rules by its sizes, where the table's options leave them open."""
         ...
 
     def policy_of(self, bucket: BucketId) -> str | None:

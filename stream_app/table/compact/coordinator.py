@@ -29,7 +29,7 @@ from stream_app.model.options.compaction_options import (
 )
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.compact.waiting_rows import Visibility, counted_rows, waiting_rows
-from stream_app.table.compact.auto_policy import AutoPolicy
+from stream_app.table.compact.auto_policy import AutoPolicy, PolicyBounds
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.compactions import FullBounds
 from stream_app.table.compact.failures import CompactionFailures, DroppedCompactions
@@ -109,9 +109,9 @@ class CompactCoordinator:
         """Compact in these partitions only."""
         self._partitions = frozenset(partitions)
 
-    def adapt(self, freshness: int) -> None:
+    def adapt(self, bounds: PolicyBounds) -> None:
         """See `Compactions.adapt`."""
-        self._policy = AutoPolicy(self.table, freshness)
+        self._policy = AutoPolicy(self.table, bounds)
 
     def policy_of(self, bucket: BucketId) -> str | None:
         """See `Compactions.policy_of`."""
@@ -133,18 +133,15 @@ class CompactCoordinator:
         for change in changes:
             for file in change.added:
                 self._managers[change.bucket_id].add_new_file(file, change.total_buckets)
-                if self._policy is not None:
-                    self._policy.note_flush(change.bucket_id, file.file_size)
                 rows += file.row_count
+        if self._policy is not None:
+            self._policy.note_epoch(changes, self.table.clock.steady_seconds())
         self._note_filled((change.bucket_id for change in changes), rows=rows)
 
     def trigger(self, *, rests: bool = False) -> int:
         """Start due compactions, most sorted runs first; returns how many were started.
 
-        A bucket whose compaction failed waits for its next attempt.
-
-        Args:
-            rests: treat all buckets as at rest, not only those without recent files.
+        A bucket whose compaction failed waits for its next attempt. See `Compactions.trigger`.
         """
         local_ms = local_wall_clock_ms(self.table.clock)
         by_urgency = sorted(
@@ -200,7 +197,7 @@ class CompactCoordinator:
         if rule is Visibility.ANY_LEVEL:
             return 0
         buckets = [manager.levels for manager in list(self._managers.values())]
-        return sum(waiting_rows(levels.all_files(), rule, num_levels) for levels in buckets)
+        return sum(waiting_rows(levels.level_sorted_runs(), rule, num_levels) for levels in buckets)
 
     def metrics(self) -> CompactionMetrics:
         """The work that is open, and the attempts that failed. Any thread may call it."""
@@ -252,6 +249,8 @@ class CompactCoordinator:
             self._in_doubt.discard(compaction.bucket)
             self.dropped.forget(compaction.bucket)
             self._managers[compaction.bucket].apply(compaction.change)
+            if self._policy is not None:
+                self._policy.note_compacted(compaction.change)
 
     def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
         """Note that the results may or may not have been committed: their files must stay."""

@@ -20,6 +20,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.planning.commit.schema_conflicts import adoption_conflict
 from stream_app.planning.schema.schema_changes import schema_differences
 from stream_app.table.commit.commit_callbacks import CallbackProblem, CommitCallbacks
+from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
@@ -95,7 +96,7 @@ class TableJob:
         executor_of: makes what runs the table's compactions.
         stopping: whether the job shall end.
         takes_repeats: whether records that the table has from another job are stored again.
-        freshness: see `Compactions.adapt`; None: the table's options are the rules.
+        policy: see `Compactions.adapt`; None: the table's options are the rules.
         identifier: of all commits, in a job without epochs; None: each has that of its epoch.
         upkeep: the upkeep of the table; it runs before the first epoch too.
 
@@ -108,7 +109,7 @@ class TableJob:
     stopping: Callable[[], bool] = lambda: False
     takes_repeats: bool = False
     identifier: int | None = None
-    freshness: int | None = None
+    policy: PolicyBounds | None = None
     upkeep: TableMaintenance = field(init=False)
     _commit: StreamTableCommit | None = field(init=False, default=None)
     _idle_callbacks: CommitCallbacks = field(init=False)
@@ -325,8 +326,8 @@ class TableJob:
         commit = StreamTableCommit(
             self.table, commit_user, executor, self.identifier, stopping=self.stopping
         )
-        if self.freshness is not None:
-            commit.state.coordinator.adapt(self.freshness)
+        if self.policy is not None:
+            commit.state.coordinator.adapt(self.policy)
         return commit
 
     def idle_report(self, snapshot: Snapshot) -> IdleReport:

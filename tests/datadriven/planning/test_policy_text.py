@@ -4,6 +4,9 @@
 ``10 GB, 400 kB``) and shows the choice for each; ``history`` takes such lines as one bucket's life,
 and shows where it is chosen again, and what changes. OPTION is ``trigger``, ``ratio`` or
 ``amplification``, set by the table.
+
+``cores of=N`` takes a pace a line (buckets, their size, a flush, seconds from epoch to epoch, and
+the bytes that a compaction writes a second), and shows what the job advises.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from stream_app.planning.compact.compaction_policy import (
     choose_rules,
     is_due,
 )
+from stream_app.planning.compact.core_advice import core_advice
 from tests.support.suite.datadriven import Case, run_file
 
 HERE = Path(__file__).parent
@@ -61,7 +65,20 @@ def history(case: Case) -> Iterator[str]:
         present = choice
 
 
+def advised(case: Case, line: str) -> str:
+    buckets, *sizes, seconds, rate = line.split(", ")
+    choice = chosen(case, shape_of(case, ", ".join(sizes)))
+    interval_s = float(seconds.removesuffix(" s"))
+    flushed = int(buckets) * choice.shape.flush / interval_s / (1e6 * float(rate.split()[0]))
+    cores = int(case.args["of"])
+    return core_advice(
+        lambda longer: flushed * choice.simulated.rewrites(longer), cores, interval_s
+    ).text()
+
+
 def run(case: Case) -> str:
+    if case.command == "cores":
+        return "\n".join(advised(case, line) for line in case.input_lines)
     if case.command == "history":
         return "\n".join(history(case))
     return "\n".join(chosen(case, shape_of(case, line)).text() for line in case.input_lines)

@@ -11,6 +11,8 @@ import pytest
 from stream_app.app.ops.inspect.files import live_files
 from stream_app.app.ops.inspect.overview import overview, overview_lines
 from stream_app.model.snapshot import Snapshot
+from stream_app.table.compact.auto_policy import PolicyBounds
+from stream_app.table.compact.core_budget import CoreBudget
 from stream_app.table.compact.report import reports_of_property
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
@@ -23,11 +25,14 @@ pytestmark = pytest.mark.usefixtures("unsynced")
 EPOCHS = 24
 
 
-def ran(folder: Path, freshness: int | None, **options: Any) -> tuple[FileStoreTable, list[int]]:
+def ran(
+    folder: Path, freshness: int | None, budget: CoreBudget | None = None, **options: Any
+) -> tuple[FileStoreTable, list[int]]:
     """A job of some epochs; the number of runs that each of its compactions took."""
     table = small_table(folder / "db.db" / "t", "k INT, v STRING", ("k",), **options).table
     executor = CompactInCaller(table)
-    job = TableJob(table, lambda _: executor, freshness=freshness)
+    policy = None if freshness is None else PolicyBounds(freshness, budget)
+    job = TableJob(table, lambda _: executor, policy=policy)
     job.open("job")
     for epoch in range(EPOCHS):
         first = job.follow_and_wait()
@@ -91,3 +96,28 @@ def test_a_table_whose_rows_wait_for_compactions_keeps_its_own_rules(
     usual = ran(tmp_path / "options", None, changelog_producer="lookup")[1]
     assert ran(tmp_path / "auto", 20, changelog_producer="lookup")[1] == usual
     assert "has no effect" in caplog.messages[0]
+
+
+def test_the_report_says_what_compactions_need_of_their_cores(tmp_path: Path) -> None:
+    budget = CoreBudget(cores=3)
+    table, _ = ran(tmp_path / "auto", 20, budget)
+    assert budget.advice is not None
+    assert budget.advice.needed > 0
+    assert budget.advice.suffices
+    [line] = [line for line in overview_lines(overview(table, latest(table))) if "chosen" in line]
+    assert line.endswith("; compactions need 0.0 of 3 cores")
+
+
+def test_a_budget_adds_up_tables_and_finds_the_epochs_that_fit() -> None:
+    budget = CoreBudget(cores=2)
+    budget.note("a", lambda longer: 1.5 / longer, 5.0)
+    assert budget.advice is not None
+    assert budget.advice.text() == "compactions need 1.5 of 2 cores"
+    budget.note("b", lambda longer: 1.5 / longer, 5.0)
+    assert budget.advice.text().startswith(
+        'compactions need 3.0 of 2 cores: set stream.trigger = "10 seconds", with which they fit'
+    )
+    budget.note("b", lambda longer: 1.4 / longer, 5.0)
+    assert budget.advice.needed == 3.0, "a tenth less is no news"
+    budget.note("a", lambda longer: 0.1 / longer, 5.0)
+    assert budget.advice.suffices

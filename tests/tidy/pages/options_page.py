@@ -141,8 +141,7 @@ MEANINGS = {
     "stream.checkpoint": "Folder with the job's progress in source and table, on any file system "
     "that Spark reaches ([stores](stores.md#checkpoint-and-quarantine)). It belongs to this table "
     "alone.",
-    "stream.trigger": "`availableNow`, or the time from the start of an epoch to the start of "
-    "the next.",
+    "stream.trigger": "`availableNow`, or the time from one epoch's start to the next one's.",
     "stream.quarantine": "Folder for bad records, on any file system that Spark reaches; absent: "
     "the first one stops the job.",
     "stream.max-bad-records": "Number of bad records in one run beyond which the job stops; "
@@ -155,8 +154,9 @@ MEANINGS = {
     "stream.compaction-policy": "`options`: the table's options tell when a bucket is compacted. "
     "`auto`: the job chooses by the bucket's size and flushes "
     "([rules](scaling.md#rules-that-fit-a-buckets-size)).",
-    "stream.compaction-freshness": "With `auto`: sorted runs of a bucket beyond which its writes "
-    "wait. Readers merge so many.",
+    "stream.compaction-freshness": "With `auto`: sorted runs beyond which a bucket's writes wait.",
+    "stream.compaction-cores": "Compactions at a time; absent: half of Spark's cores. "
+    "`compaction.max-parallelism` wins ([cores](scaling.md#cores-of-compactions)).",
     "stream.share": "Of a job of a whole database: its share of the tables, such as `3/8` for the "
     "third of eight jobs that share them ([databases](databases.md#several-jobs)).",
     "stream.write-parallelism": "Tasks that write; absent: Spark's default parallelism.",

@@ -28,6 +28,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.planning.compact.append_compaction import Task
 from stream_app.table.compact.append.append_rounds import AppendRounds
 from stream_app.table.compact.append.append_task import append_request
+from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.compactions import FullBounds
 from stream_app.table.compact.failures import CompactionFailures, DroppedCompactions
@@ -85,7 +86,7 @@ class AppendCompactCoordinator:
     def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
         """Do nothing: the planner finds files by itself."""
 
-    def adapt(self, freshness: int) -> None:
+    def adapt(self, bounds: PolicyBounds) -> None:
         """Do nothing: files without a key are no sorted runs, so they have no rules."""
 
     def policy_of(self, bucket: BucketId) -> str | None:  # noqa: ARG002

@@ -54,7 +54,7 @@ def test_a_job_reads_what_is_written(tmp_path: Path) -> None:
 
 
 def test_captured_messages_give_a_configuration(tmp_path: Path) -> None:
-    """Without a key there are neither buckets nor a changelog; plain JSON tells no types."""
+    """Without a key there are neither buckets nor a changelog; plain JSON has no types."""
     describe = format_named("debezium-json").facts({}).describe
     for number, (file, topic, typed) in enumerate(
         [
@@ -66,7 +66,7 @@ def test_captured_messages_give_a_configuration(tmp_path: Path) -> None:
         table = describe(captured(file, topic), NO_MAPPING_OPTIONS)
         assert table is not None
         text = configuration_text(replace(DRAFT, table=table, topic=topic))
-        assert ("The messages tell no types" in text) is not typed
+        assert ("The messages have no types" in text) is not typed
         assert ("options" in tomllib.loads(text)["table"]) is bool(table.primary_keys)
         conf = tmp_path / f"{number}.toml"
         conf.write_text(text, encoding="utf-8")

@@ -1,0 +1,69 @@
+"""Judges whether compactions fit into their cores, and finds the epochs with which they would.
+
+`table.compact.core_budget` asks after epochs, with simulated bytes. The job follows the user's
+trigger in any case: longer epochs are advice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+LONGER = (1, 2, 4, 8, 16, 32, 64)
+"""Lengths of epochs that are tried, as multiples of the present one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreAdvice:
+    """What compactions need of their cores.
+
+    Attributes:
+        cores: on which they may run.
+        needed: cores that they keep busy at the present pace.
+        interval_s: seconds from epoch to epoch.
+        longer: how many times as long epochs must be; 1: the cores suffice; None: none of `LONGER`
+            helps.
+    """
+
+    cores: int
+    needed: float
+    interval_s: float
+    longer: int | None
+
+    @property
+    def suffices(self) -> bool:
+        """Whether compactions keep up with epochs of the present length."""
+        return self.longer == 1
+
+    @property
+    def need(self) -> str:
+        """The need beside the bound."""
+        return f"compactions need {self.needed:.1f} of {self.cores} cores"
+
+    @property
+    def fix(self) -> str:
+        """The remedy where the cores do not suffice."""
+        more = "give stream.compaction-cores more cores"
+        if self.longer is None:
+            return f"{more}, because epochs {LONGER[-1]} times as long would not suffice"
+        seconds = math.ceil(self.interval_s * self.longer)
+        return f'set stream.trigger = "{seconds} seconds", with which they fit, or {more}'
+
+    def text(self) -> str:
+        """The need, with the remedy where there is a problem."""
+        return self.need if self.suffices else f"{self.need}: {self.fix}"
+
+
+def core_advice(needed: Callable[[int], float], cores: int, interval_s: float) -> CoreAdvice:
+    """The advice for a job.
+
+    Args:
+        needed: cores that compactions keep busy if epochs are so many times as long.
+    """
+    return CoreAdvice(
+        cores=cores,
+        needed=needed(1),
+        interval_s=interval_s,
+        longer=next((longer for longer in LONGER if needed(longer) <= cores), None),
+    )

@@ -1,0 +1,45 @@
+"""Adds up what the compactions of a job's tables need of their cores.
+
+A job has one budget. Each table's `AutoPolicy` notes its needs after an epoch, and shows the advice
+beside its rules; the job makes a warning of it. Decisions are those of
+`planning.compact.core_advice`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from stream_app.planning.compact.core_advice import CoreAdvice, core_advice
+
+Need = Callable[[int], float]
+"""The cores that a table keeps busy, with epochs so many times as long."""
+_NEAR = 0.1
+"""The part by which a need must change for other advice."""
+
+
+@dataclass(slots=True)
+class CoreBudget:
+    """The cores for compactions, and the needs of tables.
+
+    Attributes:
+        cores: compactions that may run at a time; each uses one core.
+        advice: on the needs so far; None before the first.
+    """
+
+    cores: int
+    advice: CoreAdvice | None = field(init=False, default=None)
+    _needs: dict[str, tuple[Need, float]] = field(init=False, default_factory=dict)
+    _total: float = field(init=False, default=0.0)
+
+    def note(self, table: str, need: Need, interval_s: float) -> None:
+        """Note a table's need, in the place of its last one."""
+        now = need(1)
+        self._total += now - self._needs.get(table, (need, 0.0))[1]
+        self._needs[table] = need, now
+        known = self.advice
+        if known is None or abs(self._total - known.needed) > _NEAR * known.needed:
+            self.advice = core_advice(self._sum, self.cores, interval_s)
+
+    def _sum(self, longer: int) -> float:
+        return sum(need(longer) for need, _ in self._needs.values())
