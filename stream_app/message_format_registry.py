@@ -30,13 +30,13 @@ from stream_app.cdc.plain.plain_protobuf import plain_protobuf
 from stream_app.cdc.source_tables import Origins
 from stream_app.cdc.steps.column_aliases import ColumnAliases, with_names_of_source
 from stream_app.cdc.steps.described_columns import DescribedColumns
-from stream_app.cdc.wire.wide_numbers import with_wide_numbers
+from stream_app.cdc.wire.registered_heads import with_any_heads
 from stream_app.errors import UsageError
 from stream_app.kafka.schema_registry import REGISTRIES
 from stream_app.model.near_names import known_names
 
 _DEBEZIUM_AVRO, _DEBEZIUM_JSON_SCHEMA, _AVRO, _JSON_SCHEMA, _PROTOBUF = (
-    with_wide_numbers(of(REGISTRIES))
+    with_any_heads(of(REGISTRIES), REGISTRIES)
     for of in (debezium_avro, debezium_json_schema, plain_avro, plain_json_schema, plain_protobuf)
 )
 _OF_DEBEZIUM = (DEBEZIUM_JSON, _DEBEZIUM_AVRO, _DEBEZIUM_JSON_SCHEMA, DEBEZIUM_BSON)

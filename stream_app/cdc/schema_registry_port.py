@@ -14,8 +14,33 @@ USER_INFO = "schema.registry.basic.auth.user.info"
 NO_HEAD = "is not of a registry: it does not begin with 0 and the number of a schema"
 
 
+HEADERS = "schema.id.headers"
 USE_ID = "apicurio.registry.use-id"
 ID_HANDLER = "apicurio.registry.id-handler"
+
+
+class HeaderKind(Enum):
+    """The serializers that name a schema in headers; the values are those of the option."""
+
+    NONE = "none"
+    CONFLUENT = "confluent"
+    APICURIO = "apicurio"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaHeaders:
+    """The headers of Kafka that name a message's schema.
+
+    A message is read as if the header stood before it.
+
+    Attributes:
+        key, value: the header of the message's key, and of its value.
+        magic: bytes that stand before the header's own.
+    """
+
+    key: str
+    value: str
+    magic: bytes = b""
 
 
 class IdKind(Enum):
@@ -64,6 +89,16 @@ class Registered:
 
 class Schemas(Protocol):
     """Schemas by their number. Can be pickled."""
+
+    def number_of(self, guid: bytes) -> int:
+        """The number of the schema with a GUID of 16 bytes.
+
+        Raises:
+            UnreadableRecordError: the registry has none.
+            SourceError: no server answers.
+            WrongSourceError: the login is refused.
+        """
+        ...
 
     def schema(self, number: int) -> Registered:
         """The schema of a number.

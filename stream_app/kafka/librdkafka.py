@@ -129,6 +129,8 @@ _HELD: _Calls = {
     "topic_partition_list_new": (_POINTER, _INT),
     "topic_partition_list_add": (_POINTER, _POINTER, _TEXT, c.c_int32),
     "topic_partition_list_destroy": (None, _POINTER),
+    "message_headers": (_INT, _POINTER, _POINTER),
+    "header_get_last": (_INT, _POINTER, _TEXT, _POINTER, _POINTER),
     "message_timestamp": (c.c_int64, _POINTER, _POINTER),
     "message_destroy": (None, _POINTER),
     "event_error": (_INT, _POINTER),

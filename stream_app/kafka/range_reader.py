@@ -25,8 +25,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from stream_app.cdc.schema_registry_port import SchemaHeaders
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import SourceError, WrongSourceError
+from stream_app.kafka.header_heads import HeaderHeads
 from stream_app.kafka.librdkafka import (
     GONE_CODES,
     LOGIN_CODES,
@@ -57,6 +59,7 @@ class ReaderSettings:
     Attributes:
         client: librdkafka's options and their values; they may hold passwords.
         clusters: names of further clusters, with theirs.
+        headers: those that name a message's schema; None: the reader asks for none.
         fails_on_loss: whether lost offsets are an error; else the reader logs a line.
         ahead: ranges that are fetched at once, such as the current one and the next. More cost
             memory, and make many short ranges quicker.
@@ -69,6 +72,7 @@ class ReaderSettings:
 
     client: ClientSettings = field(repr=False)
     clusters: tuple[tuple[str, ClientSettings], ...] = field(default=(), repr=False)
+    headers: SchemaHeaders | None = None
     fails_on_loss: bool = True
     ahead: int = 2
     timeout_s: float = 120.0
@@ -113,6 +117,7 @@ class RangeReader:
         self._clock = clock or SystemClock()
         self._client = opened_client(settings.client, settings.clusters)
         self._stamps = message_stamps()
+        self._heads = HeaderHeads(settings.headers)
         self._started: deque[OffsetRange] = deque()
         self._batch_messages = _FIRST_MESSAGES
         self._has_answered = False
@@ -201,6 +206,7 @@ class RangeReader:
                 self._check_gaps(kept.offsets, first, progress)
                 stamps = self._stamps.timestamps(pointers[good])
                 batch = message_batch(progress.whole.topic, progress.whole.partition, kept, stamps)
+                batch = self._heads.before(batch, pointers[good])
                 progress.moved(int(kept.offsets[-1]) + 1, now)
             self._judge_others(fields, progress)
             return batch

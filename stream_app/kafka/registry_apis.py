@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
+from uuid import UUID
 
 from stream_app.cdc.schema_registry_port import IdKind, Registered, SchemaKind
 
@@ -20,6 +21,7 @@ _REFERENCES_MAX = 200
 """The most schemas to which one refers, directly or not."""
 _SHOWN_MAX = 80
 _APICURIO = re.compile(r"/apis/registry/v([23])/*$")
+_DEFAULT_CONTEXT = (".", "", None)
 Get = Callable[[str, str], bytes]
 """The body at a path, and the begin of the reason where the registry has nothing there."""
 
@@ -42,6 +44,23 @@ def registered_at(url: str, get: Get, number: int, id_kind: IdKind) -> Registere
     if apicurio := _APICURIO.search(url):
         return _of_apicurio(get, number, apicurio[1], id_kind)
     return _of_confluent(get, number)
+
+
+def number_of_guid(get: Get, guid: UUID) -> int:
+    """The number of a schema with a GUID, which Confluent's interface alone has.
+
+    Raises:
+        RegistryRefusalError: there is none in the registry's default context.
+        ValueError: the answer is none of the interface.
+    """
+    what = f"names schema {guid}, which"
+    answer = json.loads(get(f"/schemas/guids/{guid}/ids", what))
+    if not isinstance(answer, list) or not all(isinstance(one, dict) for one in answer):
+        raise ValueError("the answer has no numbers")
+    numbers = [one["id"] for one in answer if one.get("context") in _DEFAULT_CONTEXT]
+    if not numbers or not isinstance(numbers[0], int):
+        raise RegistryRefusalError(f"{what} the schema registry does not have")
+    return numbers[0]
 
 
 def _of_confluent(get: Get, number: int) -> Registered:

@@ -15,8 +15,12 @@ import http.client
 import threading
 import urllib.error
 import urllib.request
+import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from stream_app.cdc.bad_reasons import UnreadableRecordError
@@ -31,7 +35,12 @@ from stream_app.cdc.schema_registry_port import (
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.http_request import LongAnswerError, answer_to
-from stream_app.kafka.registry_apis import RegistryRefusalError, registered_at
+from stream_app.kafka.registry_apis import (
+    Get,
+    RegistryRefusalError,
+    number_of_guid,
+    registered_at,
+)
 
 _TIMEOUT_S = 10
 _ANSWER_MAX = 16 << 20
@@ -51,8 +60,12 @@ _LATER = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus
 _ANYTHING = "*/*;q=0.5"
 _FIRST_REDIRECT, _FIRST_REFUSAL, _FIRST_FAULT = 300, 400, 500
 
-_known: dict[tuple[SchemaRegistry, int], Registered] = {}
-_refused: dict[tuple[SchemaRegistry, int], tuple[float, str]] = {}
+_SchemaName = int | bytes
+"""The number of a schema, or its GUID."""
+_SchemaFact = Registered | int
+_SchemaFactT = TypeVar("_SchemaFactT", Registered, int)
+_known: dict[tuple[SchemaRegistry, _SchemaName], _SchemaFact] = {}
+_refused: dict[tuple[SchemaRegistry, _SchemaName], tuple[float, str]] = {}
 """When and why a number's messages were refused, by the monotonic clock."""
 _lock = threading.Lock()
 """The lock of both dictionaries; it is free while a registry is asked."""
@@ -84,15 +97,34 @@ class SchemaRegistry:
         """See `Schemas.schema`."""
         if number < 0:
             raise UnreadableRecordError(NO_HEAD)
-        key = (self, number)
+
+        def ask(url: str, get: Get) -> Registered:
+            return registered_at(url, get, number, self.id_kind)
+
+        if number > _NUMBER_MAX:
+            what = f"names schema {number}, which the schema registry does not have"
+            raise UnreadableRecordError(what)
+        return self._remembered(number, Registered, ask)
+
+    def number_of(self, guid: bytes) -> int:
+        """See `Schemas.number_of`."""
+        return self._remembered(
+            guid, int, lambda _, get: number_of_guid(get, uuid.UUID(bytes=guid))
+        )
+
+    def _remembered(
+        self, asked: _SchemaName, kind: type[_SchemaFactT], ask: Callable[[str, Get], _SchemaFactT]
+    ) -> _SchemaFactT:
+        """The answer for a number or a GUID, which a server is asked for once."""
+        key = (self, asked)
         with _lock:
             known, refused = _known.get(key), _refused.get(key)
-        if known is not None:
+        if isinstance(known, kind):
             return known
         if refused is not None and self.clock.steady_seconds() - refused[0] < self.refused_s:
             raise UnreadableRecordError(refused[1])
         try:
-            registered = self._asked(number)
+            answer = self._asked(asked, ask)
         except RegistryRefusalError as refusal:
             with _lock:
                 _refused.pop(key, None)
@@ -101,19 +133,15 @@ class SchemaRegistry:
                     del _refused[next(iter(_refused))]
             raise UnreadableRecordError(str(refusal)) from None
         with _lock:
-            _known[key] = registered
-        return registered
+            _known[key] = answer
+        return answer
 
-    def _asked(self, number: int) -> Registered:
-        if number > _NUMBER_MAX:
-            raise RegistryRefusalError(
-                f"names schema {number}, which the schema registry does not have"
-            )
+    def _asked(self, asked: _SchemaName, ask: Callable[[str, Get], _SchemaFactT]) -> _SchemaFactT:
         for pause_s in (*self.pauses_s, None):
             failures, may_pass = [], False
             for url in self.urls:
                 try:
-                    return self._answered(url, number)
+                    return ask(url, partial(self._body, url.rstrip("/")))
                 except urllib.error.HTTPError as error:
                     failures.append(f"{url}: {_status(error)}")
                     may_pass |= error.code in _LATER or error.code >= _FIRST_FAULT
@@ -122,26 +150,22 @@ class SchemaRegistry:
             if not may_pass or pause_s is None:
                 break
             self.clock.sleep(pause_s)
+        shown = uuid.UUID(bytes=asked) if isinstance(asked, bytes) else asked
         raise SourceError(
-            f"the schema registry does not give schema {number}: {'; '.join(failures)}",
+            f"the schema registry does not give schema {shown}: {'; '.join(failures)}",
             where=f"source.{self.section}.{URL}",
             fix="check that the address is right, and that the registry runs and can be reached "
             "from Spark's workers",
         )
 
-    def _answered(self, url: str, number: int) -> Registered:
-        def get(path: str, what: str) -> bytes:
-            return self._body(url.rstrip("/") + path, what)
-
-        return registered_at(url, get, number, self.id_kind)
-
-    def _body(self, url: str, what: str) -> bytes:
-        """The body at an address.
+    def _body(self, server: str, path: str, what: str) -> bytes:
+        """The body at a path of a server.
 
         Args:
             what: the begin of the reason where the registry has nothing there.
         """
         accepted = f"application/vnd.schemaregistry.v1+json, {_ANYTHING}"
+        url = server + path
         request = urllib.request.Request(url, headers={"Accept": accepted})
         if self.user_info:
             login = base64.b64encode(self.user_info.encode()).decode()

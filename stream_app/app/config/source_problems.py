@@ -12,6 +12,7 @@ from stream_app.app.config.source_clusters import client_problems, cluster_probl
 from stream_app.app.config.source_config import SourceConfig, SourceKind, TopicReader
 from stream_app.cdc.json_records.options import TRUNCATE, OnTruncate
 from stream_app.cdc.message_format import Format
+from stream_app.cdc.schema_registry_port import HEADERS
 from stream_app.message_format_registry import FORMATS
 
 _CLUSTERS = "source.clusters"
@@ -50,6 +51,8 @@ def source_problems(tables: TablesOfJob, given: Collection[str]) -> Iterator[tup
         key = FORMATS[source.format].full_key(TRUNCATE)
         yield key, "'apply' deletes the rows of all shards: it needs merge-shards = false"
     yield from _format_problems(source, given)
+    if source.reader is TopicReader.SPARK and HEADERS in source.format_options:
+        yield "source.reader", f"must be 'native': Spark's source reads no headers ({HEADERS})"
     yield from tables.format_problems()
 
 

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 
 from stream_app.app.config.source_clusters import Cluster
 from stream_app.app.config.source_config import SourceConfig, SourceKind, TopicReader
+from stream_app.cdc.schema_registry_port import HEADERS
+from stream_app.cdc.wire.registry_options import schema_headers
 from stream_app.errors import UsageError
 from stream_app.kafka.client_options import client_options
 from stream_app.kafka.cluster_offsets import ClusterOffsets
@@ -35,11 +37,11 @@ def native_reader(source: SourceConfig) -> ReaderSettings | None:
     if not problems:
         _LOG.info("the native reader reads the topics (source.reader)")
         return settings
-    if source.clusters:
+    if source.clusters or settings.headers:
         raise UsageError(
             f"the native reader cannot read these topics:{_lines(problems)}",
-            where="source.clusters",
-            fix="correct these; Spark's source reads topics of one cluster alone",
+            where="source.clusters" if source.clusters else f"source.…{HEADERS}",
+            fix="correct these; Spark's source reads topics of one cluster, without headers",
         )
     if source.reader is TopicReader.NATIVE:
         raise UsageError(
@@ -71,7 +73,7 @@ def needs_sparks_source(source: SourceConfig) -> bool:
     """Whether Spark's Kafka source, whose jars PySpark lacks, reads the topics."""
     if source.kind is not SourceKind.KAFKA or source.reader is TopicReader.NATIVE:
         return False
-    if source.clusters:
+    if source.clusters or schema_headers(source.format_options):
         return False
     return source.reader is TopicReader.SPARK or bool(_judged(source)[1])
 
@@ -93,7 +95,10 @@ def _judged(source: SourceConfig) -> tuple[ReaderSettings, list[str]]:
         clients, problems = [("", ())], [f"librdkafka of confluent-kafka cannot be used: {error}"]
     (_, first), *others = clients
     settings = ReaderSettings(
-        client=first, clusters=tuple(others), fails_on_loss=source.fail_on_data_loss
+        client=first,
+        clusters=tuple(others),
+        headers=schema_headers(source.format_options),
+        fails_on_loss=source.fail_on_data_loss,
     )
     return settings, problems
 

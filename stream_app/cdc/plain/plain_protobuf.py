@@ -23,14 +23,16 @@ from stream_app.cdc.message_format import Format, FormatSetup
 from stream_app.cdc.plain.protobuf_values import json_of
 from stream_app.cdc.plain.registered_format import RegisteredFormat
 from stream_app.cdc.plain.registered_rows import RegisteredRows
-from stream_app.cdc.schema_registry_port import Registries, Schemas
+from stream_app.cdc.schema_registry_port import HEADERS, HeaderKind, Registries, Schemas
 from stream_app.cdc.source_types.connect_fields import ConnectField
 from stream_app.cdc.wire.protobuf.protobuf_cursor import ProtobufCursor, protobuf_cursor
 from stream_app.cdc.wire.protobuf.protobuf_fields import ProtobufField, connect_field, fields_of
 from stream_app.cdc.wire.protobuf.protobuf_schemas import check_protoc, message_class
+from stream_app.cdc.wire.registry_options import header_kind
 from stream_app.cdc.wire.row_schema import SchemaKey
 from stream_app.cdc.wire.value_cursor import AvroValues
 from stream_app.cdc.wire.wire_format import by_number, schema_numbers
+from stream_app.errors import UsageError
 
 _NAME = "protobuf"
 
@@ -103,6 +105,14 @@ def _path(indexes: Int64s) -> list[int]:
 
 def _made(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> RegisteredRows:
     check_protoc(_NAME)
+    if header_kind(setup.options) is HeaderKind.APICURIO:
+        raise UsageError(
+            f"options of {_NAME} are wrong: {HEADERS}: Apicurio's messages of Protobuf do not say "
+            "of which type they are as others do",
+            where=f"source.{_NAME}",
+            fix="let the serializer write numbers into the messages "
+            "(apicurio.registry.headers.enabled = false)",
+        )
     return RegisteredRows(_NAME, _Protobuf(), schemas, setup, options)
 
 

@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from stream_app.cdc.schema_registry_port import (
+    HEADERS,
     ID_HANDLER,
     URL,
     USE_ID,
     USER_INFO,
+    HeaderKind,
     IdKind,
     Registries,
+    SchemaHeaders,
     Schemas,
 )
 from stream_app.errors import UsageError
@@ -48,6 +51,13 @@ REGISTRY_OPTIONS: tuple[Option[Any], ...] = (
         "Bytes of the number in a message: as Apicurio's serializers have by default (8 for an "
         "address with `v2`, else 4), 4, or 8.",
         (AUTO_HANDLER, NARROW_HANDLER, WIDE_HANDLER),
+    ),
+    choice(
+        HEADERS,
+        "Headers of Kafka that name a message's schema: `confluent` (`__value_schema_id`, as "
+        "`HeaderSchemaIdSerializer` writes it), or `apicurio` (`apicurio.value.globalId`). A "
+        "message without the header is read by the number in it.",
+        tuple(kind.value for kind in HeaderKind),
     ),
 )
 _APICURIO_2 = "/apis/registry/v2"
@@ -90,16 +100,44 @@ def schemas_of(
             where=f"source.{section}",
             fix=f'give the address of the schema registry: {section}."{URL}" = "http://…"',
         )
-    kind = IdKind(options.get(USE_ID, IdKind.AUTO.value))
-    return registries.at(urls, options.get(USER_INFO, ""), section, kind)
+    return registries.at(urls, options.get(USER_INFO, ""), section, _id_kind(options))
+
+
+def _id_kind(options: Mapping[str, str]) -> IdKind:
+    return IdKind(options.get(USE_ID, IdKind.AUTO.value))
+
+
+def header_kind(options: Mapping[str, str]) -> HeaderKind:
+    """The headers in which messages name their schemas."""
+    return HeaderKind(options.get(HEADERS, HeaderKind.NONE.value))
+
+
+def schema_headers(options: Mapping[str, str]) -> SchemaHeaders | None:
+    """The headers by name; None: messages have none."""
+    match header_kind(options):
+        case HeaderKind.NONE:
+            return None
+        case HeaderKind.CONFLUENT:
+            return SchemaHeaders("__key_schema_id", "__value_schema_id")
+        case HeaderKind.APICURIO:
+            kind = _id_kind(options)
+            if kind is IdKind.AUTO:
+                kind = IdKind.GLOBAL if _is_apicurio_2(options) else IdKind.CONTENT
+            return SchemaHeaders(
+                f"apicurio.key.{kind.value}", f"apicurio.value.{kind.value}", b"\0"
+            )
 
 
 def has_wide_numbers(options: Mapping[str, str]) -> bool:
     """Whether the number of a message's schema has eight bytes."""
     handler = options.get(ID_HANDLER, AUTO_HANDLER)
-    if handler == AUTO_HANDLER:
-        return any(url.rstrip("/").endswith(_APICURIO_2) for url in _urls(options))
-    return handler == WIDE_HANDLER
+    if header_kind(options) is HeaderKind.APICURIO:
+        return True
+    return _is_apicurio_2(options) if handler == AUTO_HANDLER else handler == WIDE_HANDLER
+
+
+def _is_apicurio_2(options: Mapping[str, str]) -> bool:
+    return any(url.rstrip("/").endswith(_APICURIO_2) for url in _urls(options))
 
 
 def without_registry(options: Mapping[str, str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
@@ -80,13 +80,19 @@ def produce(
     *,
     partition: int | None = None,
     timestamp_ms: int | None = None,
+    headers: Sequence[tuple[str, bytes]] = (),
 ) -> None:
     """Send (key, value) pairs in order and wait until all are written."""
     producer = KafkaProducer(bootstrap_servers=broker.bootstrap, acks="all", linger_ms=5)
     try:
         sent = [
             producer.send(
-                topic, key=key, value=value, partition=partition, timestamp_ms=timestamp_ms
+                topic,
+                key=key,
+                value=value,
+                partition=partition,
+                timestamp_ms=timestamp_ms,
+                headers=list(headers),
             )
             for key, value in messages
         ]

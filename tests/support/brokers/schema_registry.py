@@ -27,6 +27,7 @@ class Registry:
     Attributes:
         refusals: statuses that requests for a number get first, each with a place to go to.
         logins: of all requests.
+        guids: the number of a schema, by its GUID.
         subjects: schemas to which others refer, by subject and version.
     """
 
@@ -37,12 +38,20 @@ class Registry:
     refusals: dict[int, list[tuple[int, str]]] = field(default_factory=dict)
     logins: list[str | None] = field(default_factory=list)
     subjects: dict[str, dict[str, Any]] = field(default_factory=dict)
+    guids: dict[str, int] = field(default_factory=dict)
 
     def add(self, schema: Any, **more: Any) -> int:
         """The number of a new schema."""
         number = 1000 + len(self.schemas)
         self.schemas[number] = answer_of(schema, **more)
         return number
+
+    def without_number(self, path: str) -> Any:
+        """The answer at a path that has no number; None: there is nothing."""
+        if path.startswith("/schemas/guids/"):
+            known = [number for guid, number in self.guids.items() if guid in path]
+            return [{"context": ".", "id": number} for number in known] or None
+        return self.subjects.get(path)
 
     def refer(self, name: str, schema: Any, **more: Any) -> dict[str, Any]:
         """A reference to a new schema under this name."""
@@ -71,9 +80,9 @@ def schema_registry(login: str = "") -> Iterator[Registry]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             wanted = f"Basic {base64.b64encode(login.encode()).decode()}" if login else None
-            if self.path.startswith("/subjects/"):
-                known = registry.subjects.get(unquote(self.path))
-                self._answer(200 if known else 404, known or {"error_code": 40401})
+            if not self.path.startswith("/schemas/ids/"):
+                known = registry.without_number(unquote(self.path))
+                self._answer(404 if known is None else 200, known or {"error_code": 40401})
                 return
             number = int(self.path.rpartition("/")[2])
             registry.asked.append(number)
@@ -88,7 +97,7 @@ def schema_registry(login: str = "") -> Iterator[Registry]:
             else:
                 self._answer(200, registry.schemas[number])
 
-        def _answer(self, status: int, body: dict[str, Any], place: str = "") -> None:
+        def _answer(self, status: int, body: Any, place: str = "") -> None:
             data = json.dumps(body).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")

@@ -59,6 +59,11 @@ class One:
 
     registered: Registered
 
+    def number_of(self, guid: bytes) -> int:
+        """Its number, whatever its GUID is."""
+        assert guid
+        return self.registered.number
+
     def schema(self, number: int) -> Registered:
         """It."""
         assert number == self.registered.number

@@ -1,0 +1,140 @@
+"""Gives messages of registries to formats that read Confluent's wire format, whatever their heads.
+
+Options of the registry say how messages name their schemas: by numbers of eight bytes, or by GUIDs.
+Keys and values get numbers of four bytes. Bad records get the bytes back with which they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.bad_records_as_received import as_received
+from stream_app.cdc.change_batch import DecodedBatch
+from stream_app.cdc.message_format import (
+    Format,
+    FormatSetup,
+    MessageFormat,
+    SourceFacts,
+    SourceSurvey,
+)
+from stream_app.cdc.schema_registry_port import NO_HEAD, HeaderKind, Registries
+from stream_app.cdc.wire.registry_options import has_wide_numbers, header_kind, schemas_of
+from stream_app.cdc.wire.schema_guids import MAGIC_GUID, with_numbers
+from stream_app.cdc.wire.wide_numbers import narrowed
+from stream_app.model.source.mapping_options import MappingOptions
+
+_Rewrite = Callable[[pa.Array], pa.Array]
+_RewriteOf = Callable[[Mapping[str, str]], _Rewrite | None]
+_UNKNOWN = "names a schema by a GUID that the schema registry does not have"
+
+
+def rewriting(
+    name: str, section: str, registries: Registries, options: Mapping[str, str]
+) -> _Rewrite | None:
+    """What makes Confluent's heads of those that messages have; None: they have these."""
+    if has_wide_numbers(options):
+        return narrowed
+    if header_kind(options) is HeaderKind.CONFLUENT:
+        return partial(with_numbers, schemas=schemas_of(name, section, registries, options))
+    return None
+
+
+def rewritten(messages: pa.RecordBatch, rewrite: _Rewrite) -> pa.RecordBatch:
+    """The messages with other keys and values."""
+    for name in {"key", "value"}.intersection(messages.schema.names):
+        at = messages.schema.get_field_index(name)
+        column = rewrite(messages.column(at).cast(pa.binary()))
+        messages = messages.set_column(at, pa.field(name, pa.binary()), column)
+    return messages
+
+
+@dataclass(frozen=True, slots=True)
+class _Rewriting:
+    """Implements `message_format.MessageFormat`."""
+
+    of: MessageFormat
+    rewrite: _Rewrite
+
+    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
+        """Decode each message independently; see `MessageFormat.decode`."""
+        decoded = self.of.decode(rewritten(messages, self.rewrite))
+        return replace(decoded, bad=_with_guids(as_received(decoded.bad, messages)))
+
+
+def _with_guids(bad: pa.RecordBatch) -> pa.RecordBatch:
+    """The bad records, of which some name a GUID without a schema."""
+    at = bad.schema.get_field_index("reason")
+    begins = pc.starts_with(bad.column("value"), bytes([MAGIC_GUID])).fill_null(False)
+    is_unknown = pc.and_(begins, pc.equal(bad.column(at), NO_HEAD))
+    reasons = pc.if_else(is_unknown, _UNKNOWN, bad.column(at))
+    return bad.set_column(at, bad.schema.field(at), reasons)
+
+
+def with_any_heads(of: Format, registries: Registries) -> Format:
+    """The same format of a registry, which reads other heads where its options say so."""
+    rewrite_of = partial(rewriting, of.name, of.section, registries)
+    return replace(
+        of,
+        make=partial(_made, of, rewrite_of),
+        survey=partial(_survey, of, rewrite_of),
+        facts=partial(_facts, of, rewrite_of),
+    )
+
+
+def _made(of: Format, rewrite_of: _RewriteOf, setup: FormatSetup) -> MessageFormat:
+    made, rewrite = of.make(setup), rewrite_of(setup.options)
+    return made if rewrite is None else _Rewriting(made, rewrite)
+
+
+def _survey(
+    of: Format,
+    rewrite_of: _RewriteOf,
+    setup: FormatSetup,
+    messages: Mapping[str, pa.RecordBatch],
+) -> SourceSurvey:
+    if (rewrite := rewrite_of(setup.options)) is not None:
+        messages = {topic: rewritten(batch, rewrite) for topic, batch in messages.items()}
+    return of.survey(setup, messages)
+
+
+def _facts(of: Format, rewrite_of: _RewriteOf, options: Mapping[str, str]) -> SourceFacts:
+    facts, rewrite = of.facts(options), rewrite_of(options)
+    if rewrite is None:
+        return facts
+    source = _RewritingSource(facts, rewrite)
+    return SourceFacts(
+        origins=source.origins,
+        describe=source.describe,
+        versions=source.versions if facts.versions else None,
+        change_times=source.change_times if facts.change_times else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _RewritingSource:
+    of: SourceFacts
+    rewrite: _Rewrite
+
+    def origins(self, messages: pa.RecordBatch) -> Any:
+        """See `message_format.SourceFacts`."""
+        return self.of.origins(rewritten(messages, self.rewrite))
+
+    def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> Any:
+        """See `message_format.SourceFacts`."""
+        return self.of.describe(rewritten(messages, self.rewrite), options)
+
+    def versions(self, messages: pa.RecordBatch, options: MappingOptions) -> Any:
+        """See `message_format.SourceFacts`."""
+        assert self.of.versions is not None
+        return self.of.versions(rewritten(messages, self.rewrite), options)
+
+    def change_times(self, messages: pa.RecordBatch) -> pa.Array:
+        """See `message_format.SourceFacts`."""
+        assert self.of.change_times is not None
+        return self.of.change_times(rewritten(messages, self.rewrite))

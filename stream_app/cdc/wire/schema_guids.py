@@ -1,0 +1,70 @@
+"""Gives messages that name their schema by a GUID to a format that reads numbers.
+
+Confluent's `HeaderSchemaIdSerializer` writes a byte 1 and the GUID into a header, which the reader
+puts before the message. For Protobuf the indexes of the message's type follow in the header, as
+they follow a number.
+
+Source: Confluent's `SchemaId.java`, of the package `schema.id` of its serializers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stream_app.arrow_buffers import (
+    bytes_of,
+    lengths_of,
+    null_where,
+    offsets_of,
+    slices_of,
+    valid_of,
+)
+from stream_app.cdc.bad_reasons import UnreadableRecordError
+from stream_app.cdc.schema_registry_port import Schemas
+from stream_app.cdc.wire.wire_format import HEAD, MAGIC
+
+MAGIC_GUID = 1
+_GUID_BYTES = 16
+_HEAD_BYTES = 1 + _GUID_BYTES
+
+
+def with_numbers(cells: pa.Array, schemas: Schemas) -> pa.Array:
+    """The messages with numbers in place of GUIDs; one whose GUID is unknown stays.
+
+    Args:
+        cells: binary [n].
+
+    Raises:
+        SourceError: the registry does not answer.
+    """
+    filled = cells.fill_null(b"") if cells.null_count else cells
+    offsets, data = offsets_of(filled).astype(np.int64), bytes_of(filled)
+    rows = np.flatnonzero(lengths_of(filled) >= _HEAD_BYTES)
+    rows = rows[data[offsets[rows]] == MAGIC_GUID]
+    if not len(rows):
+        return cells
+    heads = data[offsets[rows][:, None] + np.arange(1, _HEAD_BYTES)]
+    guids, which = np.unique(heads, axis=0, return_inverse=True)
+    numbers = _numbers(guids, schemas)[which.reshape(-1)]
+    rows, numbers = rows[numbers >= 0], numbers[numbers >= 0]
+    begins, out = offsets[:-1].copy(), data.copy()
+    begins[rows] += _HEAD_BYTES - HEAD.size
+    # A number is shorter than a GUID, so it takes the place of the GUID's last bytes.
+    written = np.frombuffer(numbers.astype(">u4").tobytes(), np.uint8).reshape(-1, HEAD.size - 1)
+    out[begins[rows]] = MAGIC
+    out[begins[rows][:, None] + np.arange(1, HEAD.size)] = written
+    bodies = slices_of(out, begins, offsets[1:])
+    return null_where(bodies, ~valid_of(cells)) if cells.null_count else bodies
+
+
+def _numbers(guids: npt.NDArray[np.uint8], schemas: Schemas) -> npt.NDArray[np.int64]:
+    """The number of each GUID, int64 [m]; -1: the registry has none."""
+    numbers = np.full(len(guids), -1, np.int64)
+    for at, guid in enumerate(guids):  # a loop over schemas
+        try:
+            numbers[at] = schemas.number_of(guid.tobytes())
+        except UnreadableRecordError:
+            continue
+    return numbers

@@ -1,0 +1,77 @@
+"""Puts headers that name a schema before the messages, as serializers without headers do.
+
+Called by `range_reader` for a format whose options name such headers; other readers ask for none.
+Two calls of librdkafka find a header of a message. Cells are copied and joined in columns.
+
+Source: librdkafka `rdkafka.h`, `rd_kafka_header_get_last`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from itertools import repeat
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.arrow_buffers import Int64s
+from stream_app.cdc.schema_registry_port import SchemaHeaders
+from stream_app.kafka.librdkafka import library
+from stream_app.kafka.message_columns import copied_cells
+
+_WORD = 8
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderHeads:
+    """Puts the headers of these names before keys and values; None: there are none."""
+
+    headers: SchemaHeaders | None
+
+    def before(self, messages: pa.RecordBatch, pointers: Int64s) -> pa.RecordBatch:
+        """The messages [n] behind their headers; a null and one without the header stay.
+
+        Args:
+            pointers: their addresses in librdkafka, int64 [n].
+        """
+        if self.headers is None:
+            return messages
+        lists: Int64s = np.zeros(len(pointers), np.int64)
+        codes = map(library().message_headers, pointers.tolist(), _addresses(lists).tolist())
+        deque(codes, maxlen=0)
+        for column, name in (("key", self.headers.key), ("value", self.headers.value)):
+            at = messages.schema.get_field_index(column)
+            heads = _cells(lists, name.encode())
+            if heads.null_count < len(heads):
+                cells = messages.column(at)
+                magic = pa.scalar(self.headers.magic, pa.binary())
+                behind = pc.binary_join_element_wise(magic, heads, cells, b"")
+                messages = messages.set_column(
+                    at, messages.schema.field(at), pc.coalesce(behind, cells)
+                )
+        return messages
+
+
+def _cells(lists: Int64s, name: bytes) -> pa.Array:
+    """The newest header of a name in each list; null without one."""
+    values: Int64s = np.zeros(len(lists), np.int64)
+    lengths: Int64s = np.zeros(len(lists), np.int64)
+    some = np.flatnonzero(lists)
+    deque(
+        map(
+            library().header_get_last,
+            lists[some].tolist(),
+            repeat(name),
+            _addresses(values)[some].tolist(),
+            _addresses(lengths)[some].tolist(),
+        ),
+        maxlen=0,
+    )
+    return copied_cells(values, lengths)
+
+
+def _addresses(words: Int64s) -> Int64s:
+    addresses: Int64s = words.ctypes.data + _WORD * np.arange(len(words), dtype=np.int64)
+    return addresses
