@@ -170,6 +170,11 @@ def row_group_stats(
     return [source.column(name, data_type, mode, bounds=True) for name, data_type in columns]
 
 
+def bounds_of_footer(low: Any, high: Any, data_type: DataType) -> tuple[object, object]:
+    """Raw bounds of a footer or of a page index as `ColumnStats` has them; both None if unknown."""
+    return _bounds([(low, high)], data_type, _parse_mode("full"))
+
+
 def _simple_stats(columns: Sequence[ColumnStats], types: Sequence[DataType]) -> SimpleStats:
     return SimpleStats(
         min_values=serialize_row([column.minimum for column in columns], types),
@@ -200,7 +205,7 @@ class FooterStats:
             return UNKNOWN_STATS
         null_count = 0
         group_bounds: list[tuple[Any, Any]] = []
-        bounds = bounds and _has_bounds(self._footer, place, data_type)
+        bounds = bounds and has_bounds(self._footer, place, data_type)
         for group in self._groups:
             chunk = self._footer.row_group(group).column(place)
             statistics = chunk.statistics if chunk.is_stats_set else None
@@ -278,7 +283,8 @@ def _bounds(
     return minimum, maximum
 
 
-def _has_bounds(footer: pq.FileMetaData, position: int, data_type: DataType) -> bool:
+def has_bounds(footer: pq.FileMetaData, position: int, data_type: DataType) -> bool:
+    """Whether Parquet's bounds of a column mean anything to Paimon."""
     # Paimon 1.4 keeps no bounds of binary columns, and INT96 timestamps have no order in Parquet.
     if data_type.root in BINARY_ROOTS:
         return False

@@ -114,27 +114,26 @@ class DeletionVector:
 
 
 def live_rows(
-    batches: Iterable[pa.RecordBatch], vector: DeletionVector
+    placed: Iterable[tuple[int, pa.RecordBatch]], vector: DeletionVector, row_count: int
 ) -> Iterator[pa.RecordBatch]:
     """A file's rows without the deleted ones; batches of which none is left are left out.
 
     Args:
-        batches: all rows of the file, in its order: a row is known by its place alone.
+        placed: rows of the file, and the place of each batch's first row in it.
+        row_count: rows of the whole file.
 
     Raises:
-        CorruptFileError: after the last row, when the vector deletes rows behind it.
+        CorruptFileError: the vector deletes rows behind the last one.
     """
-    start = 0
-    for batch in batches:
-        kept = vector.keep_mask(start, batch.num_rows)
-        start += batch.num_rows
+    if vector.cardinality and vector.bitmap.max() >= row_count:
+        raise _corrupt(
+            f"a deletion vector deletes row {vector.bitmap.max()} of a file of {row_count} rows"
+        )
+    for place, batch in placed:
+        kept = vector.keep_mask(place, batch.num_rows)
         live = batch if kept.all() else batch.filter(pa.array(kept))
         if live.num_rows:
             yield live
-    if vector.cardinality and vector.bitmap.max() >= start:
-        raise _corrupt(
-            f"a deletion vector deletes row {vector.bitmap.max()} of a file of {start} rows"
-        )
 
 
 def encode_deletion_vector(vector: DeletionVector) -> tuple[bytes, int]:

@@ -21,7 +21,7 @@ from stream_app.fileio.counted_file_io import CountedFileIO, StoreRequests, coun
 from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.data_file_reader import BATCH_ROWS, DataFileReader
-from stream_app.filestore.data.row_group_filter import RowGroupChoice
+from stream_app.filestore.data.part_filter import PartFilter
 from stream_app.filestore.manifests.deletion_vector_files import DeletionVectorFiles
 from stream_app.filestore.manifests.hash_index_files import HashIndexFiles
 from stream_app.filestore.manifests.manifest_files import ManifestFiles
@@ -245,14 +245,14 @@ class FileStoreTable:
         columns: RowType | None = None,
         system: Container[str] = SYSTEM_COLUMNS,
         batch_rows: int = BATCH_ROWS,
-        row_groups: RowGroupChoice | None = None,
+        parts: PartFilter | None = None,
     ) -> BucketFiles:
         """Writers and readers of a bucket's files.
 
         Args:
             columns: columns to read; None: all.
             system: as `layout`; empty when there is no merge by key.
-            row_groups: row groups to read; None: all.
+            parts: parts of files to read; None: all.
         """
         read = self.schema.fields if columns is None else columns
         system = system if self.kind.merges_by_key else ()
@@ -266,7 +266,7 @@ class FileStoreTable:
                 self.layout(columns, system=system).schema,
                 self.known_schemas(),
                 batch_rows,
-                row_groups,
+                parts,
                 prefix_of_own_numbers(self.options),
             ),
             clock=self.clock,

@@ -91,15 +91,17 @@ class BucketFiles:
 
     def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
         """The rows of a file that are not deleted."""
-        rows, vector = self.reader.read(self.path(file), file), self.vectors.get(file.file_name)
-        return rows if vector is None else live_rows(rows, vector)
+        vector = self.vectors.get(file.file_name)
+        if vector is None:
+            return self.reader.read(self.path(file), file)
+        return live_rows(self.reader.read_placed(self.path(file), file), vector, file.row_count)
 
     def read_places(
         self, file: DataFileMeta
     ) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int64]]]:
         """The rows of a file that are not deleted, and their places in it.
 
-        Row groups may be skipped; their rows still count towards places and deletion vectors.
+        Parts may be skipped; their rows still count towards places and deletion vectors.
         """
         vector = self.vectors.get(file.file_name)
         for start, batch in self.reader.read_placed(self.path(file), file):

@@ -1,8 +1,7 @@
 """Reads data files of any of the table's schemas.
 
 The reader finds a column by its name in the file's schema. The field id maps it to a current
-column. A column that the file's schema lacks is null. `LiveRowsReader` leaves out the rows that
-deletion vectors mark.
+column. A column that the file's schema lacks is null.
 
 Source: Paimon `io/KeyValueFileReaderFactory.java`, `operation/RawFileSplitRead.java`,
 `schema/SchemaEvolutionUtil.java`.
@@ -18,15 +17,14 @@ import pyarrow.compute as pc
 
 from stream_app.errors import CorruptFileError, StreamAppError, UnsupportedTableError
 from stream_app.fileio.file_io import FileIO
-from stream_app.filestore.data.row_group_filter import RowGroupChoice
-from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
+from stream_app.filestore.data.part_filter import PartFilter
 from stream_app.format.arrow_schema import stored_fields
 from stream_app.format.casting.arrays import CastError
 from stream_app.format.casting.rules import can_be_read_as, read_as
-from stream_app.format.data_files.data_file_format import DataFileRead, RowGroups
+from stream_app.format.data_files.data_file_format import DataFileRead
 from stream_app.format.data_files.data_file_registry import DATA_FILE_FORMATS, format_of_file
 from stream_app.format.data_files.file_batches import conformed_batch
-from stream_app.format.deletion_vector import live_rows
+from stream_app.format.file_parts import PartChoice
 from stream_app.mergetree.file_access import KeyValueFileReader
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.schema.data_type import DataField, RowType
@@ -51,7 +49,7 @@ class DataFileReader:
         layout_schema: `columns` in Arrow, behind `_SEQUENCE_NUMBER` and `_VALUE_KIND` when the
             files have these: when the table has a primary key.
         schema_of: gives the schema of a number.
-        row_groups: which row groups are read; None: all.
+        parts: which parts of files are read; None: all.
         changelog_prefix: where snapshots order rows (``sequence.snapshot-ordering``), the beginning
             of the names of changelog files. Rows of other appended files have the number of their
             snapshot, which their metadata has. None: all rows have their own numbers.
@@ -62,7 +60,7 @@ class DataFileReader:
     layout_schema: pa.Schema
     schema_of: Callable[[int], TableSchema]
     batch_rows: int = BATCH_ROWS
-    row_groups: RowGroupChoice | None = None
+    parts: PartFilter | None = None
     changelog_prefix: str | None = None
 
     def read(self, path: str, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
@@ -97,7 +95,7 @@ class DataFileReader:
                 columns=columns,
                 row_count=file.row_count,
                 batch_rows=self.batch_rows,
-                row_groups=self._chosen(stored),
+                parts=self._parts_of_file(stored),
             )
             with self.file_io.open_input(path) as source:
                 for place, batch in file_format.placed_batches(source, wanted):
@@ -120,9 +118,10 @@ class DataFileReader:
         number = pa.scalar(file.min_sequence_number, pa.int64())
         return batch.set_column(place, batch.schema.field(place), pa.repeat(number, batch.num_rows))
 
-    def _chosen(self, stored: Sequence[DataField | None]) -> RowGroups | None:
-        choice, columns = self.row_groups, list(zip(self.columns, stored, strict=True))
-        return None if choice is None else lambda footer: choice.row_groups(footer, columns)
+    def _parts_of_file(self, stored: Sequence[DataField | None]) -> PartChoice | None:
+        if self.parts is None:
+            return None
+        return self.parts.of_file(zip(self.columns, stored, strict=True))
 
     @property
     def _system_fields(self) -> list[pa.Field]:
@@ -207,24 +206,3 @@ class FilteredRowsReader:
     def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
         """The rows of a file that pass, in its order."""
         return (batch.filter(self.condition) for batch in self.files.read(file))
-
-
-@dataclass(frozen=True, slots=True)
-class LiveRowsReader:
-    """Implements `KeyValueFileReader`.
-
-    Attributes:
-        files: reads files without a vector; may leave row groups out.
-        whole: reads files with a vector, in full: a vector counts all rows.
-    """
-
-    files: KeyValueFileReader
-    whole: KeyValueFileReader
-    vectors: BucketVectors
-
-    def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
-        """The rows of a file that are not deleted, in its order."""
-        vector = self.vectors.get(file.file_name)
-        if vector is None:
-            return self.files.read(file)
-        return live_rows(self.whole.read(file), vector)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol, TypeAlias
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from stream_app.format.arrow_schema import stored_fields
 from stream_app.format.column_stats import StatsSource
+from stream_app.format.file_parts import PartChoice
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.schema.data_type import DataField
 
 Source: TypeAlias = BinaryIO | pa.NativeFile
-RowGroups = Callable[[pq.FileMetaData], Sequence[int]]
-"""Chooses the row groups to read; formats without Parquet's footer read all rows."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +27,14 @@ class DataFileRead:
             instead, see `conformed_batch`.
         row_count: by the manifest.
         batch_rows: the most rows of a batch.
-        row_groups: chooses what is read; None: all rows are.
+        parts: chooses what is read; None: all rows are. Only Parquet has parts.
     """
 
     system: Sequence[pa.Field]
     columns: Sequence[DataField]
     row_count: int
     batch_rows: int
-    row_groups: RowGroups | None
+    parts: PartChoice | None
 
     @property
     def fields(self) -> list[pa.Field]:

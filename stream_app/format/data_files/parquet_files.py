@@ -5,7 +5,7 @@ Source: Paimon `format/parquet/ParquetFileFormat.java`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -49,15 +49,12 @@ class ParquetFiles:
         self, source: Source, wanted: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """See `DataFileFormat.placed_batches`."""
-        fields, row_groups = wanted.fields, wanted.row_groups
+        fields = wanted.fields
 
-        def checked(footer: pq.FileMetaData) -> Sequence[int]:
+        def check(footer: pq.FileMetaData) -> None:
             check_footer(footer, fields, wanted.row_count)
-            # For a single group the manifest's statistics suffice.
-            if row_groups is None or footer.num_row_groups == 1:
-                return range(footer.num_row_groups)
-            return row_groups(footer)
 
         names = [field.name for field in fields]
-        for place, batch in placed_batches(source, names, wanted.batch_rows, checked):
+        batches = placed_batches(source, names, wanted.batch_rows, check=check, parts=wanted.parts)
+        for place, batch in batches:
             yield place, with_whole_variants(batch, fields)

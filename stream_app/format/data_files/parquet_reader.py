@@ -13,22 +13,31 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from stream_app.format.column_stats import row_group_stats
 from stream_app.format.data_files.file_batches import (
     COMPLAINTS,
+    batch_pieces,
     damaged_file_error,
     printable_error,
     rows_of_a_batch,
 )
+from stream_app.format.data_files.parquet_pages import PagedGroups
+from stream_app.format.file_parts import PartChoice, PartStats
+from stream_app.format.parquet.footer import read_end
 
 _READ_BUFFER_BYTES = 128 << 10
 """Bytes of the read buffer of each column of an open file."""
+_DECODED_BATCHES = 4
+"""Batches whose pages are decoded together: few pages lie in two portions."""
 
 
 def placed_batches(
     source: BinaryIO | pa.NativeFile,
     columns: Sequence[str],
     batch_rows: int,
-    row_groups_of: Callable[[pq.FileMetaData], Sequence[int]] | None = None,
+    *,
+    check: Callable[[pq.FileMetaData], None] | None = None,
+    parts: PartChoice | None = None,
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The named columns of a data file, in that order, with the file's types.
 
@@ -36,29 +45,35 @@ def placed_batches(
 
     Args:
         batch_rows: the most rows of a batch; fewer when rows are wide (see `BATCH_BYTES`).
-        row_groups_of: chooses row groups by the footer; None: all are read.
+        check: gets the footer before anything is read.
+        parts: chooses row groups and pages; None: all are read.
 
     Raises:
         CorruptFileError: no Parquet file, a column is not in it, or a page is not what was
             written. Pages that have a checksum are held against it.
         OSError: the file system refused, which says nothing about the file.
     """
+    source = source if isinstance(source, pa.NativeFile) else pa.PythonFile(source, mode="r")
     try:
+        # Read once, for pyarrow and for the pages.
+        end = read_end(source)
         # A merge opens many files, so each reader must be small. pre_buffer reads whole row groups
         # ahead. Without a buffer size the reader holds a row group's stored columns.
         with pq.ParquetFile(
             source,
+            metadata=pq.read_metadata(pa.BufferReader(end)),
             pre_buffer=False,
             buffer_size=_READ_BUFFER_BYTES,
             page_checksum_verification=True,
         ) as file:
-            missing = [name for name in columns if name not in file.schema_arrow.names]
+            names = set(file.schema_arrow.names)
+            missing = [name for name in columns if name not in names]
             if missing:
                 raise damaged_file_error(f"a data file lacks the columns {', '.join(missing)}")
-            groups: Sequence[int] = range(file.num_row_groups)
-            if row_groups_of is not None:
-                groups = row_groups_of(file.metadata)
-            yield from _groups(file, groups, list(columns), batch_rows)
+            if check is not None:
+                check(file.metadata)
+            read = _OpenFile(source, end, file, list(columns), batch_rows)
+            yield from read.all_rows() if parts is None else read.chosen(parts)
     except COMPLAINTS as error:
         # Arrow's own complaints about bytes are OSErrors too, without a number.
         if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT):
@@ -69,23 +84,76 @@ def placed_batches(
         ) from error
 
 
-def _groups(
-    file: pq.ParquetFile, groups: Sequence[int], columns: list[str], batch_rows: int
-) -> Iterator[tuple[int, pa.RecordBatch]]:
-    row_bytes = 0.0
-    sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
-    begins = list(accumulate(sizes, initial=0))
-    for group in groups:
-        metadata = file.metadata.row_group(group)
+class _OpenFile:
+    """Reads columns of an open file."""
+
+    def __init__(
+        self,
+        source: pa.NativeFile,
+        end: bytes,
+        file: pq.ParquetFile,
+        columns: list[str],
+        batch_rows: int,
+    ) -> None:
+        self._source = source
+        self._end = end
+        self._file = file
+        self._columns = columns
+        self._batch_rows = batch_rows
+        self._row_bytes = 0.0
+        sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+        self._begins = list(accumulate(sizes, initial=0))
+
+    def all_rows(self) -> Iterator[tuple[int, pa.RecordBatch]]:
+        for group in range(self._file.num_row_groups):
+            yield from self._whole_group(group)
+
+    def chosen(self, parts: PartChoice) -> Iterator[tuple[int, pa.RecordBatch]]:
+        pages = PagedGroups(self._source, self._end, self._file, self._columns, parts)
+        for group in self._groups(parts):
+            wanted = pages.wanted(group)
+            if wanted.columns is None:
+                yield from self._whole_group(group) if wanted.ranges else ()
+                continue
+            rows_max = _DECODED_BATCHES * self._rows_of_a_batch(group)
+            for begin, batch in pages.batches(wanted.ranges, wanted.columns, rows_max):
+                place = self._begins[group] + begin
+                for piece in batch_pieces(batch, self._batch_rows):
+                    yield place, piece
+                    place += piece.num_rows
+
+    def _groups(self, parts: PartChoice) -> Sequence[int]:
+        footer = self._file.metadata
+        groups = range(footer.num_row_groups)
+        if len(groups) == 1:
+            return groups  # the manifest's statistics have sufficed
+        passing = parts.passing(
+            [
+                PartStats(
+                    footer.row_group(group).num_rows, row_group_stats(footer, group, parts.columns)
+                )
+                for group in groups
+            ]
+        )
+        return [group for group in groups if passing[group]]
+
+    def _rows_of_a_batch(self, group: int) -> int:
+        metadata = self._file.metadata.row_group(group)
         # Repeated values are small in the file, so the size of the last group is a better estimate.
-        row_bytes = max(row_bytes, metadata.total_byte_size / max(1, metadata.num_rows))
-        rows = rows_of_a_batch(row_bytes, batch_rows)
+        row_bytes = max(self._row_bytes, metadata.total_byte_size / max(1, metadata.num_rows))
+        return rows_of_a_batch(row_bytes, self._batch_rows)
+
+    def _whole_group(self, group: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        metadata = self._file.metadata.row_group(group)
         row_count = 0
-        for batch in file.iter_batches(
-            rows, row_groups=[group], columns=columns, use_threads=False
+        for batch in self._file.iter_batches(
+            self._rows_of_a_batch(group),
+            row_groups=[group],
+            columns=self._columns,
+            use_threads=False,
         ):
-            row_bytes = batch.nbytes / max(1, batch.num_rows)
-            yield begins[group] + row_count, batch.select(columns)
+            self._row_bytes = batch.nbytes / max(1, batch.num_rows)
+            yield self._begins[group] + row_count, batch.select(self._columns)
             row_count += batch.num_rows
         # A page whose header says that it is something else is passed over without a word.
         if row_count != metadata.num_rows:

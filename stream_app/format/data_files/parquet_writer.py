@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stream_app.format.parquet_footer import HeldBackFooter, footer_of, schema_elements
+from stream_app.format.parquet.footer import HeldBackFooter, column_descriptions, footer_of
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.file_options import FILE_COMPRESSION, FILE_COMPRESSION_ZSTD_LEVEL
 from stream_app.variants.layout import METADATA, is_variant
@@ -56,6 +56,8 @@ def parquet_writer(
         store_schema=False,
         # As in Java's default; otherwise a flipped bit in a page may give a wrong value.
         write_page_checksum=True,
+        # No page index: by one, Paimon 1.4 in Java skips values, and misreads packed differences.
+        write_page_index=False,
     )
 
 
@@ -138,5 +140,4 @@ def described_columns(schema: pa.Schema) -> dict[int, bytes]:
     sink = io.BytesIO()
     coarse = pa.schema([schema.field(place) for place in places])
     pq.write_metadata(coarse, sink, version="2.6", store_schema=False)
-    elements = schema_elements(footer_of(sink.getvalue()))
-    return dict(zip(places, (elements.parts[1:]), strict=True))
+    return dict(zip(places, column_descriptions(footer_of(sink.getvalue())), strict=True))

@@ -21,7 +21,7 @@ class LookupPart(enum.Enum):
     """The part of a file that a lookup reads."""
 
     WHOLE = "all of it, in the order of keys"
-    ROW_GROUPS = "row groups that may have one of the keys"
+    PARTS = "row groups and pages that may have one of the keys"
     COPY = "the rows of the keys, in a copy on local disk"
 
 
@@ -48,7 +48,7 @@ def part_to_read(*, keys: int, file_rows: int, file_size: int, has_copies: bool)
     if keys * _FEW_KEYS > file_rows:
         return LookupPart.WHOLE
     is_large = file_size >= _LEAST_BYTES or file_rows >= _LEAST_ROWS
-    return LookupPart.COPY if has_copies and is_large else LookupPart.ROW_GROUPS
+    return LookupPart.COPY if has_copies and is_large else LookupPart.PARTS
 
 
 def copies_to_delete(

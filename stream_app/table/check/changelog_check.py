@@ -28,7 +28,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.filestore.data.data_file_reader import LiveRowsReader
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.mergetree.compact.compact_rewriter import merged_section, without_deletes
 from stream_app.mergetree.file_access import KeyValueFileReader
@@ -171,8 +170,7 @@ class ChangelogCheck:
         files = self._table.bucket_files(*bucket)
         if version is None or not self._table.merges_by_vectors:
             return files
-        vectors = self._vectors[version.snapshot_id].get(bucket)
-        return LiveRowsReader(files, files, vectors) if vectors else files
+        return replace(files, vectors=self._vectors[version.snapshot_id].get(bucket, {}))
 
     @cached_property
     def _vectors(self) -> dict[int, dict[BucketId, BucketVectors]]:

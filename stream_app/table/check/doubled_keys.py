@@ -26,7 +26,6 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Int64s
 from stream_app.errors import CorruptFileError
-from stream_app.filestore.data.data_file_reader import LiveRowsReader
 from stream_app.format.bucket_hash import hash_columns
 from stream_app.format.hash_index import Hashes
 from stream_app.local_disk import scratch_folder
@@ -206,7 +205,7 @@ class DoubledKeySearch:
         layout = replace(table.layout(keys, system=nothing), sequence_fields=())
         vectors = deletion_vectors(table, self.snapshot, [bucket]).get(bucket, {})
         files = table.bucket_files(*bucket, columns=keys, system=nothing)
-        live = LiveRowsReader(files, files, vectors)
+        live = replace(files, vectors=vectors)
         for section in sections:
             runs = ((batch for file in run.files for batch in live.read(file)) for run in section)
             for window in merge_windows([*runs], layout):

@@ -9,7 +9,7 @@ Source: Paimon `crosspartition/IndexBootstrap.java`, which reads merged rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Int64s
-from stream_app.filestore.data.data_file_reader import LiveRowsReader
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.bucket_hash import hash_columns, share_of
@@ -90,7 +89,7 @@ class TableKeys:
             entry.partition, entry.bucket, columns=self._read_type, system=SYSTEM_COLUMNS
         )
         vectors = self.vectors.get((entry.partition, entry.bucket), {})
-        for rows in LiveRowsReader(files, files, vectors).read(entry.file):
+        for rows in replace(files, vectors=vectors).read(entry.file):
             keys = self.hashed(rows.select(names))
             count = rows.num_rows
             lives = np.ones(count, np.bool_)

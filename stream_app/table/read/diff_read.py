@@ -16,11 +16,10 @@ Source: Paimon `table/source/splitread/IncrementalDiffSplitRead.java`,
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from stream_app.filestore.data.data_file_reader import LiveRowsReader
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.mergetree.compact.compact_rewriter import merged_section, without_deletes
 from stream_app.mergetree.file_access import KeyValueFileReader
@@ -72,7 +71,7 @@ class DiffRead:
         sides = [
             merged_rows(
                 self.table,
-                LiveRowsReader(access, access, side.vectors) if side.vectors else access,
+                replace(access, vectors=side.vectors),
                 [file for file in side.files if file in read],
             )
             for side in (before, after)

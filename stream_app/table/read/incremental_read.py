@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.filestore.data.file_stats import FileStats
-from stream_app.filestore.data.row_group_filter import RowGroupFilter
+from stream_app.filestore.data.part_filter import PartsOfCondition
 from stream_app.filestore.data.stats_filter import StatsFilter
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.mergetree.key_value_batch import are_retracts, rows_at
@@ -142,7 +142,7 @@ class IncrementalRead(RowChoice):
         access = self.table.bucket_files(
             partition,
             bucket,
-            row_groups=None if condition is None else RowGroupFilter(condition, names),
+            parts=None if condition is None else PartsOfCondition(condition, names),
         )
         for batch in access.read(file):
             yield from self._choose(batch)

@@ -6,13 +6,13 @@ Source: Paimon `operation/MergeFileSplitRead.java`, `RawFileSplitRead.java`.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from stream_app.errors import CorruptFileError
-from stream_app.filestore.data.data_file_reader import FilteredRowsReader, LiveRowsReader
-from stream_app.filestore.data.row_group_filter import RowGroupFilter
+from stream_app.filestore.data.data_file_reader import FilteredRowsReader
+from stream_app.filestore.data.part_filter import PartsOfCondition
 from stream_app.filestore.data.stats_filter import StatsFilter
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.mergetree.compact.compact_rewriter import (
@@ -20,7 +20,7 @@ from stream_app.mergetree.compact.compact_rewriter import (
     merged_section,
     without_deletes,
 )
-from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileReader
+from stream_app.mergetree.file_access import KeyValueFileReader
 from stream_app.mergetree.interval_partition import Section, partition_into_sections
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.data_split import DataSplit
@@ -72,13 +72,13 @@ class SplitRead(RowChoice):
                     yield chosen
 
     def _appended(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
-        rows = self._live_rows(split, self._vectors(split), self._group_filter(merges=False))
+        rows = self._live_rows(split, self._vectors(split), self._part_filter(merges=False))
         for file in self._worth_reading(split, split.files):
             yield from rows.read(file)
 
     def _merged(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
-        raw_groups = self._group_filter(merges=False)
-        merged_groups = self._group_filter(merges=True)
+        raw_parts = self._part_filter(merges=False)
+        merged_parts = self._part_filter(merges=True)
         vectors = self._vectors(split)
         for section in partition_into_sections(split.files, self.table.key_of):
             files = section_files(section)
@@ -86,11 +86,11 @@ class SplitRead(RowChoice):
             if needs_no_merge(files) or (
                 self.table.merges_by_vectors and are_merged_by_vectors(files)
             ):
-                raw = self._live_rows(split, vectors, raw_groups, system)
+                raw = self._live_rows(split, vectors, raw_parts, system)
                 for file in self._worth_reading(split, files):
                     yield from raw.read(file)
                 continue
-            merging = self._of_wanted_keys(self._live_rows(split, vectors, merged_groups, system))
+            merging = self._of_wanted_keys(self._live_rows(split, vectors, merged_parts, system))
             layout = self.table.layout(self._read_columns(), system=system)
             for batch in merged_section(section, layout, self.table.merge_function, merging):
                 yield batch if self.row_kind else without_deletes(batch)
@@ -108,14 +108,17 @@ class SplitRead(RowChoice):
         self,
         split: DataSplit,
         vectors: BucketVectors,
-        row_groups: RowGroupFilter | None,
+        parts: PartsOfCondition | None,
         system: Container[str] = SYSTEM_COLUMNS,
     ) -> KeyValueFileReader:
-        access = self._access(split, row_groups, system)
-        if not vectors:
-            return access
-        # A deletion vector counts all rows of a file, so every row group must be read.
-        return LiveRowsReader(access, self._access(split, None, system), vectors)
+        files = self.table.bucket_files(
+            split.partition,
+            split.bucket,
+            columns=self._read_columns(),
+            system=system,
+            parts=parts,
+        )
+        return replace(files, vectors=vectors)
 
     def _system_columns(self, section: Section) -> set[str]:
         """The system columns that the merge needs; narrow reads omit the others, which would cost
@@ -136,21 +139,7 @@ class SplitRead(RowChoice):
             return files
         return FilteredRowsReader(files, self.row_filter.expression)
 
-    def _access(
-        self,
-        split: DataSplit,
-        row_groups: RowGroupFilter | None,
-        system: Container[str] = SYSTEM_COLUMNS,
-    ) -> KeyValueFileAccess:
-        return self.table.bucket_files(
-            split.partition,
-            split.bucket,
-            columns=self._read_columns(),
-            system=system,
-            row_groups=row_groups,
-        )
-
-    def _group_filter(self, *, merges: bool) -> RowGroupFilter | None:
+    def _part_filter(self, *, merges: bool) -> PartsOfCondition | None:
         if self.row_filter is None:
             return None
         schema, names = self.table.schema, set(self.row_filter.columns)
@@ -158,7 +147,7 @@ class SplitRead(RowChoice):
         condition = StatsFilter(
             self.row_filter.expression, schema.fields.project(self.row_filter.columns)
         )
-        return RowGroupFilter(condition, frozenset(asked)) if asked else None
+        return PartsOfCondition(condition, frozenset(asked)) if asked else None
 
     def _vectors(self, split: DataSplit) -> BucketVectors:
         names = {file.file_name for file in split.files}

@@ -2,7 +2,7 @@
 
 Compactions (`kinds.keyed_compaction`) and writers (`bucket_lookup`) use it for their look-ups.
 `mergetree.lookup.copies_to_keep` decides how much of a file is read. The choices are the whole
-file, the row groups that may have a key, or rows of a local copy (`filestore.lookup`). The first
+file, the parts that may have a key, or rows of a local copy (`filestore.lookup`). The first
 look-up makes the copy.
 
 Source: Paimon `mergetree/LookupLevels.java`.
@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from stream_app.errors import UnsupportedTableError
 from stream_app.filestore.data.bucket_files import BucketFiles
-from stream_app.filestore.data.row_group_filter import RowGroupsOfKeys
+from stream_app.filestore.data.part_filter import PartsOfKeys
 from stream_app.filestore.lookup.lookup_copies import CopiedFile, LookupCopies, local_copies_folder
 from stream_app.filestore.lookup.lookup_copy import BROKEN
 from stream_app.format.binary_row import key_order as key_order_of
@@ -76,20 +76,20 @@ class LookupReader:
         match way:
             case LookupPart.WHOLE:
                 return self._files().read_places(file)
-            case LookupPart.ROW_GROUPS:
-                return self._of_row_groups(file)
+            case LookupPart.PARTS:
+                return self._of_parts(file)
             case LookupPart.COPY:
                 return self._of_copy(file)
 
-    def _files(self, row_groups: RowGroupsOfKeys | None = None) -> BucketFiles:
+    def _files(self, parts: PartsOfKeys | None = None) -> BucketFiles:
         files = self.table.bucket_files(
-            *self.bucket, columns=self.columns, system=self.system, row_groups=row_groups
+            *self.bucket, columns=self.columns, system=self.system, parts=parts
         )
         return replace(files, vectors=dict(self.vectors))
 
-    def _of_row_groups(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
+    def _of_parts(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
         first = self.table.schema.trimmed_primary_keys[0]
-        return self._files(RowGroupsOfKeys(first, self._keys())).read_places(file)
+        return self._files(PartsOfKeys(first, self._keys())).read_places(file)
 
     def _of_copy(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
         if not keys_in(file, self._keys(), self.table.key_of):
@@ -120,7 +120,7 @@ class LookupReader:
                 return
         except BROKEN as error:
             self.copies.forget(copied, error)
-        for batch, places in self._of_row_groups(file):
+        for batch, places in self._of_parts(file):
             rest = places >= end
             yield batch.filter(pa.array(rest)), places[rest]
 

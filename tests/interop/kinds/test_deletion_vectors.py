@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,8 @@ def rows_of(table: FileStoreTable, entry: ManifestEntry) -> pa.Table:
     vectors = deletion_vectors(table, latest_of(table)).get((entry.partition, entry.bucket), {})
     batches = file.iter_batches(batch_size=7)
     if entry.file.file_name in vectors:
-        batches = live_rows(batches, vectors[entry.file.file_name])
+        placed = zip(count(0, 7), batches, strict=False)
+        batches = live_rows(placed, vectors[entry.file.file_name], entry.file.row_count)
     return pa.Table.from_batches(batches, file.schema_arrow)
 
 

@@ -151,7 +151,8 @@ def test_live_rows_are_those_not_deleted(
         next(iter(table.slice(low, high - low).to_batches()), empty)
         for low, high in pairwise(bounds)
     ]
-    live = list(live_rows(batches, DeletionVector.of_positions(list(deleted), bitmap64=is_64)))
+    vector = DeletionVector.of_positions(list(deleted), bitmap64=is_64)
+    live = list(live_rows(zip(bounds, batches, strict=False), vector, row_count))
     left = pa.Table.from_batches(live, table.schema)["row"].to_pylist()
     assert left == [row for row in range(row_count) if row not in deleted]
     assert all(batch.num_rows for batch in live)
@@ -159,8 +160,7 @@ def test_live_rows_are_those_not_deleted(
 
 def test_a_vector_of_rows_behind_the_file_is_refused() -> None:
     batch = pa.record_batch({"row": pa.array([0, 1, 2])})
-    rows = live_rows([batch, batch], DeletionVector.of_positions([1, 6]))
-    assert next(rows)["row"].to_pylist() == [0, 2]
+    rows = live_rows([(0, batch), (3, batch)], DeletionVector.of_positions([1, 6]), 6)
     with pytest.raises(CorruptFileError, match="deletes row 6 of a file of 6 rows"):
         list(rows)
 

@@ -17,7 +17,6 @@ import pyarrow as pa
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
-from stream_app.format.deletion_vector import live_rows
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest, CompactUnit, RowOrder
@@ -84,9 +83,9 @@ def compact_append(table: FileStoreTable, request: CompactRequest) -> BucketChan
 def _rows(
     access: BucketFiles, files: Sequence[DataFileMeta], vectors: BucketVectors
 ) -> Iterator[pa.RecordBatch]:
+    live = replace(access, vectors=vectors)
     for file in files:
-        batches, vector = access.read(file), vectors.get(file.file_name)
-        yield from batches if vector is None else live_rows(batches, vector)
+        yield from live.read(file)
 
 
 def sorted_requests(

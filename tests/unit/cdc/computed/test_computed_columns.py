@@ -22,7 +22,7 @@ from stream_app.cdc.computed.functions import FUNCTIONS, STRING, AppliedFunction
 from stream_app.cdc.debezium.origins import change_times
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.row_kind import RowKind
-from stream_app.model.schema.data_type import DataType, parse_data_type
+from stream_app.model.schema.data_type import VARIANT, DataType, parse_data_type
 from tests.support.messages.debezium_messages import captured, fixture_lines, messages
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC).replace(tzinfo=None)
@@ -163,9 +163,9 @@ def test_upper_and_lower(values: list[Any]) -> None:
 def test_each_function_goes_to_the_tasks(name: str) -> None:
     arguments = {
         "cast": "1, INT", "now": "", "date_format": "c, yyyy", "substring": "c, 1",
-        "truncate": "c, 1",
+        "truncate": "c, 1", "variant_get": "c, $.a, INT",
     }.get(name, "c")  # fmt: skip
-    made = a_function(f"{name}({arguments})", STRING)
+    made = a_function(f"{name}({arguments})", VARIANT if name == "variant_get" else STRING)
     assert pickle.loads(pickle.dumps(made)).result == made.result
 
 

@@ -1,0 +1,146 @@
+"""Chooses the parts of a data file that must be read: row groups, and pages within them.
+
+Called by data_file_reader with the columns of each file; the format then asks about its parts.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.filestore.data.stats_filter import StatsFilter, stats_by_name
+from stream_app.format.arrow_schema import stored_fields
+from stream_app.format.binary_row import is_null
+from stream_app.format.column_stats import ColumnStats
+from stream_app.format.data_files.file_batches import conformed_batch
+from stream_app.format.file_parts import JudgeOfValues, PartChoice, PartStats
+from stream_app.format.parquet.row_ranges import RowPlaces
+from stream_app.model.schema.data_type import DataField, DataType
+
+_PLACE = "\0place"
+"""A name that no column has."""
+ColumnPairs: TypeAlias = Iterable[tuple[DataField, DataField | None]]
+"""The columns to read, and their counterparts in the file."""
+
+
+class PartFilter(Protocol):
+    """Chooses parts of any file of a table."""
+
+    def of_file(self, columns: ColumnPairs) -> PartChoice | None:
+        """The choice in a file of these columns; None: all of it is read."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PartsOfCondition:
+    """A condition on rows, and the columns whose statistics may be used.
+
+    Attributes:
+        names: all columns of the condition. Only the key's where versions are merged: pruning a
+            version would bring an older one back.
+    """
+
+    condition: StatsFilter
+    names: frozenset[str]
+
+    def of_file(self, columns: ColumnPairs) -> PartChoice | None:
+        """See `PartFilter.of_file`."""
+        asked = [(now, then) for now, then in columns if now.name in self.names]
+        return _PassingParts(self.condition, asked) if asked else None
+
+
+@dataclass(frozen=True, slots=True)
+class _PassingParts:
+    """Implements `PartChoice`: the parts in which a row may pass."""
+
+    condition: StatsFilter
+    asked: Sequence[tuple[DataField, DataField | None]]
+
+    @property
+    def columns(self) -> list[tuple[str, DataType]]:
+        return [(then.name, then.data_type) for _, then in self.asked if then is not None]
+
+    @property
+    def judge(self) -> JudgeOfValues | None:
+        are_as_today = all(
+            then is not None and then.data_type.as_nullable() == now.data_type.as_nullable()
+            for now, then in self.asked
+        )
+        names = {now.name for now, _ in self.asked}
+        return self._rows if are_as_today and names == set(self.condition.columns.names) else None
+
+    def passing(self, parts: Sequence[PartStats]) -> list[bool]:
+        return self.condition.passing(
+            (part.row_count, stats_by_name(self.asked, part.columns, part.row_count))
+            for part in parts
+        )
+
+    def _rows(self, values: pa.RecordBatch) -> RowPlaces:
+        fields = stored_fields(now for now, _ in self.asked)
+        names = [name for name, _ in self.columns]
+        stored = [field.with_name(name) for field, name in zip(fields, names, strict=True)]
+        columns = conformed_batch(values, pa.schema(stored)).columns
+        numbered = pa.table(
+            [*columns, pa.array(np.arange(values.num_rows))],
+            names=[*(field.name for field in fields), _PLACE],
+        )
+        passing: RowPlaces = numbered.filter(self.condition.expression).column(_PLACE).to_numpy()
+        return passing
+
+
+@dataclass(frozen=True, slots=True)
+class PartsOfKeys:
+    """The parts of a sorted file that may have one of some keys.
+
+    It uses only the first column of the key, whose values ascend from part to part.
+
+    Attributes:
+        name: the name of that column.
+        keys: ascending; keys as `format.binary_row.key_order` gives them.
+    """
+
+    name: str
+    keys: Sequence[Any]
+
+    def of_file(self, columns: ColumnPairs) -> PartChoice | None:
+        """See `PartFilter.of_file`."""
+        for now, then in columns:
+            if now.name == self.name and then is not None and then.data_type == now.data_type:
+                return _PartsWithKeys((then.name, then.data_type), self.keys)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _PartsWithKeys:
+    """Implements `PartChoice`; a part of unknown bounds is read."""
+
+    column: tuple[str, DataType]
+    keys: Sequence[Any]
+
+    @property
+    def columns(self) -> list[tuple[str, DataType]]:
+        return [self.column]
+
+    @property
+    def judge(self) -> None:
+        return None
+
+    def passing(self, parts: Sequence[PartStats]) -> list[bool]:
+        return [self._may_be_in(stats) for _, (stats,) in parts]
+
+    def _may_be_in(self, stats: ColumnStats) -> bool:
+        if stats.null_count != 0 and self.keys and is_null(self.keys[0][0]):
+            return True  # bounds say nothing about nulls
+        low, high = (
+            bound.encode() if isinstance(bound, str) else bound
+            for bound in (stats.minimum, stats.maximum)
+        )
+        if low is None or high is None:
+            return True
+        first = bisect_left(self.keys, (low,))
+        return first < len(self.keys) and bool(self.keys[first][0] <= high)

@@ -1,0 +1,313 @@
+"""Reads only the pages of a row group that may have wanted rows.
+
+Called by `parquet_reader`, for a file of which parts are chosen. Where the condition's columns are
+small, their values come first, and tell which pages of the others are decoded. `parquet_reader`
+reads a row group whole when one of these holds:
+
+* A wanted column has no page index, or lies in a ROW, ARRAY or MAP.
+* An Arrow schema in the footer gives a column another type.
+* The index contradicts itself or the footer.
+* Most rows may be wanted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from stream_app.format.column_stats import (
+    UNKNOWN_STATS,
+    ColumnStats,
+    has_bounds,
+    row_group_stats,
+)
+from stream_app.format.data_files.file_batches import damaged_file_error
+from stream_app.format.file_parts import JudgeOfValues, PartChoice, PartStats
+from stream_app.format.parquet.footer import footer_of
+from stream_app.format.parquet.page_file import (
+    ByteSpan,
+    ChosenPages,
+    ColumnChunk,
+    FooterParts,
+    Name,
+    runs,
+)
+from stream_app.format.parquet.page_index import (
+    ChunkPages,
+    decode_pages,
+    decode_stats,
+    stats_of_parts,
+)
+from stream_app.format.parquet.row_ranges import (
+    RowRange,
+    count_of,
+    pages_with,
+    part_begins,
+    ranges_of,
+    ranges_of_rows,
+    windows,
+)
+from stream_app.model.schema.data_type import DataType
+
+_DAMAGED = (ValueError, IndexError, KeyError, OverflowError, struct.error)
+"""What bytes raise that are no page index."""
+_DICTIONARY = -1
+"""Stands for the number of a page."""
+_GAP_BYTES = 64 << 10
+"""Reading on over a gap is cheaper than another read."""
+_GAP_ROWS = 1_024
+"""A batch with some rows too many is cheaper than two batches."""
+_WORTHWHILE = 2
+"""Rows for each wanted row, from which on leaving out the others is worthwhile."""
+_SMALL = 8
+"""Bytes of all columns for each byte of the condition's. From so many on the condition's come
+first, so that fewer of the others are decoded."""
+
+
+PagedColumns: TypeAlias = Mapping[str, tuple[ColumnChunk, ChunkPages]]
+"""By name the chunk and the pages of columns of a row group."""
+
+
+@dataclass(frozen=True, slots=True)
+class WantedRows:
+    """The rows of a row group that may be wanted.
+
+    Attributes:
+        ranges: ascending.
+        columns: all that are read, with their pages; None: the row group is read whole, or not at
+            all.
+    """
+
+    ranges: Sequence[RowRange]
+    columns: PagedColumns | None
+
+
+class PagedGroups:
+    """The row groups of an open file.
+
+    Args:
+        source: the file's bytes.
+        end: the last of them, with the footer.
+        columns: names of the columns to read.
+    """
+
+    def __init__(
+        self,
+        source: pa.NativeFile,
+        end: bytes,
+        file: pq.ParquetFile,
+        columns: Sequence[str],
+        choice: PartChoice,
+    ) -> None:
+        self._source = source
+        self._end = end
+        self._file = file
+        self._columns = columns
+        self._choice = choice
+        self._asked = [name for name, _ in choice.columns]
+        self._judge = choice.judge if set(self._asked) < set(columns) else None
+
+    def wanted(self, group: int) -> WantedRows:
+        """The rows that may pass, by values of the columns asked for, else by the page index.
+
+        Raises:
+            CorruptFileError: a value is not of its type.
+        """
+        row_count = self._file.metadata.row_group(group).num_rows
+        if self._judge is not None and self._is_small(group):
+            ranges = self._by_values(group, self._judge)
+            # What keeps most rows of one group will keep most of the next.
+            self._judge = self._judge if _leaves_out_much(ranges, row_count) else None
+        else:
+            ranges = self._by_statistics(group, row_count)
+        columns = None
+        if ranges and _leaves_out_much(ranges, row_count):
+            with contextlib.suppress(*_DAMAGED):
+                columns = self._paged_columns(group, self._columns)
+        return WantedRows(ranges, columns)
+
+    def batches(
+        self, ranges: Sequence[RowRange], columns: PagedColumns, rows_max: int
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Some rows, a batch a range, with the place of its first row in the row group.
+
+        Args:
+            rows_max: rows that are decoded at once, about.
+
+        Raises:
+            CorruptFileError: a page is not what its index says.
+        """
+        schema = pa.schema([self._file.schema_arrow.field(name) for name in columns])
+        for portion in windows(ranges, rows_max):
+            decoded = self._decoded(columns, portion)
+            for place, (begin, end) in enumerate(portion):
+                rows = [values.slice(at[place], end - begin) for values, at in decoded]
+                yield begin, pa.RecordBatch.from_arrays(rows, schema=schema)
+
+    def _is_small(self, group: int) -> bool:
+        """Whether the columns asked for are a small part of those that are read."""
+        metadata = self._file.metadata.row_group(group)
+        sizes = {"asked": 0, "all": 0}
+        for place in range(metadata.num_columns):
+            chunk = metadata.column(place)
+            name = chunk.path_in_schema.partition(".")[0]
+            sizes["all"] += chunk.total_uncompressed_size if name in self._columns else 0
+            sizes["asked"] += chunk.total_uncompressed_size if name in self._asked else 0
+        return sizes["asked"] * _SMALL <= sizes["all"]
+
+    def _by_values(self, group: int, judge: JudgeOfValues) -> list[RowRange]:
+        table = self._file.read_row_group(group, columns=self._asked, use_threads=False)
+        (batch,) = table.select(self._asked).combine_chunks().to_batches() or [None]
+        if batch is None:
+            return []
+        return ranges_of_rows(judge(batch), _GAP_ROWS)
+
+    def _by_statistics(self, group: int, row_count: int) -> list[RowRange]:
+        with contextlib.suppress(*_DAMAGED):
+            columns = self._paged_columns(group, self._asked)
+            if columns is not None:
+                return self._passing(group, columns, row_count)
+        return [RowRange(0, row_count)]
+
+    @cached_property
+    def _parts(self) -> FooterParts:
+        return FooterParts(footer_of(self._end))
+
+    @cached_property
+    def _leaves(self) -> dict[str, int] | None:
+        """The places of the columns among the file's; None: one of them cannot be read by pages."""
+        schema = self._file.metadata.schema
+        plain, stored = schema.to_arrow_schema(), self._file.schema_arrow
+        leaves = {}
+        for place in range(len(schema)):
+            column = schema.column(place)
+            if column.path in self._columns and column.max_repetition_level == 0:
+                leaves[column.path] = place
+        fits = all(
+            name in leaves and plain.field(name).type == stored.field(name).type
+            for name in self._columns
+        )
+        return leaves if fits else None
+
+    def _paged_columns(self, group: int, names: Sequence[str]) -> PagedColumns | None:
+        """Columns with their pages; None if one of them has no page index."""
+        if self._leaves is None:
+            return None
+        row_count = self._file.metadata.row_group(group).num_rows
+        chunks = self._parts.chunks(group)
+        columns = {name: chunks[self._leaves[name]] for name in names}
+        spans = {name: chunk.index("offset") for name, chunk in columns.items()}
+        there = {name: span for name, span in spans.items() if span and columns[name].is_plain}
+        if len(there) < len(columns):
+            return None
+        return {
+            name: (chunk, decode_pages(data[name], row_count, chunk.span.start, chunk.span.end))
+            for data in (self._read_all(there),)
+            for name, chunk in columns.items()
+        }
+
+    def _passing(self, group: int, columns: PagedColumns, row_count: int) -> list[RowRange]:
+        footer, asked = self._file.metadata, self._choice.columns
+        spans = {name: columns[name][0].index("column") for name, _ in asked}
+        indexes = self._read_all({name: span for name, span in spans.items() if span})
+        begins = part_begins([columns[name][1].begins for name in indexes])
+        of_columns = [
+            stats_of_parts(
+                self._stats(name, data_type, of_chunk, indexes.get(name), columns[name][1]),
+                columns[name][1],
+                begins,
+            )
+            for (name, data_type), of_chunk in zip(
+                asked, row_group_stats(footer, group, asked), strict=True
+            )
+        ]
+        sizes = np.diff(np.append(begins, row_count)).tolist()
+        stats = zip(*of_columns, strict=True) if of_columns else [()] * len(sizes)
+        parts = [PartStats(*part) for part in zip(sizes, stats, strict=True)]
+        return ranges_of(begins, row_count, self._choice.passing(parts))
+
+    def _stats(
+        self,
+        name: str,
+        data_type: DataType,
+        of_chunk: ColumnStats,
+        index: bytes | None,
+        pages: ChunkPages,
+    ) -> list[ColumnStats]:
+        """The statistics of each page."""
+        footer, leaf = self._file.metadata, (self._leaves or {})[name]
+        means_anything = self._parts.orders_columns and has_bounds(footer, leaf, data_type)
+        if index is None or not means_anything:
+            return [UNKNOWN_STATS] * len(pages.begins)
+        physical_type = footer.schema.column(leaf).physical_type
+        return decode_stats(index, pages, of_chunk, physical_type, data_type)
+
+    def _decoded(
+        self, columns: PagedColumns, ranges: Sequence[RowRange]
+    ) -> list[tuple[pa.Array, list[int]]]:
+        """For each column the rows of its pages, and where each range begins among them."""
+        spans: dict[tuple[str, int], ByteSpan] = {}
+        numbers = {}
+        for name, (chunk, pages) in columns.items():
+            numbers[name] = pages_with(pages.begins, pages.row_count, ranges)
+            if chunk.span.start < pages.offsets[0]:
+                spans[name, _DICTIONARY] = ByteSpan(chunk.span.start, int(pages.offsets[0]))
+            for number in numbers[name].tolist():
+                start = int(pages.offsets[number])
+                spans[name, number] = ByteSpan(start, start + int(pages.sizes[number]))
+        data = self._read_all(spans)
+        chosen = {
+            name: ChosenPages(
+                chunk,
+                pages,
+                data.get((name, _DICTIONARY), b""),
+                numbers[name],
+                [data[name, number] for number in numbers[name].tolist()],
+            )
+            for name, (chunk, pages) in columns.items()
+        }
+        for name, pages_of_column in chosen.items():
+            if contradiction := pages_of_column.contradiction():
+                raise damaged_file_error(f"column {name!r}: {contradiction}")
+        begins = [begin for begin, _ in ranges]
+        file = self._parts.open_pages(chosen)
+        return [
+            (_whole(file.reader.read_column(place), of.row_count), of.places(begins))
+            for place, of in enumerate(chosen.values())
+        ]
+
+    def _read_all(self, spans: Mapping[Name, ByteSpan]) -> dict[Name, bytes]:
+        """Bytes by the names of their spans, in few reads."""
+        data: dict[Name, bytes] = {}
+        for names in runs(spans, _GAP_BYTES):
+            start = spans[names[0]].start
+            read = self._read(ByteSpan(start, max(spans[name].end for name in names)))
+            data |= {
+                name: read[spans[name].start - start : spans[name].end - start] for name in names
+            }
+        return data
+
+    def _read(self, span: ByteSpan) -> bytes:
+        self._source.seek(span.start)
+        data: bytes = self._source.read(span.end - span.start)
+        if len(data) != span.end - span.start:
+            raise ValueError("bytes that are not in the file")
+        return data
+
+
+def _leaves_out_much(ranges: Sequence[RowRange], row_count: int) -> bool:
+    return count_of(ranges) * _WORTHWHILE <= row_count
+
+
+def _whole(column: pa.ChunkedArray, row_count: int) -> pa.Array:
+    if len(column) != row_count:
+        raise damaged_file_error(f"pages of {row_count} rows have only {len(column)} values")
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)

@@ -1,0 +1,49 @@
+"""The port by which a reader leaves out parts of a data file.
+
+A part is a row group, or rows that lie in one page of each column that is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
+
+import pyarrow as pa
+
+from stream_app.format.column_stats import ColumnStats
+from stream_app.format.parquet.row_ranges import RowPlaces
+from stream_app.model.schema.data_type import DataType
+
+
+class PartStats(NamedTuple):
+    """What is known of a part without reading it.
+
+    Attributes:
+        columns: statistics of `PartChoice.columns`.
+    """
+
+    row_count: int
+    columns: Sequence[ColumnStats]
+
+
+JudgeOfValues: TypeAlias = Callable[[pa.RecordBatch], RowPlaces]
+"""Gets columns as they are in a file, and gives the places of rows that may be wanted: ascending,
+int64 [k]. A value that is not of the column's type raises a `CorruptFileError`."""
+
+
+class PartChoice(Protocol):
+    """Chooses the parts of a file that are read."""
+
+    @property
+    def columns(self) -> Sequence[tuple[str, DataType]]:
+        """The columns whose statistics it needs, by their names and types in the file."""
+        ...
+
+    @property
+    def judge(self) -> JudgeOfValues | None:
+        """Judges the values of `columns`; None if these do not tell which rows are wanted."""
+        ...
+
+    def passing(self, parts: Sequence[PartStats]) -> Sequence[bool]:
+        """Whether a row of each part may be wanted; false only if surely none is."""
+        ...

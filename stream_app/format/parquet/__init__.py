@@ -1,0 +1,1 @@
+"""Parts of Parquet files that pyarrow does not show: start with `page_index`."""

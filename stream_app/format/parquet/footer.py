@@ -1,0 +1,110 @@
+"""Replaces the descriptions that pyarrow gave to columns of a Parquet file.
+
+A description says what a column's bytes mean: its physical type, and whether they are a timestamp
+of some unit. Nothing is interpreted here but where each description of a footer begins and ends.
+
+Source: Apache Parquet `parquet.thrift` (FileMetaData, SchemaElement).
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from stream_app.format.parquet.thrift_compact import (
+    list_of_structs,
+    members,
+    raw_struct,
+    struct_bytes,
+)
+
+_MAGIC = b"PAR1"
+_TAIL = 8
+"""The length of the footer in four bytes, and the magic."""
+_END_BYTES = 64 << 10
+"""Read at first: most footers are smaller."""
+_SCHEMA_FIELD = 2
+
+
+def footer_of(end: bytes) -> bytes:
+    """The footer in the last bytes of a file."""
+    assert end[-4:] == _MAGIC, "the end of a Parquet file"
+    length = int.from_bytes(end[-_TAIL:-4], "little")
+    return end[len(end) - _TAIL - length : -_TAIL]
+
+
+def read_end(source: pa.NativeFile) -> bytes:
+    """The end of a file: all of its footer and what follows, and often more before it.
+
+    A file that is none of Parquet gives its last bytes.
+    """
+    size = source.size()
+    end = _read(source, max(0, size - _END_BYTES), size)
+    length = _TAIL + int.from_bytes(end[-_TAIL:-4], "little")
+    if len(end) < length <= size:
+        end = _read(source, size - length, size - len(end)) + end
+    return end
+
+
+def _read(source: pa.NativeFile, start: int, end: int) -> bytes:
+    source.seek(start)
+    data: bytes = source.read(end - start)
+    return data
+
+
+def column_descriptions(footer: bytes) -> list[bytes]:
+    """The descriptions in a footer of flat columns, in their order."""
+    return members(raw_struct(footer)[_SCHEMA_FIELD])[1:]
+
+
+def with_descriptions(footer: bytes, columns: Mapping[int, bytes]) -> bytes:
+    """A footer of flat columns with other descriptions of some; the keys are columns' places."""
+    fields = raw_struct(footer)
+    elements = members(fields[_SCHEMA_FIELD])
+    for place, element in columns.items():
+        elements[place + 1] = element
+    fields[_SCHEMA_FIELD] = list_of_structs(elements)
+    return struct_bytes(fields)
+
+
+class HeldBackFooter(io.RawIOBase):
+    """Passes a file's bytes on, but holds back its footer until that has been changed."""
+
+    def __init__(self, sink: BinaryIO | pa.NativeFile) -> None:
+        super().__init__()
+        self._sink = sink
+        self._held: bytearray | None = None
+
+    def hold_back(self) -> None:
+        """Hold back all later bytes, which are the file's footer."""
+        self._held = bytearray()
+
+    def release(self, columns: Mapping[int, bytes]) -> None:
+        """Pass the footer on, with other descriptions of columns."""
+        assert self._held is not None
+        end, self._held = bytes(self._held), None
+        if not end:
+            return  # nothing was written, because writing has failed before
+        footer = footer_of(end)
+        changed = with_descriptions(footer, columns)
+        self._sink.write(end[: len(end) - _TAIL - len(footer)])
+        self._sink.write(changed + len(changed).to_bytes(4, "little") + _MAGIC)
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def write(self, data: bytes | pa.Buffer) -> int:
+        """Pass bytes on, or hold them back."""
+        if self._held is not None:
+            self._held += memoryview(data)
+        else:
+            self._sink.write(data)
+        return len(memoryview(data))
+
+    def tell(self) -> int:
+        """The writer's position in the file."""
+        return self._sink.tell() + len(self._held or b"")

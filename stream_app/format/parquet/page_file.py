@@ -1,0 +1,239 @@
+"""Lays pages of some columns into a small Parquet file in memory, which pyarrow decodes.
+
+pyarrow decodes whole column chunks alone. So the chosen pages become chunks of a file of one row
+group, whose footer is the original's with fewer columns. The pages stay as they are, with their
+checksums. Columns may have different numbers of rows there, so each is read by itself.
+
+Source: Apache Parquet `parquet.thrift` (FileMetaData, RowGroup, ColumnChunk, PageHeader).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from stream_app.format.parquet.page_index import ChunkPages
+from stream_app.format.parquet.row_ranges import RowPlaces, places_among
+from stream_app.format.parquet.thrift_compact import (
+    I32,
+    RawStruct,
+    RawValue,
+    integer,
+    integer_value,
+    list_of_structs,
+    members,
+    raw_struct,
+    raw_struct_and_end,
+    struct_bytes,
+)
+
+Name = TypeVar("Name", bound=Hashable)
+_MAGIC = b"PAR1"
+_SCHEMA, _ROW_COUNT, _GROUPS, _KEY_VALUES, _COLUMN_ORDERS = 2, 3, 4, 5, 7
+_ELEMENT_NAME, _CHILDREN = 4, 5
+_COLUMNS, _GROUP_BYTES, _GROUP_ROWS = 1, 2, 3
+_FILE_OFFSET, _METADATA = 2, 3
+_FILE_PATH, _CRYPTO, _ENCRYPTED = 1, 8, 9
+_VALUES, _BYTES, _DATA_OFFSET, _DICTIONARY_OFFSET = 5, 7, 9, 11
+_KEPT_OF_CHUNK = (1, 2, 3, 4, _VALUES, 6, _BYTES, _DATA_OFFSET, _DICTIONARY_OFFSET, 13)
+"""Not the key-values, statistics, the bloom filter and sizes, which are of the whole chunk."""
+_INDEX_FIELDS = {"offset": (4, 5), "column": (6, 7)}
+_PAGE_KIND, _PAGE_BYTES = 1, 3
+_HEADER_OF_KIND = {0: 5, 3: 8}
+"""Kinds of data pages, of version 1 and 2, and the field with their header."""
+_PAGE_VALUES = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ByteSpan:
+    """Bytes of a file, from `start` to before `end`."""
+
+    start: int
+    end: int
+
+
+def runs(spans: Mapping[Name, ByteSpan], gap: int) -> Iterator[list[Name]]:
+    """Names whose spans are read at once, in order of the file: the gaps between are smaller."""
+    run: list[Name] = []
+    end = 0
+    for name in sorted(spans, key=lambda name: spans[name].start):
+        if run and spans[name].start - end > gap:
+            yield run
+            run = []
+        run.append(name)
+        end = max(end, spans[name].end) if len(run) > 1 else spans[name].end
+    if run:
+        yield run
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChunk:
+    """A column chunk, as the footer describes it."""
+
+    fields: RawStruct
+    metadata: RawStruct
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it lies in the file itself, unencrypted."""
+        return not self.fields.keys() & {_FILE_PATH, _CRYPTO, _ENCRYPTED}
+
+    @property
+    def span(self) -> ByteSpan:
+        """Its pages, that of the dictionary too."""
+        start = integer(self.metadata[_DATA_OFFSET])
+        if _DICTIONARY_OFFSET in self.metadata:
+            place = integer(self.metadata[_DICTIONARY_OFFSET])
+            start = place if 0 < place < start else start
+        return ByteSpan(start, start + integer(self.metadata[_BYTES]))
+
+    def index(self, kind: str) -> ByteSpan | None:
+        """Where its offset index or its column index lies; None without one."""
+        offset, length = _INDEX_FIELDS[kind]
+        if offset not in self.fields or length not in self.fields:
+            return None
+        start = integer(self.fields[offset])
+        return ByteSpan(start, start + integer(self.fields[length]))
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenPages:
+    """Pages of a column chunk, to be laid into a small file.
+
+    Attributes:
+        dictionary: the bytes before the first data page; often none.
+        numbers: of the pages, ascending.
+        data: the bytes of each.
+    """
+
+    chunk: ColumnChunk
+    pages: ChunkPages
+    dictionary: bytes
+    numbers: RowPlaces
+    data: Sequence[bytes]
+
+    @property
+    def row_count(self) -> int:
+        """The rows of these pages."""
+        return int(self.pages.row_counts[self.numbers].sum())
+
+    def places(self, rows: Sequence[int]) -> list[int]:
+        """The places of rows of the row group among the rows of these pages."""
+        pages = self.pages
+        places: list[int] = places_among(pages.begins, pages.row_count, self.numbers, rows).tolist()
+        return places
+
+    def contradiction(self) -> str | None:
+        """What pages say of themselves that is not as their index says; None: all agree."""
+        counts = self.pages.row_counts[self.numbers].tolist()
+        for data, row_count in zip(self.data, counts, strict=True):
+            try:
+                header, end = raw_struct_and_end(data, 0)
+                of_kind = raw_struct(header[_HEADER_OF_KIND[integer(header[_PAGE_KIND])]].data)
+                values, size = integer(of_kind[_PAGE_VALUES]), end + integer(header[_PAGE_BYTES])
+            except (ValueError, IndexError, KeyError):
+                return "a page has no header of a data page"
+            if (values, size) != (row_count, len(data)):
+                return (
+                    f"a page has {values} rows in {size} bytes, and its index says {row_count} "
+                    f"in {len(data)}"
+                )
+        return None
+
+
+class FooterParts:
+    """A footer, cut at its columns and row groups.
+
+    Raises:
+        ValueError, IndexError, KeyError: it is no footer.
+    """
+
+    def __init__(self, footer: bytes) -> None:
+        self._fields = raw_struct(footer)
+        root, *elements = members(self._fields[_SCHEMA])
+        self._root = raw_struct(root)
+        self._groups = members(self._fields[_GROUPS])
+        self._elements: dict[str, bytes] = {}
+        depths: list[int] = []
+        for element in elements:
+            fields = raw_struct(element)
+            children = integer(fields[_CHILDREN]) if _CHILDREN in fields else 0
+            if not depths:
+                self._elements[fields[_ELEMENT_NAME].data[1:].decode()] = element
+            else:
+                depths[-1] -= 1
+            depths.append(children)
+            while depths and depths[-1] == 0:
+                depths.pop()
+
+    @property
+    def orders_columns(self) -> bool:
+        """Whether bounds have the order that the types define."""
+        return _COLUMN_ORDERS in self._fields
+
+    def chunks(self, group: int) -> list[ColumnChunk]:
+        """The column chunks of a row group."""
+        chunks = [raw_struct(data) for data in members(raw_struct(self._groups[group])[_COLUMNS])]
+        return [ColumnChunk(fields, raw_struct(fields[_METADATA].data)) for fields in chunks]
+
+    def open_pages(self, columns: Mapping[str, ChosenPages]) -> pq.ParquetFile:
+        """A file of some pages of a row group; each column must be read by itself."""
+        parts, chunks, at = [_MAGIC], [], len(_MAGIC)
+        for chosen in columns.values():
+            pieces = (chosen.dictionary, *chosen.data)
+            chunks.append(_moved(chosen, ByteSpan(at, at + sum(map(len, pieces)))))
+            parts += pieces
+            at += sum(map(len, pieces))
+        rows = max(chosen.row_count for chosen in columns.values())
+        group = {
+            _COLUMNS: list_of_structs(chunks),
+            _GROUP_BYTES: integer_value(at),
+            _GROUP_ROWS: integer_value(rows),
+        }
+        root = self._root | {_CHILDREN: _count(len(columns))}
+        elements = [struct_bytes(root), *(self._elements[name] for name in columns)]
+        fields = self._fields | {
+            _SCHEMA: list_of_structs(elements),
+            _ROW_COUNT: integer_value(rows),
+            _GROUPS: list_of_structs([struct_bytes(group)]),
+        }
+        for of_all_columns in (_KEY_VALUES, _COLUMN_ORDERS):
+            fields.pop(of_all_columns, None)
+        footer = struct_bytes(fields)
+        parts += (footer, len(footer).to_bytes(4, "little"), _MAGIC)
+        return pq.ParquetFile(
+            pa.BufferReader(b"".join(parts)), pre_buffer=False, page_checksum_verification=True
+        )
+
+
+def _moved(chosen: ChosenPages, span: ByteSpan) -> bytes:
+    """The description of a chunk that has some of its pages, at another place."""
+    metadata = {
+        field: value for field, value in chosen.chunk.metadata.items() if field in _KEPT_OF_CHUNK
+    }
+    has_dictionary = _DICTIONARY_OFFSET in metadata and bool(chosen.dictionary)
+    metadata.pop(_DICTIONARY_OFFSET, None)
+    metadata[_VALUES] = integer_value(chosen.row_count)
+    metadata[_BYTES] = integer_value(span.end - span.start)
+    metadata[_DATA_OFFSET] = integer_value(span.start)
+    if has_dictionary:
+        metadata[_DATA_OFFSET] = integer_value(span.start + len(chosen.dictionary))
+        metadata[_DICTIONARY_OFFSET] = integer_value(span.start)
+    fields = {
+        _FILE_OFFSET: integer_value(span.end),
+        _METADATA: RawValue(chosen.chunk.fields[_METADATA].kind, struct_bytes(_sorted(metadata))),
+    }
+    return struct_bytes(fields)
+
+
+def _sorted(fields: RawStruct) -> RawStruct:
+    return dict(sorted(fields.items()))
+
+
+def _count(number: int) -> RawValue:
+    """An integer of 32 bits."""
+    return integer_value(number)._replace(kind=I32)

@@ -1,0 +1,190 @@
+"""Decodes the page index of a column chunk: where its pages lie, and statistics of each.
+
+The offset index is held against what the footer says of the chunk, and the column index against
+itself. An index that contradicts is damaged, and the caller reads the chunk as if it had none.
+No checksum covers an index. In a column that ascends, the bounds of the neighbours widen those of a
+page, so one wrong bound alone leaves out no row.
+
+Source: Apache Parquet `parquet.thrift` (OffsetIndex, ColumnIndex), `PageIndex.md`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from stream_app.format.column_stats import ColumnStats, bounds_of_footer
+from stream_app.format.parquet.row_ranges import RowPlaces, pages_of_parts
+from stream_app.format.parquet.thrift_compact import (
+    RawValue,
+    binaries,
+    integer,
+    integers,
+    members,
+    raw_struct,
+    truths,
+)
+from stream_app.model.schema.data_type import DataType
+
+_LOCATIONS = 1
+_OFFSET, _SIZE, _FIRST_ROW = 1, 2, 3
+_NULL_PAGES, _MINIMA, _MAXIMA, _ORDER, _NULL_COUNTS = 1, 2, 3, 4, 5
+_ASCENDING = 1
+
+
+def _number(layout: str) -> Callable[[bytes], Any]:
+    unpack = struct.Struct(layout).unpack
+    return lambda data: unpack(data)[0]
+
+
+_DECODED: Mapping[str, Callable[[bytes], Any]] = {
+    "BOOLEAN": lambda data: data == b"\1",
+    "INT32": _number("<i"),
+    "INT64": _number("<q"),
+    "FLOAT": _number("<f"),
+    "DOUBLE": _number("<d"),
+    "BYTE_ARRAY": bytes,
+    "FIXED_LEN_BYTE_ARRAY": bytes,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkPages:
+    """The data pages of a column chunk, without the page of its dictionary.
+
+    Attributes:
+        offsets: where they lie in the file, int64 [n].
+        sizes: in bytes, with their headers, int64 [n].
+        begins: the first row of each in the row group, int64 [n].
+        row_count: rows of the row group.
+    """
+
+    offsets: RowPlaces
+    sizes: RowPlaces
+    begins: RowPlaces
+    row_count: int
+
+    @property
+    def row_counts(self) -> RowPlaces:
+        """The rows of each page, int64 [n]."""
+        return np.append(self.begins[1:], self.row_count) - self.begins
+
+
+def decode_pages(data: bytes, row_count: int, start: int, end: int) -> ChunkPages:
+    """Decode an offset index.
+
+    Args:
+        start, end: where the chunk lies in the file; its dictionary may precede the data pages.
+
+    Raises:
+        ValueError, IndexError, KeyError: it contradicts these.
+    """
+    locations = [raw_struct(member) for member in members(raw_struct(data)[_LOCATIONS])]
+    offsets, sizes, begins = (
+        np.array([integer(location[field]) for location in locations], np.int64)
+        for field in (_OFFSET, _SIZE, _FIRST_ROW)
+    )
+    if not locations or begins[0] != 0 or not start <= offsets[0]:
+        raise ValueError("pages do not begin with their chunk")
+    if (sizes <= 0).any() or (np.append(offsets[1:], end) != offsets + sizes).any():
+        raise ValueError("pages do not lie one behind the other")
+    if (np.diff(np.append(begins, row_count)) <= 0).any():
+        raise ValueError("pages without rows")
+    return ChunkPages(offsets, sizes, begins, row_count)
+
+
+def decode_stats(
+    data: bytes, pages: ChunkPages, chunk: ColumnStats, physical_type: str, data_type: DataType
+) -> list[ColumnStats]:
+    """Decode a column index into the statistics of each page.
+
+    Args:
+        chunk: the footer's statistics of the whole chunk.
+        data_type: of the column, by the file's schema.
+
+    Raises:
+        ValueError, IndexError, KeyError, struct.error: it contradicts itself or the chunk.
+    """
+    fields = raw_struct(data)
+    rows = pages.row_counts.tolist()
+    only_nulls = truths(fields[_NULL_PAGES])
+    nulls = _null_counts(fields.get(_NULL_COUNTS), rows, chunk)
+    decode = _DECODED[physical_type]
+    lows, highs = binaries(fields[_MINIMA]), binaries(fields[_MAXIMA])
+    stats = []
+    for empty, low, high, null_count, row_count in zip(
+        only_nulls, lows, highs, nulls, rows, strict=True
+    ):
+        if empty != (null_count == row_count) and null_count is not None:
+            raise ValueError("the pages of nulls are others by their number of nulls")
+        if empty:
+            stats.append(ColumnStats(null_count=row_count))
+            continue
+        bounds = bounds_of_footer(decode(low), decode(high), data_type)
+        stats.append(ColumnStats(*bounds, null_count))
+    if integer(fields[_ORDER]) == _ASCENDING:
+        return _widened(stats, chunk)
+    return stats
+
+
+def _null_counts(
+    counts: RawValue | None, rows: Sequence[int], chunk: ColumnStats
+) -> Sequence[int | None]:
+    if counts is None:
+        return [0 if chunk.null_count == 0 else None] * len(rows)
+    nulls = integers(counts)
+    if chunk.null_count is not None and sum(nulls) != chunk.null_count:
+        raise ValueError("pages have another number of nulls than their chunk")
+    return nulls
+
+
+def _widened(stats: Sequence[ColumnStats], chunk: ColumnStats) -> list[ColumnStats]:
+    """The statistics of ascending pages, each as wide as its neighbours leave room for.
+
+    The first and the last page have the chunk's ends for neighbours.
+    """
+    widened = list(stats)
+    bounded = [page for page, of_page in enumerate(stats) if of_page.minimum is not None]
+    lows: list[Any] = [stats[page].minimum for page in bounded]
+    highs: list[Any] = [stats[page].maximum for page in bounded]
+    if lows != sorted(lows) or highs != sorted(highs):
+        raise ValueError("pages do not ascend as they say")
+    ends: tuple[Any, Any] = chunk.minimum, chunk.maximum
+    before = [lows[:1] if ends[0] is None else [ends[0]], highs]
+    behind = [lows[1:], highs[-1:] if ends[1] is None else [ends[1]]]
+    for page, low, high, last, following in zip(
+        bounded, lows, highs, chain(*before), chain(*behind), strict=False
+    ):
+        bounds = min(low, last), max(high, following)
+        widened[page] = replace(stats[page], minimum=bounds[0], maximum=bounds[1])
+    return widened
+
+
+def stats_of_parts(
+    stats: Sequence[ColumnStats], pages: ChunkPages, parts: RowPlaces
+) -> list[ColumnStats]:
+    """The statistics of parts, each of which lies in one page.
+
+    Args:
+        parts: the first row of each.
+    """
+    page_rows = pages.row_counts.tolist()
+    part_rows = np.diff(np.append(parts, pages.row_count)).tolist()
+    return [
+        _of_part(stats[page], page_rows[page], row_count)
+        for page, row_count in zip(
+            pages_of_parts(pages.begins, parts).tolist(), part_rows, strict=True
+        )
+    ]
+
+
+def _of_part(stats: ColumnStats, page_rows: int, part_rows: int) -> ColumnStats:
+    """A page's statistics; some nulls of the page may be no nulls of the part."""
+    if page_rows == part_rows or stats.null_count in (None, 0):
+        return stats
+    return replace(stats, null_count=part_rows if stats.null_count == page_rows else None)

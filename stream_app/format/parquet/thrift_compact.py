@@ -1,0 +1,228 @@
+"""Cuts values of Thrift's compact protocol into their bytes, and joins them again.
+
+Parquet's footers, page indexes and page headers are such values. A value stays bytes until it is
+asked for, so a field that this code does not know survives a change of its neighbour. Damaged bytes
+end in an IndexError or a ValueError.
+
+Source: Apache Thrift `thrift-compact-protocol.md`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+I32, I64 = 5, 6
+_STOP, _TRUE, _FALSE, _BYTE, _I16, _DOUBLE = 0, 1, 2, 3, 4, 7
+_BINARY, _LIST, _SET, _STRUCT = 8, 9, 10, 12
+_INTEGERS = (_I16, I32, I64)
+_FIXED_SIZES = {_TRUE: 0, _FALSE: 0, _BYTE: 1, _DOUBLE: 8}
+_DEEPEST = 16
+"""Structs within structs, of Parquet's own at most six."""
+_VARINT_BITS_MAX = 70
+_LONG_LIST = 0x0F
+
+
+class RawValue(NamedTuple):
+    """A value that is not decoded.
+
+    Attributes:
+        kind: of the protocol; it tells true from false.
+    """
+
+    kind: int
+    data: bytes
+
+
+RawStruct: TypeAlias = dict[int, RawValue]
+"""The fields of a struct by their numbers, in order."""
+
+
+def raw_struct(data: bytes, at: int = 0) -> RawStruct:
+    """The fields of a struct that begins at a place."""
+    return raw_struct_and_end(data, at)[0]
+
+
+def raw_struct_and_end(data: bytes, at: int) -> tuple[RawStruct, int]:
+    """The fields of a struct that begins at a place, and the place behind it."""
+    fields: RawStruct = {}
+    number = 0
+    while True:
+        header = data[at]
+        at += 1
+        kind = header & 0x0F
+        if kind == _STOP:
+            return fields, at
+        if header >> 4:
+            number += header >> 4
+        else:
+            number, at = _zigzag(data, at)
+        end = _behind(data, at, kind, 0)
+        fields[number] = RawValue(kind, data[at:end])
+        at = end
+
+
+def struct_bytes(fields: Mapping[int, RawValue]) -> bytes:
+    """A struct of these fields; their numbers ascend."""
+    parts: list[bytes] = []
+    last = 0
+    for number, value in fields.items():
+        assert 0 < number - last <= 0x0F, "fields are in order and near each other"
+        parts += (bytes([(number - last) << 4 | value.kind]), value.data)
+        last = number
+    return b"".join((*parts, b"\0"))
+
+
+def members(value: RawValue) -> list[bytes]:
+    """The members of a list, as the bytes of each.
+
+    Raises:
+        ValueError: it is no list.
+    """
+    if value.kind != _LIST:
+        raise ValueError(f"kind {value.kind} is no list")
+    data = value.data
+    count, kind, at = _list_header(data, 0)
+    bounds = [at]
+    for _ in range(count):
+        at = _behind(data, at, _as_member(kind), 0)
+        bounds.append(at)
+    return [data[begin:end] for begin, end in itertools.pairwise(bounds)]
+
+
+def list_of_structs(structs: Sequence[bytes]) -> RawValue:
+    """A list of structs."""
+    count = len(structs)
+    head = (
+        bytes([count << 4 | _STRUCT])
+        if count < _LONG_LIST
+        else bytes([_LONG_LIST << 4 | _STRUCT]) + _varint_bytes(count)
+    )
+    return RawValue(_LIST, b"".join((head, *structs)))
+
+
+def integer(value: RawValue) -> int:
+    """The number of an integer.
+
+    Raises:
+        ValueError: it is of another kind.
+    """
+    if value.kind not in _INTEGERS:
+        raise ValueError(f"kind {value.kind} is no integer")
+    return _zigzag(value.data, 0)[0]
+
+
+def integers(value: RawValue) -> list[int]:
+    """A list of integers."""
+    return [_zigzag(member, 0)[0] for member in members(value)]
+
+
+def truths(value: RawValue) -> list[bool]:
+    """A list of booleans."""
+    return [member == b"\1" for member in members(value)]
+
+
+def binaries(value: RawValue) -> list[bytes]:
+    """A list of texts or bytes."""
+    return [member[_varint(member, 0)[1] :] for member in members(value)]
+
+
+def integer_value(number: int) -> RawValue:
+    """An integer of 64 bits that is not negative."""
+    return RawValue(I64, _varint_bytes(number << 1))
+
+
+def _varint_bytes(number: int) -> bytes:
+    parts = bytearray()
+    while number > 0x7F:
+        parts.append(number & 0x7F | 0x80)
+        number >>= 7
+    parts.append(number)
+    return bytes(parts)
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+        if shift >= _VARINT_BITS_MAX:
+            raise ValueError("an integer of more than 64 bits")
+
+
+def _zigzag(data: bytes, at: int) -> tuple[int, int]:
+    value, at = _varint(data, at)
+    return (value >> 1) ^ -(value & 1), at
+
+
+def _list_header(data: bytes, at: int) -> tuple[int, int, int]:
+    """The number of members, their kind, and the place of the first one."""
+    header = data[at]
+    at += 1
+    count = header >> 4
+    if count == _LONG_LIST:
+        count, at = _varint(data, at)
+    return count, header & 0x0F, at
+
+
+def _as_member(kind: int) -> int:
+    # A boolean alone in a list takes a byte.
+    return _BYTE if kind in (_TRUE, _FALSE) else kind
+
+
+def _behind(data: bytes, at: int, kind: int, depth: int) -> int:
+    """The place behind a value."""
+    if kind in _INTEGERS:
+        while data[at] > 0x7F:
+            at += 1
+        end = at + 1
+    elif kind == _BINARY:
+        length, at = _varint(data, at)
+        end = at + length
+    elif kind == _STRUCT:
+        end = _behind_struct(data, at, depth + 1)
+    elif kind in (_LIST, _SET):
+        end = _behind_list(data, at, depth)
+    elif kind in _FIXED_SIZES:
+        end = at + _FIXED_SIZES[kind]
+    else:
+        raise ValueError(f"kind {kind} in a struct")
+    if end > len(data):
+        raise IndexError("a value ends behind its bytes")
+    return end
+
+
+def _behind_list(data: bytes, at: int, depth: int) -> int:
+    count, member, at = _list_header(data, at)
+    if count > len(data):
+        raise ValueError("a list of more members than bytes")
+    for _ in range(count):
+        at = _behind(data, at, _as_member(member), depth)
+    return at
+
+
+def _behind_struct(data: bytes, at: int, depth: int) -> int:
+    if depth > _DEEPEST:
+        raise ValueError("structs lie too deep within each other")
+    while True:
+        header = data[at]
+        at += 1
+        kind = header & 0x0F
+        if kind == _STOP:
+            return at
+        if header < 0x10:
+            while data[at] > 0x7F:
+                at += 1
+            at += 1
+        # The kind of most fields, and so the one that is worth no call.
+        if kind in (I32, I64):
+            while data[at] > 0x7F:
+                at += 1
+            at += 1
+        else:
+            at = _behind(data, at, kind, depth)

@@ -1,0 +1,70 @@
+"""Interprets row_ranges.txt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from stream_app.format.parquet.row_ranges import (
+    RowPlaces,
+    RowRange,
+    pages_of_parts,
+    pages_with,
+    part_begins,
+    places_among,
+    ranges_of,
+    ranges_of_rows,
+    windows,
+)
+from tests.support.suite.datadriven import Case, run_file
+
+
+def places(text: str) -> RowPlaces:
+    return np.array([int(word) for word in text.replace(",", " ").split()], np.int64)
+
+
+def ranges_in(text: str) -> list[RowRange]:
+    pairs = (word.split("-") for word in text.replace(",", " ").split())
+    return [RowRange(int(begin), int(end)) for begin, end in pairs]
+
+
+def shown(ranges: list[RowRange]) -> str:
+    return " ".join(f"{begin}-{end}" for begin, end in ranges) or "none"
+
+
+def parts(case: Case) -> str:
+    """A line of the input is a column: the first row of each of its pages."""
+    columns = [places(line) for line in case.input_lines]
+    begins = part_begins(columns)
+    lines = [f"parts at {' '.join(map(str, begins))}"]
+    lines += [f"pages {' '.join(map(str, pages_of_parts(column, begins)))}" for column in columns]
+    return "\n".join(lines)
+
+
+def ranges(case: Case) -> str:
+    wanted = [word == "+" for word in case.args["wanted"]]
+    return shown(ranges_of(places(case.args["parts"]), int(case.args["rows"]), wanted))
+
+
+def of_rows(case: Case) -> str:
+    return shown(ranges_of_rows(places(case.args["rows"]), int(case.args["gap"])))
+
+
+def pages(case: Case) -> str:
+    """The pages that have rows of the ranges, and where each range begins in them."""
+    begins, rows = places(case.args["pages"]), int(case.args["rows"])
+    wanted = ranges_in(case.args["ranges"])
+    numbers = pages_with(begins, rows, wanted)
+    at = places_among(begins, rows, numbers, [begin for begin, _ in wanted])
+    return f"pages {' '.join(map(str, numbers))}\nranges begin at {' '.join(map(str, at))}"
+
+
+def cut(case: Case) -> str:
+    wanted = ranges_in(case.args["ranges"])
+    return "\n".join(map(shown, windows(wanted, int(case.args["most"]))))
+
+
+def test_row_ranges() -> None:
+    commands = {"parts": parts, "ranges": ranges, "of-rows": of_rows, "pages": pages, "cut": cut}
+    run_file(Path(__file__).parent / "row_ranges.txt", lambda case: commands[case.command](case))
