@@ -31,8 +31,10 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.errors import CorruptFileError
 from stream_app.format.arrow_schema import arrow_scalar, arrow_type
 from stream_app.model.schema.data_type import DataType
+from stream_app.variants.binary import MalformedVariantError
 from stream_app.variants.layout import is_variant
 from stream_app.variants.texts import json_of
 
@@ -43,7 +45,7 @@ def plain_texts(column: pa.Array) -> pa.Array:
     """The column as strings; null stays null."""
     kind = column.type
     if is_variant(kind):
-        return json_of(column)
+        return _document_texts(column)
     if pa.types.is_nested(kind):
         return _nested_texts(column)
     if pa.types.is_string(kind):
@@ -75,6 +77,16 @@ def json_texts(column: pa.Array) -> pa.Array:
     elif pa.types.is_binary(kind) or pa.types.is_temporal(kind):
         texts = _in_quotes(texts)
     return texts.fill_null("null")
+
+
+def _document_texts(column: pa.Array) -> pa.Array:
+    try:
+        return json_of(column)
+    except MalformedVariantError as error:
+        raise CorruptFileError(
+            f"a value has no text of JSON: {error}",
+            fix="write the row again, or name the columns without VARIANT: --columns",
+        ) from error
 
 
 def _nested_texts(column: pa.Array) -> pa.Array:

@@ -273,9 +273,12 @@ class _Altering:
         keeps_not_null = not was.nullable and self._casting.can_cast(was, strict)
         wanted = strict if keeps_not_null else data_type.as_nullable()
         if was.is_nested or wanted.is_nested:
+            by_path = f"change what is inside by its path, such as {name}.field; or "
+            has_paths = was.root in (TypeRoot.ROW, TypeRoot.ARRAY, TypeRoot.MAP)
             raise _refused(
-                f"the column {name!r} is {was}: a type that is nested stays as it is",
-                fix=f"change what is inside by its path, such as {name}.field; or {_OTHER_COLUMN}",
+                f"the column {name!r} is {was}, and shall be {wanted}: a type that is nested stays "
+                "as it is, and no other type becomes one",
+                fix=f"{by_path if has_paths else ''}{_OTHER_COLUMN}",
             )
         is_explicit = not DISABLE_EXPLICIT_TYPE_CASTING.read(self.options)
         allowed = is_explicit or is_implicit_cast(was, wanted)

@@ -15,6 +15,8 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.near_names import unknown_name
 from stream_app.model.schema.data_type import DataField, TypeRoot
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.variants.binary import MalformedVariantError
+from stream_app.variants.texts import json_of
 
 _CHARACTERS = (TypeRoot.CHAR, TypeRoot.VARCHAR)
 _BYTES = (TypeRoot.BINARY, TypeRoot.VARBINARY)
@@ -62,6 +64,8 @@ def _column(
         else:
             values = pa.chunked_array([pa.nulls(rows.num_rows, arrow_type)])
         column = values.cast(arrow_type).combine_chunks()
+        if _infinities(column) > _infinities(values):
+            raise _refused(table, field, "a number is beyond every FLOAT")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise _refused(table, field, str(error)) from error
     if column.null_count and not field.data_type.nullable:
@@ -79,6 +83,9 @@ def _check_lengths(table: FileStoreTable, field: DataField, column: pa.Array) ->
     elif root is TypeRoot.VECTOR:
         _check_vectors(table, field, column)
         return
+    elif root is TypeRoot.VARIANT:
+        _check_variants(table, field, column)
+        return
     else:
         return
     if longest is not None and longest > limit:
@@ -92,6 +99,21 @@ def _check_vectors(table: FileStoreTable, field: DataField, column: pa.Array) ->
             raise _refused(table, field, f"a value has {length} elements")
     if column.flatten().null_count:
         raise _refused(table, field, "an element of a vector is null")
+
+
+def _check_variants(table: FileStoreTable, field: DataField, column: pa.Array) -> None:
+    try:
+        json_of(column)
+    except MalformedVariantError as error:
+        raise _refused(table, field, str(error)) from error
+
+
+def _infinities(values: pa.Array | pa.ChunkedArray) -> int:
+    """How many numbers of a column, or of its lists, are infinite."""
+    kind = values.type
+    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+        values = pc.list_flatten(values)
+    return int(pc.sum(pc.is_inf(values)).as_py() or 0) if pa.types.is_floating(values.type) else 0
 
 
 def _refused(table: FileStoreTable, field: DataField, why: str) -> UsageError:

@@ -12,10 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from stream_app.app.cli.main import main
 from stream_app.app.text.value_text import plain_texts
 from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
+from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.opening import create_or_open, open_table
 from stream_app.variants.json_column import variants_of
 from stream_app.variants.texts import json_of
@@ -224,3 +226,21 @@ def test_what_a_variant_cannot_be_is_refused(
 def test_texts_have_members_by_name() -> None:
     column = pa.array([as_struct('{"b": 1.50, "a": [true, null, "x"]}')])
     assert json_of(column).to_pylist() == ['{"a":[true,null,"x"],"b":1.50}']
+
+
+DAMAGED = [{"value": b"", "metadata": b""}, {"value": b"\x0c", "metadata": b"\x01\x00\x00"}]
+
+
+@pytest.mark.parametrize("damaged", DAMAGED)
+def test_bytes_that_are_no_variant_are_refused_and_named(
+    tmp_path: Path, damaged: dict[str, bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Overwrites refuse them; of those that another program wrote, `read` says so."""
+    table = create_or_open(str(tmp_path / "db.db" / "t"), schema(), SteppingClock())
+    with pytest.raises(UsageError, match="column 'doc' of type VARIANT: bytes of a VARIANT are"):
+        PaimonTable(table).overwrite(pa.table({"k": [1], "doc": [damaged]}))
+    TableWriter(table).write([("+I", {"k": 1, "doc": damaged, "n": "x"})])
+    for form in ("table", "jsonl", "csv"):
+        assert main(["read", table.location, "--format", form]) == 2
+        assert "bytes of a VARIANT are damaged" in capsys.readouterr().err
+    assert main(["read", table.location, "--columns", "k,n"]) == 0

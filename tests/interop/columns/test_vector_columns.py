@@ -122,7 +122,12 @@ def test_a_table_of_pypaimon_is_continued(pypaimon: PyPaimonReader, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("vector", "why"), [([1.0], "1 elements"), ([1.0, None, 2.0], "an element of a vector is null")]
+    ("vector", "why"),
+    [
+        ([1.0], "1 elements"),
+        ([1.0, None, 2.0], "an element of a vector is null"),
+        ([1.0, 2.0, 1e300], "a number is beyond every FLOAT"),
+    ],
 )
 def test_overwrites_take_vectors_of_the_right_length(
     tmp_path: Path, vector: list[Any], why: str
