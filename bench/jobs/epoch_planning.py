@@ -37,8 +37,8 @@ from stream_app.kafka.next_offsets import next_end
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.checkpoint.epoch_log import EpochLog
+from stream_app.spark.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.spark.job_folder import Folder
-from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
 from stream_app.spark.stream.kafka_source import KafkaSource
 from stream_app.spark.stream.topic_stream import EpochRules, JobGroup, TopicStream
 from tests.support.brokers.kafka_broker import new_topic, produce

@@ -25,7 +25,7 @@ from stream_app.app.job.database_record import DatabaseRecord
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.job_session import JobSession
 from stream_app.app.job.loading import load_of
-from stream_app.app.job.rounds import job_rounds, loaded_tables
+from stream_app.app.job.rounds import job_rounds, prepared_tables
 from stream_app.app.job.run_outcome import check_none_held, check_not_all_bad
 from stream_app.app.job.source_reading import (
     NativeReading,
@@ -39,6 +39,7 @@ from stream_app.app.observe.watched_job import WatchedJob
 from stream_app.clock import Clock
 from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELISM
 from stream_app.model.options.core_options import CoreOptions
+from stream_app.spark.checkpoint.border_log import BorderLog
 from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.compact_jobs import DRIVER_BYTES, SparkCompactions
 from stream_app.spark.epoch.warm_up import warming_up
@@ -46,7 +47,6 @@ from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_tables import EpochTables
 from stream_app.spark.jvm_watch import ending_with_jvm
 from stream_app.spark.stop_signals import stop_on_signals
-from stream_app.spark.stream.border_log import BorderLog
 from stream_app.spark.stream.running_stream import RunningStream
 from stream_app.table.api.database_snapshots import database_snapshots
 
@@ -115,7 +115,7 @@ class _IngestJob:
             self.watched.metrics.jvm.attach(self.spark)
             self.watched.metrics.decoded_by(self.checked.state_file.state.decoder)
             folder = self.checked.state_file.folder
-            loaded = loaded_tables(self.checked, feeds, self.clock)
+            loaded = prepared_tables(self.checked, feeds, self.clock)
             load = load_of(self.tables, loaded, self.checked, self.clock, self._tasks)
             reading = reading_of(
                 self.tables.source, self.checked.reader, self.spark, folder, driver_messages, load

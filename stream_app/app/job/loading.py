@@ -1,7 +1,7 @@
 """Begins a job's first load from its database, or goes on with it.
 
-`app.ops.load` plans it, and the checkpoint remembers the plan. `stream` puts its epochs in front of
-those of the topics.
+`app.ops.load` plans it, and the checkpoint remembers the plan. `source_reading` puts its epochs in
+front of those of the topics.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from stream_app.model.job_epoch import Offsets
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_table import SourceTable
+from stream_app.spark.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.spark.checkpoint.job_state import JobStateFile, JobWarning
 from stream_app.spark.checkpoint.load_plan import LoadPlan, epochs_of, read_load, write_load
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.load.database_rows import DatabaseRows
 from stream_app.spark.load.load_epochs import LoadEpochs
-from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger("stream_app")

@@ -25,7 +25,9 @@ from stream_app.spark.ingest.epoch_tables import EpochTables, HoldingTables, Sto
 from stream_app.spark.load.load_epochs import LoadEpochs
 
 
-def loaded_tables(checked: CheckedJob, feeds: JobFeeds, clock: Clock) -> OnlyTable | DatabaseTables:
+def prepared_tables(
+    checked: CheckedJob, feeds: JobFeeds, clock: Clock
+) -> OnlyTable | DatabaseTables:
     """The table of the job, or what makes the tables of a whole database."""
     match checked.known:
         case OnlyTable():
@@ -53,7 +55,7 @@ def job_rounds(
     """The tables of the job, and the rounds that bring epochs into them.
 
     Args:
-        loaded: see `loaded_tables`.
+        loaded: see `prepared_tables`.
         load: a first load, whose epochs come first.
 
     Raises:

@@ -23,13 +23,13 @@ from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
 from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.kafka.several_clusters import JoinedOffsets
 from stream_app.kafka.transactions.transaction_reader import TransactionReader
+from stream_app.spark.checkpoint.border_log import BorderLog
+from stream_app.spark.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
 from stream_app.spark.epoch.frame_epochs import FrameEpochs
 from stream_app.spark.epoch.range_epochs import RangeEpochs
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.load.load_epochs import LoadEpochs
-from stream_app.spark.stream.border_log import BorderLog
-from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
 from stream_app.spark.stream.json_lines_source import JsonLinesSource
 from stream_app.spark.stream.kafka_source import KafkaSource
 from stream_app.spark.stream.running_stream import RunningStream, Stream

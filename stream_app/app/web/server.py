@@ -123,7 +123,7 @@ class _Pages:
             return self._page(
                 "tables", tables=tables, chosen=choice.chosen(tables), choice=choice,
                 states=state_counts(tables), orders=ORDERS, live=live,
-                glance=self.site.glance(tables), homeless=self.site.unassigned_records(),
+                glance=self.site.glance(tables), unassigned=self.site.unassigned_records(),
                 action_runs=self.actions.runs(""), offered=[REPLAY] if self.actions.are_on else (),
             )  # fmt: skip
 

@@ -154,21 +154,29 @@ class PagedGroups:
 
     def _is_small(self, group: int) -> bool:
         """Whether the columns asked for are a small part of those that are read."""
-        metadata = self._file.metadata.row_group(group)
         sizes = {"asked": 0, "all": 0}
-        for place in range(metadata.num_columns):
-            chunk = metadata.column(place)
-            name = chunk.path_in_schema.partition(".")[0]
-            sizes["all"] += chunk.total_uncompressed_size if name in self._columns else 0
-            sizes["asked"] += chunk.total_uncompressed_size if name in self._asked else 0
-        return sizes["asked"] * _SMALL <= sizes["all"]
+        schema = self._file.metadata.schema
+        # pyarrow ends the process at some damages of a chunk's metadata, so these are read here.
+        with contextlib.suppress(*_DAMAGED):
+            for place, chunk in enumerate(self._parts.chunks(group)):
+                name = schema.column(place).path.partition(".")[0]
+                sizes["all"] += chunk.decoded_bytes if name in self._columns else 0
+                sizes["asked"] += chunk.decoded_bytes if name in self._asked else 0
+            return sizes["asked"] * _SMALL <= sizes["all"]
+        return False
 
     def _by_values(self, group: int, judge: JudgeOfValues) -> list[RowRange]:
         table = self._file.read_row_group(group, columns=self._asked, use_threads=False)
+        row_count = self._file.metadata.row_group(group).num_rows
         (batch,) = table.select(self._asked).combine_chunks().to_batches() or [None]
-        if batch is None:
-            return []
-        return ranges_of_rows(judge(batch), _GAP_ROWS)
+        values = 0 if batch is None else batch.num_rows
+        # A page whose header says that it is something else is passed over without a word.
+        if values != row_count:
+            raise damaged_file_error(
+                f"a row group of {row_count} rows has only {values} in pages of "
+                + ", ".join(self._asked)
+            )
+        return [] if batch is None else ranges_of_rows(judge(batch), _GAP_ROWS)
 
     def _by_statistics(self, group: int, row_count: int) -> list[RowRange]:
         with contextlib.suppress(*_DAMAGED):

@@ -38,8 +38,8 @@ _ELEMENT_NAME, _CHILDREN = 4, 5
 _COLUMNS, _GROUP_BYTES, _GROUP_ROWS = 1, 2, 3
 _FILE_OFFSET, _METADATA = 2, 3
 _FILE_PATH, _CRYPTO, _ENCRYPTED = 1, 8, 9
-_VALUES, _BYTES, _DATA_OFFSET, _DICTIONARY_OFFSET = 5, 7, 9, 11
-_KEPT_OF_CHUNK = (1, 2, 3, 4, _VALUES, 6, _BYTES, _DATA_OFFSET, _DICTIONARY_OFFSET, 13)
+_VALUES, _DECODED_BYTES, _BYTES, _DATA_OFFSET, _DICTIONARY_OFFSET = 5, 6, 7, 9, 11
+_KEPT_OF_CHUNK = (1, 2, 3, 4, _VALUES, _DECODED_BYTES, _BYTES, _DATA_OFFSET, _DICTIONARY_OFFSET, 13)
 """Not the key-values, statistics, the bloom filter and sizes, which are of the whole chunk."""
 _INDEX_FIELDS = {"offset": (4, 5), "column": (6, 7)}
 _PAGE_KIND, _PAGE_BYTES = 1, 3
@@ -81,6 +81,11 @@ class ColumnChunk:
     def is_plain(self) -> bool:
         """Whether it lies in the file itself, unencrypted."""
         return not self.fields.keys() & {_FILE_PATH, _CRYPTO, _ENCRYPTED}
+
+    @property
+    def decoded_bytes(self) -> int:
+        """The size of its pages without compression."""
+        return integer(self.metadata[_DECODED_BYTES])
 
     @property
     def span(self) -> ByteSpan:

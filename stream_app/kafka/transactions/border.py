@@ -1,7 +1,7 @@
 """A border: an epoch's end that no transaction of the source crosses, and what is known there.
 
 `epoch_cut` makes a border at the end of each epoch, and cuts the next epoch by it.
-`spark.stream.border_log` keeps it in the checkpoint.
+`spark.checkpoint.border_log` keeps it in the checkpoint.
 """
 
 from __future__ import annotations

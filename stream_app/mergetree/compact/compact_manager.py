@@ -24,6 +24,18 @@ from stream_app.model.files.compact_request import CompactRequest, CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
 
+@dataclass(frozen=True, slots=True)
+class RunningCompaction:
+    """A compaction from its beginning until it is applied or forgotten.
+
+    Attributes:
+        future: gives the bucket's change, once it is done.
+    """
+
+    unit: CompactUnit
+    future: Future[BucketChange]
+
+
 @dataclass(slots=True, kw_only=True)
 class CompactManager:
     """Levels and the one running compaction of a bucket.
@@ -36,6 +48,7 @@ class CompactManager:
             None: as the table's.
         looks_up: compactions need the rows above them (see `CompactRequest.above`).
         drops_deletes: no level above 0 may hold a delete.
+        running: None: no compaction runs, and none is to be applied.
         is_overtaken: another writer has changed the bucket since the running compaction began, so
             that its result may not fit any more.
     """
@@ -48,9 +61,8 @@ class CompactManager:
     total_buckets: int | None = None
     looks_up: bool = False
     drops_deletes: bool = False
+    running: RunningCompaction | None = field(default=None, init=False)
     is_overtaken: bool = field(default=False, init=False)
-    _running: Future[BucketChange] | None = field(default=None, init=False)
-    _unit: CompactUnit | None = field(default=None, init=False)
 
     @property
     def sorted_runs(self) -> int | None:
@@ -73,16 +85,6 @@ class CompactManager:
         if self.picker is None or self.stop_trigger is None:
             return False
         return self.levels.number_of_sorted_runs() > self.stop_trigger
-
-    @property
-    def running(self) -> Future[BucketChange] | None:
-        """The running compaction, or the one that has finished and is not yet applied."""
-        return self._running
-
-    @property
-    def unit(self) -> CompactUnit | None:
-        """The unit that `running` merges."""
-        return self._unit
 
     def due(
         self, *, local_ms: int, full: bool = False, rests: bool = False
@@ -140,30 +142,29 @@ class CompactManager:
         Raises:
             UsageError: as `due`.
         """
-        if self._running is not None:
+        if self.running is not None:
             return False
         request = self.due(local_ms=local_ms, full=full, rests=rests)
         if request is None:
             return False
-        self._unit = request.unit
-        self._running = executor.submit(request)
+        self.running = RunningCompaction(request.unit, executor.submit(request))
         return True
 
-    def finished(self) -> Future[BucketChange] | None:
+    def finished(self) -> RunningCompaction | None:
         """The compaction that has finished and waits to be committed, if any."""
-        return self._running if self._running is not None and self._running.done() else None
+        return self.running if self.running is not None and self.running.future.done() else None
 
     def apply(self, change: BucketChange) -> None:
         """Update the levels with `change`, which the committer has published."""
-        if self._unit is not None and self.picker is not None:
-            self.picker.note_applied(self.levels, self._unit, change)
+        if self.running is not None and self.picker is not None:
+            self.picker.note_applied(self.levels, self.running.unit, change)
         self.levels.update(change.removed, change.added)
         self._ended()
 
     def forget_running(self) -> None:
         """Forget a compaction that failed or lost a conflict; its files may be picked again."""
-        if self._unit is not None and self.picker is not None:
-            self.picker.note_failed(self._unit)
+        if self.running is not None and self.picker is not None:
+            self.picker.note_failed(self.running.unit)
         self._ended()
 
     def restore(self, levels: Levels, total_buckets: int | None = None) -> None:
@@ -172,12 +173,13 @@ class CompactManager:
         """
         self.total_buckets = total_buckets
         if self.picker is not None:
-            self.picker.note_restored(self.levels, levels, self._unit)
+            unit = None if self.running is None else self.running.unit
+            self.picker.note_restored(self.levels, levels, unit)
         self.levels = levels
-        self.is_overtaken = self._running is not None
+        self.is_overtaken = self.running is not None
 
     def _ended(self) -> None:
-        self._running = self._unit = None
+        self.running = None
         self.is_overtaken = False
 
 

@@ -55,7 +55,7 @@ class JobWarning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobState:
-    """What a job remembers in its checkpoint, beside its log and the plan of a first load.
+    """What a job remembers in its checkpoint, beside its log, borders and the plan of a first load.
 
     Attributes:
         table: the table's folder, or that of a database's tables; empty: no job has begun.

@@ -1,6 +1,7 @@
 """The port that runs an epoch's tasks, and their output.
 
-Implemented by `range_epochs` and `frame_epochs` (Spark jobs), and by tests (in the caller).
+Implemented by `range_epochs` and `frame_epochs` (Spark jobs), `driver_epochs` (small epochs, in the
+driver) and `load_epochs` (a first load's, then those of another runner).
 """
 
 from __future__ import annotations

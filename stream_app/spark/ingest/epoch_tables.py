@@ -164,7 +164,7 @@ class EpochTables(ABC):
 
     @abstractmethod
     def _note_newest(self, complete: Iterable[TableFeed]) -> None:
-        """Record the newest epochs of tables that have got the newest one; see `finish`."""
+        """Record the newest epochs of tables that have got the newest one."""
 
     @abstractmethod
     def fail(self, feed: TableFeed, error: BaseException) -> None:

@@ -30,7 +30,7 @@ from stream_app.kafka.next_offsets import first_offsets, next_end, vanished_part
 from stream_app.kafka.offset_ranges import OffsetRange, messages_behind, ranges_between
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.checkpoint.epoch_log import EpochLog
-from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
+from stream_app.spark.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.spark.stream.running_stream import SourceProgress
 
 _LOG = logging.getLogger(__name__)

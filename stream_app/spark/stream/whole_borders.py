@@ -19,7 +19,7 @@ from stream_app.kafka.transactions.border import Border, Doubt
 from stream_app.kafka.transactions.epoch_cut import EpochCut, cut_epoch
 from stream_app.kafka.transactions.pending_messages import PendingMessages
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.stream.border_log import BorderLog
+from stream_app.spark.checkpoint.border_log import BorderLog
 
 _LOG = logging.getLogger("stream_app")
 MESSAGES_MAX = 500_000

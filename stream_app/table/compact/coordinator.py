@@ -185,10 +185,10 @@ class CompactCoordinator:
         """The compactions that wait for a thread or run. Any thread may call it."""
         running = []
         for (partition, bucket), manager in list(self._managers.items()):
-            unit, future = manager.unit, manager.running
-            if unit is not None and future is not None and not future.done():
+            work = manager.running
+            if work is not None and not work.future.done():
                 path = self.table.paths.partition(partition)
-                running.append(under_way(path, bucket, unit, future))
+                running.append(under_way(path, bucket, work.unit, work.future))
         return running
 
     def waiting_rows(self) -> int:
@@ -203,9 +203,9 @@ class CompactCoordinator:
         """The work that is open, and the attempts that failed. Any thread may call it."""
         managers, now = list(self._managers.items()), self.age_clock.steady_seconds()
         works = [
-            OpenWork(future, self._since.get(bucket, now))
+            OpenWork(work.future, self._since.get(bucket, now))
             for bucket, manager in managers
-            if (future := manager.running)
+            if (work := manager.running)
         ]
         return present_metrics(
             [manager.levels for _, manager in managers],
@@ -230,13 +230,13 @@ class CompactCoordinator:
         """Results that wait for their commit; failed compactions are logged and forgotten."""
         done = []
         for bucket, manager in self._managers.items():
-            future = manager.finished()
-            if future is None:
+            work = manager.finished()
+            if work is None:
                 continue
-            error = future.exception()
+            error = work.future.exception()
             if error is None:
-                assert manager.unit is not None
-                done.append(FinishedCompaction(manager.unit, future.result(), manager.is_overtaken))
+                change = work.future.result()
+                done.append(FinishedCompaction(work.unit, change, manager.is_overtaken))
                 self.failures.forget(bucket)
                 continue
             self.failures.note(bucket, self.table.paths.bucket(*bucket), error)
@@ -301,7 +301,7 @@ class CompactCoordinator:
     def _futures(self) -> Iterator[Future[BucketChange]]:
         for manager in self._managers.values():
             if manager.running is not None:
-                yield manager.running
+                yield manager.running.future
 
 
 def keyed_manager(table: FileStoreTable, bucket: BucketId, files: FilesOfBucket) -> CompactManager:

@@ -322,7 +322,8 @@ class Bucket:
         else:
             made = tuple(self.merged(request.unit))
             future.set_result(request.change(removed=request.unit.files, added=made))
-        return f"finished: {self.manager.finished() is future}"
+        finished = self.manager.finished()
+        return f"finished: {finished is not None and finished.future is future}"
 
     def merged(self, unit: CompactUnit) -> Iterable[DataFileMeta]:
         self.made += 1
@@ -333,7 +334,7 @@ class Bucket:
     def apply(self, _: Case) -> None:
         finished = self.manager.finished()
         assert finished is not None
-        self.manager.apply(finished.result())
+        self.manager.apply(finished.future.result())
 
     def forget(self, _: Case) -> None:
         self.manager.forget_running()

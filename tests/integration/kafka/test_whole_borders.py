@@ -17,8 +17,8 @@ from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
 from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.kafka.transactions.transaction_reader import TransactionReader
 from stream_app.model.job_epoch import Offsets
+from stream_app.spark.checkpoint.border_log import BorderLog
 from stream_app.spark.job_folder import Folder
-from stream_app.spark.stream.border_log import BorderLog
 from stream_app.spark.stream.whole_borders import WholeBorders
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.tables.small_table import StandingClock

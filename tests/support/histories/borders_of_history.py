@@ -20,8 +20,8 @@ from stream_app.cdc.transactions import EndMarkers, MessageTransactions
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.transactions.pending_messages import PendingMessages
 from stream_app.model.job_epoch import Offsets
+from stream_app.spark.checkpoint.border_log import BorderLog
 from stream_app.spark.job_folder import Folder
-from stream_app.spark.stream.border_log import BorderLog
 from stream_app.spark.stream.whole_borders import WholeBorders
 from tests.support.files.memory_file_io import MemoryFileIO
 from tests.support.histories.transaction_history import (

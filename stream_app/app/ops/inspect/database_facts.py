@@ -7,9 +7,9 @@ from typing import Any
 
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.model.database.database_snapshot import DatabaseSnapshot
+from stream_app.spark.checkpoint.border_log import BorderLog
 from stream_app.spark.checkpoint.job_state import state_of
 from stream_app.spark.job_folder import Folder
-from stream_app.spark.stream.border_log import BorderLog
 from stream_app.table.api.paimon_database import PaimonDatabase
 from stream_app.table.versions.time_travel import time_text
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stream_app.spark.checkpoint.epoch_log import EpochLog
+from stream_app.spark.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.spark.checkpoint.load_plan import LoadPlan, read_load
 from stream_app.spark.job_folder import Folder
-from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
 
 
 @dataclass(frozen=True, slots=True)

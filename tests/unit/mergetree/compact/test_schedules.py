@@ -131,9 +131,10 @@ class BucketModel:
 
     def settle(self, *, lost: bool) -> None:
         """The finished compaction is committed, or dropped because of a conflict."""
-        future = self.manager.finished()
-        if future is None:
+        finished = self.manager.finished()
+        if finished is None:
             return
+        future = finished.future
         if future.exception() is not None:
             self.manager.forget_running()
         elif lost:

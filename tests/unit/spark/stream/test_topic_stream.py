@@ -18,8 +18,8 @@ from stream_app.kafka.cluster_offsets import OffsetEnd
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.checkpoint.epoch_log import EpochLog
+from stream_app.spark.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.spark.job_folder import Folder
-from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
 from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.spark.stream.topic_stream import EpochRules, TopicStream
 

@@ -23,8 +23,8 @@ from stream_app.kafka.transactions.border import (
     PartitionState,
 )
 from stream_app.model.database.database_snapshot import SourcePosition
+from stream_app.spark.checkpoint.epoch_log_writer import EPOCHS_KEPT
 from stream_app.spark.job_folder import Folder
-from stream_app.spark.stream.epoch_log_writer import EPOCHS_KEPT
 
 FOLDER = "borders"
 
