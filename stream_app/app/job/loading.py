@@ -73,11 +73,11 @@ class JobLoad:
 
     @property
     def epochs(self) -> int:
-        """The number of its epochs."""
+        """The number of the load's epochs."""
         return len(self.plan.epochs)
 
     def progress(self, epoch: int) -> LoadProgress:
-        """How far it is when an epoch begins."""
+        """How far the load is when an epoch begins."""
         return progress_of(self.plan, epoch)
 
     def before(self, topics: DriverEpochs) -> LoadEpochs:
@@ -90,7 +90,7 @@ class JobLoad:
         )
 
     def is_over(self, folder: Folder) -> bool:
-        """Whether the job has begun an epoch behind it."""
+        """Whether the job has begun an epoch behind the load's."""
         newest = EpochLogWriter(folder).newest()
         return newest is not None and newest >= self.epochs
 
@@ -98,7 +98,7 @@ class JobLoad:
         """Check that no table is gone whose rows are still to come.
 
         Raises:
-            TableNotFoundError: one is.
+            TableNotFoundError: a table is gone.
         """
         newest = EpochLogWriter(folder).newest()
         there = {table.location for table in known}
@@ -190,7 +190,7 @@ class _Planning:
     clock: Clock
 
     def plan(self, folder: Folder, tasks: int) -> LoadPlan:
-        """Plan it. The topics' ends come first, so a table that is made meanwhile is in them."""
+        """Plan the load. The topics' ends come first, so a table made meanwhile is in them."""
         if EpochLogWriter(folder).newest() is not None:
             raise UsageError(
                 "the job has read its topics already, and a first load stands before them",

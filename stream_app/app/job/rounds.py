@@ -66,7 +66,7 @@ def job_rounds(
         sort_messages=feeds.tables.source.kind is SourceKind.FILES,
         isolates=feeds.tables.is_of_many,
     )
-    kind: type[EpochTables] = StoppingTables
+    policy: type[EpochTables] = StoppingTables
     newcomers = read_statements = None
     match loaded:
         case OnlyTable(table):
@@ -76,11 +76,11 @@ def job_rounds(
             read_statements = statements_of(loaded.tables, checked.state_file, clock.now_ms)
             # A table that cannot be created now is tried again with its first message.
             known = [*loaded.known_feeds(), *loaded.create(loaded.first_messages).feeds]
-            kind, held = HoldingTables, frozenset(checked.state_file.state.held)
+            policy, held = HoldingTables, frozenset(checked.state_file.state.held)
             shape = shape.with_splitter(loaded.splitter(known, held))
     if load is not None:
         load.check_tables((feed.job.table for feed in known), checked.state_file.folder)
-    tables = kind(
+    epoch_tables = policy(
         known,
         epoch_log=epoch_log,
         state_file=checked.state_file,
@@ -89,7 +89,7 @@ def job_rounds(
         loads=0 if load is None else load.epochs,
     )
     return EpochRounds(
-        tables=tables,
+        tables=epoch_tables,
         shape=shape,
         runner=runner,
         clock=clock,

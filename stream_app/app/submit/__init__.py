@@ -1,1 +1,1 @@
-"""The programs that `spark-submit` starts: they wire job, page and log. A file a program."""
+"""The programs that `spark-submit` starts: they wire job, page and log. Each has a file."""

@@ -76,7 +76,7 @@ class AvroColumn:
 
     @property
     def present(self) -> Bools:
-        """Which of them have a value."""
+        """The mask of records that have a value, bool [count]."""
         present: Bools = self.cells.valid[self.at, : self.count] == VALUE
         return present
 

@@ -1,7 +1,8 @@
 """Debezium records of one shape → rows, in columns from the bytes to the table's types.
 
-Called by `debezium_json` for records that `decode_by_images` declines. It never judges: it reports
-an odd record as a suspect without rows, which `decode_one_by_one` then reads.
+Called by `debezium_json` for records that `decode_by_images` declines. That module, and those of
+Debezium's Avro, share its steps from parsed images on. It never judges: it reports an odd record as
+a suspect without rows, which `decode_one_by_one` then reads.
 
 1. Parse all values at once, as the kinds that the batch is known to have.
 2. Put back unchanged TOAST values from the before-images.

@@ -164,12 +164,12 @@ def _from_seconds(seconds: Int64s, nanos: Int64s, like: pa.Array, wanted: DataTy
 
 
 def _as_numbers(
-    values: pa.Array, kind: DataType, wanted: DataType, numeric: pa.Array | None = None
+    values: pa.Array, number_type: DataType, wanted: DataType, numeric: pa.Array | None = None
 ) -> tuple[pa.Array, npt.NDArray[np.int64]]:
     """The mask of texts that are numbers (false where null), and the numbers.
 
     Raises:
-        CastError: one does not fit into `kind`.
+        CastError: one does not fit into `number_type`.
     """
     if numeric is None:
         numeric = pc.match_substring_regex(values, _NUMBER)
@@ -178,7 +178,7 @@ def _as_numbers(
         return numeric, np.zeros(len(values), np.int64)
     chosen = pc.if_else(numeric, values, pa.scalar(None, pa.string()))
     try:
-        parsed = text_to_integer(chosen, _INT, kind)
+        parsed = text_to_integer(chosen, _INT, number_type)
     except CastError as error:
         raise CastError(f"{error}, and so no {wanted.as_nullable()}") from None
     return numeric, np.asarray(parsed.fill_null(0).to_numpy(), np.int64)

@@ -1,6 +1,7 @@
 """Chooses the merge function that a table's options ask for.
 
-A new engine is a module beside this one, a line below, and its traits in `model.merge_engine`.
+A new engine is a module beside this one, a line below, and its traits in `model.merge_engine`. One
+that merges column by column has its rules in `model.schema.merge_rules` and `merge_problems` too.
 
 Source: Paimon `table/PrimaryKeyTableUtils.java#createMergeFunctionFactory`.
 """

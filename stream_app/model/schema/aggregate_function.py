@@ -45,11 +45,13 @@ class FunctionTraits:
     counts: bool = False
     once_by: str = ""
 
-    def takes(self, kind: DataType) -> bool:
+    def takes(self, data_type: DataType) -> bool:
         """Whether the function can aggregate a column of this type."""
-        if self.of_rows and (kind.element is None or kind.element.root is not TypeRoot.ROW):
+        element = data_type.element
+        if self.of_rows and (element is None or element.root is not TypeRoot.ROW):
             return False
-        return kind.root in self.roots and (not self.unbounded or kind.length == STRING_MAX)
+        fits = not self.unbounded or data_type.length == STRING_MAX
+        return data_type.root in self.roots and fits
 
     @property
     def fitting(self) -> str:

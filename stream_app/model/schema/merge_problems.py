@@ -199,11 +199,11 @@ def _function_problems(
 
 
 def _row_problems(
-    kind: DataType, name: str, function: str, options: Mapping[str, str]
+    data_type: DataType, name: str, function: str, options: Mapping[str, str]
 ) -> Iterator[str]:
     """Problems of a function of the ROWs inside an ARRAY or MAP."""
-    assert kind.element is not None
-    inside = {field.name: field.data_type for field in kind.element.fields}
+    assert data_type.element is not None
+    inside = {field.name: field.data_type for field in data_type.element.fields}
     prefix = f"fields.{name}."
     no_field = f"which is no field of the ROW: it has {', '.join(inside)}"
     for nested_name in nested_key(options, name):

@@ -335,8 +335,8 @@ class _Shown:
         return _braced(counts), _braced(lows), _braced(highs)
 
 
-def _object_text(value: object, kind: DataType) -> str:
-    return "null" if value is None else value_text(value, kind, legacy_name=True)
+def _object_text(value: object, data_type: DataType) -> str:
+    return "null" if value is None else value_text(value, data_type, legacy_name=True)
 
 
 def _braced(parts: Iterable[str]) -> str:
