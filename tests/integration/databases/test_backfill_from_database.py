@@ -171,8 +171,8 @@ def test_a_topic_that_was_recreated_is_refused(
         before = table.table.snapshots.latest_id()
         database.execute("update t set note = 'mended' where k = 3")
         words = ("--conf", conf_of(tmp_path, kafka_broker, topic), "--source", url)
-        words += ("--source-table", "shop.t", "--wait", "0s")
-        code, text = run(capsys, "backfill", "t", *words)
+        of_table = ("--source-table", "shop.t", "--wait", "0s")
+        code, text = run(capsys, "backfill", "t", *words, *of_table)
         assert f"{topic}/0 ends at 0, and was read up to 7" in text
         assert (code, table.table.snapshots.latest_id()) == (2, before)
 
