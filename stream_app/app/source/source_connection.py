@@ -112,8 +112,10 @@ class SourceConnection:
         )
 
     def commit_group(self, group: str, offsets: Offsets) -> None:
-        """See `BrokerConnection.commit_group`."""
-        for cluster, topics in _by_cluster(offsets, str).items():
+        """See `BrokerConnection.commit_group`; a cluster that was left out keeps its offsets."""
+        by_cluster = _by_cluster(offsets, str)
+        for cluster in by_cluster.keys() & self._clusters.keys():
+            topics = by_cluster[cluster]
             own = {cluster_and_name(topic)[1]: offsets[topic] for topic in topics}
             self._clusters[cluster][1].commit_group(group, own)
 

@@ -18,6 +18,7 @@ from stream_app.app.source.kafka_reader import reader_without_spark
 from stream_app.app.source.source_connection import SourceConnection, check_reachable
 from stream_app.kafka.offset_ranges import KafkaPartition, OffsetRange
 from stream_app.kafka.range_reader import RangeReader
+from stream_app.kafka.several_clusters import ClientSettings
 from stream_app.table.check.metadata_check import Progress
 
 _LOOK_OPTIONS = {
@@ -73,11 +74,11 @@ def looked_at(
         UsageError: only Spark can read the topics.
     """
     settings = reader_without_spark(source)
-    options = {**dict(settings.client), **_LOOK_OPTIONS}
     reader = RangeReader(
         replace(
             settings,
-            client=tuple(sorted(options.items())),
+            client=_for_a_look(settings.client),
+            clusters=tuple((name, _for_a_look(client)) for name, client in settings.clusters),
             fails_on_loss=False,
             ahead=_LOOK_AHEAD,
             timeout_s=timeout_s,
@@ -87,6 +88,10 @@ def looked_at(
         yield from reader.read(ranges)
     finally:
         reader.close()
+
+
+def _for_a_look(client: ClientSettings) -> ClientSettings:
+    return tuple(sorted({**dict(client), **_LOOK_OPTIONS}.items()))
 
 
 def topic_messages(

@@ -83,8 +83,11 @@ class LogProgress:
 
     def top_of_new(self, topic: str) -> LogPosition:
         """The position that changes of a new partition lie behind, unless they are repeats."""
-        of_topic = (at.at for source, at in self.newest.items() if topic.startswith(f"{source}."))
-        return max(((*at, LAST_OF_ALL) for at in of_topic), default=BEFORE_ALL)
+        sources = [source for source in self.newest if topic.startswith(f"{source}.")]
+        if not sources:
+            return BEFORE_ALL
+        # The connector "shop.eu" has the topics "shop.eu.…", and the connector "shop" the others.
+        return (*self.newest[max(sources, key=len)].at, LAST_OF_ALL)
 
     def partition(self, partition: KafkaPartition) -> PartitionProgress:
         """The progress of a partition; a new one has its first rows to come."""

@@ -149,6 +149,15 @@ def cut(case: Case) -> str:
     return "\n".join(lines)
 
 
+def top(case: Case) -> str:
+    """Lines CONNECTOR POSITION; argument topic=NAME: what its new changes lie behind."""
+    newest = {
+        name: NewestTransaction(SourcePosition(at, 0), (int(at), 0, 0))
+        for name, at in map(str.split, case.input_lines)
+    }
+    return str(LogProgress(newest).top_of_new(case.args["topic"])[0])
+
+
 def _place_of(line: list[str]) -> tuple[str, str, list[str]]:
     topic, _, number = line[0].partition("/")
     return topic, number, line[1:]
@@ -234,7 +243,7 @@ def _short(each: OffsetRange) -> str:
 
 COMMANDS = {
     command.__name__: command
-    for command in (options, jaas, join, share, behind, pieces, first, epoch, cut)
+    for command in (options, jaas, join, share, behind, pieces, first, epoch, cut, top)
 }
 
 

@@ -15,7 +15,10 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
+from stream_app.app.ops.check.database_sums import summed_database
 from stream_app.app.tables.job_folders import open_folder
+from stream_app.errors import SourceError
+from stream_app.jdbc import parse_jdbc_url
 from stream_app.model.source.origin import Origin
 from stream_app.spark.checkpoint.job_state import JobStateFile
 from tests.support.brokers.kafka_broker import new_topic, produce
@@ -154,6 +157,45 @@ def test_rows_that_differ_are_written_and_changing_ones_left_to_the_job(
         assert "k = 5; k = 6" in text
         code, text = run(capsys, "backfill", "t", *words, "--keys", "k < 4")
         assert (code, text.splitlines()[-1]) == (0, "nothing to do")
+
+
+def test_a_topic_that_was_recreated_is_refused(
+    tmp_path: Path,
+    testbed: Testbed,
+    kafka_broker: EmbeddedBroker,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    topic = new_topic(kafka_broker)
+    with database_of(testbed, "mend_new_pg") as (database, url):
+        table = read_up_to(a_copy(tmp_path, database, topic), topic, {"0": 7})
+        before = table.table.snapshots.latest_id()
+        database.execute("update t set note = 'mended' where k = 3")
+        words = ("--conf", conf_of(tmp_path, kafka_broker, topic), "--source", url)
+        of_table = ("--source-table", "shop.t", "--wait", "0s")
+        code, text = run(capsys, "backfill", "t", *words, *of_table)
+        assert f"{topic}/0 ends at 0, and was read up to 7" in text
+        assert (code, table.table.snapshots.latest_id()) == (2, before)
+
+
+def test_shards_that_the_user_may_not_read_are_not_taken_for_dropped_ones(
+    testbed: Testbed,
+) -> None:
+    with testbed.mariadb_database("mend_hidden") as database:
+        for name in ("seen", "hidden"):
+            database.execute(f"create table {name} (k int primary key)")
+        database.execute("grant select on mend_hidden.seen to reader@'%' identified by 'r'")
+        try:
+            url = f"jdbc:mariadb://{{}}@127.0.0.1:{testbed.mariadb.port}/mend_hidden"
+            reader, owner = (
+                parse_jdbc_url(url.format(login), "--source")
+                for login in ("reader:r", f"{MARIADB_USER}:{PASSWORD}")
+            )
+            with summed_database(reader) as there, pytest.raises(SourceError, match="denied"):
+                there.definitions(["seen", "hidden"])
+            with summed_database(owner) as there:
+                assert [one.name for one in there.definitions(["seen", "dropped"])] == ["seen"]
+        finally:
+            database.execute("drop user reader@'%'")
 
 
 def test_a_database_that_may_lag_is_refused(

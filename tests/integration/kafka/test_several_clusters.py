@@ -12,6 +12,7 @@ from stream_app.app.config.source_clusters import ClusterSetting
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.source.kafka_reader import reader_without_spark, source_offsets
 from stream_app.app.source.preflight import check_topics
+from stream_app.app.source.source_connection import SourceConnection
 from stream_app.errors import SourceError
 from stream_app.kafka.cluster_offsets import OffsetEnd
 from tests.support.brokers.kafka_broker import new_topic, produce
@@ -113,3 +114,13 @@ def test_no_epoch_is_planned_while_a_cluster_is_away(secure_kafka: SecureKafka) 
         offsets.give_up()  # it would wait for two minutes
         with pytest.raises(SourceError, match="has reported no offsets"):
             offsets.offsets_at(OffsetEnd.NEWEST)
+
+
+def test_a_group_keeps_its_offsets_in_a_cluster_that_was_left_out(
+    secure_kafka: SecureKafka,
+) -> None:
+    topic = new_topic(secure_kafka.broker)
+    source = SourceConfig(bootstrap_servers=secure_kafka.broker.bootstrap, topics=(topic,))
+    with SourceConnection(source) as connection:
+        connection.commit_group(f"of {topic}", {topic: {"0": 3}, f"gone/{topic}": {"0": 5}})
+        assert connection.group_offsets(f"of {topic}", [(topic, 0)]) == {(topic, 0): 3}

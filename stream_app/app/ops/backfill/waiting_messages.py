@@ -11,13 +11,14 @@ import pyarrow as pa
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.ops.check.source_replay import own_messages, replay_pipeline, table_end
-from stream_app.app.source.preflight import source_ends
+from stream_app.app.source.preflight import RECREATED_FIX, source_ends
 from stream_app.app.source.topic_messages import reader_of
 from stream_app.cdc.steps.own_table import SourceChoice
-from stream_app.errors import SourceError
+from stream_app.errors import SourceError, WrongSourceError
 from stream_app.format.row_hash.key_groups import key_texts
 from stream_app.format.row_hash.row_texts import PlacedColumn
-from stream_app.kafka.offset_ranges import OffsetRange
+from stream_app.kafka.next_offsets import vanished_partitions
+from stream_app.kafka.offset_ranges import ranges_between
 from stream_app.spark.epoch.epoch_plan import MessageSplitter
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -45,6 +46,7 @@ class WaitingMessages:
 
         Raises:
             SourceError: the broker does not answer.
+            WrongSourceError: a topic was recreated since the job has read it.
             UsageError: only Spark can read the topics, or no job has read them into the table.
         """
         pipeline = replay_pipeline(self.table, self.source, self.rules, self.choice)
@@ -58,14 +60,22 @@ class WaitingMessages:
         newest = source_ends(self.source, _fail)
         if newest is None:
             _fail("only Spark can read them")
-        ranges = [
-            OffsetRange(topic, int(partition), begins.get((topic, int(partition)), 0), end)
+        taken: dict[str, dict[str, int]] = {}
+        for (topic, partition), begin in begins.items():
+            taken.setdefault(topic, {})[str(partition)] = begin
+        wanted = {
+            topic: partitions
             for topic, partitions in newest.items()
             if not self.topics or topic in self.topics
-            for partition, end in partitions.items()
-        ]
+        }
+        if lost := vanished_partitions({one: taken.get(one, {}) for one in wanted}, wanted):
+            raise WrongSourceError(
+                f"the topics lack what the table has read: {'; '.join(lost)}",
+                where=self.table.location,
+                fix=RECREATED_FIX,
+            )
         with reader_of(self.source) as reader:
-            yield from reader.read([part for part in ranges if part.size > 0])
+            yield from reader.read(ranges_between(taken, wanted))
 
 
 def _fail(why: str) -> NoReturn:

@@ -72,7 +72,8 @@ class SumComparison:
     def is_equal(self) -> bool:
         """Whether no row differs, so that all were looked at and none moved."""
         differing, looked_at = self.groups
-        return not (self.missing or self.wrong or self.unexpected) and differing == looked_at
+        judged = self.missing or self.wrong or self.unexpected
+        return not (judged or self.moving) and differing == looked_at
 
 
 def compare_sums(

@@ -79,7 +79,7 @@ class SummedDatabase:
 
         Raises:
             UsageError: all are gone.
-            SourceError: as `answers`.
+            SourceError: as `answers`, or one is there, and this user may not read it.
         """
         there: list[JdbcTable] = []
         gone: list[UsageError] = []
@@ -88,10 +88,25 @@ class SummedDatabase:
                 with database_errors(self.url):
                     there.append(self._definition(relation))
             except UsageError as error:
+                self._check_gone(relation)
                 gone.append(error)
         if gone and not there:
             raise gone[0]
         return there
+
+    def _check_gone(self, relation: str) -> None:
+        """Check that a table is gone: MySQL's catalog also lacks those that a user may not read."""
+        gone_codes = dialect_of(self.url.driver).gone_codes
+        if not gone_codes:
+            return
+        schema, _, name = relation.rpartition(".")
+        path = dialect_of(self.url.driver).name(schema or self.url.database, name)
+        with database_errors(self.url):
+            try:
+                answers(self.connection, f"select 1 from {path} limit 0")
+            except self.url.driver.load().Error as error:
+                if error.args[0] not in gone_codes:
+                    raise
 
     def _definition(self, relation: str) -> JdbcTable:
         read = read_table(self.connection, self.url, relation, NO_MAPPING_OPTIONS)

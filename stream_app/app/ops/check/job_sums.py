@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
@@ -19,6 +19,7 @@ from stream_app.errors import SourceError, UnsupportedTableError, UsageError
 from stream_app.jdbc import POSTGRESQL, JdbcUrl
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.source.origin import Origin
+from stream_app.model.source.topic_name import cluster_and_name
 from stream_app.planning.sync.target_tables import TargetTable, decide_target
 from stream_app.spark.checkpoint.job_state import JobState
 from stream_app.table.file_store_table import FileStoreTable
@@ -52,7 +53,9 @@ class JobSums:
                 where=table.location,
                 fix="compare with the topics instead, without --source",
             )
-        relations = [relation] if relation is not None else self._relations(table)
+        origins = self._origins(table)
+        self._check_clusters(table, origins, is_named=relation is not None)
+        relations = [relation] if relation is not None else self._relations(table, origins)
         if not relations:
             return None
         return SummedSource(
@@ -115,17 +118,53 @@ class JobSums:
             return bool(self.database.answers(f"select 1 from {relation} limit 1"))
         return True
 
-    def _relations(self, table: FileStoreTable) -> Sequence[str]:
+    def _origins(self, table: FileStoreTable) -> Sequence[Origin]:
+        """The source tables that have brought a table rows, as far as messages have named them."""
+        if not isinstance(self.tables, SingleTable):
+            return [origin for origin, name in self.state.origins.items() if name == table.name]
+        named = {
+            replace(_named(name, self.database.url), cluster=cluster_and_name(topic)[0])
+            for topic, names in self.state.source_tables_of().items()
+            for name in names
+        }
+        return sorted(named)
+
+    def _check_clusters(
+        self, table: FileStoreTable, origins: Sequence[Origin], *, is_named: bool
+    ) -> None:
+        """Refuse a table of which a database has a part, or of which it may be another's.
+
+        A source table has the same name in several clusters if there are several databases.
+        """
+        clusters = {origin.cluster for origin in origins}
+        names = {replace(origin, cluster="") for origin in origins}
+        if len(clusters) > 1 and (is_named or len(names) < len(origins)):
+            raise UnsupportedTableError(
+                f"the table has rows of several clusters: {', '.join(map(str, origins))}",
+                where=table.location,
+                fix="compare with the topics instead, without --source",
+            )
+        others = [
+            str(origin)
+            for origin in self.state.origins
+            if origin.cluster not in clusters and replace(origin, cluster="") in names
+        ]
+        if others and not is_named:
+            raise UnsupportedTableError(
+                f"other clusters have a table of this name too: {', '.join(sorted(others))}",
+                where=table.location,
+                fix="name the table, and the one in the database by --source-table, if the "
+                "database is that of this table's cluster",
+            )
+
+    def _relations(self, table: FileStoreTable, origins: Sequence[Origin]) -> Sequence[str]:
         tables = self.tables
         if isinstance(tables, SingleTable):
             if tables.source.snapshot_table is not None:
                 return [tables.source.snapshot_table]
-            names = {name for of in self.state.source_tables_of().values() for name in of if name}
-            origins = [_named(name, self.database.url) for name in sorted(names)]
+            origins = sorted({replace(one, cluster="") for one in origins if one.table})
             if not origins:
                 return [table.name]
-        else:
-            origins = [origin for origin, name in self.state.origins.items() if name == table.name]
         return self._here(table, origins)
 
     def _here(self, table: FileStoreTable, origins: Sequence[Origin]) -> Sequence[str]:

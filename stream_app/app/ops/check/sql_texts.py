@@ -52,6 +52,7 @@ class SumDialect:
         enums: the names of types that are enums.
         settings: statements before the others.
         replica: the query whether it may lag behind another database.
+        gone_codes: those of the errors about a table that is not there; empty: the catalog has all.
     """
 
     quote: str
@@ -62,6 +63,7 @@ class SumDialect:
     replica: str
     enums: str = ""
     settings: tuple[str, ...] = ()
+    gone_codes: tuple[int, ...] = ()
 
     def name(self, *path: str) -> str:
         """A name as it stands in a statement."""
@@ -232,4 +234,5 @@ _MYSQL = SumDialect(
     replica="select @@global.read_only",
     half="sum(cast(conv(substr(r, {}, 16), 16, 10) as unsigned))",
     settings=("set time_zone = '+00:00'",),
+    gone_codes=(1049, 1146),
 )

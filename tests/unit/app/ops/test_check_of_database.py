@@ -9,10 +9,15 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.cli.main import main
-from stream_app.errors import FAILED, NOT_COMPARED
+from stream_app.app.config.app_config import load_config
+from stream_app.app.ops.check.database_sums import SummedDatabase
+from stream_app.app.ops.check.job_sums import JobSums
+from stream_app.app.tables.job_catalog import open_job_table
+from stream_app.errors import FAILED, NOT_COMPARED, UnsupportedTableError
 from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.jdbc import parse_jdbc_url
 from stream_app.model.source.origin import Origin
-from stream_app.spark.checkpoint.job_state import JobStateFile
+from stream_app.spark.checkpoint.job_state import JobState, JobStateFile
 from stream_app.spark.job_folder import Folder
 from tests.support.tables.small_table import small_table
 
@@ -75,3 +80,32 @@ def test_a_damaged_newest_snapshot_of_a_table_with_dynamic_buckets_stops_no_othe
         (finding["kind"], finding["where"]) for finding in findings
     ]
     assert findings[-1]["where"].endswith("w/d.db/b")
+
+
+@pytest.mark.parametrize(
+    ("origins", "relation", "why"),
+    [
+        ([("", "a"), ("eu", "a")], None, "has rows of several clusters: shop.o.t, eu/shop.o.t"),
+        ([("", "a"), ("eu", "a")], "o.t", "has rows of several clusters"),
+        ([("", "b"), ("eu", "a")], None, "other clusters have a table of this name too: shop.o.t"),
+        ([("", "b"), ("eu", "a")], "o.t", ""),
+        ([("eu", "a")], None, ""),
+    ],
+)
+def test_a_database_is_not_taken_for_that_of_another_cluster(
+    conf: Path, origins: list[tuple[str, str]], relation: str | None, why: str
+) -> None:
+    url = parse_jdbc_url("jdbc:postgresql://127.0.0.1/shop", "--source")
+    job = JobSums(
+        tables=load_config(conf, [], {}).tables,
+        state=JobState(origins={Origin("shop", "o", "t", at): name for at, name in origins}),
+        database=SummedDatabase(url=url, connection=None),
+    )
+    table = open_job_table(job.tables, job.tables.path("a"))
+    if why:
+        with pytest.raises(UnsupportedTableError, match=why):
+            job.source_of(table, relation)
+    else:
+        source = job.source_of(table, relation)
+        assert source is not None
+        assert source.relations == ["o.t"]
