@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import threading
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +19,7 @@ from stream_app.jdbc import parse_jdbc_url
 from stream_app.model.source.origin import Origin
 from stream_app.spark.checkpoint.job_state import JobStateFile
 from tests.support.brokers.kafka_broker import new_topic, produce
+from tests.support.databases.going_on import going_on
 from tests.support.jobs.ingest_process import write_conf
 from tests.support.judges.paimon_java import PaimonJava
 from tests.support.tables.small_table import SmallTable, small_table
@@ -80,24 +78,10 @@ def conf_of(folder: Path, broker: EmbeddedBroker, topic: str) -> str:
     return str(conf)
 
 
-@contextmanager
-def changing(testbed: Testbed, database: SourceDatabase, k: int) -> Iterator[None]:
+def changing(database: SourceDatabase, k: int) -> AbstractContextManager[None]:
     """Change a row again and again until the block ends."""
-    stopped = threading.Event()
-
-    def change_on() -> None:
-        for count in itertools.count():
-            database.execute(f"update t set note = 'change {count}' where k = {k}")
-            if stopped.wait(0.2):
-                return
-
-    with ThreadPoolExecutor(1) as pool:
-        writer = pool.submit(change_on)
-        try:
-            yield
-        finally:
-            stopped.set()
-        writer.result()
+    statement = "update t set note = 'change {}' where k = " + str(k)
+    return going_on(lambda count: database.execute(statement.format(count)), 0.2)
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
@@ -137,7 +121,7 @@ def test_rows_that_differ_are_written_and_changing_ones_left_to_the_job(
 
         code, text = run(capsys, "backfill", "t", *words, "--keys", "k = 4", "--dry-run")
         assert (code, "would write: 0 rows added, 0 changed, 1 deleted" in text) == (0, True), text
-        with changing(testbed, database, 6):
+        with changing(database, 6):
             code, text = run(capsys, "backfill", "t", *words)
         assert code == 0, text
         assert "5 keys differ" in text

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -25,6 +22,7 @@ from stream_app.jdbc import POSTGRESQL, JdbcUrl, parse_jdbc_url
 from stream_app.model.schema.data_type import STRING, DataType, TypeRoot
 from stream_app.spark.checkpoint.load_plan import FILE, LoadPart
 from stream_app.spark.load.database_rows import DatabaseRows
+from tests.support.databases.going_on import going_on
 from tests.support.jobs.ingest_process import IngestProcess, write_conf
 from tests.support.jobs.ingest_server import IngestServer
 from tests.testbed.servers.mariadb import PASSWORD
@@ -94,24 +92,13 @@ def change(
     write(database, kinds, random, 1000 + (new or k))
 
 
-@contextmanager
-def changing(database: SourceDatabase, kinds: dict[str, Kind], random: Random) -> Iterator[None]:
+def changing(
+    database: SourceDatabase, kinds: dict[str, Kind], random: Random
+) -> AbstractContextManager[None]:
     """Change random rows until the block ends."""
-    stopped = threading.Event()
-
-    def change_on() -> None:
-        for new in itertools.count(ROWS):
-            change(database, kinds, random, random.randrange(ROWS), new)
-            if stopped.wait(0.02):
-                return
-
-    with ThreadPoolExecutor(1) as pool:
-        writer = pool.submit(change_on)
-        try:
-            yield
-        finally:
-            stopped.set()
-        writer.result()
+    return going_on(
+        lambda new: change(database, kinds, random, random.randrange(ROWS), ROWS + new), 0.02
+    )
 
 
 def conf_of(

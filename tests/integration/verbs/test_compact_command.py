@@ -113,6 +113,7 @@ def test_as_a_service_beside_a_job(
             *COMMAND, "t", "--conf", str(conf), "--follow",
             "--set", "continuous.discovery-interval=200ms",
             "--set", "num-sorted-run.compaction-trigger=3",
+            "--set", "snapshot.num-retained.min=1000",  # a busy machine makes more than ten
         ],
         cwd=REPO, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"}, start_new_session=True,

@@ -1,0 +1,33 @@
+"""A source that goes on with changes while a test looks at it."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+
+@contextmanager
+def going_on(change: Callable[[int], object], pause_s: float) -> Iterator[None]:
+    """Make changes until the block ends, and one at least; an error of one is raised then.
+
+    Args:
+        change: gets the number of the change, from 0 on.
+    """
+    stopped = threading.Event()
+
+    def change_on() -> None:
+        for number in itertools.count():
+            change(number)
+            if stopped.wait(pause_s):
+                return
+
+    with ThreadPoolExecutor(1) as pool:
+        changing = pool.submit(change_on)
+        try:
+            yield
+        finally:
+            stopped.set()
+        changing.result()
