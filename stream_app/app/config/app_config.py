@@ -270,6 +270,7 @@ def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple
     for problem in _file_system_problems(tables.file_system, tables.section.warehouse):
         yield "file-system", problem
     yield from _catalog_problems(tables)
+    yield from config.stream.pace_problems(given)
     if "stream.checkpoint" not in given:
         yield "stream.checkpoint", "is missing: the folder that remembers what was read"
     if "stream.quarantine" not in given and config.stream.max_bad_records:

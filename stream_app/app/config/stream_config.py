@@ -6,6 +6,7 @@ Read by `app_config`, which also checks combinations of keys.
 from __future__ import annotations
 
 import enum
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from stream_app.app.config.values import Setting, WrongValueError
 from stream_app.model.options.option import parse_duration_ms
 from stream_app.planning.sync.table_share import TableShare
 
+_FRESHNESS_LEAST_MS = 1000
 ENVIRONMENT = "environment"
 """The value of an address that defers to the variables of the client's own project."""
 
@@ -64,6 +66,8 @@ class StreamConfig:
     Attributes:
         share: the job's share of the tables of a database, such as ``3/8``; None: all tables.
         trigger: ``availableNow``, or the time between the starts of two epochs.
+        freshness: milliseconds that rows may be old when readers see them; the job makes epochs as
+            long as that allows. None: ``trigger`` decides.
         quarantine: folder for records that cannot be decoded; None: the first one stops the job.
         max_bad_records: most bad records of a run; None: no limit.
         write_parallelism: tasks that write; None: Spark's default.
@@ -86,6 +90,7 @@ class StreamConfig:
     checkpoint: str = values.key(values.folder, "")
     share: str | None = values.key(share_text, None)
     trigger: str = values.key(values.trigger, "5 seconds")
+    freshness: int | None = values.key(values.milliseconds, None)
     quarantine: str | None = values.key(values.folder, None)
     max_bad_records: int | None = values.key(values.integer(0), None)
     non_insert_records: NonInsertRecords = values.key(
@@ -120,9 +125,26 @@ class StreamConfig:
         return self.trigger == "availableNow"
 
     @property
-    def trigger_ms(self) -> int:
-        """Least milliseconds between the starts of two epochs."""
-        return 0 if self.is_available_now else parse_duration_ms(self.trigger)
+    def pause_s(self) -> float:
+        """Most seconds between two looks at the source, if epochs take no longer."""
+        if self.is_available_now:
+            return 0.0
+        return (self.freshness or parse_duration_ms(self.trigger)) / 1000
+
+    def pace_problems(self, given: Collection[str]) -> Iterator[tuple[str, str]]:
+        """Yields a key and a problem for keys about epochs that contradict each other."""
+        if self.freshness is None:
+            return
+        if self.freshness < _FRESHNESS_LEAST_MS:
+            yield (
+                "stream.freshness",
+                'must be a second at least; stream.trigger = "0 seconds" has the shortest epochs',
+            )
+        if "stream.trigger" in given and not self.is_available_now:
+            yield (
+                "stream.freshness",
+                "decides how long epochs are, and stream.trigger does too: give one of them",
+            )
 
 
 def with_limit(given: dict[str, Any]) -> dict[str, Any]:

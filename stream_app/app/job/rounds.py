@@ -95,4 +95,5 @@ def job_rounds(
         clock=clock,
         newcomers=newcomers,
         read_statements=read_statements,
+        pace_text=feeds.pace.text,
     )

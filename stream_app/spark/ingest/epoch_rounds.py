@@ -77,6 +77,7 @@ class EpochRounds(Generic[Messages]):
         newcomers: None: no table may appear.
         read_statements: gets messages that may carry statements of the source, before the commits
             of the tables; the same ones again if the epoch is repeated.
+        pace_text: the job's choice of the epochs' length, for their snapshots; empty: none.
         totals: totals of all epochs and tables that this run has committed.
     """
 
@@ -89,6 +90,7 @@ class EpochRounds(Generic[Messages]):
         clock: Clock,
         newcomers: Newcomers | None = None,
         read_statements: Callable[[pa.Table], None] | None = None,
+        pace_text: Callable[[], str] = str,
     ) -> None:
         self.tables = tables
         self.shape = shape
@@ -96,6 +98,7 @@ class EpochRounds(Generic[Messages]):
         self.clock = clock
         self.newcomers = newcomers
         self.read_statements = read_statements
+        self.pace_text = pace_text
         self.totals = DecodeCounts()
 
     def decode(
@@ -195,6 +198,7 @@ class EpochRounds(Generic[Messages]):
         commits = RoundCommits(
             decoded=decoded,
             times=times,
+            pace=self.pace_text(),
             reserve=epoch.rounds * _RESERVE,
             first_offsets=epoch.first_offsets,
             clock=self.clock,

@@ -20,6 +20,7 @@ from stream_app.errors import ExpectationError, OutdatedRowsError, StoppedError
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.log_facts import logging_about
 from stream_app.model.snapshot import (
+    PACE_PROPERTY,
     SECONDS_PROPERTY,
     SOURCE_END_PROPERTY,
     SOURCE_TIME_PROPERTY,
@@ -106,6 +107,7 @@ class RoundCommits(Generic[Messages]):
 
     Attributes:
         times: seconds of the parts before the commits.
+        pace: the job's choice of the epochs' length; empty: there is none.
         reserve: how many sequence numbers the rows leave to other writers.
         first_offsets: first offsets of tables that their source emptied; this round adds some.
         totals: the totals of the tables that are complete.
@@ -115,6 +117,7 @@ class RoundCommits(Generic[Messages]):
 
     decoded: DecodedEpoch[Messages]
     times: EpochSeconds
+    pace: str
     reserve: int
     first_offsets: dict[str, Mapping[KafkaPartition, int]]
     clock: Clock
@@ -242,6 +245,8 @@ class RoundCommits(Generic[Messages]):
         began = self.clock.steady_seconds()
         feed, output = result.feed, result.output
         properties = _properties(output.counts, self.decoded.source_end, self.times)
+        if self.pace:
+            properties[PACE_PROPERTY] = self.pace
         for (topic, partition), offset in output.counts.truncated.items():
             _LOG.warning(
                 "%s: the source has emptied its table (topic %s, partition %d, offset %d): all "

@@ -142,6 +142,9 @@ MEANINGS = {
     "that Spark reaches ([stores](stores.md#checkpoint-and-quarantine)). It belongs to this table "
     "alone.",
     "stream.trigger": "`availableNow`, or the time from one epoch's start to the next one's.",
+    "stream.freshness": "In place of `trigger`: how old rows may be when readers see them, such as "
+    "`60 seconds`. Epochs are as long as that allows ([freshness](scaling.md#fresh-rows-in-long-"
+    "epochs)).",
     "stream.quarantine": "Folder for bad records, on any file system that Spark reaches; absent: "
     "the first one stops the job.",
     "stream.max-bad-records": "Number of bad records in one run beyond which the job stops; "
