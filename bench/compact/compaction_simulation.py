@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -86,6 +86,8 @@ ASCENDING = Load("inserts in key order", in_order=True)
 LOADS = {load.name: load for load in (INSERTS, UPDATES, ASCENDING)}
 FLUSHES = 10_000
 LEVELS: tuple[Mapping[str, object], ...] = ({}, {"num-levels": 11}, {"num-levels": 18})
+LONGER = 11
+"""Epochs of 55 s instead of 5: what ``stream.freshness`` of a minute allows, if epochs take 5 s."""
 FRESHNESS = 20
 """The default of ``compaction-freshness``."""
 
@@ -355,6 +357,9 @@ def lines(flushes: int, options: Mapping[str, object]) -> Iterator[str]:
             chosen = simulate(load, {**added, **options}, flushes, freshness=FRESHNESS)
             levels = "".join(f", `{key}` = {value}" for key, value in added.items())
             yield chosen.markdown(load.name, f"`compaction-policy` = auto{levels}")
+        longer = replace(load, flush_bytes=LONGER * load.flush_bytes, interval_s=LONGER * 5.0)
+        chosen = simulate(longer, options, flushes // LONGER, freshness=FRESHNESS)
+        yield chosen.markdown(load.name, f"`compaction-policy` = auto, epochs {LONGER} × as long")
     yield from decision_lines()
 
 

@@ -259,10 +259,10 @@ def main() -> None:
         send(*json.loads(args.send))
         return
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
-        pace = f'trigger = "{args.trigger}"'
+        stated = f'trigger = "{args.trigger}"'
         if args.freshness is not None:
-            pace = f'freshness = "{args.freshness}"'
-        measured = measure(Path(folder), args.rate, args.seconds, pace, args.warm_up)
+            stated = f'freshness = "{args.freshness}"'
+        measured = measure(Path(folder), args.rate, args.seconds, stated, args.warm_up)
         for line in measured.lines():
             print(line)
 

@@ -6,7 +6,6 @@ Read by `app_config`, which also checks combinations of keys.
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,6 @@ from stream_app.app.config.values import Setting, WrongValueError
 from stream_app.model.options.option import parse_duration_ms
 from stream_app.planning.sync.table_share import TableShare
 
-_FRESHNESS_LEAST_MS = 1000
 ENVIRONMENT = "environment"
 """The value of an address that defers to the variables of the client's own project."""
 
@@ -130,21 +128,6 @@ class StreamConfig:
         if self.is_available_now:
             return 0.0
         return (self.freshness or parse_duration_ms(self.trigger)) / 1000
-
-    def pace_problems(self, given: Collection[str]) -> Iterator[tuple[str, str]]:
-        """Yields a key and a problem for keys about epochs that contradict each other."""
-        if self.freshness is None:
-            return
-        if self.freshness < _FRESHNESS_LEAST_MS:
-            yield (
-                "stream.freshness",
-                'must be a second at least; stream.trigger = "0 seconds" has the shortest epochs',
-            )
-        if "stream.trigger" in given and not self.is_available_now:
-            yield (
-                "stream.freshness",
-                "decides how long epochs are, and stream.trigger does too: give one of them",
-            )
 
 
 def with_limit(given: dict[str, Any]) -> dict[str, Any]:

@@ -195,7 +195,9 @@ def _check_pace(bench: JobBench, page: str) -> None:
     written = [one.get("properties") or {} for one in bench.java.snapshots(bench.table)]
     paces = [one[PACE_PROPERTY] for one in written if SOURCE_END_PROPERTY in one]
     assert paces[0] == "epochs of 1.0 s keep rows fresher than 2 s: none is known yet"
-    assert re.fullmatch(r"epochs of [\d.]+ s .* the slowest of the last \d+ took [\d.]+ s", paces[-1])
+    assert re.fullmatch(
+        r"epochs of [\d.]+ s .* the slowest of the last \d+ took [\d.]+ s", paces[-1]
+    )
     assert paces[-1] in page
 
 
