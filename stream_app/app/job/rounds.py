@@ -63,8 +63,8 @@ def job_rounds(
     """
     shape = EpochShape(
         tasks=feeds.stream.write_parallelism or runner.spark.sparkContext.defaultParallelism,
-        sort_messages=feeds.tables.source.kind is SourceKind.FILES,
-        isolates=feeds.tables.is_of_many,
+        sort_messages=feeds.job_tables.source.kind is SourceKind.FILES,
+        isolates=feeds.job_tables.is_of_many,
     )
     policy: type[EpochTables] = StoppingTables
     newcomers = read_statements = None
