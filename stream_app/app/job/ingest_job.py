@@ -41,11 +41,11 @@ from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELI
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.spark.checkpoint.border_log import BorderLog
 from stream_app.spark.checkpoint.epoch_log import EpochLog
-from stream_app.spark.compact_jobs import DRIVER_BYTES, SparkCompactions
 from stream_app.spark.epoch.warm_up import warming_up
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_tables import EpochTables
 from stream_app.spark.jvm_watch import ending_with_jvm
+from stream_app.spark.spark_compactions import DRIVER_BYTES, SparkCompactions
 from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.spark.stream.running_stream import RunningStream
 from stream_app.table.api.database_snapshots import database_snapshots
