@@ -47,7 +47,7 @@ class StreamSettings:
         pace: decides when epochs begin, for the native reader.
     """
 
-    tables: TablesOfJob
+    job_tables: TablesOfJob
     stream: StreamConfig
     pace: Pace
     checkpoint: Folder
@@ -70,7 +70,7 @@ class SparkReading:
         """The stream that cuts the source into epochs and gives them to the sink."""
         return SparkStream(
             messages=self.source.read_stream(self.runner.spark),
-            name=job.tables.name,
+            name=job.job_tables.name,
             committer=running.committer,
             checkpoint=spark_location(job.checkpoint.location),
             trigger=None if job.stream.is_available_now else job.stream.trigger,
@@ -113,7 +113,7 @@ class NativeReading:
             writer=EpochLogWriter(job.checkpoint),
             give=committer,
             failure=lambda: committer.failure,
-            jobs=JobGroup(self.runner.spark, f"stream {job.tables.name}"),
+            jobs=JobGroup(self.runner.spark, f"stream {job.job_tables.name}"),
             clock=job.clock,
             borders=borders,
             pace=job.pace,
@@ -121,9 +121,9 @@ class NativeReading:
 
     def _borders(self, job: StreamSettings) -> WholeBorders | None:
         """What ends epochs between transactions; None: the number of messages alone ends them."""
-        if not job.tables.keeps_transactions:
+        if not job.job_tables.keeps_transactions:
             return None
-        transactions_of = job.tables.source_facts.transactions
+        transactions_of = job.job_tables.source_facts.transactions
         assert transactions_of is not None, "the configuration was checked"
         return WholeBorders(
             reader=TransactionReader(

@@ -77,7 +77,6 @@ class EpochRounds(Generic[Messages]):
         newcomers: None: no table may appear.
         read_statements: gets messages that may carry statements of the source, before the commits
             of the tables; the same ones again if the epoch is repeated.
-        pace_text: the job's choice of the epochs' length, for their snapshots; empty: none.
         totals: totals of all epochs and tables that this run has committed.
     """
 
@@ -90,7 +89,6 @@ class EpochRounds(Generic[Messages]):
         clock: Clock,
         newcomers: Newcomers | None = None,
         read_statements: Callable[[pa.Table], None] | None = None,
-        pace_text: Callable[[], str] = str,
     ) -> None:
         self.tables = tables
         self.shape = shape
@@ -98,7 +96,6 @@ class EpochRounds(Generic[Messages]):
         self.clock = clock
         self.newcomers = newcomers
         self.read_statements = read_statements
-        self.pace_text = pace_text
         self.totals = DecodeCounts()
 
     def decode(
@@ -198,7 +195,6 @@ class EpochRounds(Generic[Messages]):
         commits = RoundCommits(
             decoded=decoded,
             times=times,
-            pace=self.pace_text(),
             reserve=epoch.rounds * _RESERVE,
             first_offsets=epoch.first_offsets,
             clock=self.clock,
@@ -280,7 +276,7 @@ class EpochRounds(Generic[Messages]):
         try:
             return feed.plan().counting_from(first_offsets)
         except Exception:
-            if not self.tables.decodes_without_plan:
+            if not self.tables.holds_tables:
                 raise
             return None
 

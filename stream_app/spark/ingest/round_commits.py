@@ -107,7 +107,6 @@ class RoundCommits(Generic[Messages]):
 
     Attributes:
         times: seconds of the parts before the commits.
-        pace: the job's choice of the epochs' length; empty: there is none.
         reserve: how many sequence numbers the rows leave to other writers.
         first_offsets: first offsets of tables that their source emptied; this round adds some.
         totals: the totals of the tables that are complete.
@@ -117,7 +116,6 @@ class RoundCommits(Generic[Messages]):
 
     decoded: DecodedEpoch[Messages]
     times: EpochSeconds
-    pace: str
     reserve: int
     first_offsets: dict[str, Mapping[KafkaPartition, int]]
     clock: Clock
@@ -245,8 +243,8 @@ class RoundCommits(Generic[Messages]):
         began = self.clock.steady_seconds()
         feed, output = result.feed, result.output
         properties = _properties(output.counts, self.decoded.source_end, self.times)
-        if self.pace:
-            properties[PACE_PROPERTY] = self.pace
+        if pace := feed.pace_text():
+            properties[PACE_PROPERTY] = pace
         for (topic, partition), offset in output.counts.truncated.items():
             _LOG.warning(
                 "%s: the source has emptied its table (topic %s, partition %d, offset %d): all "

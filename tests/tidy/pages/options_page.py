@@ -17,7 +17,7 @@ from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.catalog.catalog_options import OPTIONS as CATALOG_OPTIONS
-from stream_app.cdc.message_format import Format
+from stream_app.cdc.message_format import FormatDeclaration
 from stream_app.fileio.file_io_registry import STORES
 from stream_app.message_format_registry import FORMATS
 from stream_app.model.options.core_options import OPTIONS
@@ -138,13 +138,10 @@ MEANINGS = {
     "`NAME.action` (`quarantine`, `drop`, `hold` or `fail`) and, for a whole database, "
     "`NAME.tables`, a regular expression of whole names "
     "([expectations](computed-columns.md#expectations)).",
-    "stream.checkpoint": "Folder with the job's progress in source and table, on any file system "
-    "that Spark reaches ([stores](stores.md#checkpoint-and-quarantine)). It belongs to this table "
-    "alone.",
+    "stream.checkpoint": "Folder with the job's progress in source and table, of this table alone, "
+    "on any file system that Spark reaches ([stores](stores.md#checkpoint-and-quarantine)).",
     "stream.trigger": "`availableNow`, or the time from one epoch's start to the next one's.",
-    "stream.freshness": "In place of `trigger`: how old rows may be when readers see them, such as "
-    "`60 seconds`. Epochs are as long as that allows ([freshness](scaling.md#fresh-rows-in-long-"
-    "epochs)).",
+    "stream.freshness": "In place of `trigger`: age of the rows ([epochs](scaling.md#freshness)).",
     "stream.quarantine": "Folder for bad records, on any file system that Spark reaches; absent: "
     "the first one stops the job.",
     "stream.max-bad-records": "Number of bad records in one run beyond which the job stops; "
@@ -323,7 +320,7 @@ def _code(value: object) -> str:
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
-def _format_parts(of: Format) -> list[str]:
+def _format_parts(of: FormatDeclaration) -> list[str]:
     introduction = _FORMAT.format(name=of.name, section=of.section, introduction=of.introduction)
     rows = [
         [
