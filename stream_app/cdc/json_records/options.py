@@ -169,7 +169,7 @@ def checked_options(
     """Check the options of a table's format.
 
     Args:
-        name, section, declared: the attributes of the format, as in `Format`.
+        name, section, declared: the attributes of the format, as in `FormatDeclaration`.
 
     Raises:
         UsageError: lists all problems, with the nearest known spelling of unknown names.
