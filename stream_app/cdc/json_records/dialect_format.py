@@ -1,8 +1,8 @@
-"""A format of JSON that its dialect makes: its declaration, and messages → row changes.
+"""Builds a JSON format from its dialect: its declaration, and its decoding to row changes.
 
-The dialect parses records that look alike in columns, and `images` makes their rows. It reads other
-records one by one, and `record_images` makes theirs. `decoder` numbers these steps. A message is
-stored whole or not at all: one bad record makes it bad.
+The dialect parses records of the same shape in columns, and `images` makes their rows. It reads
+other records one by one, and `record_images` makes their rows. `decoder` numbers these steps. A
+message is stored whole or not at all: one bad record makes it bad.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from stream_app.cdc.json_records.outcome import (
 )
 from stream_app.cdc.json_records.record_shapes import RecordShape
 from stream_app.cdc.message_format import (
-    Format,
+    FormatDeclaration,
     FormatSetup,
     MessageFormat,
     SourceFacts,
@@ -80,7 +80,7 @@ class ChangeFormat(ValueReads):
 
         Args:
             default: the encoding of a column, by its type.
-            fields: the columns as a schema of the messages describes them; None: there is none.
+            fields: the columns as a schema of the messages describes them; None without a schema.
         """
         self._dialect = dialect
         self._section = section
@@ -117,8 +117,8 @@ class ChangeFormat(ValueReads):
         """Decode each message independently; see `MessageFormat.decode`.
 
         Raises:
-            WrongSourceError: a TRUNCATE, where ``truncate = error``, or a record with other
-                columns than the table's where options say so.
+            WrongSourceError: a TRUNCATE with ``truncate = error``, or a record whose columns differ
+                from the table's, if the options say so.
         """
         values, present = present_values(messages)
         outcome = BatchOutcome(
@@ -239,7 +239,7 @@ def _of_messages(records: Bools, message: npt.NDArray[np.int64], suspects: Bools
 
 
 def _fits_together(_checked: CheckedOptions, _columns: RowType) -> None:
-    """Accept all options: those of most formats do not depend on each other."""
+    """Accept all options: in most formats they do not depend on each other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,11 +247,11 @@ class DialectFormat:
     """The parts of a format's declaration that come from its dialect.
 
     Attributes:
-        name, section, introduction, options: as `Format` has them.
+        name, section, introduction, options: as `FormatDeclaration` has them.
         origins, change_times, ddl_of: as `SourceFacts` has them.
         dialect: makes the dialect of a table's options.
         encoding: the encoding of a column, by its type.
-        has_whole_before, has_changes, signs: as `Format` has them.
+        has_whole_before, has_changes, signs: as `FormatDeclaration` has them.
         check_together: raises `UsageError` when options do not fit each other or the columns.
     """
 
@@ -269,12 +269,12 @@ class DialectFormat:
     signs: tuple[frozenset[str], ...] = ()
     check_together: Callable[[CheckedOptions, RowType], None] = _fits_together
 
-    def declared(self) -> Format:
+    def declared(self) -> FormatDeclaration:
         """The format for the registry; its dialect without options surveys and describes."""
         plain = self.dialect(
             checked_options(self.name, self.section, self.options, {}, RowType(()))
         )
-        return Format(
+        return FormatDeclaration(
             name=self.name,
             section=self.section,
             introduction=self.introduction,
