@@ -1,4 +1,4 @@
-"""The interfaces by which registries give a schema of a number, with those to which it refers.
+"""Requests a schema by its number, with the schemas to which it refers, from a registry.
 
 `schema_registry` sends the requests; this module knows their paths and answers. An address that
 ends with ``/apis/registry/v2`` or ``v3`` is Apicurio's, and any other is Confluent's.

@@ -138,9 +138,9 @@ def _other_problems(key: str, value: str) -> list[str]:
 
 
 def unknown_options(options: Mapping[str, str]) -> list[str]:
-    """The keys that neither Paimon and its engines have nor stream_app, in the table's order.
+    """The keys that neither Paimon, its engines nor stream_app know, in the table's order.
 
-    A later version of Paimon, or an engine of one's own, may give them any meaning.
+    A later version of Paimon, or another engine, may give them any meaning.
     """
     return [key for key in options if not (_is_known(key) or is_left_by_engine(key))]
 
@@ -254,9 +254,9 @@ def _reason(key: str, value: str, why: str) -> str:
 
 
 def lasting_refusals(options: Mapping[str, str]) -> dict[str, str]:
-    """The options that keep refusing a table for writing, whatever an ALTER does to them.
+    """The options that refuse a table for writing even after an ALTER removes them.
 
-    Files of the table, or the meaning of its rows, follow them.
+    Existing files of the table, or the meaning of its rows, depend on them.
     """
     return {
         key: options[key] for key, refusal in refusals(options, Purpose.WRITE) if not refusal.may_go

@@ -1,6 +1,6 @@
 """Judges whether compactions have enough cores, and finds an epoch length for which they have.
 
-`table.compact.core_budget` asks after epochs, with simulated bytes. The job follows the user's
+`table.compact.core_budget` calls it after epochs, with simulated bytes. The job follows the user's
 trigger or freshness in any case: longer epochs are advice.
 """
 
