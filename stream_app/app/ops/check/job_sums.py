@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.ops.check.database_sums import SummedDatabase, SummedSource
-from stream_app.app.ops.check.sql_texts import dialect_of
-from stream_app.app.ops.load.relations import origin_of, relations_of
+from stream_app.app.source.relations import origin_of, relations_of
+from stream_app.app.source.sql_texts import dialect_of
 from stream_app.errors import SourceError, UnsupportedTableError, UsageError
 from stream_app.jdbc import POSTGRESQL, JdbcUrl
 from stream_app.model.finding import Finding, FindingKind

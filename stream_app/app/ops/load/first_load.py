@@ -21,15 +21,14 @@ from typing import Any
 from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SyncConfig
-from stream_app.app.ops.check.database_sums import with_enums
 from stream_app.app.ops.check.source_replay import why_incomparable
-from stream_app.app.ops.load.relations import FollowedDatabase, asked, origin_of
 from stream_app.app.ops.load.row_queries import (
     LOAD_FORMAT,
     LOAD_OPTIONS,
     LoadedRelation,
 )
-from stream_app.app.source.jdbc_table import JdbcTable, read_table
+from stream_app.app.source.jdbc_table import JdbcTable, read_table, with_enums
+from stream_app.app.source.relations import FollowedDatabase, asked, origin_of
 from stream_app.app.tables.format_setup import format_setup
 from stream_app.app.tables.table_pipeline import row_settings
 from stream_app.cdc.json_records.options import COLUMN_OPTIONS
