@@ -1,8 +1,8 @@
 """Commits one round of an epoch: the files of the tasks become snapshots of the tables.
 
 Each table is committed by itself; `EpochTables.fail` decides what its error means for the job. Rows
-that do not fit their table at the commit are discarded, and the table needs another round. They
-have another schema, other source tables, too small sequence numbers, or precede a TRUNCATE.
+that do not fit their table at the commit are discarded, and the table needs another round. Such
+rows have another schema, other source tables or too small sequence numbers, or precede a TRUNCATE.
 
 Source: Paimon `table/sink/StreamTableCommit.java`, `flink/sink/MultiTableCommittableChannel…`.
 """
@@ -63,7 +63,7 @@ class SourceEpoch(Generic[Messages]):
     """An epoch of the source.
 
     Attributes:
-        source_end: where the epoch ends in the source, as JSON.
+        source_end: the offsets at which the epoch ends in the source, as JSON.
     """
 
     epoch: int
@@ -76,7 +76,7 @@ class DecodedEpoch(Generic[Messages]):
     """An epoch whose messages are decoded.
 
     Attributes:
-        source: the epoch as it came.
+        source: the epoch of the source.
         plan: the plan of the tables that its blocks are for.
         routed: its blocks.
         route_s: seconds of reading, decoding and routing.
@@ -100,7 +100,7 @@ class DecodedEpoch(Generic[Messages]):
         return self.source.source_end
 
     def is_idle(self, table: int) -> bool:
-        """Whether a table took part, and the epoch has nothing for it."""
+        """Whether a table took part for which the epoch has nothing."""
         with_blocks = self.routed.tables
         return with_blocks is not None and table not in with_blocks and table in self.plan.tables
 
@@ -111,11 +111,11 @@ class RoundCommits(Generic[Messages]):
 
     Attributes:
         times: seconds of the parts before the commits.
-        reserve: how many sequence numbers the rows leave to other writers.
+        reserve: number of sequence numbers that the rows leave to other writers.
         first_offsets: first offsets of tables that their source emptied; this round adds some.
         totals: the totals of the tables that are complete.
-        complete: the tables that have the epoch, some without a snapshot, because it has no rows
-            for them.
+        complete: the tables that have the epoch, including tables for which it has no rows and made
+            no snapshot.
     """
 
     decoded: DecodedEpoch[Messages]
@@ -170,7 +170,7 @@ class RoundCommits(Generic[Messages]):
         self.tables.state_file.add_source_tables(seen)
 
     def _outcomes(self, pending: list[TableResult]) -> Iterator[tuple[TableResult, _Outcome]]:
-        """Commit results, `EpochTables.commits_at_once` side by side.
+        """Commit results, `EpochTables.commits_at_once` at the same time.
 
         Args:
             pending: those whose commit has not begun.
@@ -228,9 +228,9 @@ class RoundCommits(Generic[Messages]):
     def _is_overtaken(self, result: TableResult, least: int) -> bool:
         """Whether another writer's commit forces the rows to be written anew.
 
-        So do a rescaled partition and a new index of keys, by which rows would go elsewhere. Rows
-        with values from older rows always are written anew if others have committed: these may have
-        changed those.
+        A rescaled partition or a new key index forces it too, because rows would go elsewhere. So
+        does any commit of another writer if rows have values from older rows, which it may have
+        changed.
 
         Args:
             least: the least sequence number that rows may take.
