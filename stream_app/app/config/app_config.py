@@ -270,6 +270,10 @@ def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple
     for problem in _file_system_problems(tables.file_system, tables.section.warehouse):
         yield "file-system", problem
     yield from _catalog_problems(tables)
+    has_trigger = "stream.trigger" in given and not config.stream.is_available_now
+    if config.stream.freshness is not None and has_trigger:
+        both = "decides how long epochs are, and stream.trigger does too: give one of them"
+        yield "stream.freshness", both
     if "stream.checkpoint" not in given:
         yield "stream.checkpoint", "is missing: the folder that remembers what was read"
     if "stream.quarantine" not in given and config.stream.max_bad_records:

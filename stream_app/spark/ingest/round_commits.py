@@ -20,6 +20,7 @@ from stream_app.errors import ExpectationError, OutdatedRowsError, StoppedError
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.log_facts import logging_about
 from stream_app.model.snapshot import (
+    PACE_PROPERTY,
     SECONDS_PROPERTY,
     SOURCE_END_PROPERTY,
     SOURCE_TIME_PROPERTY,
@@ -242,6 +243,8 @@ class RoundCommits(Generic[Messages]):
         began = self.clock.steady_seconds()
         feed, output = result.feed, result.output
         properties = _properties(output.counts, self.decoded.source_end, self.times)
+        if pace := feed.pace_text():
+            properties[PACE_PROPERTY] = pace
         for (topic, partition), offset in output.counts.truncated.items():
             _LOG.warning(
                 "%s: the source has emptied its table (topic %s, partition %d, offset %d): all "

@@ -90,6 +90,7 @@ class TableFeed:
         sources: decides which source table's records are taken; None accepts any.
         evolution: makes the table follow its source; None if it does not follow.
         expectations: judges the records that violate an expectation.
+        pace_text: the job's choice of the epochs' length, for their snapshots; empty: none.
     """
 
     name: str
@@ -100,6 +101,7 @@ class TableFeed:
     evolution: SchemaEvolution | None = None
     sources: SourceTableCheck | None = None
     expectations: BrokenExpectations = field(default_factory=BrokenExpectations)
+    pace_text: Callable[[], str] = str
     _plan: TablePlan | None = field(init=False, default=None)
     _new_columns: set[str] = field(init=False, default_factory=set)
     _warnings: list[JobWarning] = field(init=False, default_factory=list)

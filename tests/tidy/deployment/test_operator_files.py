@@ -41,6 +41,7 @@ def test_the_example_is_right_and_shows_every_key(tmp_path: Path) -> None:
         "snapshot-password",
         "snapshot-table",
         "snapshot-rows",
+        "freshness",  # instead of trigger
         "share",  # of a database's tables: the other example shows it
     }
     named = set(re.findall(r'^(?:# )?debezium\."([\w.-]+)" = ', text, flags=re.MULTILINE))
