@@ -71,7 +71,7 @@ class JobFeeds:
 
     def only(self, table: FileStoreTable) -> TableFeed:
         """The feed of a job of one table."""
-        takes_all = self.job_tables.source.merge_shards
+        takes_all = self.job_tables.joins_sources
         sources = None if takes_all else SourceTableCheck(self.state_file)
         return self._feed(ONLY_TABLE, table, self.events, sources)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Generic
 
@@ -52,6 +53,10 @@ class TableResult:
     plan: TablePlan
     output: TableOutput
     quarantined: Quarantined | None = None
+
+    def discard(self) -> None:
+        """Delete the files, which no snapshot has."""
+        self.feed.job.table.discard(self.output.changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +155,7 @@ class RoundCommits(Generic[Messages]):
                     result.feed.listener.epoch(outcome)
         finally:
             for result in pending:
-                result.feed.job.table.discard(result.output.changes)
+                result.discard()
         return outdated
 
     def _note_sources(self, results: Sequence[TableResult]) -> None:
@@ -182,27 +187,25 @@ class RoundCommits(Generic[Messages]):
             return self._outcome_of(result)
 
     def _outcome_of(self, result: TableResult) -> _Outcome:
-        job, discarded = result.feed.job, False
+        job = result.feed.job
         try:
-            if result.output.failure is not None:
-                raise result.output.failure
-            if self._follow_source(result):
-                job.table.discard(result.output.changes)
-                return None
-            if self._is_overtaken(result, job.follow_and_wait()):
-                job.table.discard(result.output.changes)
-                return None
-            if result.output.bad:  # counted here: a further round would count them once more
-                bad = result.output.bad_records().sort_by(SOURCE_ORDER)
-                result.quarantined = result.feed.quarantine.write(self.decoded.epoch, bad)
-            discarded = True  # by the commit, if it fails
+            with ExitStack() as uncommitted:
+                uncommitted.callback(result.discard)
+                if result.output.failure is not None:
+                    raise result.output.failure
+                if self._follow_source(result):
+                    return None
+                if self._is_overtaken(result, job.follow_and_wait()):
+                    return None
+                if result.output.bad:  # counted here: a further round would count them once more
+                    bad = result.output.bad_records().sort_by(SOURCE_ORDER)
+                    result.quarantined = result.feed.quarantine.write(self.decoded.epoch, bad)
+                uncommitted.pop_all()  # a commit that fails discards its own files
             report = self._commit(result)
             job.upkeep.after_commit()
         except OutdatedRowsError:
             return None
         except BaseException as error:
-            if not discarded:
-                job.table.discard(result.output.changes)
             return error
         return report
 
