@@ -19,7 +19,7 @@ from stream_app.cdc.debezium.wrapped.debezium_json_schema import debezium_json_s
 from stream_app.cdc.dms.dms_json import DMS_JSON
 from stream_app.cdc.lower_case_names import Describe, LoweredDecode, LoweredDescription
 from stream_app.cdc.maxwell.maxwell_json import MAXWELL_JSON
-from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat, SourceFacts
+from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, MessageFormat, SourceFacts
 from stream_app.cdc.ogg.ogg_json import OGG_JSON
 from stream_app.cdc.pipeline import Pipeline, Step, StepPlace
 from stream_app.cdc.plain.cloud_events import CLOUD_EVENTS
@@ -43,13 +43,13 @@ _OF_DEBEZIUM = (DEBEZIUM_JSON, _DEBEZIUM_AVRO, _DEBEZIUM_JSON_SCHEMA, DEBEZIUM_B
 _OTHERS = (CANAL_JSON, MAXWELL_JSON, OGG_JSON, DMS_JSON)
 _PLAIN = (PLAIN_JSON, _AVRO, _JSON_SCHEMA, _PROTOBUF)
 _EVENTS = (CLOUD_EVENTS, DEBEZIUM_CLOUD_EVENTS)
-FORMATS: dict[str, Format] = {
+FORMATS: dict[str, FormatDeclaration] = {
     declared.name: declared for declared in (*_OF_DEBEZIUM, *_OTHERS, *_PLAIN, *_EVENTS)
 }
 DEFAULT_FORMAT = DEBEZIUM_JSON.name
 
 
-def format_named(name: str) -> Format:
+def format_named(name: str) -> FormatDeclaration:
     """The declaration of a format.
 
     Raises:

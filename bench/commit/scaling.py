@@ -39,9 +39,9 @@ from stream_app.model.files.bucket_change import BucketChange, ManifestCommittab
 from stream_app.model.files.compact_request import CompactRequest, CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.schema.table_schema import new_table_schema
-from stream_app.spark.compact_jobs import SparkCompactions
 from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, TablePlan
 from stream_app.spark.session import start_session
+from stream_app.spark.spark_compactions import SparkCompactions
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.compact.auto_policy import PolicyBounds

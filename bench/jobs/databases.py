@@ -167,7 +167,7 @@ class DatabaseJob:
         self.batch = EpochCommitter(
             EpochRounds(
                 tables=tables,
-                shape=EpochShape(tasks=_TASKS, splitter=made.splitter(feeds), isolates=True),
+                shape=EpochShape(tasks=_TASKS, splitter=made.splitter(feeds), holds_tables=True),
                 runner=self.runner,
                 clock=SystemClock(),
                 newcomers=made,

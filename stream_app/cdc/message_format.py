@@ -137,7 +137,7 @@ def promises_nothing(_: Mapping[str, str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Format:
+class FormatDeclaration:
     """A format's entry in the registry.
 
     Attributes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stream_app.cdc.message_format import Format
+from stream_app.cdc.message_format import FormatDeclaration
 from stream_app.errors import UsageError
 from stream_app.message_format_registry import DEFAULT_FORMAT, FORMATS, format_named
 from stream_app.model.schema.data_type import parse_columns
@@ -14,7 +14,7 @@ COLUMNS = parse_columns("id BIGINT, v STRING")
 
 
 @pytest.mark.parametrize("of", FORMATS.values(), ids=FORMATS)
-def test_a_format_takes_every_value_that_it_declares_and_no_other(of: Format) -> None:
+def test_a_format_takes_every_value_that_it_declares_and_no_other(of: FormatDeclaration) -> None:
     for option in of.options:
         if "NAME" in option.key:
             continue
@@ -28,7 +28,7 @@ def test_a_format_takes_every_value_that_it_declares_and_no_other(of: Format) ->
 
 
 @pytest.mark.parametrize("of", FORMATS.values(), ids=FORMATS)
-def test_an_error_about_a_misspelt_option_lists_all_options(of: Format) -> None:
+def test_an_error_about_a_misspelt_option_lists_all_options(of: FormatDeclaration) -> None:
     with pytest.raises(UsageError) as caught:
         of.check({"unknown-column": "warn"}, COLUMNS)
     assert caught.value.where == f"source.{of.section}"

@@ -11,7 +11,7 @@ from stream_app.app.config.job_tables.tables_of_job import TablesOfJob
 from stream_app.app.config.source_clusters import client_problems, cluster_problems
 from stream_app.app.config.source_config import SourceConfig, SourceKind, TopicReader
 from stream_app.cdc.json_records.options import TRUNCATE, OnTruncate
-from stream_app.cdc.message_format import Format
+from stream_app.cdc.message_format import FormatDeclaration
 from stream_app.cdc.schema_registry_port import HEADERS
 from stream_app.message_format_registry import FORMATS
 
@@ -118,7 +118,9 @@ def _format_problems(source: SourceConfig, given: Collection[str]) -> Iterator[t
             yield chosen.full_key(option.key), f"is missing: such as {option.example!r}"
 
 
-def _foreign_option_problems(chosen: Format, given: Collection[str]) -> Iterator[tuple[str, str]]:
+def _foreign_option_problems(
+    chosen: FormatDeclaration, given: Collection[str]
+) -> Iterator[tuple[str, str]]:
     """Problems of options that belong to another format than the chosen one: (key, problem)."""
     names: dict[str, list[str]] = {}
     for known in FORMATS.values():

@@ -21,7 +21,7 @@ from stream_app.cdc.column_drift import (
     parse_aliases,
 )
 from stream_app.cdc.json_records.options import TRUNCATE
-from stream_app.cdc.message_format import Format
+from stream_app.cdc.message_format import FormatDeclaration
 from stream_app.errors import UsageError
 from stream_app.model.options.bucket_options import PARTITION_LOOKUP
 from stream_app.model.options.core_options import option_problems
@@ -45,7 +45,7 @@ _OF_TRANSACTIONS = ".transaction"
 """The end of the name that Debezium gives to its topic of transactions."""
 
 
-def load_problems(source: SourceConfig, chosen: Format) -> _Problems:
+def load_problems(source: SourceConfig, chosen: FormatDeclaration) -> _Problems:
     """Problems of a first load of a whole database: (key, problem)."""
     if source.snapshot_from is None:
         return
@@ -78,7 +78,7 @@ def sync_problems(sync: SyncConfig, source_kind: SourceKind, given: Collection[s
     yield from _option_problems(sync)
 
 
-def transaction_problems(source: SourceConfig, chosen: Format) -> _Problems:
+def transaction_problems(source: SourceConfig, chosen: FormatDeclaration) -> _Problems:
     """Problems of ``transactions = whole``: (key, problem)."""
     if not chosen.has_transactions:
         yield "sync.transactions", f"'whole': source.format = {chosen.name!r} names none"
@@ -94,7 +94,9 @@ def transaction_problems(source: SourceConfig, chosen: Format) -> _Problems:
         )
 
 
-def drift_problems(sync: SyncConfig, source: Format, options: Mapping[str, str]) -> _Problems:
+def drift_problems(
+    sync: SyncConfig, source: FormatDeclaration, options: Mapping[str, str]
+) -> _Problems:
     """Problems of the format's options for one table of a whole database.
 
     Args:
@@ -115,7 +117,9 @@ def drift_problems(sync: SyncConfig, source: Format, options: Mapping[str, str])
             yield key, f"{value!r} needs sync.case-sensitive = true"
 
 
-def _table_problems(sync: SyncConfig, source: Format, options: Mapping[str, str]) -> _Problems:
+def _table_problems(
+    sync: SyncConfig, source: FormatDeclaration, options: Mapping[str, str]
+) -> _Problems:
     """Problems of ``[sync.tables.NAME]``."""
     declared = {option.key for option in source.options}
     for name in sync.named_tables():

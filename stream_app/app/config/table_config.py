@@ -17,7 +17,7 @@ from stream_app.cdc.computed.made_columns import (
     made_columns_of,
 )
 from stream_app.cdc.computed.metadata_columns import METADATA
-from stream_app.cdc.message_format import Format
+from stream_app.cdc.message_format import FormatDeclaration
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.options.core_options import option_problems
@@ -91,7 +91,7 @@ class TableConfig:
 
 
 def table_problems(
-    table: TableConfig, source: Format, given: Collection[str]
+    table: TableConfig, source: FormatDeclaration, given: Collection[str]
 ) -> Iterator[tuple[str, str]]:
     """Problems of the section: (key, problem).
 
@@ -124,7 +124,9 @@ def table_problems(
         yield "table", problem
 
 
-def missing_metadata(where: str, keys: Iterable[str], source: Format) -> Iterator[tuple[str, str]]:
+def missing_metadata(
+    where: str, keys: Iterable[str], source: FormatDeclaration
+) -> Iterator[tuple[str, str]]:
     """Metadata that a format's messages do not have: (key, problem)."""
     for key in keys:
         if not source.has_times and key in METADATA and METADATA[key].needs_time:
@@ -132,7 +134,7 @@ def missing_metadata(where: str, keys: Iterable[str], source: Format) -> Iterato
 
 
 def _made_columns(
-    table: TableConfig, source: Format
+    table: TableConfig, source: FormatDeclaration
 ) -> Generator[tuple[str, str], None, RowType | None]:
     """Report problems of the made columns; return all columns, if they can be made."""
     if table.metadata_column_prefix and not table.metadata_columns:

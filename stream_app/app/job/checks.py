@@ -63,7 +63,7 @@ class JobChecks:
         open_folder: opens the checkpoint.
     """
 
-    tables: SingleTableOrDatabase
+    job_tables: SingleTableOrDatabase
     stream: StreamConfig
     clock: Clock
     open_folder: Callable[[str], Folder]
@@ -74,26 +74,26 @@ class JobChecks:
         Raises:
             StreamAppError: a check fails.
         """
-        reader = native_reader(self.tables.source)
-        if reader is None and self.tables.keeps_transactions:
+        reader = native_reader(self.job_tables.source)
+        if reader is None and self.job_tables.keeps_transactions:
             raise UsageError(
                 "only the native reader ends epochs between transactions, and it cannot read these "
                 "topics",
                 where="sync.transactions",
                 fix="see the log for what source.reader = 'native' lacks, or leave the key out",
             )
-        decoder = _decoder_of(self.tables.source)
+        decoder = _decoder_of(self.job_tables.source)
         self._check_folders()
-        topics = _check_source(self.tables.source)
+        topics = _check_source(self.job_tables.source)
         state_file = self._opened_state()
-        reads_first = self.tables.source.begins_at_oldest and not state_file.state.table
-        known = known_tables(self.tables, topics, self.clock, reads_first=reads_first)
-        share = str(self.tables.share or "")
+        reads_first = self.job_tables.source.begins_at_oldest and not state_file.state.table
+        known = known_tables(self.job_tables, topics, self.clock, reads_first=reads_first)
+        share = str(self.job_tables.share or "")
         match known:
             case OnlyTable(table, warnings):
                 own_checkpoint(state_file, table.version_root, table.identity(), share)
             case SampledDatabase():
-                own_checkpoint(state_file, self.tables.location, DATABASE, share)
+                own_checkpoint(state_file, self.job_tables.location, DATABASE, share)
                 warnings = ()
         state_file.begin(decoder)
         state_file.warn([*_warnings_of(self.stream), *warnings])
@@ -102,7 +102,7 @@ class JobChecks:
 
     def _check_folders(self) -> None:
         """Make the local folders, and try to write to them."""
-        warehouse = "" if self.tables.catalog else self.tables.location
+        warehouse = "" if self.job_tables.catalog else self.job_tables.location
         quarantine = self.stream.quarantine or ""
         make_local(quarantine)
         check_writable(warehouse, self.stream.checkpoint, quarantine)

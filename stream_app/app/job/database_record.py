@@ -31,10 +31,10 @@ class DatabaseRecord:
     """Records the snapshots of one job, and deletes those that have expired.
 
     Attributes:
-        tables: the tables of the job.
+        epoch_tables: the tables of the job.
     """
 
-    tables: EpochTables
+    epoch_tables: EpochTables
     borders: BorderLog
     snapshots: DatabaseSnapshots
     clock: Clock
@@ -53,7 +53,7 @@ class DatabaseRecord:
             return
         if border.doubt is not None and border.doubt.fix:
             what = f"no database snapshot is recorded: {border.doubt.what}"
-            self.tables.state_file.warn([JobWarning(what=what, fix=border.doubt.fix)])
+            self.epoch_tables.state_file.warn([JobWarning(what=what, fix=border.doubt.fix)])
         if not border.is_whole:
             return
         try:
@@ -73,7 +73,7 @@ class DatabaseRecord:
         self.snapshots.add(
             DatabaseSnapshot(
                 epoch=epoch,
-                job=self.tables.epoch_log.query_id(),
+                job=self.epoch_tables.epoch_log.query_id(),
                 time_ms=self.clock.now_ms(),
                 sources=sources,
                 tables=tables,
@@ -83,10 +83,10 @@ class DatabaseRecord:
 
     def _tables(self) -> tuple[Mapping[str, TableAt], Mapping[str, str]]:
         """The newest snapshot of each table, and why other tables have none; asks no storage."""
-        held = self.tables.held.by_name
+        held = self.epoch_tables.held.by_name
         left_out = {name: f"it was held back: {table.reason}" for name, table in held.items()}
         tables = {}
-        for feed in self.tables.ready():
+        for feed in self.epoch_tables.ready():
             table = feed.job.table
             newest = feed.job.committer.state.history.newest
             if table.skips_level_0 or table.kind.postpones:
@@ -98,14 +98,14 @@ class DatabaseRecord:
     def _prune(self) -> None:
         """Delete the job's snapshots that have expired; in a thread, without the lock."""
         try:
-            names = self.snapshots.names(self.tables.epoch_log.query_id())
+            names = self.snapshots.names(self.epoch_tables.epoch_log.query_id())
             unread = [name for name in names if name not in self._kept]
             read = zip(
                 unread, map_in_threads(COMMIT_THREADS, self.snapshots.read, unread), strict=True
             )
             known = {**self._kept, **{name: one for name, one in read if one is not None}}
             named = {table for one in known.values() for table in one.tables}
-            feeds = [feed for feed in list(self.tables.feeds) if feed.name in named]
+            feeds = [feed for feed in list(self.epoch_tables.feeds) if feed.name in named]
             first = map_in_threads(COMMIT_THREADS, _earliest, feeds)
             earliest = {feed.name: number for feed, number in zip(feeds, first, strict=True)}
             expired = [name for name, one in known.items() if not is_kept(one, earliest)]

@@ -22,12 +22,12 @@ from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.tables.source_statements import evolution_of
 from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.spark.checkpoint.job_state import ONLY_TABLE, JobStateFile, JobWarning
-from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
 from stream_app.spark.ingest.broken_expectations import BrokenExpectations
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
+from stream_app.spark.spark_compactions import SparkCompactExecutor, SparkCompactions
 from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.core_budget import CoreBudget
 from stream_app.table.file_store_table import FileStoreTable
@@ -46,7 +46,7 @@ class JobFeeds:
         stopping: whether the job shall end.
     """
 
-    tables: SingleTableOrDatabase
+    job_tables: SingleTableOrDatabase
     stream: StreamConfig
     state_file: JobStateFile
     open_folder: Callable[[str], Folder]
@@ -63,7 +63,7 @@ class JobFeeds:
 
     def only(self, table: FileStoreTable) -> TableFeed:
         """The feed of a job of one table."""
-        takes_all = self.tables.source.merge_shards
+        takes_all = self.job_tables.source.merge_shards
         sources = None if takes_all else SourceTableCheck(self.state_file)
         return self._feed(ONLY_TABLE, table, self.events, sources)
 
@@ -91,9 +91,9 @@ class JobFeeds:
         judging = {
             one.name
             for job in self._jobs
-            for one in self.tables.expectations_of(job.table.name, job.table.schema.fields)
+            for one in self.job_tables.expectations_of(job.table.name, job.table.schema.fields)
         }
-        return [one.name for one in self.tables.expectations.all if one.name not in judging]
+        return [one.name for one in self.job_tables.expectations.all if one.name not in judging]
 
     def core_warnings(self) -> Sequence[JobWarning]:
         """The warning that compactions need more than their cores, while they do."""
@@ -132,7 +132,7 @@ class JobFeeds:
             name=name,
             job=job,
             format_of=lambda seen: job_pipeline(
-                self.tables,
+                self.job_tables,
                 seen,
                 choice=None if sources is None else sources.choice,
                 restores=True,
@@ -142,7 +142,9 @@ class JobFeeds:
             quarantine=self._quarantine_writer(name),
             listener=events,
             expectations=BrokenExpectations(table.label),
-            evolution=evolution_of(self.tables, name, table, self.state_file, table.clock.now_ms),
+            evolution=evolution_of(
+                self.job_tables, name, table, self.state_file, table.clock.now_ms
+            ),
         )
 
     @property
@@ -158,5 +160,5 @@ class JobFeeds:
         if quarantine is None:
             return QuarantineWriter(None, limit)
         return QuarantineWriter(
-            self.open_folder(self.tables.quarantine_of(quarantine, name)), limit
+            self.open_folder(self.job_tables.quarantine_of(quarantine, name)), limit
         )

@@ -41,11 +41,11 @@ from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELI
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.spark.checkpoint.border_log import BorderLog
 from stream_app.spark.checkpoint.epoch_log import EpochLog
-from stream_app.spark.compact_jobs import DRIVER_BYTES, SparkCompactions
 from stream_app.spark.epoch.warm_up import warming_up
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_tables import EpochTables
 from stream_app.spark.jvm_watch import ending_with_jvm
+from stream_app.spark.spark_compactions import DRIVER_BYTES, SparkCompactions
 from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.spark.stream.running_stream import RunningStream
 from stream_app.table.api.database_snapshots import database_snapshots
@@ -55,7 +55,7 @@ _LOOKING = Activity("no epoch has begun: the job looks for messages", repeats=Fa
 
 
 def ingest(
-    tables: SingleTableOrDatabase,
+    job_tables: SingleTableOrDatabase,
     stream: StreamConfig,
     session: JobSession,
     watched: WatchedJob,
@@ -72,14 +72,16 @@ def ingest(
     with ExitStack() as stack:
         signs = stack.enter_context(signs_of_life(clock))
         signs.begin("topics, table and checkpoint are looked at")
-        checks = JobChecks(tables=tables, stream=stream, clock=clock, open_folder=session.folder)
+        checks = JobChecks(
+            job_tables=job_tables, stream=stream, clock=clock, open_folder=session.folder
+        )
         checked = checks.run()
         stack.enter_context(watched.writing_events())
         signs.begin("Spark's session begins")
         spark, stop_requested = session.start(), threading.Event()
         stack.enter_context(ending_with_jvm(spark, stop_requested))
         _IngestJob(
-            tables=tables,
+            job_tables=job_tables,
             stream=stream,
             session=session,
             checked=checked,
@@ -95,7 +97,7 @@ def ingest(
 class _IngestJob:
     """A checked job in its process; `run` has its steps."""
 
-    tables: SingleTableOrDatabase
+    job_tables: SingleTableOrDatabase
     stream: StreamConfig
     session: JobSession
     checked: CheckedJob
@@ -116,9 +118,14 @@ class _IngestJob:
             self.watched.metrics.decoded_by(self.checked.state_file.state.decoder)
             folder = self.checked.state_file.folder
             loaded = prepared_tables(self.checked, feeds, self.clock)
-            load = load_of(self.tables, loaded, self.checked, self.clock, self._tasks)
+            load = load_of(self.job_tables, loaded, self.checked, self.clock, self._tasks)
             reading = reading_of(
-                self.tables.source, self.checked.reader, self.spark, folder, driver_messages, load
+                self.job_tables.source,
+                self.checked.reader,
+                self.spark,
+                folder,
+                driver_messages,
+                load,
             )
             epoch_log = EpochLog(folder, goes_back=reading.goes_back)
             rounds = job_rounds(
@@ -138,20 +145,20 @@ class _IngestJob:
             self.watched.metrics.jvm.detach()
             self.spark.stop()
 
-    def _on_committed(self, tables: EpochTables) -> Callable[[int], None]:
+    def _on_committed(self, epoch_tables: EpochTables) -> Callable[[int], None]:
         """What follows the commits of an epoch: the snapshot of the database, if one is kept."""
-        if not self.tables.keeps_transactions:
+        if not self.job_tables.keeps_transactions:
             return lambda _: None
         return DatabaseRecord(
-            tables=tables,
+            epoch_tables=epoch_tables,
             borders=BorderLog(self.checked.state_file.folder),
-            snapshots=database_snapshots(self.tables.location, self.tables.file_system),
+            snapshots=database_snapshots(self.job_tables.location, self.job_tables.file_system),
             clock=self.clock,
         )
 
     def _compactions_at_once(self) -> int | None:
         table = self.checked.table
-        options = CoreOptions(self.tables.section.options) if table is None else table.options
+        options = CoreOptions(self.job_tables.section.options) if table is None else table.options
         return options[COMPACTION_MAX_PARALLELISM] or self.stream.compaction_cores
 
     @property
@@ -160,7 +167,7 @@ class _IngestJob:
 
     def _feeds(self, compactions: SparkCompactions) -> JobFeeds:
         return JobFeeds(
-            tables=self.tables,
+            job_tables=self.job_tables,
             stream=self.stream,
             state_file=self.checked.state_file,
             open_folder=self.session.folder,
@@ -176,11 +183,11 @@ class _IngestJob:
         reading: SparkReading | NativeReading,
     ) -> None:
         """Run the stream until its source is drained or it is stopped."""
-        tables, stream, events = self.tables, self.stream, self.watched.events
+        job_tables, stream, events = self.job_tables, self.stream, self.watched.events
         checkpoint = self.checked.state_file.folder
         plan = committer.rounds.plan()
         unused = UnusedSettings(
-            named=tables.named_tables,
+            named=job_tables.named_tables,
             idle_expectations=feeds.idle_expectations,
             state_file=self.checked.state_file,
         )
@@ -195,11 +202,11 @@ class _IngestJob:
             stop_requested=self.stop_requested,
         )
         settings = StreamSettings(
-            tables=tables, stream=stream, checkpoint=checkpoint, clock=self.clock
+            job_tables=job_tables, stream=stream, checkpoint=checkpoint, clock=self.clock
         )
         stop_on_signals(self.spark, self.stop_requested)
         events.watch_source(lambda: committer.position)
-        events.started(tables.location, str(checkpoint))
+        events.started(job_tables.location, str(checkpoint))
         self.signs.watch(lambda: _at_work(committer))
         with ExitStack() as stack:
             stack.callback(reading.runner.close)

@@ -71,7 +71,7 @@ KnownTables = OnlyTable | SampledDatabase
 
 
 def known_tables(
-    tables: SingleTableOrDatabase,
+    job_tables: SingleTableOrDatabase,
     topics: Mapping[str, TopicInfo],
     clock: Clock,
     *,
@@ -86,17 +86,17 @@ def known_tables(
     Raises:
         StreamAppError: the messages do not fit the table, or the table the configuration.
     """
-    match tables:
+    match job_tables:
         case SingleTable():
-            wanted = wanted_schema(tables.table, clock)
-            warnings = _column_warnings(tables, topics, wanted, reads_them=reads_first)
-            return OnlyTable(job_table(tables, wanted, clock), warnings)
+            wanted = wanted_schema(job_tables.table, clock)
+            warnings = _column_warnings(job_tables, topics, wanted, reads_them=reads_first)
+            return OnlyTable(job_table(job_tables, wanted, clock), warnings)
         case WholeDatabase() if reads_first and topics:
-            messages = in_one_table(first_messages(tables.source, topics))
-            warn_of_first_messages(tables, messages, clock)
-            return SampledDatabase(tables, messages)
+            messages = in_one_table(first_messages(job_tables.source, topics))
+            warn_of_first_messages(job_tables, messages, clock)
+            return SampledDatabase(job_tables, messages)
         case WholeDatabase():
-            return SampledDatabase(tables, MESSAGE_SCHEMA.empty_table())
+            return SampledDatabase(job_tables, MESSAGE_SCHEMA.empty_table())
 
 
 def _column_warnings(

@@ -68,7 +68,7 @@ class JobLoad:
     """The first load of a job, planned in its checkpoint."""
 
     plan: LoadPlan
-    tables: SingleTableOrDatabase
+    job_tables: SingleTableOrDatabase
     clock: Clock
 
     @property
@@ -86,7 +86,7 @@ class JobLoad:
             topics=topics,
             load=self.plan,
             rows=self._rows,
-            format_of=functools.partial(load_format, self.tables),
+            format_of=functools.partial(load_format, self.job_tables),
         )
 
     def is_over(self, folder: Folder) -> bool:
@@ -112,15 +112,15 @@ class JobLoad:
 
     def _rows(self, tables: Mapping[str, FileStoreTable]) -> DatabaseRows:
         """The reader of source tables, each with the table that gets its rows."""
-        if self.tables.source.snapshot_from is None:
+        if self.job_tables.source.snapshot_from is None:
             raise UsageError(
                 "the checkpoint has a first load that has not ended, and no database is named",
                 where=self.plan.source,
                 fix=f"give {LOAD_KEY} again",
             )
-        url, now_ms = database_of(self.tables.source), self.clock.now_ms()
+        url, now_ms = database_of(self.job_tables.source), self.clock.now_ms()
         with opened_database(url) as connection:
-            reading = DatabaseReading(connection, url, self.tables)
+            reading = DatabaseReading(connection, url, self.job_tables)
             relations = {
                 name: reading.relation(table.name, table.schema, reading.read(name))
                 for name, table in tables.items()
@@ -130,7 +130,7 @@ class JobLoad:
 
 
 def load_of(
-    tables: SingleTableOrDatabase,
+    job_tables: SingleTableOrDatabase,
     loaded: LoadedTables,
     checked: CheckedJob,
     clock: Clock,
@@ -151,10 +151,10 @@ def load_of(
     """
     folder, plan = checked.state_file.folder, read_load(checked.state_file.folder)
     if plan is None:
-        if tables.source.snapshot_from is None:
+        if job_tables.source.snapshot_from is None:
             return None
         planning = _Planning(
-            tables=tables,
+            job_tables=job_tables,
             loaded=loaded,
             state_file=checked.state_file,
             reader=_reader_of(checked),
@@ -163,7 +163,7 @@ def load_of(
         plan = planning.plan(folder, tasks)
         write_load(folder, plan)
     EpochLogWriter(folder).first(plan.offsets)
-    load = JobLoad(plan=plan, tables=tables, clock=clock)
+    load = JobLoad(plan=plan, job_tables=job_tables, clock=clock)
     if not load.is_over(folder):
         _reader_of(checked)
     return load
@@ -183,7 +183,7 @@ def _reader_of(checked: CheckedJob) -> ReaderSettings:
 class _Planning:
     """Plans the first load of a job that has not begun."""
 
-    tables: SingleTableOrDatabase
+    job_tables: SingleTableOrDatabase
     loaded: LoadedTables
     state_file: JobStateFile
     reader: ReaderSettings
@@ -197,14 +197,14 @@ class _Planning:
                 where=str(folder),
                 fix=f"leave out {LOAD_KEY}; or {_ANEW}",
             )
-        source = self.tables.source
+        source = self.job_tables.source
         url = database_of(source)
         with opened_database(url) as connection:
             begun_ms, position = self.clock.now_ms(), log_position(connection, url)
             offsets = _ends(source, self.reader)
-            reading = DatabaseReading(connection, url, self.tables)
+            reading = DatabaseReading(connection, url, self.job_tables)
             chosen = reading.chosen(followed_database(connection, url))
-            sources = chosen.sources(url, lowers=self.tables.lowers_names)
+            sources = chosen.sources(url, lowers=self.job_tables.lowers_names)
             schemas = {name: self.loaded.schema_for(name, of) for name, of in sources.items()}
             relations = reading.relations(chosen, schemas)
             opened = self._opened(sources)
@@ -239,7 +239,7 @@ class _Planning:
     def _warn_of_columns(self, relations: Mapping[str, Sequence[LoadedRelation]]) -> None:
         self.state_file.warn(
             JobWarning(
-                table=self.tables.full_name(name),
+                table=self.job_tables.full_name(name),
                 what=f"the first load leaves out columns of {relation} that the table does not "
                 f"have: {', '.join(relation.left_out)}",
                 fix="to store them, give the job a new table that has them, and a new "

@@ -18,7 +18,7 @@ from stream_app.app.tables.source_statements import statements_of
 from stream_app.clock import Clock
 from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
-from stream_app.spark.epoch.epoch_plan import EpochShape
+from stream_app.spark.epoch.epoch_plan import AllToOneTable, EpochShape, MessageSplitter
 from stream_app.spark.epoch.frame_epochs import FrameEpochs
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
 from stream_app.spark.ingest.epoch_tables import EpochTables, HoldingTables, StoppingTables
@@ -61,12 +61,8 @@ def job_rounds(
     Raises:
         TableNotFoundError: a table is gone whose first load has not ended.
     """
-    shape = EpochShape(
-        tasks=feeds.stream.write_parallelism or runner.spark.sparkContext.defaultParallelism,
-        sort_messages=feeds.tables.source.kind is SourceKind.FILES,
-        isolates=feeds.tables.is_of_many,
-    )
     policy: type[EpochTables] = StoppingTables
+    splitter: MessageSplitter = AllToOneTable()
     newcomers = read_statements = None
     match loaded:
         case OnlyTable(table):
@@ -77,7 +73,7 @@ def job_rounds(
             # A table that cannot be created now is tried again with its first message.
             known = [*loaded.known_feeds(), *loaded.create(loaded.first_messages).feeds]
             policy, held = HoldingTables, frozenset(checked.state_file.state.held)
-            shape = shape.with_splitter(loaded.splitter(known, held))
+            splitter = loaded.splitter(known, held)
     if load is not None:
         load.check_tables((feed.job.table for feed in known), checked.state_file.folder)
     epoch_tables = policy(
@@ -87,6 +83,12 @@ def job_rounds(
         now_ms=clock.now_ms,
         on_change=feeds.events.held,
         loads=0 if load is None else load.epochs,
+    )
+    shape = EpochShape(
+        tasks=feeds.stream.write_parallelism or runner.spark.sparkContext.defaultParallelism,
+        splitter=splitter,
+        sort_messages=feeds.job_tables.source.kind is SourceKind.FILES,
+        holds_tables=policy.holds_tables,
     )
     return EpochRounds(
         tables=epoch_tables,

@@ -42,7 +42,7 @@ from stream_app.spark.stream.whole_borders import MESSAGES_MAX, PATIENCE_S, Whol
 class StreamSettings:
     """The settings of a job's stream, whatever reads the source."""
 
-    tables: TablesOfJob
+    job_tables: TablesOfJob
     stream: StreamConfig
     checkpoint: Folder
     clock: Clock
@@ -64,7 +64,7 @@ class SparkReading:
         """The stream that cuts the source into epochs and gives them to the sink."""
         return SparkStream(
             messages=self.source.read_stream(self.runner.spark),
-            name=job.tables.name,
+            name=job.job_tables.name,
             committer=running.committer,
             checkpoint=spark_location(job.checkpoint.location),
             trigger=None if job.stream.is_available_now else job.stream.trigger,
@@ -108,16 +108,16 @@ class NativeReading:
             writer=EpochLogWriter(job.checkpoint),
             give=committer,
             failure=lambda: committer.failure,
-            jobs=JobGroup(self.runner.spark, f"stream {job.tables.name}"),
+            jobs=JobGroup(self.runner.spark, f"stream {job.job_tables.name}"),
             clock=job.clock,
             borders=borders,
         )
 
     def _borders(self, job: StreamSettings) -> WholeBorders | None:
         """What ends epochs between transactions; None: the number of messages alone ends them."""
-        if not job.tables.keeps_transactions:
+        if not job.job_tables.keeps_transactions:
             return None
-        transactions_of = job.tables.source_facts.transactions
+        transactions_of = job.job_tables.source_facts.transactions
         assert transactions_of is not None, "the configuration was checked"
         return WholeBorders(
             reader=TransactionReader(

@@ -55,14 +55,14 @@ def run(parts: JobParts, clock: Clock) -> None:
     """
     # Take the ports first: if one is taken, the job ends before it reads or writes anything.
     with ExitStack() as stack:
-        tables, stream, session = parts.tables, parts.stream, parts.session
+        job_tables, stream, session = parts.job_tables, parts.stream, parts.session
         watched = stack.enter_context(
-            watched_job(tables, stream, parts.secrets, clock, parts.events_file)
+            watched_job(job_tables, stream, parts.secrets, clock, parts.events_file)
         )
         checkpoint = partial(session.folder, session.checkpoint)
         history = watched.events.history
         stack.enter_context(page_of_job(parts.shown, stream, checkpoint, clock, history))
-        ingest(tables, stream, session, watched, clock)
+        ingest(job_tables, stream, session, watched, clock)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ class JobParts:
     """The parts of a configuration, one for each part of an ingest job.
 
     Attributes:
-        tables: what the job writes, and the source of the messages.
+        job_tables: what the job writes, and the source of the messages.
         stream: when epochs begin, where bad records go, and what reports them.
         session: what Spark is started with.
         shown: what the page shows.
@@ -30,7 +30,7 @@ class JobParts:
         events_file: gets a JSON line for each epoch and commit; None: there is none.
     """
 
-    tables: SingleTableOrDatabase
+    job_tables: SingleTableOrDatabase
     stream: StreamConfig
     session: JobSession
     shown: ShownJob
@@ -40,12 +40,12 @@ class JobParts:
 
 def job_parts(config: AppConfig, events_file: Path | None = None) -> JobParts:
     """Take the configuration apart."""
-    tables = config.tables
+    job_tables = config.tables
     return JobParts(
-        tables=tables,
+        job_tables=job_tables,
         stream=config.stream,
         session=JobSession(
-            tables.name, config.stream.checkpoint, config.tables.file_system, config.spark
+            job_tables.name, config.stream.checkpoint, job_tables.file_system, config.spark
         ),
         shown=shown_job(config),
         secrets=config.secrets,

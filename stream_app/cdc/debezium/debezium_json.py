@@ -59,7 +59,7 @@ from stream_app.cdc.json_records.decoder_choice import compiled_forms
 from stream_app.cdc.json_records.layout_choice import LayoutChoice
 from stream_app.cdc.json_records.options import column_readings
 from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedPart, DecodedRecords
-from stream_app.cdc.message_format import Format, FormatSetup, SourceFacts
+from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts
 from stream_app.cdc.rows.images import RowRules
 from stream_app.cdc.source_types.connect_fields import ConnectField, connect_fields
 
@@ -209,7 +209,7 @@ def _facts(options: Mapping[str, str]) -> SourceFacts:
     )
 
 
-DEBEZIUM_JSON = Format(
+DEBEZIUM_JSON = FormatDeclaration(
     name="debezium-json",
     section=SECTION,
     introduction='for example `debezium."time.precision.mode" = "connect"`. They repeat the '

@@ -51,7 +51,7 @@ from stream_app.cdc.json_records.outcome import (
 )
 from stream_app.cdc.json_records.record_shapes import RecordShape
 from stream_app.cdc.message_format import (
-    Format,
+    FormatDeclaration,
     FormatSetup,
     MessageFormat,
     SourceFacts,
@@ -247,11 +247,11 @@ class DialectFormat:
     """The parts of a format's declaration that come from its dialect.
 
     Attributes:
-        name, section, introduction, options: as `Format` has them.
+        name, section, introduction, options: as `FormatDeclaration` has them.
         origins, change_times, ddl_of: as `SourceFacts` has them.
         dialect: makes the dialect of a table's options.
         encoding: the encoding of a column, by its type.
-        has_whole_before, has_changes, signs: as `Format` has them.
+        has_whole_before, has_changes, signs: as `FormatDeclaration` has them.
         check_together: raises `UsageError` when options do not fit each other or the columns.
     """
 
@@ -269,12 +269,12 @@ class DialectFormat:
     signs: tuple[frozenset[str], ...] = ()
     check_together: Callable[[CheckedOptions, RowType], None] = _fits_together
 
-    def declared(self) -> Format:
+    def declared(self) -> FormatDeclaration:
         """The format for the registry; its dialect without options surveys and describes."""
         plain = self.dialect(
             checked_options(self.name, self.section, self.options, {}, RowType(()))
         )
-        return Format(
+        return FormatDeclaration(
             name=self.name,
             section=self.section,
             introduction=self.introduction,

@@ -169,7 +169,7 @@ def checked_options(
     """Check the options of a table's format.
 
     Args:
-        name, section, declared: of the format, as `Format` has them.
+        name, section, declared: of the format, as `FormatDeclaration` has them.
 
     Raises:
         UsageError: lists everything that is wrong, with the nearest known spelling.

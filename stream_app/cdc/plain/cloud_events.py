@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools
 from stream_app.cdc.json_documents import json_text
-from stream_app.cdc.message_format import Format, FormatSetup, SourceFacts, SourceSurvey
+from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
 from stream_app.cdc.plain.key_options import check_key_columns
 from stream_app.cdc.plain.plain_json import PLAIN_ROWS
 from stream_app.cdc.wire.cloud_events import EventFormat, EventSource, unwrapped
@@ -67,4 +67,4 @@ def _facts(options: Mapping[str, str]) -> SourceFacts:
     return replace(EventSource(facts, _DATA).facts(), origins=facts.origins)
 
 
-CLOUD_EVENTS: Format = replace(_ROWS, make=_made, survey=_survey, facts=_facts)
+CLOUD_EVENTS: FormatDeclaration = replace(_ROWS, make=_made, survey=_survey, facts=_facts)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.message_format import Format
+from stream_app.cdc.message_format import FormatDeclaration
 from stream_app.cdc.plain.registered_format import RegisteredFormat
 from stream_app.cdc.plain.registered_rows import RegisteredRows
 from stream_app.cdc.schema_registry_port import Registries, Schemas
@@ -80,7 +80,7 @@ class _Avro:
         return _AvroRows(text, root, name)
 
 
-def plain_avro(registries: Registries) -> Format:
+def plain_avro(registries: Registries) -> FormatDeclaration:
     """The format, which asks registries for schemas."""
     return RegisteredFormat(
         name="avro",

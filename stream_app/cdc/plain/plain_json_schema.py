@@ -25,7 +25,7 @@ from stream_app.cdc.json_records.options import (
     CheckedOptions,
     texts_and_numbers,
 )
-from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat
+from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, MessageFormat
 from stream_app.cdc.plain.key_options import KEY_COLUMNS, deletes_by_tombstones, has_text_keys
 from stream_app.cdc.plain.plain_json import PlainDialect
 from stream_app.cdc.plain.registered_format import RegisteredFormat
@@ -113,7 +113,7 @@ def _format(
     return ChangeFormat(dialect, _NAME, setup, options, encoding, fields)
 
 
-def plain_json_schema(registries: Registries) -> Format:
+def plain_json_schema(registries: Registries) -> FormatDeclaration:
     """The format, which asks registries for schemas."""
     return RegisteredFormat(
         name=_NAME,

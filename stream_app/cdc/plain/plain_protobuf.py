@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.json_records.options import CheckedOptions
-from stream_app.cdc.message_format import Format, FormatSetup
+from stream_app.cdc.message_format import FormatDeclaration, FormatSetup
 from stream_app.cdc.plain.protobuf_values import json_of
 from stream_app.cdc.plain.registered_format import RegisteredFormat
 from stream_app.cdc.plain.registered_rows import RegisteredRows
@@ -116,7 +116,7 @@ def _made(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> Regi
     return RegisteredRows(_NAME, _Protobuf(), schemas, setup, options)
 
 
-def plain_protobuf(registries: Registries) -> Format:
+def plain_protobuf(registries: Registries) -> FormatDeclaration:
     """The format, which asks registries for schemas."""
     return RegisteredFormat(
         name=_NAME, registries=registries, language=_Protobuf(), make=_made

@@ -15,7 +15,7 @@ from stream_app.cdc.json_records.options import (
     checked_options,
 )
 from stream_app.cdc.message_format import (
-    Format,
+    FormatDeclaration,
     FormatSetup,
     MessageFormat,
     SourceFacts,
@@ -77,9 +77,9 @@ class RegisteredFormat:
         """All options."""
         return (*OPTIONS, *self.more)
 
-    def declared(self) -> Format:
+    def declared(self) -> FormatDeclaration:
         """The format for the registry of formats."""
-        return Format(
+        return FormatDeclaration(
             name=self.name,
             section=self.name,
             introduction=f'for example `{self.name}."schema.registry.url" = '

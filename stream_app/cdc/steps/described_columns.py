@@ -29,7 +29,7 @@ class DescribedColumns:
     """Implements `pipeline.Step`.
 
     Attributes:
-        describe: as in `message_format.Format`.
+        describe: as in `message_format.FormatDeclaration`.
         columns: the table's.
         aliases: names of the source by which it means the table's columns.
         followed: the fingerprint of the newest schema that had no new columns for a batch.

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from stream_app.cdc.bad_records_as_received import as_received
 from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.message_format import (
-    Format,
+    FormatDeclaration,
     FormatSetup,
     MessageFormat,
     SourceFacts,
@@ -76,7 +76,7 @@ def _with_guids(bad: pa.RecordBatch) -> pa.RecordBatch:
     return bad.set_column(at, bad.schema.field(at), reasons)
 
 
-def with_any_heads(of: Format, registries: Registries) -> Format:
+def with_any_heads(of: FormatDeclaration, registries: Registries) -> FormatDeclaration:
     """The same format of a registry, which reads other heads where its options say so."""
     rewrite_of = partial(rewriting, of.name, of.section, registries)
     return replace(
@@ -87,13 +87,13 @@ def with_any_heads(of: Format, registries: Registries) -> Format:
     )
 
 
-def _made(of: Format, rewrite_of: _RewriteOf, setup: FormatSetup) -> MessageFormat:
+def _made(of: FormatDeclaration, rewrite_of: _RewriteOf, setup: FormatSetup) -> MessageFormat:
     made, rewrite = of.make(setup), rewrite_of(setup.options)
     return made if rewrite is None else _Rewriting(made, rewrite)
 
 
 def _survey(
-    of: Format,
+    of: FormatDeclaration,
     rewrite_of: _RewriteOf,
     setup: FormatSetup,
     messages: Mapping[str, pa.RecordBatch],
@@ -103,7 +103,9 @@ def _survey(
     return of.survey(setup, messages)
 
 
-def _facts(of: Format, rewrite_of: _RewriteOf, options: Mapping[str, str]) -> SourceFacts:
+def _facts(
+    of: FormatDeclaration, rewrite_of: _RewriteOf, options: Mapping[str, str]
+) -> SourceFacts:
     facts, rewrite = of.facts(options), rewrite_of(options)
     if rewrite is None:
         return facts

@@ -1,6 +1,6 @@
 """The port that runs a decided compaction elsewhere.
 
-`spark.compact_jobs` implements it by Spark jobs, and tests run the compaction in the caller.
+`spark.spark_compactions` implements it by Spark jobs, and tests run the compaction in the caller.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class DriverEpochs:
         The index of keys of any partition lies on the executors' disks, so its tables do not.
         """
         most = self.most_messages
-        if plan.shape.isolates:
+        if plan.shape.holds_tables:
             most //= _MESSAGES_OF_A_TABLE
         return sum(offsets.size for offsets in messages) <= most and not plan.indexes_all_keys
 

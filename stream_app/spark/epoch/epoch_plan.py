@@ -230,7 +230,7 @@ class EpochShape:
         tasks: number of tasks that write.
         sort_messages: before decoding, one task sorts the messages of each Kafka partition by
             offset. For sources whose tasks do not read ranges of offsets.
-        isolates: whether a table that fails in a task leaves the others alone; else the task fails.
+        holds_tables: whether a table that fails in a task is held; else the task fails.
         block_bytes: Arrow bytes of rows that a task gathers at most; a single batch from Spark may
             be larger.
     """
@@ -238,7 +238,7 @@ class EpochShape:
     tasks: int
     splitter: MessageSplitter = AllToOneTable()
     sort_messages: bool = False
-    isolates: bool = False
+    holds_tables: bool = False
     block_bytes: int = BLOCK_BYTES
 
     def with_splitter(self, splitter: MessageSplitter) -> EpochShape:

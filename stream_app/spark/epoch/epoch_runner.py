@@ -36,7 +36,7 @@ class TableOutput:
     Attributes:
         changes: one for each bucket and task; no snapshot names their files yet.
         bad: batches of `BAD_RECORD_SCHEMA`.
-        failure: a task's error in this table's part, if tables are isolated.
+        failure: a task's error in this table's part, if tables are held.
         in_driver: whether the driver itself did the work of the tasks.
     """
 

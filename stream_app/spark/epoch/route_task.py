@@ -119,7 +119,7 @@ class _Router:
             if len(messages := self._since_truncate(table, where, messages)):
                 yield from self._decode(table, where, messages, sources)
         except Exception as error:
-            if not self._plan.shape.isolates:
+            if not self._plan.shape.holds_tables:
                 raise
             yield self._failure(table, where, error)
         if self._gathered_bytes >= min(self._plan.shape.block_bytes, self._enough_bytes):
@@ -208,7 +208,7 @@ class _Router:
                     blocks += 1
                     yield block
             except Exception as error:
-                if not self._plan.shape.isolates:
+                if not self._plan.shape.holds_tables:
                     raise
                 yield self._failure(table, where, error)
         self._gathered_bytes = 0

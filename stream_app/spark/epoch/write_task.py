@@ -56,7 +56,7 @@ class TaskBlock(NamedTuple):
 def write_in_task(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[TaskResult]:
     """Write a task's blocks.
 
-    When the task fails, it deletes its files in all tables. Where plans isolate tables, a failing
+    When the task fails, it deletes its files in all tables. Where plans hold tables, a failing
     table loses only its own files, and the others are written.
     """
     writes: list[_TableWriting] = []
@@ -83,7 +83,7 @@ class _TableWriting:
 
     def __init__(self, index: int, plan: EpochPlan) -> None:
         self._index = index
-        self._isolates = plan.shape.isolates
+        self._holds_tables = plan.shape.holds_tables
         of_table = plan.tables[index]
         # Rows before a TRUNCATE must not serve as older rows; the newest snapshot still has them.
         self._table = replace(of_table.table, is_emptied=bool(of_table.first_offsets))
@@ -167,7 +167,7 @@ class _TableWriting:
 
     def _failed(self, error: Exception) -> Iterator[TaskResult]:
         """Delete the table's files, and return its error instead of its changes."""
-        if not self._isolates:
+        if not self._holds_tables:
             raise error
         self._write = None
         with contextlib.suppress(Exception):  # a file that cannot be deleted is an orphan

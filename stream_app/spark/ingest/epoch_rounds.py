@@ -276,7 +276,7 @@ class EpochRounds(Generic[Messages]):
         try:
             return feed.plan().counting_from(first_offsets)
         except Exception:
-            if not self.tables.decodes_without_plan:
+            if not self.tables.holds_tables:
                 raise
             return None
 

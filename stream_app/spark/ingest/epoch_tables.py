@@ -43,12 +43,12 @@ class EpochTables(ABC):
         loads: the number of epochs of a first load, which no table can get later.
         commits_at_once: the tables whose commits begin together; None: all.
         snapshots_each_epoch: whether an epoch without rows for a table makes a snapshot too.
-        decodes_without_plan: whether others' messages are decoded while a table cannot be planned.
+        holds_tables: whether a table that fails is held, and the others continue.
     """
 
     commits_at_once: ClassVar[int | None]
     snapshots_each_epoch: ClassVar[bool]
-    decodes_without_plan: ClassVar[bool]
+    holds_tables: ClassVar[bool]
 
     def __init__(
         self,
@@ -220,7 +220,7 @@ class StoppingTables(EpochTables):
 
     commits_at_once = 1
     snapshots_each_epoch = True
-    decodes_without_plan = False
+    holds_tables = False
 
     @property
     def epoch(self) -> int:
@@ -260,7 +260,7 @@ class HoldingTables(EpochTables):
 
     commits_at_once = None
     snapshots_each_epoch = False
-    decodes_without_plan = True
+    holds_tables = True
 
     @property
     def epoch(self) -> int:

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from stream_app.errors import StreamAppError
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest, CompactUnit
-from stream_app.spark.compact_jobs import DRIVER_BYTES, SparkCompactions
+from stream_app.spark.spark_compactions import DRIVER_BYTES, SparkCompactions
 from stream_app.table.compact.coordinator import files_by_bucket
 from stream_app.table.file_store_table import FileStoreTable
 from tests.support.tables.small_table import SmallTable, small_table

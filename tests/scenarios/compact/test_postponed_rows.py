@@ -156,15 +156,15 @@ def test_a_job_writes_and_another_moves(tmp_path: Path) -> None:
     table = tables.tables[0]
     for epoch in range(6):
         tables.send([{"k": k, "v": f"{epoch}"} for k in range(epoch, 12)], [])
-    batch = tables.started(EpochHere(overlaps=True))
+    committer = tables.started(EpochHere(overlaps=True))
     for epoch in range(6):
-        batch(tables.messages(epoch).combine_chunks().to_batches(), epoch)
+        committer(tables.messages(epoch).combine_chunks().to_batches(), epoch)
         tables.done(epoch)
         if epoch % 2:
-            batch.settle()
+            committer.settle()
             moved_rows(table)
-    batch.settle()
-    batch.compact_due()
-    assert batch.failure is None
+    committer.settle()
+    committer.compact_due()
+    assert committer.failure is None
     assert by_content(read_rows(table)) == by_content(tables.wanted()[0])
     assert found_in(table) == []

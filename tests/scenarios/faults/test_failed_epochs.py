@@ -46,8 +46,8 @@ def sent(folder: Path, epochs: int) -> tuple[TwoTables, FailingEpoch]:
     return tables, runner
 
 
-def run(batch: EpochCommitter[Parts], tables: TwoTables, epoch: int) -> None:
-    batch(tables.messages(epoch).combine_chunks().to_batches(), epoch)
+def run(committer: EpochCommitter[Parts], tables: TwoTables, epoch: int) -> None:
+    committer(tables.messages(epoch).combine_chunks().to_batches(), epoch)
 
 
 def assert_right(tables: TwoTables) -> None:
@@ -63,26 +63,26 @@ def test_a_held_table_does_not_catch_up_behind_an_epoch_that_failed(
     """The main thread looks for held tables once more before the job ends."""
     tables, runner = sent(tmp_path, 2)
     fault = Fault(0, "before", stays_dead=True)
-    batch = tables.started(runner, file_io=(FaultyFileIO(fault=fault), None), each_for_itself=True)
-    run(batch, tables, 0)
+    committer = tables.started(runner, file_io=(FaultyFileIO(fault=fault), None), holds_tables=True)
+    run(committer, tables, 0)
     assert list(tables.state().held) == ["a"]
     fault.at = -1  # the disk is well again
     runner.fails_at, runner.error = 1, error
     with contextlib.suppress(RuntimeError):
-        run(batch, tables, 1)
+        run(committer, tables, 1)
     tables.tables[0].clock.sleep(3600)
-    batch.while_idle()
+    committer.while_idle()
 
-    again = tables.started(runner, each_for_itself=True)
+    again = tables.started(runner, holds_tables=True)
     run(again, tables, 1)
     tables.tables[0].clock.sleep(3600)
     again.compact_due()
     assert_right(tables)
 
 
-@pytest.mark.parametrize("isolated", [False, True])
+@pytest.mark.parametrize("holds_tables", [False, True])
 def test_a_bad_record_counts_once_however_often_its_epoch_is_written(
-    tmp_path: Path, isolated: bool
+    tmp_path: Path, holds_tables: bool
 ) -> None:
     tables = TwoTables(tmp_path)
     other = TableWriter(tables.tables[0], CompactInCaller, user="other")
@@ -99,10 +99,10 @@ def test_a_bad_record_counts_once_however_often_its_epoch_is_written(
             return replace(routed, write=write)
 
     tables.send([{"k": 3, "v": "ours"}], [])
-    batch = tables.started(Overtaken(), each_for_itself=isolated, bad_records_max=1)
+    committer = tables.started(Overtaken(), holds_tables=holds_tables, bad_records_max=1)
     messages = tables.messages(0, bad={"a": b"{"})
     with contextlib.suppress(RuntimeError):
-        batch(messages.combine_chunks().to_batches(), 0)
-    assert not isinstance(batch.failure, BadRecordsError), batch.failure
+        committer(messages.combine_chunks().to_batches(), 0)
+    assert not isinstance(committer.failure, BadRecordsError), committer.failure
     assert not tables.state().held
     assert {row["k"]: row["v"] for row in read_rows(tables.tables[0])} == {3: "ours"}

@@ -33,7 +33,7 @@ TEXTS = {"bucket": 1, "merge_engine": "aggregation", "fields__v__aggregate_funct
 
 
 def run(
-    batch: EpochCommitter[Parts],
+    committer: EpochCommitter[Parts],
     tables: TwoTables,
     runner: EpochHere,
     epoch: int = 0,
@@ -45,11 +45,11 @@ def run(
         batch for each in range(epoch + 1) for batch in tables.messages(each).to_batches()
     ]
     try:
-        batch(parts, epoch)
-        batch.settle()
+        committer(parts, epoch)
+        committer.settle()
     except BaseException:
-        assert batch.failure is not None
-    return batch.failure
+        assert committer.failure is not None
+    return committer.failure
 
 
 def a_job(folder: Path, user: str = "the job", **kwargs: Any) -> TwoTables:
@@ -109,21 +109,21 @@ def test_of_a_database_the_tables_that_count_twice_are_held(
     """The others continue; a resumed one is held again, until the job is told to store them."""
     tables, runner = after_a_loss(tmp_path), EpochHere()
     before = contents(tables)
-    batch = tables.started(runner, each_for_itself=True)
-    assert run(batch, tables, runner) is None
+    committer = tables.started(runner, holds_tables=True)
+    assert run(committer, tables, runner) is None
     assert contents(tables) == before
-    assert batch.tables.held.by_name.keys() == {"b"}
-    assert f"starting-offsets = '{ENDS}'" in batch.tables.held.by_name["b"].reason
+    assert committer.tables.held.by_name.keys() == {"b"}
+    assert f"starting-offsets = '{ENDS}'" in committer.tables.held.by_name["b"].reason
     [warning] = [record.getMessage() for record in caplog.records if "already" in record.message]
     assert tables.tables[0].location in warning
     assert "a changelog tells these changes again" in warning
 
     tables.send([], [{"day": "day 9", "n": 9}])
-    assert run(batch, tables, runner, 1) is None
+    assert run(committer, tables, runner, 1) is None
     resume(tables.checkpoint(), "b", 0)
-    batch.while_idle()
+    committer.while_idle()
     tables.tables[0].clock.sleep(3600)
-    batch.while_idle()
+    committer.while_idle()
     assert contents(tables) == before
     assert tables.state().held.keys() == {"b"}
 
@@ -131,7 +131,7 @@ def test_of_a_database_the_tables_that_count_twice_are_held(
     runner.topics = [
         to_batch for epoch in (0, 1) for to_batch in tables.messages(epoch).to_batches()
     ]
-    again = tables.started(runner, each_for_itself=True)
+    again = tables.started(runner, holds_tables=True)
     again.while_idle()
     tables.tables[0].clock.sleep(3600)
     again.while_idle()
@@ -154,9 +154,9 @@ def test_a_new_table_and_other_topics_are_taken(tmp_path: Path) -> None:
     assert contents(tables) == [by_content(rows) for rows in tables.wanted()]
 
 
-@pytest.mark.parametrize("isolated", [False, True])
+@pytest.mark.parametrize("holds_tables", [False, True])
 def test_an_epoch_in_a_table_keeps_its_offsets_through_a_power_cut(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, isolated: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, holds_tables: bool
 ) -> None:
     """Spark writes them and syncs nothing."""
     folder = tmp_path / "job"
@@ -168,8 +168,8 @@ def test_an_epoch_in_a_table_keeps_its_offsets_through_a_power_cut(
     text = offsets.read_text().replace("{}", '{"conf":{}}')
     offsets.unlink()
     offsets.write_text(text)
-    batch = tables.started(runner, each_for_itself=isolated)
-    assert run(batch, tables, runner) is None
+    committer = tables.started(runner, holds_tables=holds_tables)
+    assert run(committer, tables, runner) is None
     left = disk.found_after(tmp_path / "left")
     assert (left / "events" / "snapshot" / "snapshot-1").exists()
     assert (left / "checkpoint" / "offsets" / "0").read_text() == text

@@ -16,9 +16,9 @@ from tests.support.tables.snapshot_chain import check_chain
 pytestmark = pytest.mark.usefixtures("unsynced")
 
 
-@pytest.mark.parametrize("isolated", [False, True])
+@pytest.mark.parametrize("holds_tables", [False, True])
 def test_a_writer_that_commits_during_each_round_does_not_keep_an_epoch_out(
-    tmp_path: Path, isolated: bool
+    tmp_path: Path, holds_tables: bool
 ) -> None:
     tables = TwoTables(tmp_path)
     other = TableWriter(tables.tables[0], CompactInCaller, user="other")
@@ -41,9 +41,9 @@ def test_a_writer_that_commits_during_each_round_does_not_keep_an_epoch_out(
 
     tables.send([{"k": 3, "v": "ours"}], [])
     runner = Overtaken()
-    batch = tables.started(runner, each_for_itself=isolated)
-    batch(tables.messages(0).to_batches(), 0)
-    batch.settle()
+    committer = tables.started(runner, holds_tables=holds_tables)
+    committer(tables.messages(0).to_batches(), 0)
+    committer.settle()
     assert runner.writes == 2
     assert {row["k"]: row["v"] for row in read_rows(tables.tables[0])} == {3: "ours"}
     check_chain(tables.tables[0])

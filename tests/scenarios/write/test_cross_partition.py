@@ -56,7 +56,7 @@ def rows_of(job: Job) -> dict[int, tuple[str, int]]:
 
 def test_epochs_overlap_and_the_job_starts_again(tmp_path: Path, seed: int) -> None:
     job, chance, truth = job_of(tmp_path), random.Random(seed), dict[int, tuple[str, int]]()
-    batch = job.started(overlaps=True)
+    committer = job.started(overlaps=True)
     for epoch in range(20):
         values = []
         for _ in range(chance.randrange(1, 20)):
@@ -70,12 +70,12 @@ def test_epochs_overlap_and_the_job_starts_again(tmp_path: Path, seed: int) -> N
             # The source's own images are not needed: often the before-image tells no partition.
             before_image = chance.choice((before, None)) if after else before
             values.append(change(key, before_image, after, v))
-        job.run(batch, *values or [change(99, None, "a"), change(99, "a", None)])
+        job.run(committer, *values or [change(99, None, "a"), change(99, "a", None)])
         if chance.random() < 0.3:
-            batch.settle()
-            batch = job.started(overlaps=chance.random() < 0.5)
-            job.repeat(batch, epoch)
-    batch.settle()
+            committer.settle()
+            committer = job.started(overlaps=chance.random() < 0.5)
+            job.repeat(committer, epoch)
+    committer.settle()
     assert rows_of(job) == truth
     check_chain(job.table)
 
@@ -86,10 +86,10 @@ def test_rows_that_another_writer_moves_meanwhile_are_written_anew(
 ) -> None:
     options = {"partition_lookup": "true", "bucket": "2", "keys": "id,p"} if lookup else {}
     job = job_of(tmp_path, **options)
-    batch = job.started()
-    job.run(batch, *(change(key, None, "a", 1) for key in range(4)))
+    committer = job.started()
+    job.run(committer, *(change(key, None, "a", 1) for key in range(4)))
     other = CrossPartitionJob(job.table, user="other")
-    epoch, work = job.send(change(0, "a", "c", 3), change(1, "a", None)), batch.rounds
+    epoch, work = job.send(change(0, "a", "c", 3), change(1, "a", None)), committer.rounds
     decoded = work.decode(SourceEpoch(epoch, job.parts(epoch), "the end"), work.tables.feeds)
     write, plans = decoded.routed.write, list[Any]()
 
@@ -129,12 +129,12 @@ def test_a_replay_of_quarantined_rows_finds_them_too(tmp_path: Path) -> None:
 
 def test_rows_before_a_truncate_are_no_older_rows(tmp_path: Path) -> None:
     job = job_of(tmp_path)
-    batch = job.started()
-    job.run(batch, *(change(key, None, "a", 1) for key in range(3)))
+    committer = job.started()
+    job.run(committer, *(change(key, None, "a", 1) for key in range(3)))
     truncate = json.dumps({"op": "t", "before": None, "after": None}).encode()
-    job.run(batch, change(0, "a", "b", 2), truncate, change(1, None, "b", 3))
+    job.run(committer, change(0, "a", "b", 2), truncate, change(1, None, "b", 3))
     assert rows_of(job) == {1: ("b", 3)}
-    job.run(batch, change(1, "b", "c", 4), change(2, None, "c", 4))
+    job.run(committer, change(1, "b", "c", 4), change(2, None, "c", 4))
     assert rows_of(job) == {1: ("c", 4), 2: ("c", 4)}
 
 
@@ -160,7 +160,7 @@ def test_wherever_the_job_ends_a_key_keeps_one_row(tmp_path: Path, mode: Mode) -
 
 
 def _with_files(job: Job, file_io: FaultyFileIO) -> EpochCommitter[Parts]:
-    batch = job.started()
-    for feed in batch.tables.feeds:
+    committer = job.started()
+    for feed in committer.tables.feeds:
         feed.job.table = replace(feed.job.table, file_io=file_io)
-    return batch
+    return committer

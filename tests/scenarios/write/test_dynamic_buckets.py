@@ -84,10 +84,10 @@ def decoded(work: EpochRounds[Parts], tables: TwoTables, epoch: int) -> DecodedE
 
 
 def opened(tables: TwoTables, runner: EpochHere) -> EpochCommitter[Parts]:
-    batch: EpochCommitter[Parts] = tables.started(runner)
-    for feed in batch.tables.feeds:
+    committer: EpochCommitter[Parts] = tables.started(runner)
+    for feed in committer.tables.feeds:
         feed.job.open("the job")
-    return batch
+    return committer
 
 
 class CountingRoutes(EpochHere):
@@ -212,10 +212,10 @@ def latest_of(table: FileStoreTable) -> Snapshot:
     return latest
 
 
-@pytest.mark.parametrize("isolated", [False, True])
-def test_a_truncate_begins_the_index_anew(tmp_path: Path, isolated: bool) -> None:
+@pytest.mark.parametrize("holds_tables", [False, True])
+def test_a_truncate_begins_the_index_anew(tmp_path: Path, holds_tables: bool) -> None:
     tables, runner = TwoTables(tmp_path, orders=SMALL), EpochHere(overlaps=True)
-    batch = tables.started(runner, each_for_itself=isolated)
+    committer = tables.started(runner, holds_tables=holds_tables)
     sent: list[Sequence[Row]] = [
         orders(*range(30)),
         [*orders(50, 51), TRUNCATE, *orders(*range(20, 40))],
@@ -224,9 +224,9 @@ def test_a_truncate_begins_the_index_anew(tmp_path: Path, isolated: bool) -> Non
     for epoch, rows in enumerate(sent):
         tables.send(rows, [])
         runner.topics = [b for each in range(epoch + 1) for b in tables.messages(each).to_batches()]
-        batch(parts(tables, epoch), epoch)
+        committer(parts(tables, epoch), epoch)
         tables.done(epoch)
-    batch.settle()
+    committer.settle()
     assert_right(tables)
     assert sum(map(len, index_of(tables.tables[0]).values())) == 40
 
@@ -256,13 +256,13 @@ def test_wherever_the_job_ends_the_next_one_goes_on_with_the_same_buckets(
     assert at > 15
 
 
-def run(batch: EpochCommitter[Parts], tables: TwoTables, epoch: int) -> None:
+def run(committer: EpochCommitter[Parts], tables: TwoTables, epoch: int) -> None:
     """An epoch; what stops the job is raised as it is."""
     try:
-        batch(parts(tables, epoch), epoch)
+        committer(parts(tables, epoch), epoch)
     except RuntimeError:
-        assert batch.failure is not None
-        raise batch.failure from None
+        assert committer.failure is not None
+        raise committer.failure from None
 
 
 def test_a_single_append_and_the_check_of_a_source_know_the_buckets(tmp_path: Path) -> None:

@@ -31,16 +31,16 @@ pytestmark = pytest.mark.usefixtures("unsynced")
 HOURS = 4 * 3600
 
 
-def run(batch: EpochCommitter[Parts], tables: TwoTables, runner: EpochHere, n: int) -> int:
+def run(committer: EpochCommitter[Parts], tables: TwoTables, runner: EpochHere, n: int) -> int:
     """Send a row to each table, and run the epoch; what stops the job is raised as it is."""
     epoch = tables.send([{"k": n, "v": "v"}], [{"day": "d", "n": n}])
     messages = tables.messages(epoch).combine_chunks().to_batches()
     runner.topics += messages
     try:
-        batch(messages, epoch)
+        committer(messages, epoch)
     except RuntimeError:
-        assert batch.failure is not None
-        raise batch.failure from None
+        assert committer.failure is not None
+        raise committer.failure from None
     return epoch
 
 
@@ -80,14 +80,14 @@ class Altered(EpochHere):
 def test_a_table_that_is_outdated_in_each_round_is_held_alone(tmp_path: Path) -> None:
     tables = TwoTables(tmp_path)
     runner = Altered(tables.tables[0], times=20)
-    batch = tables.started(runner, each_for_itself=True)
-    run(batch, tables, runner, 1)
+    committer = tables.started(runner, holds_tables=True)
+    run(committer, tables, runner, 1)
     waiting = tables.state().held
     assert waiting.keys() == {"a"}
     assert "outdated whenever it is written, 20 times" in waiting["a"].reason
     assert rows_of(tables) == [0, 1]
     tables.tables[0].clock.sleep(HOURS)
-    batch.while_idle()
+    committer.while_idle()
     assert tables.state().held == {}
     assert rows_of(tables) == [1, 1]
 
@@ -100,9 +100,9 @@ def test_the_only_table_that_is_outdated_in_each_round_stops_its_job(tmp_path: P
     assert runner.decodes == 20, "what nobody writes is not decoded"
 
 
-def filtered(batch: EpochCommitter[Parts]) -> None:
+def filtered(committer: EpochCommitter[Parts]) -> None:
     """The second table takes only rows of which a condition on its number is true."""
-    feed = batch.tables.feeds[1]
+    feed = committer.tables.feeds[1]
     unfiltered = feed.format_of
 
     def format_of(table: FileStoreTable) -> Pipeline:
@@ -121,20 +121,20 @@ def test_a_table_whose_filter_does_not_fit_its_newest_schema_is_held_alone(
     tmp_path: Path, restarts: bool
 ) -> None:
     tables, runner = TwoTables(tmp_path), EpochHere()
-    batch = tables.started(runner, each_for_itself=True)
-    filtered(batch)
-    run(batch, tables, runner, 1)
+    committer = tables.started(runner, holds_tables=True)
+    filtered(committer)
+    run(committer, tables, runner, 1)
     alter_table(tables.tables[1], [ChangeType("n", parse_data_type("STRING"))])
     if restarts:
         tables.tables[1] = newest_version(tables.tables[1])
-        batch = tables.started(runner, each_for_itself=True)
-        filtered(batch)
-        assert batch.rounds.plan().tables.keys() == {0}
-    run(batch, tables, runner, 2)
+        committer = tables.started(runner, holds_tables=True)
+        filtered(committer)
+        assert committer.rounds.plan().tables.keys() == {0}
+    run(committer, tables, runner, 2)
     waiting = tables.state().held
     assert waiting.keys() == {"b"}
     assert "n" in waiting["b"].reason
-    run(batch, tables, runner, 3)
+    run(committer, tables, runner, 3)
     assert rows_of(tables) == [3, 1]
 
 
@@ -142,20 +142,20 @@ def test_the_only_table_whose_filter_does_not_fit_ends_the_job_before_it_starts(
     tmp_path: Path,
 ) -> None:
     tables = TwoTables(tmp_path)
-    batch = tables.started(EpochHere())
-    filtered(batch)
-    batch.tables.feeds[1].job.table = batch.tables.feeds[0].job.table
+    committer = tables.started(EpochHere())
+    filtered(committer)
+    committer.tables.feeds[1].job.table = committer.tables.feeds[0].job.table
     with pytest.raises(UsageError):
-        batch.rounds.plan()
+        committer.rounds.plan()
 
 
 def test_a_write_only_table_waits_for_its_compactor_alone(tmp_path: Path) -> None:
     """Nobody compacts it in time at first; each try begins its patience anew."""
     options = {"bucket": 1, "write_only": "true", "write_only__stop_trigger": 6}
     tables, runner = TwoTables(tmp_path, orders=options), EpochHere()
-    batch = tables.started(runner, each_for_itself=True)
+    committer = tables.started(runner, holds_tables=True)
     for n in range(9):
-        run(batch, tables, runner, n)
+        run(committer, tables, runner, n)
     waiting = tables.state().held["a"]
     assert (waiting.since_epoch, waiting.tries) == (7, 0)
     assert "waits for its compactions" in waiting.reason
@@ -163,7 +163,7 @@ def test_a_write_only_table_waits_for_its_compactor_alone(tmp_path: Path) -> Non
 
     orders = tables.tables[0]
     orders.clock.sleep(HOURS)
-    batch.while_idle()
+    committer.while_idle()
     waiting = tables.state().held["a"]
     assert waiting.tries == 1
     assert "no job has compacted the table for 600 s" in waiting.reason
@@ -174,7 +174,7 @@ def test_a_write_only_table_waits_for_its_compactor_alone(tmp_path: Path) -> Non
     )
     compactor.compact_whole()
     orders.clock.sleep(HOURS)
-    batch.while_idle()
+    committer.while_idle()
     assert_right(tables)
 
 

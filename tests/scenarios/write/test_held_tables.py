@@ -40,20 +40,20 @@ def two_tables(folder: Path) -> tuple[TwoTables, EpochHere]:
 
 
 def started(tables: TwoTables, runner: EpochHere, **kwargs: Any) -> EpochCommitter[Parts]:
-    return tables.started(runner, each_for_itself=True, **kwargs)
+    return tables.started(runner, holds_tables=True, **kwargs)
 
 
-def run(batch: EpochCommitter[Parts], tables: TwoTables, runner: EpochHere, epoch: int) -> None:
+def run(committer: EpochCommitter[Parts], tables: TwoTables, runner: EpochHere, epoch: int) -> None:
     """An epoch as Spark asks for it; what stops the job is raised as it is."""
     parts = tables.messages(epoch).combine_chunks().to_batches()
     runner.topics = [
         batch for each in range(epoch + 1) for batch in tables.messages(each).to_batches()
     ]
     try:
-        batch(parts, epoch)
+        committer(parts, epoch)
     except RuntimeError:
-        assert batch.failure is not None
-        raise batch.failure from None
+        assert committer.failure is not None
+        raise committer.failure from None
 
 
 def assert_right(tables: TwoTables) -> None:
@@ -68,13 +68,13 @@ def snapshots(tables: TwoTables) -> list[int | None]:
 
 def test_an_idle_table_gets_no_snapshot(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path)
-    batch = started(tables, runner)
-    run(batch, tables, runner, 0)
+    committer = started(tables, runner)
+    run(committer, tables, runner, 0)
     tables.send([{"k": 1, "v": "second"}], [])
-    run(batch, tables, runner, 1)
+    run(committer, tables, runner, 1)
     assert snapshots(tables) == [2, 1]
     tables.send([], [{"day": "d", "n": 5}])
-    run(batch, tables, runner, 2)
+    run(committer, tables, runner, 2)
     assert snapshots(tables) == [2, 2]
     assert_right(tables)
     remembered = tables.state()
@@ -95,10 +95,10 @@ def test_a_table_that_cannot_be_written_is_held_back_and_catches_up(tmp_path: Pa
     tables, runner = two_tables(tmp_path)
     fault = Fault(0, "before", stays_dead=True)
     files = FaultyFileIO(fault=fault)
-    batch = started(tables, runner, file_io=(files, None))
-    run(batch, tables, runner, 0)
+    committer = started(tables, runner, file_io=(files, None))
+    run(committer, tables, runner, 0)
     tables.send([{"k": 3, "v": "new"}], [{"day": "day 1", "n": 100}])
-    run(batch, tables, runner, 1)
+    run(committer, tables, runner, 1)
     assert snapshots(tables) == [None, 2]
     waiting = tables.state().held["a"]
     assert (waiting.since_epoch, waiting.begin["a"]["0"]) == (0, 0)
@@ -107,26 +107,26 @@ def test_a_table_that_cannot_be_written_is_held_back_and_catches_up(tmp_path: Pa
 
     fault.at = -1  # the disk is well again
     tables.tables[0].clock.sleep(HOURS)
-    batch.while_idle()
+    committer.while_idle()
     assert snapshots(tables) == [1, 2]
     assert tables.state().held == {}
     tables.send([{"k": 4, "v": "last"}], [])
-    run(batch, tables, runner, 2)
+    run(committer, tables, runner, 2)
     assert_right(tables)
-    assert [report.counts.messages for report in reports(batch, 0)] == [21, 1]
+    assert [report.counts.messages for report in reports(committer, 0)] == [21, 1]
 
 
 def test_requests_of_a_table_that_fails_alone_count(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path)
     requests = StoreRequests()
     files = counting_file_io(FaultyFileIO(fault=Fault(0, "before", stays_dead=True)), requests)
-    batch = started(tables, runner, file_io=(files, None), tasks=1)
-    plan = batch.rounds.plan()
+    committer = started(tables, runner, file_io=(files, None), tasks=1)
+    plan = committer.rounds.plan()
     failed = runner.route(0, tables.messages(0).to_batches(), plan).write(plan).tables[0]
     assert failed.failure is not None
     assert failed.counts.requests == {"put": 1, "put_errors": 1}
     before = requests.total()["put_errors"]
-    run(batch, tables, runner, 0)
+    run(committer, tables, runner, 0)
     errors = requests.total()["put_errors"] - before
     assert errors == 2, "by the task, which is of this process here, and by its result"
 
@@ -135,10 +135,10 @@ def test_tables_that_go_on_from_the_same_offsets_catch_up_in_one_epoch(tmp_path:
     tables, runner = two_tables(tmp_path)
     faults = [Fault(0, "before", stays_dead=True) for _ in range(2)]
     files = [FaultyFileIO(fault=fault) for fault in faults]
-    batch = started(tables, runner, file_io=(files[0], files[1]))
-    run(batch, tables, runner, 0)
+    committer = started(tables, runner, file_io=(files[0], files[1]))
+    run(committer, tables, runner, 0)
     tables.send([{"k": 3, "v": "new"}], [{"day": "day 1", "n": 100}])
-    run(batch, tables, runner, 1)
+    run(committer, tables, runner, 1)
     assert sorted(tables.state().held) == ["a", "b"]
 
     reads: list[Parts] = []
@@ -152,7 +152,7 @@ def test_tables_that_go_on_from_the_same_offsets_catch_up_in_one_epoch(tmp_path:
     for fault in faults:
         fault.at = -1
     tables.tables[0].clock.sleep(HOURS)
-    batch.while_idle()
+    committer.while_idle()
     assert len(reads) == 1
     assert tables.state().held == {}
     assert_right(tables)
@@ -164,13 +164,13 @@ def test_each_failure_of_one_table_is_its_own(tmp_path: Path, mode: Mode) -> Non
     for at in range(1000):
         tables, runner = two_tables(tmp_path / str(at))
         fault = Fault(at, mode)
-        batch = started(tables, runner, file_io=(FaultyFileIO(fault=fault), None))
+        committer = started(tables, runner, file_io=(FaultyFileIO(fault=fault), None))
         for epoch in range(3):
-            run(batch, tables, runner, epoch)
+            run(committer, tables, runner, epoch)
             tables.send([{"k": epoch, "v": f"new {epoch}"}], [{"day": "day 1", "n": epoch}])
-        run(batch, tables, runner, 3)
+        run(committer, tables, runner, 3)
         tables.tables[0].clock.sleep(HOURS)
-        batch.compact_due()
+        committer.compact_due()
         assert tables.state().held == {}
         assert_right(tables)
         if not fault.has_struck:
@@ -207,9 +207,9 @@ def test_rows_are_written_anew_when_another_writer_came_between(tmp_path: Path) 
     """Sequence numbers must be above the other's."""
     tables, runner = two_tables(tmp_path)
     run(started(tables, runner), tables, runner, 0)
-    batch = started(tables, runner)
+    committer = started(tables, runner)
     tables.send([{"k": 50, "v": "ours"}], [])
-    run(batch, tables, runner, 1)
+    run(committer, tables, runner, 1)
     other = TwoTables.__new__(TwoTables)
     other.folder, other.tables, other.query = tmp_path / "other", tables.tables, "another job"
     other.sent, other.takes_repeats = [], True
@@ -217,32 +217,32 @@ def test_rows_are_written_anew_when_another_writer_came_between(tmp_path: Path) 
     stranger = other.started(EpochHere())
     stranger(other.messages(0).combine_chunks().to_batches(), 0)
     tables.send([{"k": 3, "v": "the newest"}], [])
-    run(batch, tables, runner, 2)
+    run(committer, tables, runner, 2)
     rows = {row["k"]: row["v"] for row in read_rows(tables.tables[0])}
     assert rows[3] == "the newest"
-    first = reports(batch, 0)[-1]
+    first = reports(committer, 0)[-1]
     assert first.counts.changes == 1, "what was written first was thrown away"
     check_chain(tables.tables[0])
 
 
 def test_a_cause_that_needs_a_person_waits_until_it_is_resumed(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path)
-    batch = started(tables, runner, bad_records_max=0)
+    committer = started(tables, runner, bad_records_max=0)
     bad = tables.messages(0, {"b": b"{"}).combine_chunks().to_batches()
     runner.topics = bad
-    batch(bad, 0)
+    committer(bad, 0)
     assert snapshots(tables) == [1, None]
     waiting = tables.state().held["b"]
     assert waiting.retry_ms is None
     assert "could not be decoded" in waiting.reason
     tables.tables[0].clock.sleep(HOURS)
-    batch.while_idle()
+    committer.while_idle()
     assert tables.state().held["b"].tries == 1
 
-    batch.tables.feeds[1].quarantine.bad_records_max = None
+    committer.tables.feeds[1].quarantine.bad_records_max = None
     resume(tables.checkpoint(), "b", tables.tables[0].clock.now_ms())
     tables.tables[0].clock.sleep(10)
-    batch.while_idle()
+    committer.while_idle()
     assert tables.state().held == {}
     assert_right(tables)
 
@@ -312,11 +312,11 @@ class Second:
 
 def test_a_table_that_appears_gets_its_rows_in_the_same_epoch(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path)
-    batch = started(tables, runner)
-    second = Second(batch.tables.feeds.pop())
-    batch.rounds.newcomers = second
-    batch.rounds.shape = batch.rounds.shape.with_splitter(second)
-    run(batch, tables, runner, 0)
+    committer = started(tables, runner)
+    second = Second(committer.tables.feeds.pop())
+    committer.rounds.newcomers = second
+    committer.rounds.shape = committer.rounds.shape.with_splitter(second)
+    run(committer, tables, runner, 0)
     [seen] = second.seen
     assert seen.schema == MESSAGE_SCHEMA
     assert seen.num_rows == 2
@@ -340,12 +340,12 @@ class Both(Second):
 
 def test_the_first_table_appears_in_a_job_without_any(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path)
-    batch = started(tables, runner)
-    both = Both([*batch.tables.feeds])
-    batch.tables.feeds.clear()
-    batch.rounds.newcomers = both
-    batch.rounds.shape = batch.rounds.shape.with_splitter(both)
-    run(batch, tables, runner, 0)
+    committer = started(tables, runner)
+    both = Both([*committer.tables.feeds])
+    committer.tables.feeds.clear()
+    committer.rounds.newcomers = both
+    committer.rounds.shape = committer.rounds.shape.with_splitter(both)
+    run(committer, tables, runner, 0)
     assert snapshots(tables) == [1, 1]
     assert_right(tables)
 
@@ -356,10 +356,10 @@ def test_a_table_that_cannot_be_opened_at_the_start_gets_no_row_twice(tmp_path: 
               "fields__v__ignore_retract": "true", "bucket": 1}  # fmt: skip
     tables, runner = TwoTables(tmp_path, orders=counts), EpochHere()
     tables.send([{"k": 1, "v": "once"}], [{"day": "day 1", "n": 1}])
-    batch = started(tables, runner)
-    run(batch, tables, runner, 0)
+    committer = started(tables, runner)
+    run(committer, tables, runner, 0)
     tables.send([], [{"day": "day 1", "n": 2}])
-    run(batch, tables, runner, 1)
+    run(committer, tables, runner, 1)
     tables.done(0)
     tables.done(1)
     manifests = Path(tables.tables[0].location) / "manifest"
@@ -377,22 +377,22 @@ def test_a_table_that_cannot_be_opened_at_the_start_gets_no_row_twice(tmp_path: 
 def test_a_table_that_fails_while_the_job_drains_is_held_back_alone(tmp_path: Path) -> None:
     """Another engine has made it a table of another kind."""
     tables, runner = two_tables(tmp_path)
-    batch = started(tables, runner)
-    run(batch, tables, runner, 0)
-    batch.settle()
+    committer = started(tables, runner)
+    run(committer, tables, runner, 0)
+    committer.settle()
     schemas = tables.tables[0].schemas
     made = json.loads(Path(schemas.path(0)).read_text())
     del made["stream_app.digest"]
     made["options"]["sequence.field"] = "v"
     Path(schemas.path(1)).write_text(json.dumps({**made, "id": 1}))
-    batch.compact_due()
+    committer.compact_due()
     waiting = tables.state().held
     assert waiting.keys() == {"a"}
     assert "sequence.field" in waiting["a"].reason
     assert waiting["a"].tries == 1
     tables.send([{"k": 3, "v": "new"}], [{"day": "day 1", "n": 100}])
-    run(batch, tables, runner, 1)
-    batch.settle()
+    run(committer, tables, runner, 1)
+    committer.settle()
     assert snapshots(tables) == [1, 2]
     Path(schemas.path(1)).unlink()
     started(tables, runner).while_idle()

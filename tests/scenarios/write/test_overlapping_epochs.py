@@ -33,11 +33,11 @@ def two_tables(folder: Path) -> tuple[TwoTables, EpochHere]:
     return tables, EpochHere(topics=topics, overlaps=True)
 
 
-def spark_goes_on(batch: EpochCommitter[Parts], tables: TwoTables, first: int) -> int:
+def spark_goes_on(committer: EpochCommitter[Parts], tables: TwoTables, first: int) -> int:
     """Epochs as Spark asks for them, until one fails; returns the first that it has not done."""
     for epoch in range(first, EPOCHS):
         try:
-            batch(tables.messages(epoch).combine_chunks().to_batches(), epoch)
+            committer(tables.messages(epoch).combine_chunks().to_batches(), epoch)
         except RuntimeError:
             return epoch
         tables.done(epoch)
@@ -50,10 +50,10 @@ def assert_right(tables: TwoTables) -> None:
         assert by_content(read_rows(table)) == by_content(rows)
 
 
-@pytest.mark.parametrize("isolated", [False, True])
+@pytest.mark.parametrize("holds_tables", [False, True])
 @pytest.mark.parametrize("mode", ["before", "after"])
 def test_wherever_the_job_ends_the_next_one_finishes(
-    tmp_path: Path, mode: Mode, isolated: bool
+    tmp_path: Path, mode: Mode, holds_tables: bool
 ) -> None:
     """Each file operation ends the job in turn; the next one has no new messages at the end."""
     resumed = 0
@@ -61,11 +61,11 @@ def test_wherever_the_job_ends_the_next_one_finishes(
         tables, runner = two_tables(tmp_path / str(at))
         fault = Fault(at, mode, stays_dead=True)
         files = FaultyFileIO(fault=fault)
-        ended = tables.started(runner, file_io=files, each_for_itself=isolated, checkpoint=files)
+        ended = tables.started(runner, file_io=files, holds_tables=holds_tables, checkpoint=files)
         first = spark_goes_on(ended, tables, 0)
         with contextlib.suppress(BaseException):
             ended.settle()
-        again = tables.started(runner, each_for_itself=isolated)
+        again = tables.started(runner, holds_tables=holds_tables)
         again.while_idle()
         resumed += bool(reports(again, 0)) and first == EPOCHS
         assert spark_goes_on(again, tables, first) == EPOCHS, again.failure
@@ -82,9 +82,9 @@ def test_wherever_the_job_ends_the_next_one_finishes(
 def test_an_epoch_that_fails_behind_the_stream_ends_the_next_one(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path)
     fault = Fault(3, "before")
-    batch = tables.started(runner, file_io=FaultyFileIO(fault=fault))
-    assert spark_goes_on(batch, tables, 0) == 1
-    assert "the file system refused" in str(batch.failure)
+    committer = tables.started(runner, file_io=FaultyFileIO(fault=fault))
+    assert spark_goes_on(committer, tables, 0) == 1
+    assert "the file system refused" in str(committer.failure)
     again = tables.started(runner)
     assert spark_goes_on(again, tables, 1) == EPOCHS
     again.settle()
@@ -93,20 +93,20 @@ def test_an_epoch_that_fails_behind_the_stream_ends_the_next_one(tmp_path: Path)
 
 def test_a_stop_leaves_the_waiting_epoch_to_the_next_job(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path)
-    batch = tables.started(runner)
-    batch.stop()
-    assert spark_goes_on(batch, tables, 0) == 0
-    assert batch.failure is None
+    committer = tables.started(runner)
+    committer.stop()
+    assert spark_goes_on(committer, tables, 0) == 0
+    assert committer.failure is None
     assert tables.tables[0].snapshots.latest_id() is None
 
 
 def test_a_table_that_lacks_two_epochs_is_an_older_copy(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path)
-    batch = tables.started(runner)
+    committer = tables.started(runner)
     for epoch in range(3):
-        batch(tables.messages(epoch).combine_chunks().to_batches(), epoch)
+        committer(tables.messages(epoch).combine_chunks().to_batches(), epoch)
         tables.done(epoch)
-    batch.settle()
+    committer.settle()
     for table in tables.tables:
         folder = Path(table.location) / "snapshot"
         for name in ("snapshot-2", "snapshot-3", "LATEST"):

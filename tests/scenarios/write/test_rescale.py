@@ -277,13 +277,13 @@ def test_a_running_job_follows_wherever_it_is(tmp_path: Path, overlaps: bool) ->
             tables.send([{"k": k, "v": f"{epoch}"} for k in range(epoch, 12)], [])
         rival = Rival(at, act=partial(rescaled, table, 4, ""))
         runner = EpochHere(overlaps=overlaps)
-        batch = tables.started(runner, file_io=(FaultyFileIO(fault=rival), None))
+        committer = tables.started(runner, file_io=(FaultyFileIO(fault=rival), None))
         for epoch in range(4):
-            batch(tables.messages(epoch).combine_chunks().to_batches(), epoch)
+            committer(tables.messages(epoch).combine_chunks().to_batches(), epoch)
             tables.done(epoch)
-        batch.settle()
-        batch.compact_due()
-        assert batch.failure is None
+        committer.settle()
+        committer.compact_due()
+        assert committer.failure is None
         assert by_content(read_rows(table)) == by_content(tables.wanted()[0])
         assert found_in(table) == []
         if not rival.has_struck:

@@ -46,12 +46,12 @@ def enveloped(row: Row, **types: Mapping[str, Any]) -> bytes:
 def test_an_alter_is_adopted_at_the_next_epoch(tmp_path: Path) -> None:
     """Types that do not hold every older value, which ended jobs, are adopted too."""
     job = a_job(tmp_path, rules=None)
-    batch = job.started()
-    job.run(batch, plain({"k": 1, "v": "7"}))
+    committer = job.started()
+    job.run(committer, plain({"k": 1, "v": "7"}))
     alter(job, "--add-column", "n INT FIRST", "--change-type", "v INT")
-    job.run(batch, plain({"k": 2, "v": 8, "n": 9}))
+    job.run(committer, plain({"k": 2, "v": 8, "n": 9}))
     alter(job, "--rename-column", "v=w", "--drop-column", "n")
-    job.run(batch, plain({"k": 3, "w": 10, "n": 11}))
+    job.run(committer, plain({"k": 3, "w": 10, "n": 11}))
     assert job.rows() == by_content([{"k": 1, "w": 7}, {"k": 2, "w": 8}, {"k": 3, "w": 10}])
     assert [each.schema_id for each in _snapshots(job)] == [0, 1, 2]
     sound_report(open_table(job.table.location))
@@ -61,16 +61,16 @@ def test_a_comment_and_a_dropped_not_null_inside_of_a_column_end_no_job(tmp_path
     """Another engine makes such schemas; files of both are merged by compactions."""
     columns = "k INT, r ARRAY<ROW<a INT NOT NULL>>"
     job = a_job(tmp_path, columns, rules=None, num_sorted_run__compaction_trigger=2)
-    batch = job.started()
-    job.run(batch, plain({"k": 1, "r": [{"a": 1}]}))
+    committer = job.started()
+    job.run(committer, plain({"k": 1, "r": [{"a": 1}]}))
     made = json.loads(Path(job.table.schemas.path(0)).read_text())
     del made["stream_app.digest"]
     made["fields"][1]["type"]["element"]["fields"][0] |= {"type": "INT", "description": "x"}
     Path(job.table.schemas.path(1)).write_text(json.dumps({**made, "id": 1}))
     for number in (2, 3):
-        job.run(batch, plain({"k": number, "r": [{"a": None}]}))
-        batch.while_idle()
-    batch.compact_due()
+        job.run(committer, plain({"k": number, "r": [{"a": None}]}))
+        committer.while_idle()
+    committer.compact_due()
     rows = [{"k": 1, "r": [{"a": 1}]}, {"k": 2, "r": [{"a": None}]}, {"k": 3, "r": [{"a": None}]}]
     assert read_rows(open_table(job.table.location)) == rows
     assert {each.schema_id for each in _snapshots(job)} == {0, 1}
@@ -81,15 +81,15 @@ def test_a_comment_and_a_dropped_not_null_inside_of_a_column_end_no_job(tmp_path
 def test_an_alter_inside_of_a_column_is_adopted_at_the_next_epoch(tmp_path: Path) -> None:
     columns = "k INT, r ARRAY<ROW<a INT, b STRING>>, m MAP<STRING, INT>"
     job = a_job(tmp_path, columns, rules=None, num_sorted_run__compaction_trigger=2)
-    batch = job.started()
-    job.run(batch, plain({"k": 1, "r": [{"a": 1, "b": "x"}, None], "m": {"p": 1}}))
+    committer = job.started()
+    job.run(committer, plain({"k": 1, "r": [{"a": 1, "b": "x"}, None], "m": {"p": 1}}))
     inside = "r.element"
     alter(job, "--rename-column", f"{inside}.a=c", "--change-type", f"{inside}.c BIGINT")
     alter(job, "--add-column", f"{inside}.d INT", "--change-type", "m.value BIGINT")
     alter(job, "--drop-column", f"{inside}.b")
-    job.run(batch, plain({"k": 2, "r": [{"c": 2**40, "d": 3}], "m": {"q": 2**40}}))
-    job.run(batch, plain({"k": 3, "r": None, "m": None}))
-    batch.compact_due()
+    job.run(committer, plain({"k": 2, "r": [{"c": 2**40, "d": 3}], "m": {"q": 2**40}}))
+    job.run(committer, plain({"k": 3, "r": None, "m": None}))
+    committer.compact_due()
     rows = [
         {"k": 1, "r": [{"c": 1, "d": None}, None], "m": [("p", 1)]},
         {"k": 2, "r": [{"c": 2**40, "d": 3}], "m": [("q", 2**40)]},
@@ -102,11 +102,11 @@ def test_an_alter_inside_of_a_column_is_adopted_at_the_next_epoch(tmp_path: Path
 
 def test_an_alter_that_changes_the_kind_of_table_ends_the_job(tmp_path: Path) -> None:
     job = a_job(tmp_path, "k INT, v STRING, ts INT", rules=None)
-    batch = job.started()
-    job.run(batch, plain({"k": 1, "v": "7"}))
+    committer = job.started()
+    job.run(committer, plain({"k": 1, "v": "7"}))
     alter(job, "--set", "sequence.field=ts")
     with pytest.raises(UnsupportedTableError, match="cannot continue with the table's schema 1"):
-        job.run(batch, plain({"k": 2, "v": "8"}))
+        job.run(committer, plain({"k": 2, "v": "8"}))
     assert job.rows() == by_content([{"k": 1, "v": "7", "ts": None}])
     job.repeat(job.started(), 1)
     assert len(job.rows()) == 2
@@ -114,10 +114,10 @@ def test_an_alter_that_changes_the_kind_of_table_ends_the_job(tmp_path: Path) ->
 
 def test_another_number_of_buckets_waits_for_the_next_start(tmp_path: Path) -> None:
     job = a_job(tmp_path, rules=None)
-    batch = job.started()
-    job.run(batch, plain({"k": 1, "v": "a"}))
+    committer = job.started()
+    job.run(committer, plain({"k": 1, "v": "a"}))
     alter(job, "--set", "bucket=4", "--add-column", "n INT")
-    job.run(batch, plain({"k": 2, "v": "b", "n": 1}))
+    job.run(committer, plain({"k": 2, "v": "b", "n": 1}))
     live = FileStoreScan(job.table).live(job.table.snapshots.latest())
     assert {entry.total_buckets for entry in live} == {1}
     assert job.rows() == by_content([{"k": 1, "v": "a", "n": None}, {"k": 2, "v": "b", "n": 1}])
@@ -126,16 +126,16 @@ def test_another_number_of_buckets_waits_for_the_next_start(tmp_path: Path) -> N
 def test_rows_of_another_writer_with_a_newer_schema_do_no_harm(tmp_path: Path) -> None:
     """Compactions of the older schema are settled, those of the newer one take all files."""
     job = a_job(tmp_path, rules=None, num_sorted_run__compaction_trigger=3)
-    batch = job.started()
+    committer = job.started()
     for number in range(4):
-        job.run(batch, plain({"k": number, "v": "old"}))
+        job.run(committer, plain({"k": number, "v": "old"}))
         alter(job, "--add-column", f"n{number} INT")
         other = SmallTable(open_table(job.table.location))
         other._epoch = number
         other.commit(("+I", {"k": 10 + number, "v": "other", f"n{number}": number}))
-        batch.while_idle()
-    job.run(batch, plain({"k": 1, "v": "new", "n3": 3}))
-    batch.compact_due()
+        committer.while_idle()
+    job.run(committer, plain({"k": 1, "v": "new", "n3": 3}))
+    committer.compact_due()
     rows = {row["k"]: row for row in read_rows(open_table(job.table.location))}
     assert sorted(rows) == [0, 1, 2, 3, 10, 11, 12, 13]
     assert (rows[1]["v"], rows[1]["n3"], rows[12]["n2"]) == ("new", 3, 2)
@@ -152,16 +152,16 @@ def test_a_compaction_under_way_is_published_before_a_newer_schema(tmp_path: Pat
         return executors[-1]
 
     job.executor_of = executor_of
-    batch = job.started()
+    committer = job.started()
     for number in range(2):
-        job.run(batch, plain({"k": number, "v": "old"}))
+        job.run(committer, plain({"k": number, "v": "old"}))
     assert len(executors[0].requests) == 1
     alter(job, "--add-column", "n INT")
     SmallTable(open_table(job.table.location)).commit(("+I", {"k": 10, "v": "x", "n": 5}))
-    job.run(batch, plain({"k": 2, "v": "new", "n": 1}))
+    job.run(committer, plain({"k": 2, "v": "new", "n": 1}))
     kinds = [(each.commit_kind.value, each.schema_id) for each in _snapshots(job)]
     assert kinds[:4] == [("APPEND", 0), ("APPEND", 0), ("APPEND", 1), ("COMPACT", 1)]
-    batch.compact_due()
+    committer.compact_due()
     rows = {row["k"]: row["n"] for row in read_rows(open_table(job.table.location))}
     assert rows == {0: None, 1: None, 2: 1, 10: 5}
     assert [len(executor.requests) > 0 for executor in executors] == [True, True]
@@ -170,10 +170,10 @@ def test_a_compaction_under_way_is_published_before_a_newer_schema(tmp_path: Pat
 
 def test_a_column_in_the_messages_is_added_in_the_middle_of_an_epoch(tmp_path: Path) -> None:
     job = a_job(tmp_path)
-    batch = job.started()
-    job.run(batch, plain({"k": 1, "v": "a"}))
+    committer = job.started()
+    job.run(committer, plain({"k": 1, "v": "a"}))
     job.run(
-        batch,
+        committer,
         plain({"k": 2, "v": "b"}),
         plain({"k": 3, "v": "c", "note": "new"}),
         plain({"k": 4, "v": "d", "note": 7, "other": {"x": 1}}),
@@ -192,8 +192,8 @@ def test_a_column_in_the_messages_is_added_in_the_middle_of_an_epoch(tmp_path: P
     assert len(_data_files(tmp_path)) == 2, "what the outdated round has written is deleted"
     sound_report(open_table(job.table.location))
     # Rows before the new columns do not lack them; later ones do.
-    job.run(batch, plain({"k": 5, "v": "e", "note": "x"}))
-    assert [sorted(report.counts.drift) for report in reports(batch, 0)[1:]] == [
+    job.run(committer, plain({"k": 5, "v": "e", "note": "x"}))
+    assert [sorted(report.counts.drift) for report in reports(committer, 0)[1:]] == [
         [],
         [(DriftKind.MISSING, "other")],
     ]
@@ -202,14 +202,14 @@ def test_a_column_in_the_messages_is_added_in_the_middle_of_an_epoch(tmp_path: P
 def test_an_epoch_that_was_decoded_ahead_is_decoded_anew(tmp_path: Path) -> None:
     """Each epoch is decoded by the schema before the one that the epoch before it asks for."""
     job = a_job(tmp_path)
-    batch = job.started(overlaps=True)
+    committer = job.started(overlaps=True)
     names = [f"n{number}" for number in range(5)]
     rows = []
     for number in range(5):
         rows.append({"k": number, "v": "a", **dict.fromkeys(names[: number + 1], "x")})
-        job.run(batch, plain(rows[-1]), plain({"k": 10 + number, "v": "b"}))
+        job.run(committer, plain(rows[-1]), plain({"k": 10 + number, "v": "b"}))
         rows.append({"k": 10 + number, "v": "b"})
-    batch.settle()
+    committer.settle()
     wanted = [{"k": None, "v": None, **dict.fromkeys(names), **row} for row in rows]
     assert job.rows() == by_content(wanted)
     assert [each.schema_id for each in _snapshots(job)] == [1, 2, 3, 4, 5]
@@ -217,13 +217,13 @@ def test_an_epoch_that_was_decoded_ahead_is_decoded_anew(tmp_path: Path) -> None
 
 def test_types_of_an_envelope_widen_the_table(tmp_path: Path) -> None:
     job = a_job(tmp_path, "k INT, qty INT NOT NULL, v VARCHAR(5)")
-    batch = job.started()
+    committer = job.started()
     types = {"k": {**INT32, "optional": False}, "qty": {**INT32, "optional": False}, "v": TEXT}
-    job.run(batch, enveloped({"k": 1, "qty": 1, "v": "a"}, **types))
+    job.run(committer, enveloped({"k": 1, "qty": 1, "v": "a"}, **types))
     assert job.columns() == ["k INT NOT NULL", "qty INT NOT NULL", "v STRING"]
     types["qty"] = INT64
     job.run(
-        batch,
+        committer,
         enveloped({"k": 2, "qty": 2**40, "v": "b"}, **types),
         enveloped({"k": 3, "qty": None, "v": "c", "added": 1}, **types, added=INT32),
     )
@@ -241,10 +241,10 @@ def test_columns_that_are_narrowed_or_dropped_stay(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     job = a_job(tmp_path, "k INT, qty BIGINT, v STRING NOT NULL")
-    batch = job.started()
+    committer = job.started()
     key = {"k": {**INT32, "optional": False}}
     for number in range(3):
-        job.run(batch, enveloped({"k": number, "qty": 5}, **key, qty=INT32))
+        job.run(committer, enveloped({"k": number, "qty": 5}, **key, qty=INT32))
     assert job.columns() == ["k INT NOT NULL", "qty BIGINT", "v STRING"]
     assert job.rows() == by_content([{"k": k, "qty": 5, "v": None} for k in range(3)])
     warnings = [
@@ -270,10 +270,10 @@ def test_a_replayed_epoch_finds_its_schema(tmp_path: Path, dies: str) -> None:
         with pytest.raises(EndedError):
             job.repeat(job.started(ends_at=epoch), epoch)
     else:
-        batch = job.started()
-        batch.tables.feeds[0].evolution = EndsBehind(EvolutionRules())
+        committer = job.started()
+        committer.tables.feeds[0].evolution = EndsBehind(EvolutionRules())
         with pytest.raises(EndedError):
-            job.repeat(batch, epoch)
+            job.repeat(committer, epoch)
         assert job.columns() == ["k INT NOT NULL", "v STRING", "note STRING"]
         assert len(_snapshots(job)) == 1
     job.repeat(job.started(), epoch)
@@ -296,9 +296,9 @@ def test_a_column_that_no_table_can_have_is_refused(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     job = a_job(tmp_path)
-    batch = job.started()
+    committer = job.started()
     for number in range(2):
-        job.run(batch, plain({"k": number, "v": "a", "_KEY_k": 1}))
+        job.run(committer, plain({"k": number, "v": "a", "_KEY_k": 1}))
     assert job.columns() == ["k INT NOT NULL", "v STRING"]
     assert sum("Paimon reserves the name" in record.getMessage() for record in caplog.records) == 1
 

@@ -24,7 +24,7 @@ from tests.support.tables.snapshot_chain import check_chain
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 HOURS = 4 * 3600
-ISOLATED = pytest.mark.parametrize("isolated", [False, True])
+EITHER_POLICY = pytest.mark.parametrize("holds_tables", [False, True])
 
 
 def two_tables(folder: Path) -> TwoTables:
@@ -36,9 +36,9 @@ def two_tables(folder: Path) -> TwoTables:
     return tables
 
 
-def run(batch: EpochCommitter[Parts], tables: TwoTables, epoch: int, **bad: Any) -> None:
+def run(committer: EpochCommitter[Parts], tables: TwoTables, epoch: int, **bad: Any) -> None:
     """An epoch, read by two tasks; what stops the job is raised as it is."""
-    runner = batch.rounds.runner
+    runner = committer.rounds.runner
     assert isinstance(runner, EpochHere)
     runner.topics = [
         part for each in range(epoch + 1) for part in tables.messages(each).to_batches()
@@ -46,10 +46,10 @@ def run(batch: EpochCommitter[Parts], tables: TwoTables, epoch: int, **bad: Any)
     [messages] = tables.messages(epoch, **bad).combine_chunks().to_batches()
     half = messages.num_rows // 2
     try:
-        batch([messages.slice(0, half), messages.slice(half)], epoch)
+        committer([messages.slice(0, half), messages.slice(half)], epoch)
     except RuntimeError:
-        assert batch.failure is not None
-        raise batch.failure from None
+        assert committer.failure is not None
+        raise committer.failure from None
 
 
 def kinds(tables: TwoTables, table: int) -> list[CommitKind]:
@@ -62,26 +62,26 @@ def assert_right(tables: TwoTables) -> None:
         assert by_content(read_rows(table)) == by_content(rows)
 
 
-@ISOLATED
-def test_rows_before_it_go_and_rows_behind_it_stay(tmp_path: Path, isolated: bool) -> None:
+@EITHER_POLICY
+def test_rows_before_it_go_and_rows_behind_it_stay(tmp_path: Path, holds_tables: bool) -> None:
     tables = two_tables(tmp_path)
-    batch = tables.started(EpochHere(), each_for_itself=isolated)
-    run(batch, tables, 0)
+    committer = tables.started(EpochHere(), holds_tables=holds_tables)
+    run(committer, tables, 0)
     tables.send(
         [*({"k": k, "v": "gone"} for k in range(30)), TRUNCATE, {"k": 3, "v": "new"}],
         [{"day": "day 1", "n": 50}, TRUNCATE, {"day": "day 2", "n": 51}],
     )
-    run(batch, tables, 1)
+    run(committer, tables, 1)
     assert_right(tables)
     for table in (0, 1):
         assert CommitKind.OVERWRITE in kinds(tables, table)
-        assert reports(batch, table)[-1].counts.changes == 1
-    assert [report.counts.messages for report in reports(batch, 0)] == [20, 32]
+        assert reports(committer, table)[-1].counts.changes == 1
+    assert [report.counts.messages for report in reports(committer, 0)] == [20, 32]
     for epoch in range(2, 7):
         tables.send([{"k": k, "v": f"{epoch}"} for k in range(4)], [{"day": "day 2", "n": epoch}])
-        run(batch, tables, epoch)
+        run(committer, tables, epoch)
     assert_right(tables)
-    batch.compact_due()
+    committer.compact_due()
     assert_right(tables)
 
 
@@ -97,16 +97,16 @@ def test_rows_before_it_go_and_rows_behind_it_stay(tmp_path: Path, isolated: boo
         ),
     ],
 )
-@ISOLATED
-def test_wherever_it_stands(tmp_path: Path, rows: list[dict[str, Any]], isolated: bool) -> None:
+@EITHER_POLICY
+def test_wherever_it_stands(tmp_path: Path, rows: list[dict[str, Any]], holds_tables: bool) -> None:
     tables = two_tables(tmp_path)
-    batch = tables.started(EpochHere(), each_for_itself=isolated)
-    run(batch, tables, 0)
+    committer = tables.started(EpochHere(), holds_tables=holds_tables)
+    run(committer, tables, 0)
     tables.send(rows, [])
-    run(batch, tables, 1)
+    run(committer, tables, 1)
     assert_right(tables)
     tables.send([{"k": 9, "v": "y"}], [])
-    run(tables.started(EpochHere(), each_for_itself=isolated), tables, 2)
+    run(tables.started(EpochHere(), holds_tables=holds_tables), tables, 2)
     assert_right(tables)
 
 
@@ -122,14 +122,14 @@ def test_a_table_that_is_emptied_in_its_first_epoch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["before", "after"])
-@ISOLATED
+@EITHER_POLICY
 def test_wherever_the_job_ends_the_next_one_finishes(
-    tmp_path: Path, mode: Mode, isolated: bool
+    tmp_path: Path, mode: Mode, holds_tables: bool
 ) -> None:
     """Each file operation of the epoch ends the job in turn."""
     for at in range(1000):
         tables = two_tables(tmp_path / str(at))
-        run(tables.started(EpochHere(), each_for_itself=isolated), tables, 0)
+        run(tables.started(EpochHere(), holds_tables=holds_tables), tables, 0)
         tables.send(
             [{"k": 3, "v": "gone"}, TRUNCATE, {"k": 4, "v": "new"}],
             [{"day": "day 1", "n": 50}, TRUNCATE, {"day": "day 2", "n": 51}],
@@ -137,8 +137,8 @@ def test_wherever_the_job_ends_the_next_one_finishes(
         fault = Fault(at, mode, stays_dead=True)
         files = FaultyFileIO(fault=fault)
         with contextlib.suppress(Exception):
-            run(tables.started(EpochHere(), file_io=files, each_for_itself=isolated), tables, 1)
-        again = tables.started(EpochHere(), each_for_itself=isolated)
+            run(tables.started(EpochHere(), file_io=files, holds_tables=holds_tables), tables, 1)
+        again = tables.started(EpochHere(), holds_tables=holds_tables)
         run(again, tables, 1)
         tables.tables[0].clock.sleep(HOURS)
         again.compact_due()
@@ -153,14 +153,14 @@ def test_a_held_table_catches_up_over_it(tmp_path: Path) -> None:
     tables = two_tables(tmp_path)
     fault = Fault(0, "before", stays_dead=True)
     files = (FaultyFileIO(fault=fault), None)
-    batch = tables.started(EpochHere(), each_for_itself=True, file_io=files)
-    run(batch, tables, 0)
+    committer = tables.started(EpochHere(), holds_tables=True, file_io=files)
+    run(committer, tables, 0)
     tables.send([{"k": 3, "v": "gone"}, TRUNCATE, {"k": 4, "v": "new"}], [])
-    run(batch, tables, 1)
+    run(committer, tables, 1)
     assert "a" in tables.state().held
     fault.at = -1  # the disk is well again
     tables.tables[0].clock.sleep(HOURS)
-    batch.while_idle()
+    committer.while_idle()
     assert tables.state().held == {}
     assert_right(tables)
 
@@ -168,10 +168,10 @@ def test_a_held_table_catches_up_over_it(tmp_path: Path) -> None:
 def test_bad_records_before_it_are_no_loss(tmp_path: Path) -> None:
     """Their rows would be deleted, and a replay would bring them back."""
     tables = two_tables(tmp_path)
-    batch = tables.started(EpochHere())
-    run(batch, tables, 0)
+    committer = tables.started(EpochHere())
+    run(committer, tables, 0)
     tables.send([{"k": "no number", "v": "x"}, TRUNCATE, {"k": "none either", "v": "y"}], [])
-    run(batch, tables, 1)
+    run(committer, tables, 1)
     [file] = (tmp_path / "bad-a").glob("*.jsonl")
     assert [json.loads(line)["offset"] for line in file.read_text().splitlines()] == [22]
     assert read_rows(tables.tables[0]) == []
@@ -192,11 +192,11 @@ class Shards:
 
 def test_a_truncate_of_a_shard_holds_its_table_back_alone(tmp_path: Path) -> None:
     tables = two_tables(tmp_path)
-    batch = tables.started(EpochHere(), each_for_itself=True)
-    batch.rounds.shape = batch.rounds.shape.with_splitter(Shards(("eu.t", "us.t")))
-    run(batch, tables, 0)
+    committer = tables.started(EpochHere(), holds_tables=True)
+    committer.rounds.shape = committer.rounds.shape.with_splitter(Shards(("eu.t", "us.t")))
+    run(committer, tables, 0)
     # A later process knows it, though the epoch has rows of one source table only.
-    later = tables.started(EpochHere(), each_for_itself=True)
+    later = tables.started(EpochHere(), holds_tables=True)
     later.rounds.shape = later.rounds.shape.with_splitter(Shards(("us.t",)))
     tables.send([TRUNCATE, {"k": 50, "v": "held"}], [TRUNCATE, {"day": "one", "n": 50}])
     run(later, tables, 1)
@@ -210,8 +210,8 @@ def test_a_truncate_of_a_shard_holds_its_table_back_alone(tmp_path: Path) -> Non
 
 def test_a_truncate_in_a_topic_of_several_partitions_stops_the_job(tmp_path: Path) -> None:
     tables = two_tables(tmp_path)
-    batch = tables.started(EpochHere())
-    run(batch, tables, 0)
+    committer = tables.started(EpochHere())
+    run(committer, tables, 0)
     epoch = tables.send([TRUNCATE], [])
     folder = tables.checkpoint()
     ends = {"a": {"0": 21, "1": 7}, "b": {"0": 9}}
@@ -219,6 +219,6 @@ def test_a_truncate_in_a_topic_of_several_partitions_stops_the_job(tmp_path: Pat
         folder.path(f"offsets/{epoch}"), f"v1\n{{}}\n{json.dumps(ends)}".encode()
     )
     with pytest.raises(WrongSourceError, match="its topic has 2 partitions") as error:
-        run(batch, tables, epoch)
+        run(committer, tables, epoch)
     assert error.value.where == "topic a, partition 0, offset 20"
     assert len(read_rows(tables.tables[0])) == 7

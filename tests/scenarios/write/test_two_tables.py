@@ -47,13 +47,13 @@ def parts(tables: TwoTables, epoch: int) -> Parts:
     return [pa.concat_batches(first), pa.concat_batches(rest)]
 
 
-def run(batch: EpochCommitter[Parts], tables: TwoTables, epoch: int) -> None:
+def run(committer: EpochCommitter[Parts], tables: TwoTables, epoch: int) -> None:
     """An epoch as Spark asks for it; what stops the job is raised as it is."""
     try:
-        batch(parts(tables, epoch), epoch)
+        committer(parts(tables, epoch), epoch)
     except RuntimeError:
-        assert batch.failure is not None
-        raise batch.failure from None
+        assert committer.failure is not None
+        raise committer.failure from None
 
 
 def assert_right(tables: TwoTables) -> None:
@@ -64,14 +64,14 @@ def assert_right(tables: TwoTables) -> None:
 
 def test_each_table_gets_its_own_rows_in_an_epoch_of_its_own(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path), EpochHere()
-    batch = tables.started(runner)
-    run(batch, tables, 0)
+    committer = tables.started(runner)
+    run(committer, tables, 0)
     tables.send([{"k": 3, "v": "second"}], [])
-    run(batch, tables, 1)
+    run(committer, tables, 1)
     assert_right(tables)
-    orders, events = ([report.counts.changes for report in reports(batch, at)] for at in (0, 1))
+    orders, events = ([report.counts.changes for report in reports(committer, at)] for at in (0, 1))
     assert (orders, events) == ([20, 1], [9, 0])
-    assert (batch.rounds.totals.messages, batch.rounds.totals.changes) == (30, 30)
+    assert (committer.rounds.totals.messages, committer.rounds.totals.changes) == (30, 30)
     for table, ends in zip(tables.tables, ({"a": {"0": 20}}, {"b": {"0": 8}}), strict=True):
         offsets = [
             json.loads((snapshot.properties or {})[OFFSETS_PROPERTY])
@@ -84,14 +84,14 @@ def test_each_table_gets_its_own_rows_in_an_epoch_of_its_own(tmp_path: Path) -> 
 
 def test_an_epoch_under_way_is_behind_until_it_is_committed(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path), EpochHere()
-    batch = tables.started(runner, ends_at=(1, None))
-    positions = [batch.position]
-    run(batch, tables, 0)
-    positions.append(batch.position)
+    committer = tables.started(runner, ends_at=(1, None))
+    positions = [committer.position]
+    run(committer, tables, 0)
+    positions.append(committer.position)
     tables.send([{"k": 3, "v": "second"}], [{"day": "day 0", "n": 100}])
     with pytest.raises(EndedError):
-        run(batch, tables, 1)
-    before, between, after = *positions, batch.position
+        run(committer, tables, 1)
+    before, between, after = *positions, committer.position
     assert before is None
     assert between is not None
     assert between.behind({"a": {"0": 25}}) == {("a", "0"): 5, ("b", "0"): 0}
@@ -102,17 +102,17 @@ def test_an_epoch_under_way_is_behind_until_it_is_committed(tmp_path: Path) -> N
 def test_the_schema_of_each_epoch_is_the_one_that_its_table_has_then(tmp_path: Path) -> None:
     """A plan is made for each epoch; a format only where the table's schema is another one."""
     tables, runner = two_tables(tmp_path), EpochHere()
-    batch = tables.started(runner)
-    run(batch, tables, 0)
+    committer = tables.started(runner)
+    run(committer, tables, 0)
     tables.send([{"k": 1, "v": "x"}], [{"day": "d", "n": 1}])
-    run(batch, tables, 1)
+    run(committer, tables, 1)
     first, second = (runner.plans[epoch].tables[0] for epoch in (0, 1))
     assert first.next_sequence_number == 0 < second.next_sequence_number
     assert first.message_format is second.message_format
-    job = batch.tables.feeds[0].job
+    job = committer.tables.feeds[0].job
     job.table = job.table.with_options({"ignore-update-before": "true"})
-    assert batch.rounds.plan().tables[0].table.schema.options["ignore-update-before"] == "true"
-    assert batch.rounds.plan().tables[0].message_format is not first.message_format
+    assert committer.rounds.plan().tables[0].table.schema.options["ignore-update-before"] == "true"
+    assert committer.rounds.plan().tables[0].message_format is not first.message_format
 
 
 def test_an_epoch_that_one_table_has_is_finished_for_the_other(tmp_path: Path) -> None:
@@ -126,18 +126,18 @@ def test_an_epoch_that_one_table_has_is_finished_for_the_other(tmp_path: Path) -
     assert unnamed(tables) == set(), "what was written for the other table is gone"
 
     runner = EpochHere()
-    batch = tables.started(runner)
-    run(batch, tables, 1)
+    committer = tables.started(runner)
+    run(committer, tables, 1)
     assert 0 not in runner.plans[1].tables
-    assert [reports(batch, at)[0].skipped for at in (0, 1)] == [True, False]
-    assert [reports(batch, at)[0].counts.messages for at in (0, 1)] == [0, 1]
+    assert [reports(committer, at)[0].skipped for at in (0, 1)] == [True, False]
+    assert [reports(committer, at)[0].counts.messages for at in (0, 1)] == [0, 1]
     assert (orders.snapshots.latest_id(), events.snapshots.latest_id()) == (2, 2)
     assert_right(tables)
     idle = EpochHere()
     run(tables.started(idle), tables, 1)
     assert idle.plans == {}, "both have it: the source is not read"
     tables.send([], [{"day": "day 0", "n": 101}])
-    run(batch, tables, 2)
+    run(committer, tables, 2)
     assert_right(tables)
 
 
@@ -167,11 +167,11 @@ def test_wherever_an_epoch_ends_it_is_finished_by_the_next_process(
 def test_the_first_error_of_a_table_ends_the_job_and_the_next_one_finishes(tmp_path: Path) -> None:
     """The tables before it have the epoch; what was written for it and those behind is deleted."""
     tables = two_tables(tmp_path)
-    batch = tables.started(EpochHere(), bad_records_max=0)
+    committer = tables.started(EpochHere(), bad_records_max=0)
     bad = tables.messages(0, {"a": b"{"}).combine_chunks().to_batches()
     with pytest.raises(RuntimeError):
-        batch(bad, 0)
-    assert isinstance(batch.failure, BadRecordsError)
+        committer(bad, 0)
+    assert isinstance(committer.failure, BadRecordsError)
     assert [table.snapshots.latest_id() for table in tables.tables] == [None, None]
     assert tables.data_files() == []
     ended = tables.started(EpochHere(), bad_records_max=0)
@@ -185,14 +185,14 @@ def test_the_first_error_of_a_table_ends_the_job_and_the_next_one_finishes(tmp_p
 
 def test_each_table_has_a_quarantine_of_its_own(tmp_path: Path) -> None:
     tables = two_tables(tmp_path)
-    batch = tables.started(EpochHere())
+    committer = tables.started(EpochHere())
     bad = {"a": b"{", "b": b"["}
-    batch(tables.messages(0, bad).combine_chunks().to_batches(), 0)
+    committer(tables.messages(0, bad).combine_chunks().to_batches(), 0)
     for topic, value in bad.items():
         [line] = (tmp_path / f"bad-{topic}" / "epoch-0.jsonl").read_text().splitlines()
         kept = json.loads(line)
         assert (kept["topic"], kept["key"], kept["value"]) == (topic, "key", value.decode())
-    assert [reports(batch, at)[0].counts.bad for at in (0, 1)] == [1, 1]
+    assert [reports(committer, at)[0].counts.bad for at in (0, 1)] == [1, 1]
     assert_right(tables)
 
 
@@ -202,9 +202,9 @@ def test_a_task_that_fails_leaves_nothing_in_any_table(tmp_path: Path) -> None:
     for at in range(100):
         tables = two_tables(tmp_path / str(at))
         fault = Fault(at, "before")
-        batch = tables.started(EpochHere(), file_io=FaultyFileIO(fault=fault), tasks=1)
+        committer = tables.started(EpochHere(), file_io=FaultyFileIO(fault=fault), tasks=1)
         with contextlib.suppress(StreamAppError, OSError):
-            run(batch, tables, 0)
+            run(committer, tables, 0)
         if not fault.done[at].endswith(".parquet"):
             break
         assert tables.data_files() == [], fault.done[at]

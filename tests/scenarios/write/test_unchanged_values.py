@@ -61,7 +61,7 @@ class ToastJob:
     def __post_init__(self) -> None:
         made = small_table(self.folder / "t", COLUMNS, ("id",), **{"bucket": 2, **self.options})
         self.table = made.table
-        self.batch = self.started()
+        self.committer = self.started()
 
     def started(self) -> EpochCommitter[Parts]:
         """A new process with the same checkpoint."""
@@ -107,10 +107,10 @@ class ToastJob:
         ]
         whole = pa.RecordBatch.from_pylist(rows, MESSAGE_SCHEMA)
         try:
-            self.batch([whole.slice(0, 7), whole.slice(7)] if len(rows) > 7 else [whole], epoch)
+            self.committer([whole.slice(0, 7), whole.slice(7)] if len(rows) > 7 else [whole], epoch)
         except RuntimeError:
-            assert self.batch.failure is not None
-            raise self.batch.failure from None
+            assert self.committer.failure is not None
+            raise self.committer.failure from None
 
     def rows(self) -> list[str]:
         check_chain(self.table)
@@ -188,7 +188,7 @@ def test_a_row_that_the_table_never_had_goes_to_quarantine(tmp_path: Path) -> No
     assert record["reason"] == (
         "column 'body' is unchanged and its value was not sent, and its row is not in the table"
     )
-    counts = job.batch.rounds.totals
+    counts = job.committer.rounds.totals
     assert (counts.messages, counts.changes, counts.bad) == (3, 2, 1)
     assert counts.kinds == (1, 0, 1, 0), "+I and +U, without the update that was refused"
 
@@ -210,7 +210,7 @@ def test_an_epoch_that_is_repeated_changes_nothing(tmp_path: Path) -> None:
     job.run(change("u", 1, n=3), change("u", 9, n=4))
     newest = job.table.snapshots.latest()
     before = job.rows(), job.bad(1)
-    job.batch = job.started()
+    job.committer = job.started()
     job.repeat(1)
     assert job.table.snapshots.latest() == newest
     assert (job.rows(), job.bad(1)) == before
@@ -279,6 +279,6 @@ def test_a_value_that_another_writer_changes_meanwhile_is_not_undone(
 
             return replace(routed, write=write)
 
-    job.batch.rounds.runner = Overtaken()
+    job.committer.rounds.runner = Overtaken()
     job.run(change("u", 1, n=5))
     assert job.rows() == by_content([a_row(1, f"theirs {commits}", 5)])

@@ -81,7 +81,7 @@ class DatabaseJob:
         self.sent: list[Message] = []
         self.epochs: list[int] = []
         self.tables: DatabaseTables
-        self.batch: EpochCommitter[Parts]
+        self.committer: EpochCommitter[Parts]
         self.start()
 
     def start(self, **sync: Any) -> None:
@@ -102,10 +102,10 @@ class DatabaseJob:
             state_file=state,
             now_ms=self.clock.now_ms,
         )
-        self.batch = EpochCommitter(
+        self.committer = EpochCommitter(
             EpochRounds(
                 tables=tables,
-                shape=EpochShape(tasks=2, isolates=True, splitter=splitter),
+                shape=EpochShape(tasks=2, holds_tables=True, splitter=splitter),
                 runner=self.runner,
                 clock=self.clock,
                 newcomers=self.tables,
@@ -130,15 +130,15 @@ class DatabaseJob:
         self._write(f"offsets/{epoch}", f'v1\n{{}}\n{{"all": {{"0": {len(self.sent)}}}}}')
         self.runner.topics = [self.messages(0, len(self.sent))]
         try:
-            self.batch([self.messages(first, len(self.sent))], epoch)
+            self.committer([self.messages(first, len(self.sent))], epoch)
         except RuntimeError:
-            assert self.batch.failure is not None
-            raise self.batch.failure from None
+            assert self.committer.failure is not None
+            raise self.committer.failure from None
 
     def wait(self, hours: float = 1) -> None:
         """Nothing comes for a while."""
         self.clock.sleep(hours * 3600)
-        self.batch.while_idle()
+        self.committer.while_idle()
 
     def messages(self, begin: int, end: int) -> pa.RecordBatch:
         """Of the topic, in columns of `MESSAGE_SCHEMA`."""

@@ -107,15 +107,15 @@ class Job:
         whole = pa.RecordBatch.from_pylist(rows, MESSAGE_SCHEMA)
         return [whole.slice(0, 2), whole.slice(2)] if len(rows) > 2 else [whole]
 
-    def run(self, batch: EpochCommitter[Parts], *values: bytes) -> None:
-        self.repeat(batch, self.send(*values))
+    def run(self, committer: EpochCommitter[Parts], *values: bytes) -> None:
+        self.repeat(committer, self.send(*values))
 
-    def repeat(self, batch: EpochCommitter[Parts], epoch: int) -> None:
+    def repeat(self, committer: EpochCommitter[Parts], epoch: int) -> None:
         try:
-            batch(self.parts(epoch), epoch)
+            committer(self.parts(epoch), epoch)
         except RuntimeError:
-            assert batch.failure is not None
-            raise batch.failure from None
+            assert committer.failure is not None
+            raise committer.failure from None
 
     def columns(self) -> list[str]:
         schema = open_table(self.table.location).schema

@@ -108,7 +108,7 @@ class TwoTables:
         ends_at: tuple[int | None, int | None] = (None, None),
         bad_records_max: int | None = None,
         tasks: int = 3,
-        each_for_itself: bool = False,
+        holds_tables: bool = False,
         checkpoint: FileIO | None = None,
         loads: int = 0,
     ) -> EpochCommitter[Any]:
@@ -116,7 +116,7 @@ class TwoTables:
 
         Args:
             file_io: of both tables, or of each.
-            each_for_itself: whether a table that fails is held back; the clock is the tables'.
+            holds_tables: whether a table that fails is held back; the clock is the tables'.
             checkpoint: reads and writes what the job remembers.
             loads: the epochs of a first load.
         """
@@ -134,15 +134,15 @@ class TwoTables:
             )
             feeds.append(feed)
         clock = self.tables[0].clock
-        kind = HoldingTables if each_for_itself else StoppingTables
-        joined = kind(
+        policy = HoldingTables if holds_tables else StoppingTables
+        joined = policy(
             feeds,
             epoch_log=EpochLog(self.checkpoint(), goes_back=True),
             state_file=JobStateFile(self.checkpoint(checkpoint)),
             now_ms=clock.now_ms,
             loads=loads,
         )
-        shape = EpochShape(tasks=tasks, splitter=ByTopic(), isolates=each_for_itself)
+        shape = EpochShape(tasks=tasks, splitter=ByTopic(), holds_tables=policy.holds_tables)
         return EpochCommitter(EpochRounds(tables=joined, shape=shape, runner=runner, clock=clock))
 
     def state(self) -> JobState:
@@ -204,9 +204,9 @@ class TwoTables:
         return [path for path in self.folder.rglob("*.parquet") if "bucket-" in path.parent.name]
 
 
-def reports(batch: EpochCommitter[Any], table: int) -> list[EpochReport]:
+def reports(committer: EpochCommitter[Any], table: int) -> list[EpochReport]:
     """What a table's listener was told of epochs."""
-    listener = batch.tables.feeds[table].listener
+    listener = committer.tables.feeds[table].listener
     assert isinstance(listener, Reports)
     return listener.epochs
 

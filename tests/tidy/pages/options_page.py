@@ -17,7 +17,7 @@ from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.catalog.catalog_options import OPTIONS as CATALOG_OPTIONS
-from stream_app.cdc.message_format import Format
+from stream_app.cdc.message_format import FormatDeclaration
 from stream_app.fileio.file_io_registry import STORES
 from stream_app.message_format_registry import FORMATS
 from stream_app.model.options.core_options import OPTIONS
@@ -320,7 +320,7 @@ def _code(value: object) -> str:
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
-def _format_parts(of: Format) -> list[str]:
+def _format_parts(of: FormatDeclaration) -> list[str]:
     introduction = _FORMAT.format(name=of.name, section=of.section, introduction=of.introduction)
     rows = [
         [

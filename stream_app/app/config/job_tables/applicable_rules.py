@@ -18,7 +18,7 @@ from stream_app.app.config.table_config import TableConfig, missing_metadata
 from stream_app.cdc.computed.definition import DefinitionError, parse_definition
 from stream_app.cdc.computed.functions import function_of
 from stream_app.cdc.computed.made_columns import MetadataError, argument_problem, key_problems
-from stream_app.cdc.message_format import Format
+from stream_app.cdc.message_format import FormatDeclaration
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.schema.data_type import RowType
@@ -101,7 +101,7 @@ def check_made_keys(sync: SyncConfig, name: str, columns: RowType, keys: tuple[s
         raise UsageError(problem, where=f"the table {name}", fix="choose other primary-keys")
 
 
-def made_problems(sync: SyncConfig, source: Format) -> Iterator[tuple[str, str]]:
+def made_problems(sync: SyncConfig, source: FormatDeclaration) -> Iterator[tuple[str, str]]:
     """Problems of made columns and filters that do not depend on tables: (key, problem)."""
     tables = sync.table_rules.tables
     of_all = set()
@@ -121,7 +121,7 @@ def made_problems(sync: SyncConfig, source: Format) -> Iterator[tuple[str, str]]
             yield f"{key}-prefix", f"needs {key} or sync.metadata-column"
 
 
-def _text_problems(rules: TableConfig, source: Format) -> Iterator[tuple[str, str]]:
+def _text_problems(rules: TableConfig, source: FormatDeclaration) -> Iterator[tuple[str, str]]:
     yield from missing_metadata("metadata-column", rules.metadata_columns, source)
     for text in rules.computed_columns:
         with contextlib.suppress(DefinitionError):  # reported below

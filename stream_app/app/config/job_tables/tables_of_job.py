@@ -17,7 +17,7 @@ from stream_app.app.config.expectations_config import ExpectationsConfig
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.cdc.message_format import Format, SourceFacts
+from stream_app.cdc.message_format import FormatDeclaration, SourceFacts
 from stream_app.cdc.source_tables import in_their_clusters
 from stream_app.cdc.steps.expectations import Expectation
 from stream_app.errors import UsageError
@@ -87,7 +87,7 @@ class TablesOfJob(ABC):
         """Problems of the format's options with these tables: (key, problem)."""
 
     @property
-    def _format(self) -> Format:
+    def _format(self) -> FormatDeclaration:
         return FORMATS[self.source.format]
 
     def _check_problems(self, columns: RowType) -> Iterator[tuple[str, str]]:

@@ -34,7 +34,7 @@ from stream_app.app.observe.metrics.proof_watch import ProofWatch
 from stream_app.app.observe.monitoring.listener import Listeners
 from stream_app.app.ops.inspect.table_facts import newest_snapshots
 from stream_app.cdc.column_drift import DriftedColumn, DriftKind
-from stream_app.cdc.message_format import Format
+from stream_app.cdc.message_format import FormatDeclaration
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError
 from stream_app.kafka.offset_ranges import JobOffsets
@@ -68,7 +68,7 @@ class EventLog:
     clock: Clock
     sink: IO[str] | None = None
     metrics: JobMetrics | None = None
-    message_format: Format = FORMATS[DEFAULT_FORMAT]
+    message_format: FormatDeclaration = FORMATS[DEFAULT_FORMAT]
     table: str | None = None
     history: EpochHistory = field(default_factory=EpochHistory)
     health: JobHealth | None = None

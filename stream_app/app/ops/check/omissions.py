@@ -16,7 +16,7 @@ import pyarrow as pa
 from stream_app.cdc.bad_reasons import reason_counts
 from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.column_drift import DriftedColumn, DriftKind
-from stream_app.cdc.message_format import Format
+from stream_app.cdc.message_format import FormatDeclaration
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.spark.epoch.decode_counts import RecordSighting
@@ -42,7 +42,7 @@ class Omissions:
     """
 
     where: str
-    message_format: Format
+    message_format: FormatDeclaration
     key_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
     has_gaps: bool = False
     is_other_topic: bool = False

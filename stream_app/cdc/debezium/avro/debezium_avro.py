@@ -46,7 +46,7 @@ from stream_app.cdc.debezium.options import (
 from stream_app.cdc.json_records.changed_columns import ops_of
 from stream_app.cdc.json_records.decoder_choice import compiled_forms
 from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords
-from stream_app.cdc.message_format import Format, FormatSetup, SourceFacts, SourceSurvey
+from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
 from stream_app.cdc.rows.images import StackedImages
 from stream_app.cdc.rows.row_assembly import lacks_image
 from stream_app.cdc.schema_registry_port import Registries, Schemas
@@ -344,9 +344,9 @@ def _facts(registries: Registries, options: Mapping[str, str]) -> SourceFacts:
     )
 
 
-def debezium_avro(registries: Registries) -> Format:
+def debezium_avro(registries: Registries) -> FormatDeclaration:
     """The format, which asks registries for schemas."""
-    return Format(
+    return FormatDeclaration(
         name=_NAME,
         section=SECTION,
         introduction='for example `debezium."schema.registry.url" = "http://registry:8081"`. '

@@ -37,7 +37,7 @@ from stream_app.cdc.debezium.schema import split_messages
 from stream_app.cdc.json_records.decoder_choice import compiled_forms
 from stream_app.cdc.json_records.options import COLUMN_ENCODING
 from stream_app.cdc.json_records.origins import FieldsRead, OriginAndTime, OriginFields
-from stream_app.cdc.message_format import Format, FormatSetup, SourceFacts, SourceSurvey
+from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.cdc.source_types.remarks import REPLACES_NULLS
 from stream_app.model.schema.data_type import RowType
@@ -53,7 +53,7 @@ _OPTIONS = tuple(
 
 
 def check(options: Mapping[str, str], columns: RowType) -> DebeziumOptions:
-    """See `message_format.Format`. Numbers are never base64 here, and moments are milliseconds."""
+    """See `FormatDeclaration.check`. Numbers are no base64 here, and moments are milliseconds."""
     checked = parse_options(options, columns, _NAME, _OPTIONS)
     moments = {
         column.name: Encoding.EPOCH_MILLIS
@@ -175,7 +175,7 @@ def _facts(_options: Mapping[str, str]) -> SourceFacts:
     return SourceFacts(origins=_origins, describe=_describe, change_times=times)
 
 
-DEBEZIUM_BSON = Format(
+DEBEZIUM_BSON = FormatDeclaration(
     name=_NAME,
     section=SECTION,
     introduction='for example `debezium."unknown-columns" = "evolve"`. '

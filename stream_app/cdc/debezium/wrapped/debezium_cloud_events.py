@@ -23,7 +23,7 @@ from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
 from stream_app.cdc.debezium.options import JSON_OPTIONS, parse_options
 from stream_app.cdc.json_documents import json_text
-from stream_app.cdc.message_format import Format, FormatSetup, SourceFacts, SourceSurvey
+from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
 from stream_app.cdc.wire.cloud_events import EventFormat, EventSource, unwrapped
 
 _NAME = "debezium-cloudevents"
@@ -118,7 +118,7 @@ def _facts(options: Mapping[str, str]) -> SourceFacts:
     return EventSource(DEBEZIUM_JSON.facts(options), _DATA).facts()
 
 
-DEBEZIUM_CLOUD_EVENTS: Format = replace(
+DEBEZIUM_CLOUD_EVENTS: FormatDeclaration = replace(
     DEBEZIUM_JSON,
     name=_NAME,
     introduction='for example `debezium."time.precision.mode" = "connect"`. '

@@ -30,7 +30,7 @@ from stream_app.cdc.debezium.options import (
 )
 from stream_app.cdc.debezium.origins import change_times, debezium_origins
 from stream_app.cdc.message_format import (
-    Format,
+    FormatDeclaration,
     FormatSetup,
     MessageFormat,
     SourceFacts,
@@ -163,9 +163,9 @@ def _survey(
     )
 
 
-def debezium_json_schema(registries: Registries) -> Format:
+def debezium_json_schema(registries: Registries) -> FormatDeclaration:
     """The format, which asks registries for schemas."""
-    return Format(
+    return FormatDeclaration(
         name=_NAME,
         section=SECTION,
         introduction='for example `debezium."schema.registry.url" = "http://registry:8081"`. '

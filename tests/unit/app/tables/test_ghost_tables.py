@@ -26,7 +26,7 @@ def test_a_ghost_is_left_out_with_one_warning(
     assert [warning.what for warning in state_of(job.checkpoint).warnings] == [
         line.partition("\n")[0] for line in warned
     ]
-    assert [feed.name for feed in job.batch.tables.feeds] == ["orders"]
+    assert [feed.name for feed in job.committer.tables.feeds] == ["orders"]
     assert job.quarantine() == []
 
 

@@ -66,8 +66,8 @@ def test_all_comes_in_one_epoch_and_the_epoch_again(tmp_path: Path) -> None:
     assert names(job) == ["id", "note", "n"]
     assert notes(job) == {key: f"v{key}" for key in range(1, 5)}
     renames = state_of(job.checkpoint).renames
-    assert job.batch.rounds.read_statements is not None
-    job.batch.rounds.read_statements(pa.Table.from_batches([job.messages(0, 5)]))
+    assert job.committer.rounds.read_statements is not None
+    job.committer.rounds.read_statements(pa.Table.from_batches([job.messages(0, 5)]))
     assert state_of(job.checkpoint).renames == renames
 
 
@@ -189,7 +189,7 @@ def test_an_online_schema_change(
         job.run(change(ghost, {"id": 1, "note": "v1", "n": 1}), old(2))
         job.run(change(ghost, {"id": 2, "note": "v2", "n": 2}), swapped, new(3))
     job.run(new(4))
-    assert [feed.name for feed in job.batch.tables.feeds] == ["orders"]
+    assert [feed.name for feed in job.committer.tables.feeds] == ["orders"]
     assert names(job) == ["id", "note", "n"]
     assert notes(job) == {key: f"v{key}" for key in range(1, 5)}
     assert sum("is left out" in line for line in caplog.messages) == 1

@@ -64,14 +64,14 @@ def quiet_job(table: SmallTable) -> EpochCommitter[Parts]:
 
 def test_old_snapshots_go_before_the_first_epoch(tmp_path: Path) -> None:
     table = a_table(tmp_path)
-    batch = quiet_job(table)
-    batch.while_idle()
+    committer = quiet_job(table)
+    committer.while_idle()
     assert table.table.snapshots.ids() == [1, 2, 3], "it has only just begun"
     table.table.clock.sleep(10)
-    with batch.lock:  # an epoch is being worked on: it does the upkeep
-        batch.while_idle()
+    with committer.lock:  # an epoch is being worked on: it does the upkeep
+        committer.while_idle()
     assert table.table.snapshots.ids() == [1, 2, 3]
-    batch.while_idle()
+    committer.while_idle()
     assert table.table.snapshots.ids() == [3]
 
 
